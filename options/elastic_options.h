@@ -35,6 +35,9 @@ class ElasticFlags {
 
   void Declare(FlagTable& flags);
 
+  // Whether a discovery script was given.
+  bool has_script() const { return !options_.script.empty(); }
+
   // The options, or nullopt for a static job, once all flags are read.
   // Errors:
   //   - InvalidArgument: numbers that contradict each other, a flag for elastic jobs only in a

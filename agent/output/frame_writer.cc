@@ -1,7 +1,7 @@
 #include "agent/output/frame_writer.h"
 
+#include "agent/protocol/agent_frames.h"
 #include "base/fd.h"
-#include "base/net/frames.h"
 
 namespace hvd::agent::output {
 
@@ -11,9 +11,7 @@ FrameWriter::FrameWriter(EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
 
 FrameWriter::~FrameWriter() { loop_.Forget(fd_); }
 
-void FrameWriter::Send(const pb::AgentFrame& frame) {
-  SendRaw(net::EncodeFrame(frame.SerializeAsString()));
-}
+void FrameWriter::Send(const pb::AgentFrame& frame) { SendRaw(protocol::EncodeAgentFrame(frame)); }
 
 void FrameWriter::SendRaw(absl::string_view bytes) {
   if (broken_) return;

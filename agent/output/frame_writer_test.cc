@@ -32,9 +32,10 @@ TEST_F(FrameWriterTest, Send_ReaderSlow_GetsFullAndThenIdleAndLosesNothing) {
   writer_.set_on_idle([this] { loop_->Stop(); });
   std::thread reader([&] {
     for (int i = 0; i < sent; ++i) {
+      std::string payload = net::ReadFrame(pipe_.read.get(), net::kMaxFrameBytes).value();
+      payload.pop_back();  // the line end
       pb::AgentFrame frame;
-      ASSERT_TRUE(
-          frame.ParseFromString(net::ReadFrame(pipe_.read.get(), net::kMaxFrameBytes).value()));
+      ASSERT_TRUE(frame.ParseFromString(payload));
       ASSERT_EQ(frame.output().line(), std::string(1000, 'x') + std::to_string(i));
     }
   });

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/status_macros.h"
 
@@ -12,11 +14,17 @@ namespace {
 // No login shell greets its user with more than this.
 constexpr size_t kMaxNoiseBytes = 1 << 20;
 
+constexpr char kLineEnd[] = "\n";
+
 }  // namespace
 
 void TextTail::Append(absl::string_view text) {
   text_.append(text.data(), text.size());
   if (text_.size() > kMaxBytes) text_.erase(0, text_.size() - kMaxBytes);
+}
+
+std::string EncodeAgentFrame(const pb::AgentFrame& frame) {
+  return net::EncodeFrame(absl::StrCat(frame.SerializeAsString(), kLineEnd));
 }
 
 absl::Status AgentFrameReader::Append(absl::string_view bytes,
@@ -43,7 +51,11 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
     ASSIGN_OR_RETURN(std::optional<std::string> payload, decoder_.Next());
     if (!payload.has_value()) return absl::OkStatus();
     pb::AgentFrame frame;
-    if (!frame.ParseFromString(*payload)) return absl::InvalidArgumentError("a broken message");
+    absl::string_view message = *payload;
+    const bool whole = absl::ConsumeSuffix(&message, kLineEnd);
+    if (!whole || !frame.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+      return absl::InvalidArgumentError("a broken message");
+    }
     take(std::move(frame));
   }
 }

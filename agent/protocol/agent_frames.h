@@ -1,4 +1,5 @@
-// A parser of an agent's stdout: the text that a login shell printed, then frames.
+// The frames on an agent's stdout, and the parser of that stream: the text that a login shell
+// printed, then frames.
 #ifndef AGENT_PROTOCOL_AGENT_FRAMES_H_
 #define AGENT_PROTOCOL_AGENT_FRAMES_H_
 
@@ -23,6 +24,10 @@ class TextTail {
  private:
   std::string text_;
 };
+
+// A frame's bytes. They end with a line end, since srun and other commands that pass them on do so
+// line by line.
+std::string EncodeAgentFrame(const pb::AgentFrame& frame);
 
 // Not thread-safe.
 class AgentFrameReader {

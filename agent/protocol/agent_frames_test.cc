@@ -13,7 +13,7 @@ namespace {
 std::string OutputFrame(const std::string& line) {
   pb::AgentFrame frame;
   frame.mutable_output()->set_line(line);
-  return net::EncodeFrame(frame.SerializeAsString());
+  return EncodeAgentFrame(frame);
 }
 
 class AgentFrameReaderTest : public testing::Test {
@@ -52,8 +52,20 @@ TEST_F(AgentFrameReaderTest, Append_EndlessNoise_IsInvalidArgument) {
   EXPECT_EQ(stream_.noise().size(), TextTail::kMaxBytes);
 }
 
+TEST_F(AgentFrameReaderTest, EncodeAgentFrame_AnyFrame_EndsWithALineEnd) {
+  EXPECT_EQ(OutputFrame("a").back(), '\n');
+  EXPECT_EQ(OutputFrame("").back(), '\n');
+}
+
+TEST_F(AgentFrameReaderTest, Append_FrameWithoutLineEnd_IsInvalidArgument) {
+  pb::AgentFrame frame;
+  frame.mutable_output()->set_line("a");
+  EXPECT_EQ(Append(absl::StrCat(kFrameMagic, net::EncodeFrame(frame.SerializeAsString()))).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(AgentFrameReaderTest, Append_BrokenFrame_IsInvalidArgument) {
-  EXPECT_EQ(Append(absl::StrCat(kFrameMagic, net::EncodeFrame("\xff\xff\xff"))).code(),
+  EXPECT_EQ(Append(absl::StrCat(kFrameMagic, net::EncodeFrame("\xff\xff\xff\n"))).code(),
             absl::StatusCode::kInvalidArgument);
 }
 

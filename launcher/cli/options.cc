@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/net/local_network.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/find_allocation.h"
 #include "launcher/cli/config_file.h"
 #include "launcher/cli/control_options.h"
 #include "launcher/cli/runtime_flags.h"
@@ -17,6 +18,8 @@
 
 namespace hvd::launcher::cli {
 namespace {
+
+constexpr int kMostProcesses = 1 << 20;
 
 // Parses Horovod's flags into `options_`. One use.
 class Parser {
@@ -63,6 +66,8 @@ class Parser {
   }
 
   absl::Status ReadStartTimeout();
+  absl::Status ReadAllocation();
+  bool NamesHosts() const { return !options_.hosts.empty() || !options_.hostfile.empty(); }
   absl::Status Check() const;
 
   const Environment& environment_;
@@ -91,7 +96,7 @@ void Parser::DeclareGeneral() {
   flags_.SingleDash("--check-build", "-cb");
   flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
     has_num_proc_ = true;
-    ASSIGN_OR_RETURN(options_.num_proc, options::ParseInteger("-np", text, 1, 1 << 20));
+    ASSIGN_OR_RETURN(options_.num_proc, options::ParseInteger("-np", text, 1, kMostProcesses));
     return absl::OkStatus();
   });
   flags_.SingleDash("--num-proc", "-np");
@@ -124,10 +129,12 @@ void Parser::DeclareGeneral() {
 
 void Parser::DeclareHosts() {
   flags_.Group("Hosts and network");
-  Text("-H,--hosts", "LIST", "host1:2,host2:4 (default: localhost with -np slots)",
+  Text("-H,--hosts", "LIST", "host1:2,host2:4 (default: the scheduler's job, or localhost)",
        &options_.hosts);
   Text("--hostfile", "FILE", "Lines of the form: name slots=N", &options_.hostfile);
   flags_.SingleDash("--hostfile", "-hostfile");
+  Text("--launcher", "NAME", "ssh, srun, blaunch, pbs_tmrsh, qrsh, kubectl or 'COMMAND {host}'",
+       &options_.launcher);
   flags_.Value("-p,--ssh-port", "PORT", "Port of sshd on the hosts (default: ssh's own)",
                [this](const std::string& text) {
                  ASSIGN_OR_RETURN(options_.ssh_port,
@@ -180,12 +187,26 @@ absl::Status Parser::ReadStartTimeout() {
   return ParseStartTimeout(variable->first, variable->second, &options_);
 }
 
-absl::Status Parser::Check() const {
-  if (!has_num_proc_ && environment_.count("LSB_JOBID") > 0) {
-    return absl::InvalidArgumentError(
-        "-np is missing: nothing is read from LSF here; give -np and the job's hosts with -H or "
-        "--hostfile (LSF lists them in LSB_MCPU_HOSTS)");
+// Without -np all the slots of the scheduler's job are used. Who names hosts has to say how many
+// processes they are for.
+absl::Status Parser::ReadAllocation() {
+  if (NamesHosts() || elastic_.has_script()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(options_.allocation,
+                   allocation::FindAllocation(environment_, allocation::ReadWholeFile));
+  if (!options_.allocation.has_value() || has_num_proc_) return absl::OkStatus();
+  int64_t slots = 0;
+  for (const allocation::AllocatedHost& host : options_.allocation->hosts) slots += host.slots;
+  if (slots > kMostProcesses) {
+    return absl::InvalidArgumentError(absl::StrCat("-np is missing: ", options_.allocation->job,
+                                                   " has ", slots, " ", options_.allocation->slot,
+                                                   "s, more than a job here can have processes"));
   }
+  has_num_proc_ = true;
+  options_.num_proc = static_cast<int>(slots);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Check() const {
   const std::string meant =
       has_num_proc_ || options_.command.empty() ? "" : SimilarControlCommand(options_.command[0]);
   if (!meant.empty()) {
@@ -213,9 +234,10 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   if (result.help) options_.action = Options::Action::kShowHelp;
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
   RETURN_IF_ERROR(ReadStartTimeout());
+  if (!options_.command.empty()) RETURN_IF_ERROR(ReadAllocation());
   RETURN_IF_ERROR(Check());
-  const bool lists_hosts = !options_.hosts.empty() || !options_.hostfile.empty();
-  ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
+  ASSIGN_OR_RETURN(options_.elastic,
+                   elastic_.Finish(options_.num_proc, NamesHosts(), environment_));
   ASSIGN_OR_RETURN(options_.output, output_.Finish());
   options_.tunables = runtime_.variables();
   return std::move(options_);

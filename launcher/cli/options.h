@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/env.h"
+#include "launcher/allocation/allocation.h"
 #include "launcher/cli/environment.h"
 #include "launcher/cli/output_flags.h"
 #include "options/elastic_options.h"
@@ -21,9 +22,11 @@ struct Options {
   Action action = Action::kRunJob;
 
   int num_proc = 0;
-  std::string hosts;     // as given to -H; empty: not given
-  std::string hostfile;  // empty: not given
-  int ssh_port = 0;      // 0: ssh's own choice
+  std::string hosts;                                 // as given to -H; empty: not given
+  std::string hostfile;                              // empty: not given
+  std::string launcher;                              // as given; empty: the usual one for the hosts
+  std::optional<allocation::Allocation> allocation;  // whose hosts to use, as none were given
+  int ssh_port = 0;                                  // 0: ssh's own choice
   std::string ssh_identity_file;
   absl::Duration start_timeout = absl::Seconds(30);
   std::vector<std::string> networks;  // interface names and CIDRs

@@ -1,10 +1,7 @@
 #include "launcher/plan/plan.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,8 +16,8 @@
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/host_script.h"
 #include "launcher/discovery/hostfile.h"
+#include "launcher/plan/launcher_choice.h"
 #include "launcher/spawn/local_launcher.h"
-#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::plan {
 namespace {
@@ -29,45 +26,37 @@ constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 // Stands for no limit.
 constexpr int kVeryMany = 1 << 20;
 
-absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ListedHosts(
-    const cli::Options& options) {
-  if (!options.hostfile.empty()) return discovery::ReadHostfile(options.hostfile);
-  if (options.hosts.empty()) {
-    const int spares = options.elastic.has_value() ? options.elastic->spec.spares : 0;
-    return std::vector<rendezvous::membership::HostSlots>{{"localhost", options.num_proc + spares}};
+using Hosts = std::vector<rendezvous::membership::HostSlots>;
+
+// The processes that need a slot at first.
+int NeededSlots(const cli::Options& options) {
+  return options.num_proc + (options.elastic.has_value() ? options.elastic->spec.spares : 0);
+}
+
+// The hosts with the slots that the scheduler has given; with more, evenly, if the user wants more
+// processes than that.
+Hosts AllocatedHosts(const allocation::Allocation& allocation, int needed) {
+  int64_t slots = 0;
+  for (const allocation::AllocatedHost& host : allocation.hosts) slots += host.slots;
+  const int all = static_cast<int>(allocation.hosts.size());
+  Hosts hosts;
+  for (const allocation::AllocatedHost& host : allocation.hosts) {
+    const int place = static_cast<int>(hosts.size());
+    const int share = needed / all + (place < needed % all ? 1 : 0);
+    hosts.push_back({host.name, slots < needed ? share : host.slots});
   }
-  absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts =
-      discovery::ParseHostList(options.hosts);
+  return hosts;
+}
+
+absl::StatusOr<Hosts> ListedHosts(const cli::Options& options) {
+  if (!options.hostfile.empty()) return discovery::ReadHostfile(options.hostfile);
+  if (options.allocation.has_value()) {
+    return AllocatedHosts(*options.allocation, NeededSlots(options));
+  }
+  if (options.hosts.empty()) return Hosts{{"localhost", NeededSlots(options)}};
+  absl::StatusOr<Hosts> hosts = discovery::ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
-}
-
-absl::Status CheckIdentityFile(const std::string& file) {
-  if (file.empty()) return absl::OkStatus();
-  std::error_code error;
-  std::string why = "it is not a file";
-  if (std::filesystem::is_regular_file(file, error)) {
-    if (std::ifstream(file).good()) return absl::OkStatus();
-    why = std::strerror(errno);
-  } else if (error) {
-    why = error.message();
-  }
-  return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
-}
-
-std::shared_ptr<const spawn::HostLauncher> MakeLauncher(const cli::Options& options,
-                                                        absl::Duration agent_timeout) {
-  spawn::SshOptions ssh;
-  // A lost ssh connection costs an elastic job at most one host, for a while.
-  if (!options.elastic.has_value()) {
-    ssh.silence_seconds =
-        std::max(ssh.silence_seconds, static_cast<int>(absl::ToInt64Seconds(agent_timeout)));
-  }
-  ssh.port = options.ssh_port;
-  ssh.identity_file = options.ssh_identity_file;
-  ssh.connect_timeout_seconds = static_cast<int>(
-      std::min<int64_t>(ssh.connect_timeout_seconds, absl::ToInt64Seconds(options.start_timeout)));
-  return std::make_shared<spawn::SshLauncher>(std::move(ssh));
 }
 
 // The script as an absolute path. Without a '/' it is searched in the working directory, then in
@@ -212,13 +201,13 @@ absl::StatusOr<LocalMachine> ThisMachine() {
 absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment& environment,
                                  const LocalMachine& machine) {
   JobPlan plan;
-  RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
   plan.num_proc = options.num_proc;
   plan.environment = cli::WorkerEnvironment(environment, options.tunables, options.exports);
   ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
   plan.encrypt_data = runtime.encrypt_data;
-  plan.launcher = MakeLauncher(options, plan.agent_timeout);
+  ASSIGN_OR_RETURN(plan.launcher, ChooseLauncher(options, environment, machine.working_directory,
+                                                 plan.agent_timeout));
   if (options.elastic.has_value()) plan.elastic = MakeElasticPlan(*options.elastic);
   ASSIGN_OR_RETURN(plan.source, MakeSource(options, environment, machine.working_directory));
   ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts,
@@ -226,6 +215,10 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
   net::NameTable names;
   plan.hosts = PlaceHosts(hosts, plan.launcher, machine, names);
   ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
+  if (options.allocation.has_value()) {
+    plan.hosts_from =
+        absl::StrCat(options.allocation->job, ", a slot for each ", options.allocation->slot);
+  }
   plan.networks = options.networks;
   plan.command = options.command;
   plan.working_directory = machine.working_directory;
@@ -252,6 +245,9 @@ std::string PlanTable(const JobPlan& plan) {
   absl::StrAppend(&table, ": ", absl::StrJoin(plan.command, " "), "\n");
   if (plan.source->is_dynamic()) {
     absl::StrAppend(&table, "  on hosts that ", plan.source->name(), " finds\n");
+  }
+  if (!plan.hosts_from.empty()) {
+    absl::StrAppend(&table, "  on the hosts of ", plan.hosts_from, "\n");
   }
   for (const PlannedHost& host : plan.hosts) {
     const int last = host.first_rank + host.slots - 1;

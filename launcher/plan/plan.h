@@ -53,6 +53,7 @@ struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
+  std::string hosts_from;  // in messages: the scheduler's job that they are of; empty: of none
   std::shared_ptr<discovery::HostSource> source;        // `hosts` is empty if it is dynamic
   std::shared_ptr<const spawn::HostLauncher> launcher;  // for hosts other than this machine
   std::vector<std::string> listen;

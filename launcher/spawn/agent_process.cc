@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/protocol/agent_frames.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/env.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/os/process.h"
@@ -34,6 +35,16 @@ std::string OwnDirectory() {
   if (length <= 0) return "";
   const std::string program(path, static_cast<size_t>(length));
   return program.substr(0, program.rfind('/'));
+}
+
+// The entries of this process's environment; nullopt: all of them.
+std::optional<std::vector<std::string>> EnvironmentWithout(const std::vector<std::string>& names) {
+  if (names.empty()) return std::nullopt;
+  Environment environment = ReadEnvironment();
+  for (const std::string& name : names) environment.erase(name);
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) entries.push_back(absl::StrCat(name, "=", value));
+  return entries;
 }
 
 // The pipes to the child; the child's ends are closed once it has them.
@@ -106,6 +117,7 @@ class RunningAgent : public AgentProcess {
     os::SpawnOptions options;
     options.file = command.file;
     options.argv = command.argv;
+    options.environment = EnvironmentWithout(command.without);
     // A new session: Ctrl-C does not reach it, and it can't ask questions on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();

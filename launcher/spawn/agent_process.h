@@ -1,4 +1,5 @@
-// An agent process of the launcher, on this host or through ssh, and its two pipes.
+// An agent process of the launcher, on this host or through a launcher's command, and its two
+// pipes.
 #ifndef LAUNCHER_SPAWN_AGENT_PROCESS_H_
 #define LAUNCHER_SPAWN_AGENT_PROCESS_H_
 
@@ -19,11 +20,11 @@ struct AgentTarget {
   std::shared_ptr<const HostLauncher> launcher;
 };
 
-// How an agent process (or its ssh) ended.
+// How an agent process (or its launcher's command) ended.
 struct AgentExit {
   int exit_code = 0;  // if signal is 0
   int signal = 0;
-  std::string stderr_text;  // the last 4 KiB of stderr, from it, its shell or ssh
+  std::string stderr_text;  // the last 4 KiB of stderr, from it, its shell or the command
 };
 
 // Thread-safe. Callbacks come from one thread, in order; they must not block for long and must not

@@ -1,9 +1,11 @@
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "launcher/spawn/agent_process.h"
+#include "launcher/spawn/command_launcher.h"
 #include "launcher/spawn/local_launcher.h"
 #include "launcher/spawn/ssh_launcher.h"
 
@@ -78,6 +80,16 @@ const Case kCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Table, ExplainEarlyExitTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ExplainEarlyExitCommandTest, OtherLauncher_IsNamedInPlaceOfSsh) {
+  AgentTarget target;
+  target.host = "node7";
+  target.launcher = std::make_shared<CommandLauncher>(FindCommandTemplate("blaunch").value(), "",
+                                                      std::map<std::string, int>());
+  EXPECT_EQ(ExplainEarlyExit(target, {255, 0, "Host node7 is not in the allocation\n"}),
+            "node7: the blaunch session exited with code 255 before the host was ready: Host node7 "
+            "is not in the allocation");
+}
 
 TEST(ExplainEarlyExitLocalTest, Local_SaysNothingOfSsh) {
   AgentTarget target;

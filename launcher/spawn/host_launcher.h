@@ -13,6 +13,7 @@ namespace hvd::launcher::spawn {
 struct AgentInvocation {
   std::string file;  // with a '/': a path; else to be looked for in PATH
   std::vector<std::string> argv;
+  std::vector<std::string> without = {};  // this process's variables that it does not inherit
 };
 
 struct Explanation {

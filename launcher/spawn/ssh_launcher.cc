@@ -2,26 +2,17 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "agent/protocol/agent_protocol.h"
+#include "launcher/spawn/agent_command.h"
 #include "launcher/spawn/command.h"
+#include "launcher/spawn/complaint.h"
 
 namespace hvd::launcher::spawn {
 namespace {
 
 constexpr int kSshPauseSeconds = 5;
 
-// Messages of ssh, and their meaning to somebody who wants to start a job. HOST stands for the
-// host.
-struct SshComplaint {
-  absl::string_view sentence;
-  absl::string_view meaning;
-};
-
-constexpr SshComplaint kSshComplaints[] = {
+constexpr Complaint kComplaints[] = {
     {"REMOTE HOST IDENTIFICATION HAS CHANGED",
      "ssh has another key on record for this host; if the change is rightful, remove the old key "
      "with "
@@ -71,28 +62,13 @@ AgentInvocation SshLauncher::Command(const std::string& host,
   if (!options_.identity_file.empty()) {
     argv.insert(argv.end(), {"-i", options_.identity_file});
   }
-  // Whatever the user's login shell is, sh runs the rest; the agent then replaces sh.
-  std::string script;
-  if (!install_directory.empty()) {
-    script = absl::StrCat("PATH=", ShellQuote(install_directory), ":\"$PATH\"; export PATH; ");
-  }
-  absl::StrAppend(&script, "exec ", agent::protocol::kAgentProgram, " --stdio");
   // After "--" a host name can't be an option.
-  argv.insert(argv.end(), {"--", host, ShellJoin({"sh", "-c", script})});
+  argv.insert(argv.end(), {"--", host, ShellJoin(AgentCommandOfShell(install_directory))});
   return {"ssh", argv};
 }
 
 std::optional<Explanation> SshLauncher::Explain(const std::vector<std::string>& lines) const {
-  // The table is ordered by importance.
-  for (const SshComplaint& complaint : kSshComplaints) {
-    for (const std::string& line : lines) {
-      if (!absl::StrContains(line, complaint.sentence)) continue;
-      const absl::string_view said = absl::StripPrefix(line, "ssh:");
-      return Explanation{std::string(complaint.meaning),
-                         std::string(absl::StripAsciiWhitespace(said))};
-    }
-  }
-  return std::nullopt;
+  return FindComplaint(kComplaints, name(), lines);
 }
 
 }  // namespace hvd::launcher::spawn

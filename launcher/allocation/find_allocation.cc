@@ -1,0 +1,118 @@
+#include "launcher/allocation/find_allocation.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "launcher/allocation/host_files.h"
+#include "launcher/allocation/slurm_allocation.h"
+
+namespace hvd::launcher::allocation {
+namespace {
+
+std::string ValueOf(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+absl::Status Broken(const std::string& scheduler, const std::string& where, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("can't make sense of ", scheduler,
+                                                 "'s list of hosts in ", where, ": ", why,
+                                                 "; give -np and the job's hosts with -H"));
+}
+
+// The GPUs of the job on this host; the others are taken to have as many.
+int CountGpus(const Environment& environment) {
+  int gpus = 0;
+  const std::string devices = ValueOf(environment, "CUDA_VISIBLE_DEVICES");
+  for (const absl::string_view device : absl::StrSplit(devices, ',', absl::SkipEmpty())) {
+    if (device == "-1" || device == "NoDevFiles") break;
+    ++gpus;
+  }
+  return gpus;
+}
+
+Allocation MakeAllocation(std::string job, std::string launcher, const HostCounts& hosts, int gpus,
+                          bool by_gpu) {
+  Allocation allocation;
+  allocation.job = std::move(job);
+  allocation.slot = by_gpu ? "GPU" : "slot";
+  allocation.launcher = std::move(launcher);
+  for (const auto& [name, slots] : hosts) {
+    allocation.hosts.push_back({name, by_gpu ? gpus : slots, gpus});
+  }
+  return allocation;
+}
+
+using Parse = absl::StatusOr<HostCounts> (*)(absl::string_view text);
+
+// The hosts of the file that a variable names.
+absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::string& scheduler,
+                                     const std::string& variable, const ReadFile& read_file,
+                                     Parse parse) {
+  const std::string path = ValueOf(environment, variable);
+  const std::string where = absl::StrCat(variable, " (", path, ")");
+  const std::optional<std::string> text = read_file(path);
+  if (!text.has_value()) return Broken(scheduler, where, "this file can't be read");
+  absl::StatusOr<HostCounts> hosts = parse(*text);
+  return hosts.ok() ? hosts : Broken(scheduler, where, hosts.status().message());
+}
+
+absl::StatusOr<HostCounts> ReadLsfHosts(const Environment& environment, const ReadFile& read_file) {
+  const std::string list = ValueOf(environment, "LSB_MCPU_HOSTS");
+  if (list.empty() || environment.count("LSB_DJOB_HOSTFILE") > 0) {
+    return ReadHosts(environment, "LSF", "LSB_DJOB_HOSTFILE", read_file, ParseRepeatedHosts);
+  }
+  absl::StatusOr<HostCounts> hosts = ParseHostsAndCounts(list);
+  return hosts.ok() ? hosts : Broken("LSF", "LSB_MCPU_HOSTS", hosts.status().message());
+}
+
+absl::StatusOr<Allocation> ReadLsf(const Environment& environment, const ReadFile& read_file) {
+  ASSIGN_OR_RETURN(const HostCounts hosts, ReadLsfHosts(environment, read_file));
+  const int gpus = CountGpus(environment);
+  return MakeAllocation(absl::StrCat("LSF's job ", ValueOf(environment, "LSB_JOBID")), "blaunch",
+                        hosts, gpus, gpus > 0);
+}
+
+absl::StatusOr<Allocation> ReadPbs(const Environment& environment, const ReadFile& read_file) {
+  ASSIGN_OR_RETURN(const HostCounts hosts,
+                   ReadHosts(environment, "PBS", "PBS_NODEFILE", read_file, ParseRepeatedHosts));
+  const int gpus = CountGpus(environment);
+  const bool one_each =
+      std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.second == 1; });
+  return MakeAllocation(absl::StrCat("PBS's job ", ValueOf(environment, "PBS_JOBID")), "pbs_tmrsh",
+                        hosts, gpus, gpus > 0 && one_each);
+}
+
+absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
+                                          const ReadFile& read_file) {
+  ASSIGN_OR_RETURN(const HostCounts hosts, ReadHosts(environment, "Grid Engine", "PE_HOSTFILE",
+                                                     read_file, ParsePeHostfile));
+  const int gpus = CountGpus(environment);
+  return MakeAllocation(absl::StrCat("Grid Engine's job ", ValueOf(environment, "JOB_ID")), "qrsh",
+                        hosts, gpus, gpus > 0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& environment,
+                                                         const ReadFile& read_file) {
+  if (environment.count("SLURM_JOB_ID") > 0) return ReadSlurmAllocation(environment);
+  if (environment.count("LSB_JOBID") > 0) return ReadLsf(environment, read_file);
+  if (environment.count("PBS_NODEFILE") > 0) return ReadPbs(environment, read_file);
+  if (environment.count("PE_HOSTFILE") > 0) return ReadGridEngine(environment, read_file);
+  return std::nullopt;
+}
+
+std::optional<std::string> ReadWholeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  if (!in || (in.peek() != EOF && !(text << in.rdbuf())) || in.bad()) return std::nullopt;
+  return text.str();
+}
+
+}  // namespace hvd::launcher::allocation
