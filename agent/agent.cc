@@ -71,7 +71,7 @@ int Agent::Run() {
 
 void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
   bootstrap_ = bootstrap;
-  absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_);
+  absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_, ReadEnvironment());
   if (!plan.ok()) return Refuse(std::string(plan.status().message()));
   plan_ = *std::move(plan);
   const auto& variables = bootstrap_.command().environment();

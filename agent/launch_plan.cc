@@ -16,6 +16,7 @@
 namespace hvd::agent {
 namespace {
 
+constexpr char kDevices[] = "CUDA_VISIBLE_DEVICES";
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 bool IsDirectory(const std::string& path) {
@@ -47,7 +48,8 @@ void ShareCores(int cores, int workers, std::map<std::string, std::string>* envi
 
 }  // namespace
 
-absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
+                                          const Environment& own) {
   LaunchPlan plan;
   plan.host = bootstrap.host();
   if (bootstrap.version() != kVersion) {
@@ -59,6 +61,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
   plan.argv.assign(command.argv().begin(), command.argv().end());
   plan.input = command.input();
   plan.environment.insert(command.environment().begin(), command.environment().end());
+  const auto devices = own.find(kDevices);
+  if (devices != own.end()) plan.environment.insert(*devices);
   if (plan.argv.empty() || plan.argv[0].empty()) {
     return absl::InvalidArgumentError(absl::StrCat(plan.host, ": the job has no command"));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/env.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::agent {
@@ -28,7 +29,11 @@ struct LaunchPlan {
 //   - InvalidArgument: it lacks a command.
 //   - NotFound: the command is not there.
 //   - PermissionDenied: the command can't be executed.
-absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap);
+//
+// `own`: the agent's environment. Which GPUs a host's workers may use, a scheduler says there, not
+// in the job's environment; `-x` wins over it.
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
+                                          const Environment& own = {});
 
 // The variables of a worker's environment beside the job's own.
 struct WorkerPlace {

@@ -28,6 +28,16 @@ TEST(LaunchPlanTest, MakeLaunchPlan_CommandInPath_IsFound) {
   EXPECT_EQ(plan.warning, "");
 }
 
+TEST(LaunchPlanTest, MakeLaunchPlan_GpusOfTheAgent_AreThoseOfItsWorkers) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  const Environment own = {{"CUDA_VISIBLE_DEVICES", "2,3"}, {"SECRET", "1"}};
+  const LaunchPlan plan = MakeLaunchPlan(bootstrap, own).value();
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "2,3");
+  EXPECT_EQ(plan.environment.count("SECRET"), 0u);
+  (*bootstrap.mutable_command()->mutable_environment())["CUDA_VISIBLE_DEVICES"] = "0";
+  EXPECT_EQ(MakeLaunchPlan(bootstrap, own)->environment.at("CUDA_VISIBLE_DEVICES"), "0");
+}
+
 TEST(LaunchPlanTest, MakeLaunchPlan_RelativePath_IsTakenFromTheJobsDirectory) {
   EXPECT_EQ(MakeLaunchPlan(Bootstrap("./bin/sh"))->file, "/usr/./bin/sh");
 }

@@ -237,8 +237,35 @@ TEST(ParseOptions, OutputFormatIsTextOrJson) {
   EXPECT_EQ(Error("-np 1 --output-format xml cmd"), "--output-format: 'xml' is not text or json");
 }
 
-TEST(ParseOptions, UnderLsfNumberAndHostsAreStillNeeded) {
-  EXPECT_THAT(Error("cmd", {{"LSB_JOBID", "7"}}), HasSubstr("LSB_MCPU_HOSTS"));
+TEST(ParseOptions, InASchedulersJobItsSlotsAreTheNumberOfProcesses) {
+  const Environment lsf = {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a 2 b 1"}};
+  const Options all = Parse("cmd", lsf);
+  EXPECT_EQ(all.num_proc, 3);
+  ASSERT_TRUE(all.allocation.has_value());
+  EXPECT_EQ(all.allocation->hosts.size(), 2u);
+  EXPECT_EQ(Parse("-np 2 cmd", lsf).num_proc, 2);
+  EXPECT_TRUE(Parse("-np 2 cmd", lsf).allocation.has_value());
+  EXPECT_EQ(Parse("--min-np 1 cmd", lsf).elastic->min_workers, 1);
+  EXPECT_THAT(Error("cmd", {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a"}}),
+              HasSubstr("LSB_MCPU_HOSTS"));
+  EXPECT_THAT(Error("cmd", {{"LSB_JOBID", "7"},
+                            {"LSB_MCPU_HOSTS",
+                             "a 65536 b 65536 c 65536 "
+                             "d 65536 e 65536 f 65536 "
+                             "g 65536 h 65536 i 65536 "
+                             "j 65536 k 65536 l 65536 "
+                             "m 65536 n 65536 o 65536 "
+                             "p 65536 q 1"}}),
+              HasSubstr("more than a job here can have"));
+}
+
+TEST(ParseOptions, HostsThatAreGivenWinOverASchedulersJob) {
+  const Environment lsf = {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "broken"}};
+  for (const char* line :
+       {"-np 2 -H x:2 cmd", "-np 2 --hostfile f cmd", "-np 2 --host-discovery-script s cmd"}) {
+    EXPECT_FALSE(Parse(line, lsf).allocation.has_value()) << line;
+  }
+  EXPECT_THAT(Error("-H x:2 cmd", lsf), HasSubstr("-np is missing"));
 }
 
 TEST(ParseOptions, UnknownFlagGetsASuggestion) {

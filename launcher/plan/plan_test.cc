@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -103,6 +105,44 @@ TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
   EXPECT_EQ(plan->hosts[2].slots, 1);
   EXPECT_EQ(plan->hosts[2].first_rank, 4);
   EXPECT_THAT(plan->listen, ElementsAre("192.168.7.5:0", "10.0.0.5:0"));
+}
+
+cli::Options AskInAJob(int num_proc) {
+  cli::Options options = Ask(num_proc, "");
+  options.allocation.emplace();
+  options.allocation->job = "Slurm's job 17";
+  options.allocation->slot = "GPU";
+  options.allocation->launcher = "srun";
+  options.allocation->hosts = {{"box", 2, 2}, {"far", 2, 2}};
+  options.launcher = "srun";
+  return options;
+}
+
+// "box:2 far:1"
+std::string SlotsOf(const absl::StatusOr<JobPlan>& plan) {
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return absl::StrJoin(plan->hosts, " ", [](std::string* out, const PlannedHost& host) {
+    absl::StrAppend(out, host.target.host, ":", host.slots);
+  });
+}
+
+TEST(MakePlan, SchedulersHostsAreUsedInOrder) {
+  const auto plan = MakePlan(AskInAJob(3), {}, Box());
+  EXPECT_EQ(SlotsOf(plan), "box:2 far:1");
+  EXPECT_TRUE(plan->hosts[0].target.local);
+  EXPECT_THAT(PlanTable(*plan), HasSubstr("  on the hosts of Slurm's job 17, a slot for each GPU\n"
+                                          "  ranks 0-1        box (this machine)\n"
+                                          "  rank 2           far (over srun)\n"));
+}
+
+TEST(MakePlan, MoreProcessesThanSlotsOfTheSchedulerAreSpreadEvenly) {
+  EXPECT_EQ(SlotsOf(MakePlan(AskInAJob(5), {}, Box())), "box:3 far:2");
+  cli::Options elastic = AskInAJob(4);
+  elastic.elastic.emplace();
+  elastic.elastic->spec.spares = 2;
+  EXPECT_EQ(SlotsOf(MakePlan(elastic, {}, Box())), "box:3 far:3");
+  elastic.num_proc = 1;
+  EXPECT_EQ(SlotsOf(MakePlan(elastic, {}, Box())), "box:2 far:2");
 }
 
 TEST(MakePlan, HostfileIsRead) {

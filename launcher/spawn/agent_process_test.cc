@@ -164,12 +164,12 @@ TEST_F(AgentProcessTest, Start_OtherVersionHere_AgentRefuses) {
   EXPECT_NE(log_.refusal().find("0.1"), std::string::npos);
 }
 
-// Frames are their length in four bytes and a message; 0x0a is the field `ready` or, in it,
-// `version`.
+// Frames are their length in four bytes, a message and a line end; 0x0a is the field `ready` or, in
+// it, `version`.
 TEST_F(AgentProcessTest, Start_OtherVersionThere_LauncherRefuses) {
-  Install(
-      "horovod-agent",
-      "printf '\\nHOROVOD-AGENT-FRAMES-1\\n\\0\\0\\0\\005\\012\\003\\012\\0019'; cat >/dev/null");
+  Install("horovod-agent",
+          "printf '\\nHOROVOD-AGENT-FRAMES-1\\n\\0\\0\\0\\006\\012\\003\\012\\0019\\n'; cat "
+          ">/dev/null");
   const std::unique_ptr<AgentProcess> agent = Start();
   log_.AwaitExit();
   EXPECT_NE(log_.refusal().find("node7: horovod-agent there is version 9"), std::string::npos)
