@@ -20,7 +20,8 @@ const std::vector<options::FlagSpec>& UnavailableFlags() {
       WithoutValue("--mpi-threads-disable", kMpi),
       WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),
       WithoutValue("--tcp", "it is for Spectrum MPI; leave it out, Gloo uses TCP anyway"),
-      WithoutValue("--jsrun", "this version has no jsrun; use --hostfile over ssh instead"),
+      WithoutValue("--jsrun",
+                   "this version has no jsrun; in a job of LSF it uses blaunch, see --launcher"),
       WithValue("--binding-args", "this version has no jsrun; use --thread-affinity instead"),
   };
   return *flags;

@@ -29,6 +29,7 @@ TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+GresTypes=gpu
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0,batch_sched_delay=0
 SlurmdParameters=config_overrides
 ReturnToService=2
@@ -41,8 +42,10 @@ NODE = "NodeName={host.name} NodeAddr={host.address} CPUs=8 RealMemory=1000"
 class Slurm:
     """Takes jobs once it is made. Thread-compatible."""
 
-    def __init__(self, control, nodes, directory):
+    def __init__(self, control, nodes, directory, gpus=0):
+        """`gpus`: how many each node has, in name only."""
         self._control = control
+        self._gpus = gpus
         self.directory = directory
         self._node_count = len(nodes)
         self._configure(nodes)
@@ -56,10 +59,13 @@ class Slurm:
     def _configure(self, nodes):
         for name in ("", "state", *(f"spool-{host.name}" for host in nodes)):
             (self.directory / name).mkdir()
-        lines = "\n".join(NODE.format(host=host) for host in nodes)
+        lines = "\n".join(NODE.format(host=host) + (f" Gres=gpu:{self._gpus}" if self._gpus else "") for host in nodes)
         self._write("slurm.conf", CONFIG.format(control=self._control, directory=self.directory, nodes=lines))
         self._write("cgroup.conf", "CgroupPlugin=cgroup/v1\n")  # not used, but else one is looked for
         self._write("plugstack.conf", "")
+        for number in range(self._gpus):
+            (self.directory / f"nvidia{number}").symlink_to("/dev/null")  # it must be a device
+        self._write("gres.conf", f"Name=gpu File={self.directory}/nvidia[0-{self._gpus - 1}]\n" if self._gpus else "")
         self._write("munge.key", os.urandom(64).hex())
 
     def _write(self, name, text):
