@@ -20,8 +20,9 @@ const std::vector<options::FlagSpec>& UnavailableFlags() {
       WithoutValue("--mpi-threads-disable", kMpi),
       WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),
       WithoutValue("--tcp", "it is for Spectrum MPI; leave it out, Gloo uses TCP anyway"),
-      WithoutValue("--jsrun",
-                   "this version has no jsrun; in a job of LSF it uses blaunch, see --launcher"),
+      WithoutValue(
+          "--jsrun",
+          "this version has no jsrun; leave it out: in a job of LSF blaunch starts the processes"),
       WithValue("--binding-args", "this version has no jsrun; use --thread-affinity instead"),
   };
   return *flags;

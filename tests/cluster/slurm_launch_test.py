@@ -12,6 +12,7 @@ from processes import command_line, environment_of
 from secrets_test import SECRET, workers_without_secrets
 from slurm import Slurm
 from static_job_test import worlds_of
+from training_log import TrainingLog
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 REPORT = f"python {SCRIPTS / 'report_world.py'}"
@@ -96,6 +97,28 @@ def test_workers_see_the_gpus_that_slurm_gave_their_node(slurm, work):
     output = run_batch(slurm, work, ["--nodes=2", "--gpus-per-node=2"], f'horovodrun python -c "{DEVICES}"')
     assert len(re.findall(r"sees a 0,1", output)) == 2, output
     assert len(re.findall(r"sees b 0,1", output)) == 2, output
+
+
+def test_salloc_on_a_host_that_is_no_node(slurm, work):
+    command = ["salloc", "--nodes=2", "--ntasks-per-node=2", "horovodrun", *REPORT.split()]
+    result = slurm.run(command, work, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert places(result.stdout) == ["a", "a", "b", "b"]
+
+
+def test_elastic_job_starts_an_agent_that_was_lost_again(slurm, cluster, work):
+    flags = "--epochs 1000 --step-seconds 0.02"
+    options = ["--nodes=2", "--ntasks-per-node=1", "--no-kill"]
+    job = slurm.submit(
+        [*options, "--wrap", f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} {flags}"], work
+    )
+    log = TrainingLog(job.output)
+    log.wait_until(lambda: log.trains_with(2), 60, "a world of 2")
+    cluster["b"].run(["pkill", "-KILL", "-f", "horovod-agent --stdio"])
+    log.wait_until(lambda: log.trains_with(1), 60, "a world of 1")
+    log.wait_until(lambda: log.trains_with(2), 60, "a world of 2 again")
+    slurm.run(["scancel", job.number], work)
+    check_nothing_is_left(slurm, cluster)
 
 
 def test_dry_run_tells_hosts_and_launcher(slurm, work):

@@ -53,7 +53,7 @@ TABLE = [
     (["-np", "1", "-i", "no-such-key"], r"--ssh-identity-file: can't read no-such-key: No such file"),
     (["-np", "1", "--timeline-filename", ""], r"--timeline-filename needs a value, not an empty one"),
     (["-np", "1", "--mpi"], r"--mpi is not available: .*leave it out"),
-    (["-np", "1", "--jsrun"], r"--jsrun is not available: .*use --hostfile"),
+    (["-np", "1", "--jsrun"], r"--jsrun is not available: .*leave it out: .*blaunch"),
     (["-np", "1", "--mpi-args=--oversubscribe"], r"--mpi-args is not available: .*use -x"),
     (["-np", "1", "--autotune", "--no-autotune"], r"--autotune and --no-autotune exclude each other"),
     (["-np", "1", "--output-format", "xml"], r"--output-format: 'xml' is not text or json"),
@@ -61,6 +61,11 @@ TABLE = [
     (["-np", "1", "--config-file", "no-such-file"], r"--config-file: can't read no-such-file: No such file"),
     (["-np", "1", "--config-file", "."], r"--config-file: can't read \.: it is a directory"),
     (["--dry-run"], r"-np is missing"),
+    (["-np", "1", "--launcher", "slurm"], r"--launcher slurm: there is ssh, srun, .* or any command with \{host\}"),
+    (["-np", "1", "--launcher", "docker exec -i"], r"--launcher docker exec -i: .*\{host\}"),
+    (["-np", "1", "--launcher", "run '{host}"], r"a quote is not closed"),
+    (["-np", "1", "--launcher", "srun", "-p", "22"], r"--ssh-port is for --launcher ssh, and --launcher srun was given"),
+    (["-np", "1", "--launcher", "qrsh", "-i", "key"], r"--ssh-identity-file is for --launcher ssh"),
     (["-np", "1", "--end-with-stdin"], r"--end-with-stdin it must be a pipe"),
     (["-np", "1", "-x", "NOT_SET_ANYWHERE"], r"NOT_SET_ANYWHERE"),
 ]  # fmt: skip
@@ -101,6 +106,20 @@ def test_refused(horovodrun, tmp_path, arguments, pattern):
 
 def test_no_command(horovodrun, tmp_path):
     check_refusal(horovodrun.run("-np", "2", timeout=30), "no command", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "variables, pattern",
+    [
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a[1-"}, r"SLURM_JOB_NODELIST='a\[1-'.*with -H"),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_STEP_NUM_TASKS": "4"}, r"srun has started horovodrun 4"),
+        ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a"}, r"LSF's list of hosts in LSB_MCPU_HOSTS"),
+        ({"PBS_NODEFILE": "/no/such/file"}, r"PBS_NODEFILE \(/no/such/file\): this file can't be read; .*with -H"),
+        ({"PE_HOSTFILE": "/etc/hostname"}, r"Grid Engine's list of hosts in PE_HOSTFILE .*has no number of slots"),
+    ],
+)
+def test_schedulers_list_that_makes_no_sense(horovodrun, tmp_path, variables, pattern):
+    check_refusal(horovodrun.run("touch", "started", timeout=30, env=variables), pattern, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "/no/such/program"])
