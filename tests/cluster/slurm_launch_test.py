@@ -121,6 +121,22 @@ def test_elastic_job_starts_an_agent_that_was_lost_again(slurm, cluster, work):
     check_nothing_is_left(slurm, cluster)
 
 
+def test_requeued_job_goes_on_from_its_checkpoint(slurm, cluster, work):
+    flags = f"--epochs 1000 --checkpoint-dir {work / 'checkpoints'}"
+    options = ["--nodes=2", "--ntasks-per-node=1", "--requeue", "--open-mode=append"]
+    job = slurm.submit(
+        [*options, "--wrap", f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} {flags}"], work
+    )
+    log = TrainingLog(job.output)
+    log.wait_until(lambda: log.last_step() >= 10, 90, "step 10")
+    slurm.run(["scontrol", "requeue", job.number], work)
+    slurm.wait_for_controller(f"Requeuing JobId={job.number}", 60)
+    slurm.start_at_once(job, 60)
+    log.wait_until(lambda: any(entry["steps"] > 0 and entry["size"] == 2 for entry in log.all("rank")), 90, "going on")
+    slurm.run(["scancel", job.number], work)
+    check_nothing_is_left(slurm, cluster)
+
+
 def test_dry_run_tells_hosts_and_launcher(slurm, work):
     output = run_batch(slurm, work, ["--nodes=2", "--ntasks-per-node=2"], f"horovodrun --dry-run {REPORT}")
     assert re.search(r"on the hosts of Slurm's job \d+, a slot for each task", output)
