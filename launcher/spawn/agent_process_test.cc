@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "base/fd.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
+#include "launcher/spawn/command_launcher.h"
 #include "launcher/spawn/local_launcher.h"
 #include "launcher/spawn/ssh_launcher.h"
 
@@ -124,6 +126,18 @@ TEST_F(AgentProcessTest, Start_CommandNotFound_IsARefusalAndExitCodeTwo) {
   EXPECT_EQ(log_.AwaitExit().exit_code, 2);
   EXPECT_NE(log_.refusal().find("node7: command not found: no-such-command"), std::string::npos);
   EXPECT_FALSE(log_.ready());
+}
+
+TEST_F(AgentProcessTest, Start_Srun_DoesNotInheritWhatTheJobsTasksWereToHave) {
+  Install("srun", "echo \"has [$SLURM_GPUS_PER_TASK] [$SLURM_JOB_ID]\" >&2; exit 3");
+  setenv("SLURM_GPUS_PER_TASK", "1", 1);
+  setenv("SLURM_JOB_ID", "17", 1);
+  target_.launcher = std::make_shared<CommandLauncher>(FindCommandTemplate("srun").value(), "",
+                                                       std::map<std::string, int>());
+  const std::unique_ptr<AgentProcess> agent = Start();
+  EXPECT_EQ(log_.AwaitExit().stderr_text, "has [] [17]\n");
+  unsetenv("SLURM_GPUS_PER_TASK");
+  unsetenv("SLURM_JOB_ID");
 }
 
 TEST_F(AgentProcessTest, Start_HugeBootstrap_GetsThrough) {
