@@ -101,8 +101,11 @@ absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
 
 absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& environment,
                                                          const ReadFile& read_file) {
-  if (environment.count("SLURM_JOB_ID") > 0) return ReadSlurmAllocation(environment);
-  if (environment.count("LSB_JOBID") > 0) return ReadLsf(environment, read_file);
+  // The number of a job alone is also in sessions that somebody has opened on one of its hosts.
+  if (environment.count("SLURM_JOB_NODELIST") > 0) return ReadSlurmAllocation(environment);
+  if (environment.count("LSB_DJOB_HOSTFILE") + environment.count("LSB_MCPU_HOSTS") > 0) {
+    return ReadLsf(environment, read_file);
+  }
   if (environment.count("PBS_NODEFILE") > 0) return ReadPbs(environment, read_file);
   if (environment.count("PE_HOSTFILE") > 0) return ReadGridEngine(environment, read_file);
   return std::nullopt;

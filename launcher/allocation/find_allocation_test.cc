@@ -42,6 +42,8 @@ std::string Find(const Environment& environment) {
 TEST(FindAllocationTest, OutsideOfAnyJob_FindsNothing) {
   EXPECT_EQ(Find({}), "nothing");
   EXPECT_EQ(Find({{"JOB_ID", "7"}, {"SLURM_CONF", "/etc/slurm.conf"}}), "nothing");
+  // as in a session over ssh
+  EXPECT_EQ(Find({{"SLURM_JOB_ID", "7"}, {"LSB_JOBID", "7"}, {"PBS_JOBID", "7"}}), "nothing");
 }
 
 TEST(FindAllocationTest, Slurm) {
@@ -83,7 +85,8 @@ TEST(FindAllocationTest, BrokenList_IsRefusedWithPlaceAndRemedy) {
   EXPECT_THAT(Find({{"PE_HOSTFILE", "/lsf"}}), HasSubstr("'a' has no number of slots"));
   EXPECT_THAT(Find({{"PBS_NODEFILE", "/empty"}}), HasSubstr("lists no host"));
   EXPECT_THAT(Find({{"LSB_JOBID", "9"}, {"LSB_MCPU_HOSTS", "x"}}), HasSubstr("LSB_MCPU_HOSTS"));
-  EXPECT_THAT(Find({{"LSB_JOBID", "9"}}), HasSubstr("LSB_DJOB_HOSTFILE"));
+  EXPECT_THAT(Find({{"LSB_JOBID", "9"}, {"LSB_DJOB_HOSTFILE", "/gone"}}),
+              HasSubstr("LSB_DJOB_HOSTFILE (/gone)"));
 }
 
 TEST(ReadWholeFileTest, RealFiles) {

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/find_allocation.h"
 #include "launcher/spawn/command_launcher.h"
 #include "launcher/spawn/ssh_launcher.h"
 
@@ -66,12 +68,16 @@ std::shared_ptr<const spawn::HostLauncher> MakeSshLauncher(const cli::Options& o
   return std::make_shared<spawn::SshLauncher>(std::move(ssh));
 }
 
-std::map<std::string, int> GpusOfHosts(const cli::Options& options) {
-  std::map<std::string, int> gpus;
-  if (!options.allocation.has_value()) return gpus;
-  for (const allocation::AllocatedHost& host : options.allocation->hosts) {
-    gpus[host.name] = host.gpus;
+// Hosts that the user has named may be those of the scheduler's job, too.
+std::map<std::string, int> GpusOfHosts(const cli::Options& options,
+                                       const Environment& environment) {
+  absl::StatusOr<std::optional<allocation::Allocation>> allocation = options.allocation;
+  if (!options.allocation.has_value()) {
+    allocation = allocation::FindAllocation(environment, allocation::ReadWholeFile);
   }
+  std::map<std::string, int> gpus;
+  if (!allocation.ok() || !allocation->has_value()) return gpus;
+  for (const allocation::AllocatedHost& host : (*allocation)->hosts) gpus[host.name] = host.gpus;
   return gpus;
 }
 
@@ -94,7 +100,7 @@ absl::StatusOr<std::shared_ptr<const spawn::HostLauncher>> ChooseLauncher(
         absl::StrCat(unfit, " is for --launcher ssh, and --launcher ", name, " was given"));
   }
   return std::make_shared<spawn::CommandLauncher>(std::move(command), PathOf(environment),
-                                                  GpusOfHosts(options));
+                                                  GpusOfHosts(options, environment));
 }
 
 }  // namespace hvd::launcher::plan

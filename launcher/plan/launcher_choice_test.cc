@@ -51,6 +51,16 @@ TEST_F(ChooseLauncherTest, GivenHosts_AreReachedBySsh) {
   EXPECT_EQ(Choose(directory_), "ssh");
 }
 
+TEST_F(ChooseLauncherTest, GivenHostsOfTheJob_HaveTheGpusOfTheJob) {
+  options_.allocation.reset();
+  options_.launcher = "srun";
+  const Environment environment = {{"SLURM_JOB_ID", "17"},       {"SLURM_JOB_NODELIST", "a,b"},
+                                   {"SLURM_NTASKS", "4"},        {"SLURM_TASKS_PER_NODE", "3,1"},
+                                   {"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_GPUS_ON_NODE", "3"}};
+  const auto launcher = ChooseLauncher(options_, environment, "/", absl::Seconds(30)).value();
+  EXPECT_THAT(absl::StrJoin(launcher->Command("b", "").argv, " "), HasSubstr("--gres=gpu:1 "));
+}
+
 TEST_F(ChooseLauncherTest, OptionForSsh_AsksForSsh) {
   options_.ssh_port = 22;
   EXPECT_EQ(Choose(directory_), "ssh");
