@@ -93,7 +93,9 @@ def test_np_takes_a_part_of_the_job_or_more_of_it(slurm, work):
 
 
 def test_workers_see_the_gpus_that_slurm_gave_their_node(slurm, work):
-    output = run_batch(slurm, work, ["--nodes=2", "--gpus-per-node=2"], f'horovodrun python -c "{DEVICES}"')
+    """All of them, although one task would get one only."""
+    options = ["--nodes=2", "--ntasks-per-node=2", "--gpus-per-task=1"]
+    output = run_batch(slurm, work, options, f'horovodrun python -c "{DEVICES}"')
     assert len(re.findall(r"sees a 0,1", output)) == 2, output
     assert len(re.findall(r"sees b 0,1", output)) == 2, output
 
