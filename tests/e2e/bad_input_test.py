@@ -112,7 +112,10 @@ def test_no_command(horovodrun, tmp_path):
     "variables, pattern",
     [
         ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a[1-"}, r"SLURM_JOB_NODELIST='a\[1-'.*with -H"),
-        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_STEP_NUM_TASKS": "4"}, r"srun has started horovodrun 4"),
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_STEP_NUM_TASKS": "4"},
+            r"srun has started horovodrun 4",
+        ),
         ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a"}, r"LSF's list of hosts in LSB_MCPU_HOSTS"),
         ({"PBS_NODEFILE": "/no/such/file"}, r"PBS_NODEFILE \(/no/such/file\): this file can't be read; .*with -H"),
         ({"PE_HOSTFILE": "/etc/hostname"}, r"Grid Engine's list of hosts in PE_HOSTFILE .*has no number of slots"),
