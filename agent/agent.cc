@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/net/address.h"
 #include "base/net/interfaces.h"
+#include "base/net/tcp_socket.h"
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
@@ -127,8 +129,8 @@ absl::Status Agent::Attach(const Route& route) {
                          return AnswerWorker(hello, asker);
                        }));
   workers_.emplace(loop_, output_, plan_,
-                   WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
-                               net::InterfaceOf(route_.own_address, interfaces),
+                   WorkerPlace{route.daemon_address, route_.own_address, socket_->name(),
+                               /*elastic=*/false, net::InterfaceOf(route_.own_address, interfaces),
                                /*word=*/"", os::UsableCores()},
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
@@ -147,6 +149,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_host(bootstrap_.host());
   hello.set_slots(bootstrap_.slots());
   hello.set_incarnation(RandomIncarnation());
+  ReserveStorePort(&hello);
   const rendezvous::security::PeerCredentials credentials = FromProto(bootstrap_.credentials());
   return std::make_unique<Attachment>(
       loop_,
@@ -159,6 +162,16 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
                             [this] { return Remember(); },
                             [this](const absl::Status& status) { OnDetached(status); },
                             [this](const absl::Status& status) { OnAttachmentClosed(status); }});
+}
+
+// Without a port the workers run without MASTER_ADDR: few jobs need it.
+void Agent::ReserveStorePort(pb::AgentHello* hello) {
+  absl::StatusOr<Fd> reserved = net::ReserveAnyPort(route_.own_address);
+  if (!reserved.ok()) return;
+  const absl::StatusOr<int> port = net::PortOf(reserved->get());
+  if (!port.ok()) return;
+  store_port_ = *std::move(reserved);
+  hello->set_store_address(net::JoinHostPort(route_.own_address, absl::StrCat(*port)));
 }
 
 Attachment::Memory Agent::Remember() const {

@@ -82,6 +82,7 @@ class Agent {
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
   std::unique_ptr<Attachment> OpenAttachment();
+  void ReserveStorePort(pb::AgentHello* hello);
   // The target of every connection to the daemon, of this process and the workers.
   const std::string& DaemonTarget() const {
     return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
@@ -121,6 +122,8 @@ class Agent {
   Route route_;
   absl::Duration patience_;       // the time to wait for a silent daemon
   bool daemon_may_come_ = false;  // start_timeout has not passed
+  Fd store_port_;  // held for torch.distributed, whose store listens there if rank 0 is on this
+                   // host
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<rendezvous::bootstrap::BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;

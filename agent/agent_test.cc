@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/version.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hvd::agent {
@@ -28,6 +29,7 @@ TEST_F(AgentTest, Job_WorkerExitsZero_RunsFromReadyToTheEnd) {
   EXPECT_EQ(hello.host(), "node7");
   EXPECT_EQ(hello.slots(), 2u);
   EXPECT_NE(hello.incarnation(), 0u);
+  EXPECT_THAT(hello.store_address(), testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+"));
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.exit_code(), 0);
   EXPECT_EQ(exited.stderr_tail(0), "err");

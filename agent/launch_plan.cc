@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/torch_variables.h"
 #include "base/net/address.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
@@ -87,6 +88,7 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   const net::HostPort daemon = net::SplitHostPort(place.daemon_address);
   const std::pair<const char*, std::string> own[] = {
       {"HOROVOD_HOSTNAME", plan.host},
+      {"HOROVOD_HOST_ADDRESS", place.own_address},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_CONTROLLER", "gloo"},
@@ -100,6 +102,7 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   for (const auto& [name, value] : rendezvous::placement::PlacementVariables(placement)) {
     environment[name] = value;
   }
+  SetTorchVariables(start, &environment);
   const int sharing =
       start.most_on_host() > 0 ? start.most_on_host() : start.placement().local_size();
   ShareCores(place.cores, sharing, &environment);

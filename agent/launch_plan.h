@@ -38,6 +38,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
 // The variables of a worker's environment beside the job's own.
 struct WorkerPlace {
   std::string daemon_address;  // "address:port"
+  std::string own_address;     // numeric, where peers reach this host
   std::string agent_socket;
   bool elastic = false;
   std::string interface = "";  // towards the other hosts; empty: unknown

@@ -91,17 +91,18 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
   start.mutable_placement()->set_cross_rank(1);
   start.mutable_placement()->set_cross_size(2);
   const std::vector<std::string> entries =
-      WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3", "word"});
+      WorkerEnvironment(plan, start, {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"});
   for (const char* entry :
        {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3", "HOROVOD_SIZE=4",
         "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2", "HOROVOD_CROSS_RANK=1",
         "HOROVOD_CROSS_SIZE=2", "HOROVOD_GLOO_RENDEZVOUS_ADDR=::1",
         "HOROVOD_GLOO_RENDEZVOUS_PORT=4000", "HOROVOD_CONTROLLER=gloo",
         "HOROVOD_CPU_OPERATIONS=gloo", "HOROVOD_GLOO_IFACE=eth3", "NCCL_SOCKET_IFNAME=eth3",
-        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket", "HOROVOD_WORKER_WORD=word"}) {
+        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket", "HOROVOD_WORKER_WORD=word",
+        "HOROVOD_HOST_ADDRESS=10.0.0.2"}) {
     EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
   }
-  EXPECT_EQ(entries.size(), 17u);
+  EXPECT_EQ(entries.size(), 18u);
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,
@@ -111,8 +112,9 @@ std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& o
   pb::StartWorker start;
   start.mutable_placement()->set_local_size(workers);
   start.set_most_on_host(most);
-  std::vector<std::string> entries = WorkerEnvironment(
-      MakeLaunchPlan(bootstrap).value(), start, {"[::1]:4000", "socket", false, "", "", cores});
+  std::vector<std::string> entries =
+      WorkerEnvironment(MakeLaunchPlan(bootstrap).value(), start,
+                        {"[::1]:4000", "10.0.0.2", "socket", false, "", "", cores});
   const auto is_other = [](const std::string& entry) {
     return entry.rfind("OMP_NUM_THREADS=", 0) != 0;
   };
@@ -143,8 +145,8 @@ TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
   pb::AgentBootstrap bootstrap = Bootstrap("sh");
   (*bootstrap.mutable_command()->mutable_environment())["NCCL_SOCKET_IFNAME"] = "ib0";
   const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
-  const auto entries =
-      WorkerEnvironment(plan, pb::StartWorker(), {"[::1]:4000", "socket", false, "eth3", "word"});
+  const auto entries = WorkerEnvironment(
+      plan, pb::StartWorker(), {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"});
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=ib0"), 1);
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=eth3"), 0);
 }

@@ -56,6 +56,16 @@ absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
   return fd;
 }
 
+absl::StatusOr<Fd> ReserveAnyPort(const std::string& address) {
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
+  Fd fd = NewSocket(info->ai_family);
+  if (!fd.valid() || !SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1) ||
+      bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
+    return UnavailableErrno(absl::StrCat("can't reserve a port of ", address), errno);
+  }
+  return fd;
+}
+
 absl::StatusOr<int> PortOf(int fd) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);

@@ -18,6 +18,11 @@ namespace hvd::net {
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
 
+// A socket that holds a free port for another process, without listening: as long as it is open,
+// only a server that names this port, with SO_REUSEADDR, can listen there. Errors: those of
+// ListenOnAnyPort.
+absl::StatusOr<Fd> ReserveAnyPort(const std::string& address);
+
 // Errors:
 //   - InvalidArgument: not a numeric address.
 //   - Unavailable: refused or unreachable.

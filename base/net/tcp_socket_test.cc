@@ -1,6 +1,7 @@
 #include "base/net/tcp_socket.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
@@ -20,6 +21,21 @@ TEST(TcpSocketTest, ListenAndConnect_OverBothFamilies) {
     EXPECT_TRUE(TuneForMessages(client->get()).ok());
     EXPECT_TRUE(AwaitReady(listener->get(), POLLIN, Soon()).ok());
   }
+}
+
+TEST(TcpSocketTest, ReserveAnyPort_OnlyAServerThatNamesIt_GetsIt) {
+  const auto reserved = ReserveAnyPort("127.0.0.1");
+  ASSERT_TRUE(reserved.ok()) << reserved.status();
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(getsockname(reserved->get(), name, &length), 0);
+  const Fd other(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_NE(bind(other.get(), name, length), 0) << "without SO_REUSEADDR";
+  const int yes = 1;
+  ASSERT_EQ(setsockopt(other.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), 0);
+  EXPECT_EQ(bind(other.get(), name, length), 0);
+  EXPECT_EQ(listen(other.get(), 1), 0);
 }
 
 TEST(TcpSocketTest, NamesAndNonsense_AreNoAddresses) {

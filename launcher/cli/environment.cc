@@ -1,6 +1,7 @@
 #include "launcher/cli/environment.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -15,8 +16,18 @@ namespace {
 // another job must not pass on that job's.
 bool IsPerWorker(const std::string& name) {
   return name == "HOROVOD_AGENT_SOCKET" || name == "HOROVOD_WORKER_ID" ||
-         name == "HOROVOD_HOSTNAME" || name == "HOROVOD_WORKER_WORD" ||
+         name == "HOROVOD_HOSTNAME" || name == "HOROVOD_HOST_ADDRESS" ||
+         name == "HOROVOD_WORKER_WORD" ||
          rendezvous::placement::PlacementVariables({}).count(name) > 0;
+}
+
+// Likewise, of torchrun's workers and those of static jobs.
+bool IsOfTorchWorker(const std::string& name) {
+  static const auto* const names = new std::set<std::string>{
+      "RANK",       "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+      "ROLE_RANK",  "GROUP_WORLD_SIZE", "ROLE_NAME",  "ROLE_WORLD_SIZE",  "MASTER_ADDR",
+      "MASTER_PORT"};
+  return names->count(name) > 0 || absl::StartsWith(name, "TORCHELASTIC_");
 }
 
 bool StaysHere(const std::string& name) {
@@ -55,7 +66,9 @@ absl::StatusOr<Assignment> ParseExport(const std::string& text, const Environmen
 Environment WorkerEnvironment(const Environment& launcher, const std::vector<Assignment>& tunables,
                               const std::vector<Assignment>& exports) {
   Environment result;
+  const bool in_torch_worker = launcher.count("RANK") > 0 && launcher.count("LOCAL_RANK") > 0;
   for (const auto& [name, value] : launcher) {
+    if (in_torch_worker && IsOfTorchWorker(name)) continue;
     if (!StaysHere(name)) result[name] = value;
   }
   result["PYTHONUNBUFFERED"] = "1";

@@ -27,6 +27,22 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
                           Pair("PYTHONUNBUFFERED", "1")));
 }
 
+TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
+  const Environment launcher = {{"RANK", "1"},
+                                {"LOCAL_RANK", "1"},
+                                {"MASTER_ADDR", "a"},
+                                {"MASTER_PORT", "1"},
+                                {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                {"PATH", "/bin"}};
+  const Environment result = WorkerEnvironment(launcher, {}, {});
+  EXPECT_EQ(result.size(), 4u) << "PATH and three of Horovod's";
+}
+
+TEST(WorkerEnvironment, StoreThatTheUserChose_IsPassedOn) {
+  const Environment result = WorkerEnvironment({{"MASTER_PORT", "29500"}}, {}, {});
+  EXPECT_EQ(result.at("MASTER_PORT"), "29500");
+}
+
 TEST(WorkerEnvironment, ExportsWinOverTunablesOverOwn) {
   const Environment launcher = {{"A", "own"}, {"B", "own"}, {"C", "own"}};
   const Environment result =

@@ -17,38 +17,46 @@ const std::string kBytes("\xFF\0 not text", 11);
 
 // One of each kind, no field as it is by default.
 std::vector<membership::Event> AllEvents() {
-  return {membership::HostJoined{{"h1", 4}, Incarnation(9), {WorkerId(1), WorkerId(2)}},
-          membership::HostLost{"h1", Incarnation(9), kBytes},
-          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
-          membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
-          membership::Restarted{},
-          membership::WorkerStarted{WorkerId(3), 77},
-          membership::WorkerDying{WorkerId(3)},
-          membership::WorkerExited{
-              WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
-          membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
-                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234)},
-          membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
-          membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
-          membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true},
-          membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
-                                       absl::Milliseconds(1234)},
-          membership::StallReported{membership::CallId(8),
-                                    kWorker,
-                                    Epoch(2),
-                                    absl::Seconds(60),
-                                    true,
-                                    {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
-          membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
-          membership::CallCancelled{membership::CallId(8)},
-          membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
-          membership::Tick{}};
+  return {
+      membership::HostJoined{{"h1", 4}, Incarnation(9), {WorkerId(1), WorkerId(2)}, "10.0.0.1:80"},
+      membership::HostLost{"h1", Incarnation(9), kBytes},
+      membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
+      membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
+      membership::Restarted{},
+      membership::WorkerStarted{WorkerId(3), 77},
+      membership::WorkerDying{WorkerId(3)},
+      membership::WorkerExited{
+          WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
+      membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true,
+                                12, true, kBytes, 7, absl::Milliseconds(1234)},
+      membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
+      membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
+      membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true},
+      membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
+                                   absl::Milliseconds(1234)},
+      membership::StallReported{membership::CallId(8),
+                                kWorker,
+                                Epoch(2),
+                                absl::Seconds(60),
+                                true,
+                                {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
+      membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
+      membership::CallCancelled{membership::CallId(8)},
+      membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
+      membership::Tick{}};
 }
 
-// testdata/events_format_4.txt: a line of hexadecimal digits for each of AllEvents, as format 4
-// began with. A line that has to change makes journals unreadable.
+// Those, without the fields that were added after format 4 had begun.
+std::vector<membership::Event> FirstEvents() {
+  std::vector<membership::Event> events = AllEvents();
+  std::get<membership::HostJoined>(events[0]).store_address.clear();
+  return events;
+}
+
+// testdata/events_format_4.txt: a line of hexadecimal digits for each of FirstEvents. A line that
+// has to change makes journals unreadable.
 TEST(EventCodecTest, EveryKind_IsReadAsItWasWrittenWithFormat4) {
-  const std::vector<membership::Event> events = AllEvents();
+  const std::vector<membership::Event> events = FirstEvents();
   std::ifstream file("rendezvous/journal/testdata/events_format_4.txt");
   std::string line;
   for (const membership::Event& event : events) {

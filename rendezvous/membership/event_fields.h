@@ -17,8 +17,9 @@ void KeepFields(Fields& fields, WorkerKey& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostJoined& kept) {
-  auto& [host, agent, known_workers] = kept;
-  fields("host", host, "agent", agent, "known_workers", known_workers);
+  auto& [host, agent, known_workers, store_address] = kept;
+  fields("host", host, "agent", agent, "known_workers", known_workers, "store_address",
+         store_address);
 }
 
 template <typename Fields>

@@ -37,6 +37,7 @@ struct HostJoined {
   HostSlots host;
   Incarnation agent;
   std::vector<WorkerId> known_workers = {};  // all that it was ever asked to start
+  std::string store_address = {};            // for torch.distributed; see TorchGroup
 };
 
 // Elastic jobs: all hosts that exist at present. Hosts of an earlier list that are missing in this
@@ -202,6 +203,13 @@ struct World {
 // Shared by all recipients: a copy for each would take memory quadratic in the world's size.
 using WorldPtr = std::shared_ptr<const World>;
 
+// What torch.distributed has to know beside a placement; its groups are the hosts.
+struct TorchGroup {
+  std::string store_address;  // "address:port" on rank 0's host, reserved there; empty: none
+  int group_rank = 0;         // of the worker's host, in the order of ranks
+  int groups = 0;             // 0: not known, as in elastic jobs
+};
+
 struct StartWorkerEffect {
   Incarnation agent;
   std::string host;
@@ -210,6 +218,7 @@ struct StartWorkerEffect {
   int slot = 0;  // on its host: that of the worker whose place it takes
   // The largest number of a world's members that may share the host in future; 0: place.local_size.
   int most_on_host = 0;
+  TorchGroup torch = {};  // static jobs
 };
 
 struct StopWorkersEffect {

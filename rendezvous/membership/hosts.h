@@ -39,12 +39,15 @@ struct Host {
   std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
   absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   int live = 0;                                  // workers there that are not gone
+  std::string store_address = {};                // as in HostJoined
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live] = *this;
+    auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live,
+           store_address] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
-           ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live);
+           ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
+           "store_address", store_address);
   }
 };
 

@@ -7,6 +7,11 @@
 #include "rendezvous/placement/static_ranks.h"
 
 namespace hvd::rendezvous::membership {
+namespace {
+
+WorkerId StaticWorker(int rank) { return WorkerId(static_cast<uint64_t>(rank) + 1); }
+
+}  // namespace
 
 void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (Reattach(event)) return;
@@ -19,7 +24,9 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
     EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
-  (known != nullptr ? *known : hosts.Add(event.host)).agent = event.agent;
+  Host& host = known != nullptr ? *known : hosts.Add(event.host);
+  host.agent = event.agent;
+  host.store_address = event.store_address;
   StartWhenComplete();
 }
 
@@ -35,15 +42,24 @@ void Membership::State::StartWhenComplete() {
   for (const Host& host : hosts) slots.push_back(host.slots);
   for (const auto& [on, place] : placement::AssignStaticRanks(slots, spec.max_workers)) {
     Worker worker;
-    worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
+    worker.id = StaticWorker(place.rank);
     worker.host = on;
     worker.place = place;
     worker.slot = place.local_rank;
     workers.Add(worker, &hosts);
     const Host& host = hosts[on];
-    effects.push_back(
-        StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot});
+    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot,
+                                        /*most_on_host=*/0, TorchGroupOf(place)});
   }
+}
+
+// The worker with local rank 0 on a host has the host's number as its cross rank.
+TorchGroup Membership::State::TorchGroupOf(const Placement& place) {
+  if (elastic()) return {};
+  const Worker* const first = workers.Find(StaticWorker(0));
+  const Worker* const first_on_host = workers.Find(StaticWorker(place.rank - place.local_rank));
+  return {HostOf(*first).store_address, first_on_host->place.cross_rank,
+          first_on_host->place.cross_size};
 }
 
 void Membership::State::On(const HostLost& event, absl::Time now) {

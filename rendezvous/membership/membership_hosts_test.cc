@@ -26,6 +26,20 @@ TEST_F(MembershipHostsTest, HostJoined_NothingStartsBeforeAllAreThere) {
   EXPECT_EQ(starts[2].place.cross_size, 2);
 }
 
+TEST_F(MembershipHostsTest, HostJoined_WorkersOfAStaticJob_KnowTheStoreOfRank0sHost) {
+  NewJob({{"a", 1}, {"b", 2}});
+  Apply(HostJoined{{"b", 2}, Incarnation('b'), {}, "10.0.0.2:80"});
+  const auto starts =
+      Only<StartWorkerEffect>(Apply(HostJoined{{"a", 1}, Incarnation('a'), {}, "10.0.0.1:80"}));
+  ASSERT_THAT(starts, SizeIs(3));
+  for (const StartWorkerEffect& start : starts) {
+    EXPECT_EQ(start.torch.store_address, "10.0.0.1:80");
+    EXPECT_EQ(start.torch.group_rank, start.host == "a" ? 0 : 1);
+    EXPECT_EQ(start.torch.groups, 2);
+  }
+  EXPECT_EQ(starts[2].place.cross_rank, 0) << "unlike its group's rank";
+}
+
 TEST_F(MembershipHostsTest, HostJoined_NoneExpected_StartsWhenThereAreEnoughSlots) {
   spec().min_workers = spec().max_workers = 3;
   spec().start_workers = 1;

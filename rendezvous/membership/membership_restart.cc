@@ -37,7 +37,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
                     &hosts);
     } else if (!known) {
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
-                                          worker.slot, MostOn(*host)});
+                                          worker.slot, MostOn(*host), TorchGroupOf(worker.place)});
     }
   }
   if (!to_stop.empty()) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/address.h"
+#include "base/status_macros.h"
 #include "base/version.h"
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
@@ -33,6 +35,9 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
     return absl::InvalidArgumentError(
         absl::StrCat("the agent of ", hello.host(), " has no incarnation"));
   }
+  if (!hello.store_address().empty()) {
+    RETURN_IF_ERROR(net::ParseSocketAddress(hello.store_address()).status());
+  }
   if (hello.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("horovod-agent on ", hello.host(),
                                                       " has version ", hello.version(),
@@ -58,6 +63,14 @@ membership::WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
   return {WorkerId(sampled.worker_id()),
           sampled.doing(),
           {sampled.stack().begin(), sampled.stack().end()}};
+}
+
+pb::TorchGroup ToMessage(const membership::TorchGroup& group) {
+  pb::TorchGroup message;
+  message.set_store_address(group.store_address);
+  message.set_group_rank(group.group_rank);
+  message.set_groups(group.groups);
+  return message;
 }
 
 // The worker that the message is about; none: it is about the host.
@@ -114,6 +127,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   membership::HostJoined joined;
   joined.host = {hello.host(), static_cast<int>(hello.slots())};
   joined.agent = Incarnation(hello.incarnation());
+  joined.store_address = hello.store_address();
   for (const uint64_t worker : hello.known_workers()) {
     joined.known_workers.push_back(WorkerId(worker));
   }
@@ -204,6 +218,7 @@ void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   *start.mutable_placement() = transport::ToMessage(effect.place);
   start.set_slot(effect.slot);
   start.set_most_on_host(effect.most_on_host);
+  if (effect.torch.groups > 0) *start.mutable_torch() = ToMessage(effect.torch);
   {
     absl::MutexLock lock(&mu_);
     host_of_[effect.worker] = effect.host;

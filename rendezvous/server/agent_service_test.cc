@@ -262,6 +262,35 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
             "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");
 }
 
+TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
+  TestAgent agent(*stub_);
+  pb::AgentMessage hello;
+  hello.mutable_hello()->set_version(kVersion);
+  hello.mutable_hello()->set_host("a");
+  hello.mutable_hello()->set_slots(1);
+  hello.mutable_hello()->set_incarnation(9);
+  hello.mutable_hello()->set_store_address("10.0.0.1:80");
+  agent.Send(hello);
+  EXPECT_TRUE(agent.Next().has_welcome());
+  EXPECT_EQ(NextEvent<membership::HostJoined>(events_).store_address, "10.0.0.1:80");
+  service_.Handle(membership::StartWorkerEffect{
+      Incarnation(9), "a", WorkerId(2), {}, 0, 0, {"10.0.0.1:80", 1, 2}});
+  EXPECT_EQ(agent.Next().start().torch().ShortDebugString(),
+            "store_address: \"10.0.0.1:80\" group_rank: 1 groups: 2");
+}
+
+TEST_F(AgentServiceTest, StoreThatIsNoAddress_IsRefused) {
+  TestAgent agent(*stub_);
+  pb::AgentMessage hello;
+  hello.mutable_hello()->set_version(kVersion);
+  hello.mutable_hello()->set_host("a");
+  hello.mutable_hello()->set_slots(1);
+  hello.mutable_hello()->set_incarnation(9);
+  hello.mutable_hello()->set_store_address("10.0.0.1\nLD_PRELOAD=x:80");
+  agent.Send(hello);
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);

@@ -34,6 +34,7 @@ from horovod.torch._broadcast import *
 from horovod.torch._reducescatter import *
 from horovod.torch._sparse import sparse_allreduce_async
 from horovod.torch.compression import Compression
+from horovod.torch.distributed_env import torch_distributed_env
 from horovod.torch.functions import (
     allgather_object,
     broadcast_object,
@@ -74,6 +75,7 @@ __all__ = [
     "sparse_allreduce_async",
     "sync_batch_norm",
     "synchronize",
+    "torch_distributed_env",
 ]
 
 _check_has_gpu = _built.cuda_built
