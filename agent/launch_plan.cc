@@ -108,7 +108,9 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   ShareCores(place.cores, sharing, &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;
-    environment.emplace("NCCL_SOCKET_IFNAME", place.interface);  // the user's own choice stays
+    // The user's own choice stays. Gloo's is for torch.distributed.
+    environment.emplace("NCCL_SOCKET_IFNAME", place.interface);
+    environment.emplace("GLOO_SOCKET_IFNAME", place.interface);
   }
   if (place.elastic) {
     environment["HOROVOD_ELASTIC"] = "1";

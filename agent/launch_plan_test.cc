@@ -99,10 +99,10 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
         "HOROVOD_GLOO_RENDEZVOUS_PORT=4000", "HOROVOD_CONTROLLER=gloo",
         "HOROVOD_CPU_OPERATIONS=gloo", "HOROVOD_GLOO_IFACE=eth3", "NCCL_SOCKET_IFNAME=eth3",
         "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket", "HOROVOD_WORKER_WORD=word",
-        "HOROVOD_HOST_ADDRESS=10.0.0.2"}) {
+        "HOROVOD_HOST_ADDRESS=10.0.0.2", "GLOO_SOCKET_IFNAME=eth3"}) {
     EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
   }
-  EXPECT_EQ(entries.size(), 18u);
+  EXPECT_EQ(entries.size(), 19u);
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,

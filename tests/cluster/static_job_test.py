@@ -43,6 +43,17 @@ def test_every_rank_knows_its_place(cluster, starter):
     assert cluster.leftovers() == []
 
 
+def test_scripts_for_torchrun_find_rank_0(cluster):
+    """On hosts with other numbers of slots, so that a group's rank is not a worker's cross rank."""
+    script = SCRIPTS.parent.parent / "e2e" / "jobs" / "torchrun_script.py"
+    output = run_job(cluster, ["-np", "3", "-H", "a:1,b:2", "python", script])
+    entries = [json.loads(line.split(">:", 1)[1]) for line in output.splitlines() if ">:{" in line]
+    entries.sort(key=lambda entry: entry["rank"])
+    assert [(entry["local_rank"], entry["GROUP_RANK"]) for entry in entries] == [(0, "0"), (0, "1"), (1, "1")]
+    assert {entry["GROUP_WORLD_SIZE"] for entry in entries} == {"2"}
+    assert all(entry["weights"] == entries[0]["weights"] for entry in entries)
+
+
 def test_np_limits_the_slots_used_and_hosts_may_differ(cluster):
     worlds = worlds_of(run_job(cluster, ["-np", "3", "-H", "a:1,b:4", "python", SCRIPTS / "report_world.py"]))
     places = {rank: (world["host"], world["local_rank"], world["local_size"]) for rank, world in worlds.items()}
