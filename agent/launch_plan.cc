@@ -6,12 +6,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/torch_variables.h"
 #include "base/net/address.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
 #include "base/version.h"
 #include "rendezvous/placement/placement_variables.h"
+#include "rendezvous/placement/torch_variables.h"
 #include "rendezvous/transport/placement_message.h"
 
 namespace hvd::agent {
@@ -45,6 +45,19 @@ void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
 void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
   if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
   environment->emplace("OMP_NUM_THREADS", absl::StrCat(os::ThreadsOfWorker(cores, workers)));
+}
+
+// A store that the user has chosen stays.
+void SetTorchVariables(const rendezvous::placement::Placement& placement,
+                       const rendezvous::placement::TorchGroup& group,
+                       std::map<std::string, std::string>* environment) {
+  for (const auto& [name, value] : rendezvous::placement::TorchVariables(placement, group)) {
+    (*environment)[name] = value;
+  }
+  if (group.store_address.empty()) return;
+  const net::HostPort store = net::SplitHostPort(group.store_address);
+  environment->emplace("MASTER_ADDR", store.host);
+  environment->emplace("MASTER_PORT", store.port);
 }
 
 }  // namespace
@@ -102,7 +115,7 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   for (const auto& [name, value] : rendezvous::placement::PlacementVariables(placement)) {
     environment[name] = value;
   }
-  SetTorchVariables(start, &environment);
+  SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), &environment);
   const int sharing =
       start.most_on_host() > 0 ? start.most_on_host() : start.placement().local_size();
   ShareCores(place.cores, sharing, &environment);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/version.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hvd::agent {
@@ -103,6 +104,17 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
     EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
   }
   EXPECT_EQ(entries.size(), 19u);
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
+  LaunchPlan plan;
+  plan.environment = {{"MASTER_PORT", "29500"}, {"RANK", "7"}};
+  pb::StartWorker start;
+  start.mutable_placement()->set_rank(3);
+  start.mutable_torch()->set_groups(1);
+  start.mutable_torch()->set_store_address("[fe80::1]:4321");
+  EXPECT_THAT(WorkerEnvironment(plan, start, {}),
+              testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3"}));
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,

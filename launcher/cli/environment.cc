@@ -1,13 +1,13 @@
 #include "launcher/cli/environment.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/json.h"
 #include "rendezvous/placement/placement_variables.h"
+#include "rendezvous/placement/torch_variables.h"
 
 namespace hvd::launcher::cli {
 namespace {
@@ -23,11 +23,9 @@ bool IsPerWorker(const std::string& name) {
 
 // Likewise, of torchrun's workers and those of static jobs.
 bool IsOfTorchWorker(const std::string& name) {
-  static const auto* const names = new std::set<std::string>{
-      "RANK",       "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
-      "ROLE_RANK",  "GROUP_WORLD_SIZE", "ROLE_NAME",  "ROLE_WORLD_SIZE",  "MASTER_ADDR",
-      "MASTER_PORT"};
-  return names->count(name) > 0 || absl::StartsWith(name, "TORCHELASTIC_");
+  return rendezvous::placement::TorchVariables({}, {"", 0, 1}).count(name) > 0 ||
+         name == "MASTER_ADDR" || name == "MASTER_PORT" || name == "ROLE_NAME" ||
+         absl::StartsWith(name, "TORCHELASTIC_");
 }
 
 bool StaysHere(const std::string& name) {

@@ -14,11 +14,13 @@
 #include "absl/time/time.h"
 #include "base/ids.h"
 #include "rendezvous/placement/placement.h"
+#include "rendezvous/placement/torch_variables.h"
 
 namespace hvd::rendezvous::membership {
 
 using placement::HostSlots;
 using placement::Placement;
+using placement::TorchGroup;
 
 // A parked call of a client. The shell assigns the numbers and finishes the call when an effect
 // names it.
@@ -202,13 +204,6 @@ struct World {
 };
 // Shared by all recipients: a copy for each would take memory quadratic in the world's size.
 using WorldPtr = std::shared_ptr<const World>;
-
-// What torch.distributed has to know beside a placement; its groups are the hosts.
-struct TorchGroup {
-  std::string store_address;  // "address:port" on rank 0's host, reserved there; empty: none
-  int group_rank = 0;         // of the worker's host, in the order of ranks
-  int groups = 0;             // 0: not known, as in elastic jobs
-};
 
 struct StartWorkerEffect {
   Incarnation agent;

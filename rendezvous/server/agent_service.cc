@@ -65,14 +65,6 @@ membership::WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
           {sampled.stack().begin(), sampled.stack().end()}};
 }
 
-pb::TorchGroup ToMessage(const membership::TorchGroup& group) {
-  pb::TorchGroup message;
-  message.set_store_address(group.store_address);
-  message.set_group_rank(group.group_rank);
-  message.set_groups(group.groups);
-  return message;
-}
-
 // The worker that the message is about; none: it is about the host.
 std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
   switch (message.message_case()) {
@@ -218,7 +210,7 @@ void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   *start.mutable_placement() = transport::ToMessage(effect.place);
   start.set_slot(effect.slot);
   start.set_most_on_host(effect.most_on_host);
-  if (effect.torch.groups > 0) *start.mutable_torch() = ToMessage(effect.torch);
+  if (effect.torch.groups > 0) *start.mutable_torch() = transport::ToMessage(effect.torch);
   {
     absl::MutexLock lock(&mu_);
     host_of_[effect.worker] = effect.host;

@@ -20,4 +20,17 @@ placement::Placement FromMessage(const pb::Placement& message) {
           message.local_size(), message.cross_rank(), message.cross_size()};
 }
 
+pb::TorchGroup ToMessage(const placement::TorchGroup& group) {
+  const auto& [store_address, group_rank, groups] = group;
+  pb::TorchGroup message;
+  message.set_store_address(store_address);
+  message.set_group_rank(group_rank);
+  message.set_groups(groups);
+  return message;
+}
+
+placement::TorchGroup FromMessage(const pb::TorchGroup& message) {
+  return {message.store_address(), message.group_rank(), message.groups()};
+}
+
 }  // namespace hvd::rendezvous::transport

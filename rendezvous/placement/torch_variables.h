@@ -1,0 +1,25 @@
+// The environment variables of a worker's place as torch.distributed reads them: RANK, WORLD_SIZE,
+// and so on, as torchrun sets them.
+#ifndef RENDEZVOUS_PLACEMENT_TORCH_VARIABLES_H_
+#define RENDEZVOUS_PLACEMENT_TORCH_VARIABLES_H_
+
+#include <map>
+#include <string>
+
+#include "rendezvous/placement/placement.h"
+
+namespace hvd::rendezvous::placement {
+
+// What torch.distributed has to know beside a placement; its groups are the hosts.
+struct TorchGroup {
+  std::string store_address;  // "address:port" on rank 0's host, reserved there; empty: none
+  int group_rank = 0;         // of the worker's host, in the order of ranks
+  int groups = 0;             // 0: not known, as in elastic jobs
+};
+
+// All of them, by name, but those of the store; none if the groups are not known.
+std::map<std::string, std::string> TorchVariables(const Placement& place, const TorchGroup& group);
+
+}  // namespace hvd::rendezvous::placement
+
+#endif  // RENDEZVOUS_PLACEMENT_TORCH_VARIABLES_H_
