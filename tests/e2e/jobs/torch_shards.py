@@ -1,4 +1,4 @@
-"""A script for torchrun with what shards a model: FSDP, DTensor, and a distributed checkpoint that is loaded again. Its argument: the checkpoint's folder."""
+"""A script for torchrun with what shards a model: FSDP, DTensor, and a distributed checkpoint that is loaded again. Argument: its folder."""
 
 import sys
 
