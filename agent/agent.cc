@@ -131,7 +131,8 @@ absl::Status Agent::Attach(const Route& route) {
   workers_.emplace(loop_, output_, plan_,
                    WorkerPlace{route.daemon_address, route_.own_address, socket_->name(),
                                /*elastic=*/false, net::InterfaceOf(route_.own_address, interfaces),
-                               /*word=*/"", os::UsableCores()},
+                               /*word=*/"", os::UsableCores(),
+                               os::HasShareOfCores() ? static_cast<int>(bootstrap_.slots()) : 0},
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
@@ -148,6 +149,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_version(kVersion);
   hello.set_host(bootstrap_.host());
   hello.set_slots(bootstrap_.slots());
+  hello.set_machine(bootstrap_.machine());
   hello.set_incarnation(RandomIncarnation());
   ReserveStorePort(&hello);
   const rendezvous::security::PeerCredentials credentials = FromProto(bootstrap_.credentials());

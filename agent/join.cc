@@ -16,6 +16,7 @@
 #include "agent/output/console_writer.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/env.h"
+#include "base/os/host_identity.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "rendezvous/security/token_file.h"
@@ -50,12 +51,23 @@ absl::StatusOr<std::vector<std::string>> Resolve(const net::HostPort& daemon) {
   return addresses;
 }
 
-std::string OwnName(const Environment& environment) {
-  const auto slurm = environment.find("SLURMD_NODENAME");
-  if (slurm != environment.end() && !slurm->second.empty()) return slurm->second;
+std::string NameOfThisMachine() {
   char name[HOST_NAME_MAX + 1] = {};
   gethostname(name, sizeof(name) - 1);
   return name;
+}
+
+std::string OwnName(const Environment& environment) {
+  const auto slurm = environment.find("SLURMD_NODENAME");
+  if (slurm != environment.end() && !slurm->second.empty()) return slurm->second;
+  return NameOfThisMachine();
+}
+
+// Of agents whose workers can share memory. Machines that were copied while they ran differ in the
+// host's name alone. Empty: nothing is known of it.
+std::string OwnMachine() {
+  const std::string identity = os::HostIdentity();
+  return identity.empty() ? "" : absl::StrCat(identity, "/", NameOfThisMachine());
 }
 
 void FillCommand(const JoinOptions& options, const Environment& environment,
@@ -86,6 +98,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   bootstrap.set_version(kVersion);
   bootstrap.set_host(options.host.empty() ? OwnName(environment) : options.host);
+  bootstrap.set_machine(options.machine.empty() ? OwnMachine() : options.machine);
   bootstrap.set_slots(options.slots);
   for (const std::string& network : options.networks) bootstrap.add_networks(network);
   FillCommand(options, environment, *bootstrap.mutable_command());

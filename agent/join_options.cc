@@ -46,13 +46,13 @@ absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
 }
 
 // The name appears in logs, tables and messages, so line breaks and very long names are refused.
-absl::Status CheckHostName(const std::string& name) {
+absl::Status CheckName(const char* option, const std::string& name) {
   const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);
   });
   if (is_word && text::IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "--host: '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
+      option, ": '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
       kLongestName, " bytes of UTF-8 without blanks and control characters"));
 }
 
@@ -126,7 +126,13 @@ class Parser {
     flags_.Value("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
                  [this](const std::string& text) {
                    options_.host = text;
-                   return CheckHostName(text);
+                   return CheckName("--host", text);
+                 });
+    flags_.Value("--machine", "NAME",
+                 "Agents of one NAME share local ranks, GPUs, cores (found out)",
+                 [this](const std::string& text) {
+                   options_.machine = text;
+                   return CheckName("--machine", text);
                  });
     Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
     flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",

@@ -16,7 +16,8 @@ struct JoinOptions {
   net::HostPort daemon;  // a name or a numeric address
   std::string token_file;
   uint32_t slots = 1;
-  std::string host;  // the host's name in the job; empty: this machine's own
+  std::string host;     // the host's name in the job; empty: this machine's own
+  std::string machine;  // by which agents of one machine are known; empty: found out
   absl::Duration grace = absl::Seconds(30);  // of a drain; zero: the job's own
   absl::Duration start_timeout = absl::Seconds(60);
   std::vector<std::string> networks;

@@ -22,6 +22,7 @@ TEST(JoinOptionsTest, Parse_OnlyWhatIsNeeded_HasDefaults) {
   EXPECT_EQ(command.options->token_file, "t");
   EXPECT_EQ(command.options->slots, 1u);
   EXPECT_EQ(command.options->host, "");
+  EXPECT_EQ(command.options->machine, "");
   EXPECT_EQ(command.options->grace, absl::Seconds(30));
   EXPECT_EQ(command.options->start_timeout, absl::Seconds(60));
   EXPECT_EQ(command.options->command, (std::vector<std::string>{"python", "train.py"}));
@@ -36,6 +37,8 @@ TEST(JoinOptionsTest, Parse_Everything_IsTaken) {
                                      "8",
                                      "--host",
                                      "n7",
+                                     "--machine",
+                                     "rack1/n7",
                                      "--grace",
                                      "0",
                                      "--start-timeout",
@@ -52,6 +55,7 @@ TEST(JoinOptionsTest, Parse_Everything_IsTaken) {
   EXPECT_EQ(command.options->daemon.host, "fd00::1");
   EXPECT_EQ(command.options->slots, 8u);
   EXPECT_EQ(command.options->host, "n7");
+  EXPECT_EQ(command.options->machine, "rack1/n7");
   EXPECT_EQ(command.options->grace, absl::ZeroDuration());
   EXPECT_EQ(command.options->start_timeout, absl::Seconds(5));
   EXPECT_EQ(command.options->networks, (std::vector<std::string>{"eth0", "10.0.0.0/8"}));
@@ -87,6 +91,8 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
        "--start-timeout: '0'"},
       {{"--join", "a:1", "--token-file", "t", "--host", "a\nb", "--", "x"}, "'a\\nb' is no name"},
       {{"--join", "a:1", "--token-file", "t", "--host", "a b", "--", "x"}, "'a b' is no name"},
+      {{"--join", "a:1", "--token-file", "t", "--machine", "a b", "--", "x"},
+       "--machine: 'a b' is no name"},
       {{"--join", "a:1", "--token-file", "t", "--host", "a\xff", "--", "x"}, "'a\\xff' is no name"},
       {{"--join", "a:1", "--token-file", "t", "--host", long_name.c_str(), "--", "x"},
        "at most 255"},

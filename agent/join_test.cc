@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/os/host_identity.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
 
@@ -58,6 +59,15 @@ TEST_F(JoinTest, MakeJoinBootstrap_Name_IsTheFirstThereIs) {
   options_.host = "mine";
   EXPECT_EQ(MakeJoinBootstrap(options_)->host(), "mine");
   ASSERT_EQ(unsetenv("SLURMD_NODENAME"), 0);
+}
+
+TEST_F(JoinTest, MakeJoinBootstrap_Machine_IsThisOneUnlessNamed) {
+  const std::string own = MakeJoinBootstrap(options_)->machine();
+  EXPECT_TRUE(absl::StartsWith(own, os::HostIdentity() + "/")) << own;
+  options_.host = "another";
+  EXPECT_EQ(MakeJoinBootstrap(options_)->machine(), own);
+  options_.machine = "mine";
+  EXPECT_EQ(MakeJoinBootstrap(options_)->machine(), "mine");
 }
 
 TEST_F(JoinTest, MakeJoinBootstrap_Addresses_AreNumeric) {

@@ -116,9 +116,10 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
     environment[name] = value;
   }
   SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), &environment);
-  const int sharing =
-      start.most_on_host() > 0 ? start.most_on_host() : start.placement().local_size();
-  ShareCores(place.cores, sharing, &environment);
+  const int on_machine =
+      start.most_on_machine() > 0 ? start.most_on_machine() : start.placement().local_size();
+  const bool share_with_own = place.own_workers > 0 && place.own_workers < on_machine;
+  ShareCores(place.cores, share_with_own ? place.own_workers : on_machine, &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;
     // The user's own choice stays. Gloo's is for torch.distributed.

@@ -43,7 +43,8 @@ struct WorkerPlace {
   bool elastic = false;
   std::string interface = "";  // towards the other hosts; empty: unknown
   std::string word = "";       // the worker's own; see NewWorkerWord
-  int cores = 0;               // that this host's workers share; 0: unknown
+  int cores = 0;               // that workers share; 0: unknown
+  int own_workers = 0;  // the most that share them, if no other agent's do; 0: the machine's do
 };
 
 // Complete, as "NAME=value".

@@ -118,15 +118,15 @@ TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,
-                                     int workers, int most = 0) {
+                                     int workers, int most = 0, int own_workers = 0) {
   pb::AgentBootstrap bootstrap = Bootstrap("sh");
   bootstrap.mutable_command()->mutable_environment()->insert(own.begin(), own.end());
   pb::StartWorker start;
   start.mutable_placement()->set_local_size(workers);
-  start.set_most_on_host(most);
+  start.set_most_on_machine(most);
   std::vector<std::string> entries =
       WorkerEnvironment(MakeLaunchPlan(bootstrap).value(), start,
-                        {"[::1]:4000", "10.0.0.2", "socket", false, "", "", cores});
+                        {"[::1]:4000", "10.0.0.2", "socket", false, "", "", cores, own_workers});
   const auto is_other = [](const std::string& entry) {
     return entry.rfind("OMP_NUM_THREADS=", 0) != 0;
   };
@@ -144,6 +144,13 @@ TEST(LaunchPlanTest, WorkerEnvironment_WorkersShareTheHostsCores) {
 TEST(LaunchPlanTest, WorkerEnvironment_AloneForNow_LeavesTheOthersTheirShares) {
   EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/1, /*most=*/4),
             std::vector<std::string>{"OMP_NUM_THREADS=2"});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_CoresOfTheAgentAlone_AreSharedByItsOwnWorkers) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/4, 0, /*own=*/2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 8, 1, /*most=*/4, /*own=*/2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/2, 0, /*own=*/4), Entries{"OMP_NUM_THREADS=4"});
 }
 
 TEST(LaunchPlanTest, WorkerEnvironment_UsersOwnThreadsStay) {

@@ -16,7 +16,8 @@ std::string RankTable(const plan::JobPlan& plan) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
   std::vector<rendezvous::placement::HostSlots> slots;
   for (const plan::PlannedHost& host : plan.hosts) slots.push_back({host.target.host, host.slots});
-  for (const auto& [host, place] : rendezvous::placement::AssignStaticRanks(slots, plan.num_proc)) {
+  for (const auto& [host, slot, place] :
+       rendezvous::placement::AssignStaticRanks(slots, plan.num_proc)) {
     absl::StrAppendFormat(&table, "  %4d  %10d  %10d  %10d  %10d  %s\n", place.rank,
                           place.local_rank, place.local_size, place.cross_rank, place.cross_size,
                           slots[host].host);

@@ -81,6 +81,8 @@ int CoresOfQuota(const std::string& root, absl::string_view own_groups) {
   return least;
 }
 
+bool HasShareOfCores() { return UsableCores() < sysconf(_SC_NPROCESSORS_ONLN); }
+
 int UsableCores() {
   const int allowed = std::max(1, CoresOfAffinity());
   const int quota = CoresOfQuota(kCgroups, ReadWhole("/proc/self/cgroup"));

@@ -13,6 +13,9 @@ namespace hvd::os {
 // quota of 2.5 cores counts as 2: three threads would be paused by it. Thread-safe.
 int UsableCores();
 
+// Whether those are fewer than the machine has: others may have the rest. Thread-safe.
+bool HasShareOfCores();
+
 // The smallest quota of the cgroups that /proc/PID/cgroup names (`own_groups`) and of their
 // ancestors, versions 1 and 2, whose files are below `root`. 0: no quota. Thread-safe.
 int CoresOfQuota(const std::string& root, absl::string_view own_groups);

@@ -1,6 +1,7 @@
 #include "base/os/usable_cores.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -73,6 +74,7 @@ TEST(UsableCores, AffinityOfOneCore_IsOne) {
   CPU_SET(core, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(UsableCores(), 1);
+  EXPECT_EQ(HasShareOfCores(), sysconf(_SC_NPROCESSORS_ONLN) > 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 

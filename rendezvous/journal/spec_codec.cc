@@ -55,6 +55,7 @@ pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
     pb::journal::HostSlots& added = *message.add_expected_hosts();
     added.set_host(host.host);
     added.set_slots(host.slots);
+    added.set_machine(host.machine);
   }
   message.set_start_timeout_ns(ToNanoseconds(start_timeout));
   message.set_reattach_timeout_ns(ToNanoseconds(reattach_timeout));
@@ -71,7 +72,7 @@ policy::JobSpec FromSpecMessage(const pb::journal::JobSpec& message) {
   spec.start_workers = message.start_workers();
   if (message.has_elastic()) spec.elastic = Get(message.elastic());
   for (const pb::journal::HostSlots& host : message.expected_hosts()) {
-    spec.expected_hosts.push_back({host.host(), host.slots()});
+    spec.expected_hosts.push_back({host.host(), host.slots(), host.machine()});
   }
   spec.start_timeout = DurationFromNanoseconds(message.start_timeout_ns());
   spec.reattach_timeout = DurationFromNanoseconds(message.reattach_timeout_ns());

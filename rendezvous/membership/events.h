@@ -200,7 +200,7 @@ struct World {
   Epoch epoch;
   std::vector<WorldMember> members;  // in rank order
   bool sync_state = false;           // some member does not hold the state of rank 0
-  bool homogeneous = true;           // there are as many members on every host
+  bool homogeneous = true;           // there are as many members on every machine
 };
 // Shared by all recipients: a copy for each would take memory quadratic in the world's size.
 using WorldPtr = std::shared_ptr<const World>;
@@ -211,8 +211,9 @@ struct StartWorkerEffect {
   WorkerId worker;
   Placement place;
   int slot = 0;  // on its host: that of the worker whose place it takes
-  // The largest number of a world's members that may share the host in future; 0: place.local_size.
-  int most_on_host = 0;
+  // The largest number of a world's members that may share the machine in future; 0:
+  // place.local_size.
+  int most_on_machine = 0;
   TorchGroup torch = {};  // static jobs
 };
 

@@ -1,9 +1,11 @@
 #include "rendezvous/membership/hosts.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/placement/machines.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -38,6 +40,20 @@ std::vector<int> Hosts::Retain(const std::vector<bool>& needed) {
 void Hosts::Index() {
   places_.clear();
   for (const Host& host : hosts_) places_.emplace(host.slots.host, IndexOf(host));
+}
+
+std::vector<int> Hosts::Machines() const {
+  std::vector<const HostSlots*> slots;
+  for (const Host& host : hosts_) slots.push_back(&host.slots);
+  return placement::MachinesOf(slots);
+}
+
+int Hosts::AttachedMachines() const {
+  std::set<absl::string_view> names;
+  for (const Host& host : hosts_) {
+    if (host.agent.has_value()) names.insert(placement::MachineName(host.slots));
+  }
+  return static_cast<int>(names.size());
 }
 
 int Hosts::AttachedSlots() const {

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 #define RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,6 +86,16 @@ class Hosts {
   void Remove(const Host& host);
   // Removes the others, by index. Returns the new index for each old one.
   std::vector<int> Retain(const std::vector<bool>& needed);
+
+  // The machine of each host, by index: see placement::MachinesOf.
+  std::vector<int> Machines() const;
+  // The number that a slot of a host has on the host's machine, where no two are the same.
+  int64_t SlotOnMachine(int host, int slot) const {
+    return static_cast<int64_t>(host) * kMostSlots + slot;
+  }
+
+  // Machines with an attached host.
+  int AttachedMachines() const;
 
   int AttachedSlots() const;
   std::vector<std::string> AttachedNames() const;

@@ -46,8 +46,18 @@ TEST_F(HostsTest, Attached_CountTheirSlots) {
   hosts_[2].agent = Incarnation(2);
   hosts_[1].expected = true;
   EXPECT_EQ(hosts_.AttachedSlots(), 4);
+  EXPECT_EQ(hosts_.AttachedMachines(), 2);
+  hosts_[2].slots.machine = "a";
+  EXPECT_EQ(hosts_.AttachedMachines(), 1);
   EXPECT_THAT(hosts_.AttachedNames(), ElementsAre("a", "c"));
   EXPECT_THAT(hosts_.MissingNames(), ElementsAre("b"));
+}
+
+TEST_F(HostsTest, Machines_AreThoseOfTheFirstHosts) {
+  EXPECT_THAT(hosts_.Machines(), ElementsAre(0, 1, 2));
+  hosts_[0].slots.machine = hosts_[2].slots.machine = "m";
+  EXPECT_THAT(hosts_.Machines(), ElementsAre(0, 1, 0));
+  EXPECT_LT(hosts_.SlotOnMachine(0, Hosts::kMostSlots - 1), hosts_.SlotOnMachine(2, 0));
 }
 
 TEST_F(HostsTest, Check_NamesWhatIsWrong) {

@@ -171,10 +171,25 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 
-// The largest number of members of a world, whoever is there now: the replacement of a failed
-// worker may start alone. Spares wait and compute nothing.
-int Membership::State::MostOn(const Host& host) const {
-  return elastic() ? std::min(host.slots.slots, spec.max_workers) : 0;
+// The largest number of members of a world on the machine of each host, whoever is there now: the
+// replacement of a failed worker may start alone. Spares wait and compute nothing. Hosts that leave
+// make room for others.
+std::vector<int> Membership::State::MostOnMachines() const {
+  std::vector<int> most(hosts.size());
+  if (!elastic()) return most;
+  const std::vector<int> machines = hosts.Machines();
+  std::vector<int64_t> slots(hosts.size());  // by machine
+  for (const Host& host : hosts) {
+    const bool there = host.agent.has_value() || host.away.has_value();
+    if (!there || host.ended || host.drain.has_value()) continue;
+    slots[machines[hosts.IndexOf(host)]] += host.slots.slots;
+  }
+  for (size_t i = 0; i < most.size(); ++i) {
+    const int64_t own = hosts[i].slots.slots;
+    most[i] =
+        static_cast<int>(std::min<int64_t>(std::max(slots[machines[i]], own), spec.max_workers));
+  }
+  return most;
 }
 
 void Membership::State::StartWorkers(absl::Time now) {
@@ -204,6 +219,7 @@ void Membership::State::StartWorkers(absl::Time now) {
   for (Worker& worker : workers) {
     if (IsLive(worker)) all.push_back(&worker);
   }
+  const std::vector<int> most = MostOnMachines();
   for (const placement::PlannedMember& member :
        placement::AssignElasticRanks(ToCandidates(all), 1 << 30)) {
     Worker& worker = *all[member.candidate];
@@ -211,7 +227,7 @@ void Membership::State::StartWorkers(absl::Time now) {
     worker.place = member.place;
     const Host& host = HostOf(worker);
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, worker.place,
-                                        worker.slot, MostOn(host)});
+                                        worker.slot, most[worker.host]});
     Note(Notice::Kind::kWorkerStarted,
          absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
   }

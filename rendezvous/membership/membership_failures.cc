@@ -9,6 +9,7 @@
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
+#include "rendezvous/placement/machines.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -156,22 +157,21 @@ std::string Membership::State::Complaint(const Worker& worker) const {
   return by_itself ? last_failure.exit_meaning : "";
 }
 
-// The same exception before the first commit, in two workers, on two hosts if there are so many: no
-// restart will help. What fails before hvd.init() can't say its exception, but prints it.
+// The same exception before the first commit, in two workers, on two machines if there are so many:
+// no restart will help. What fails before hvd.init() can't say its exception, but prints it.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
       epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
   if (epochs.newest_commit > 0 || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;
-  const std::string& host = HostOf(worker).slots.host;
-  const auto attached =
-      std::count_if(hosts.begin(), hosts.end(), [](const Host& h) { return h.agent.has_value(); });
-  for (const auto& [other_text, other_host] : early_exceptions) {
-    if (other_text == text && (attached < 2 || other_host != host)) return true;
+  const std::string& machine = placement::MachineName(HostOf(worker).slots);
+  const bool alone = hosts.AttachedMachines() < 2;
+  for (const auto& [other_text, other_machine] : early_exceptions) {
+    if (other_text == text && (alone || other_machine != machine)) return true;
   }
   if (early_exceptions.size() == kEarlyExceptions) early_exceptions.erase(early_exceptions.begin());
-  early_exceptions.emplace_back(text, host);
+  early_exceptions.emplace_back(text, machine);
   return false;
 }
 

@@ -26,6 +26,7 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   }
   Host& host = known != nullptr ? *known : hosts.Add(event.host);
   host.agent = event.agent;
+  host.slots.machine = event.host.machine;
   host.store_address = event.store_address;
   StartWhenComplete();
 }
@@ -40,20 +41,21 @@ void Membership::State::StartWhenComplete() {
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
-  for (const auto& [on, place] : placement::AssignStaticRanks(slots, spec.max_workers)) {
+  for (const auto& [on, slot, place] : placement::AssignStaticRanks(slots, spec.max_workers)) {
     Worker worker;
     worker.id = StaticWorker(place.rank);
     worker.host = on;
     worker.place = place;
-    worker.slot = place.local_rank;
+    worker.slot = slot;
     workers.Add(worker, &hosts);
     const Host& host = hosts[on];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot,
-                                        /*most_on_host=*/0, TorchGroupOf(place)});
+                                        /*most_on_machine=*/0, TorchGroupOf(place)});
   }
 }
 
-// The worker with local rank 0 on a host has the host's number as its cross rank.
+// Groups are the machines. The worker with local rank 0 has the number of its machine as cross
+// rank.
 TorchGroup Membership::State::TorchGroupOf(const Placement& place) {
   if (elastic()) return {};
   const Worker* const first = workers.Find(StaticWorker(0));

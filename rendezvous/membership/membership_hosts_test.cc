@@ -173,6 +173,35 @@ TEST_F(MembershipHostsTest, MoreSlotsThanWorkers_OnlyTheFirstAreUsed) {
   EXPECT_EQ(starts[1].place.size, 2);
 }
 
+TEST_F(MembershipHostsTest, TwoAgentsOfOneMachine_ShareItsLocalRanks) {
+  NewJob({{"a", 2}, {"b", 1}});
+  Apply(HostJoined{{"a", 2, "m"}, Incarnation('a')});
+  const auto starts = Only<StartWorkerEffect>(Apply(HostJoined{{"b", 1, "m"}, Incarnation('b')}));
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[2].host, "b");
+  EXPECT_EQ(starts[2].slot, 0) << "slots are the host's own";
+  EXPECT_EQ(starts[2].place.local_rank, 2);
+  EXPECT_EQ(starts[2].place.local_size, 3);
+  EXPECT_EQ(starts[2].place.cross_size, 1);
+}
+
+TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirMachine) {
+  spec().elastic.emplace();
+  spec().min_workers = 1;
+  spec().max_workers = 5;
+  spec().start_workers = 1;
+  Membership machine(spec(), now());
+  const auto join = [&](const char* host, int slots, uint64_t agent, const char* on) {
+    return Only<StartWorkerEffect>(
+        machine.Apply(HostJoined{{host, slots, on}, Incarnation(agent)}, now()));
+  };
+  EXPECT_EQ(join("a", 1, 1, "m").at(0).most_on_machine, 1);
+  EXPECT_EQ(join("b", 1, 2, "n").at(0).most_on_machine, 1);
+  EXPECT_EQ(join("c", 2, 3, "m").at(0).most_on_machine, 3);
+  machine.Apply(HostDraining{"c", absl::Seconds(9), ""}, now());
+  EXPECT_EQ(join("d", 1, 4, "m").at(0).most_on_machine, 2) << "c leaves";
+}
+
 TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
   spec().elastic.emplace();
   spec().min_workers = 1;
@@ -182,12 +211,12 @@ TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
   const auto on_a =
       Only<StartWorkerEffect>(machine.Apply(HostJoined{{"a", 2}, Incarnation(1)}, now()));
   ASSERT_THAT(on_a, SizeIs(2));
-  EXPECT_EQ(on_a[0].most_on_host, 2);
+  EXPECT_EQ(on_a[0].most_on_machine, 2);
   const auto on_b =
       Only<StartWorkerEffect>(machine.Apply(HostJoined{{"b", 4}, Incarnation(2)}, now()));
   ASSERT_THAT(on_b, SizeIs(1));
   EXPECT_EQ(on_b[0].place.local_size, 1);
-  EXPECT_EQ(on_b[0].most_on_host, 3);
+  EXPECT_EQ(on_b[0].most_on_machine, 3);
 }
 
 }  // namespace

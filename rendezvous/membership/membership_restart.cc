@@ -25,6 +25,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->agent = event.agent;
   StopStrangers(*host, event);
   std::vector<WorkerId> to_stop;
+  const std::vector<int> most = MostOnMachines();
   for (Worker& worker : workers) {
     if (worker.life.gone() || &HostOf(worker) != host) continue;
     const bool known =
@@ -37,7 +38,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
                     &hosts);
     } else if (!known) {
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
-                                          worker.slot, MostOn(*host), TorchGroupOf(worker.place)});
+                                          worker.slot, most[worker.host],
+                                          TorchGroupOf(worker.place)});
     }
   }
   if (!to_stop.empty()) {

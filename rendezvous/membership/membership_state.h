@@ -128,7 +128,7 @@ struct Membership::State {
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
   void StartWorkers(absl::Time now);
-  int MostOn(const Host& host) const;
+  std::vector<int> MostOnMachines() const;
   absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
@@ -240,7 +240,7 @@ struct Membership::State {
   policy::FailureCounter counted_failures;
   policy::SlotHealth health;
   Verdict last_failure;
-  std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
+  std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, machine
 };
 
 }  // namespace hvd::rendezvous::membership

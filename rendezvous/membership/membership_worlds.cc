@@ -114,9 +114,10 @@ bool Membership::State::MayComeAgain(const Worker& worker) const {
 
 std::vector<placement::Candidate> Membership::State::ToCandidates(
     const std::vector<Worker*>& members) const {
+  const std::vector<int> machines = hosts.Machines();
   std::vector<placement::Candidate> candidates;
   for (const Worker* worker : members) {
-    candidates.push_back({worker->host, worker->slot,
+    candidates.push_back({machines[worker->host], hosts.SlotOnMachine(worker->host, worker->slot),
                           worker->life.member() ? worker->place.rank : -1, worker->commit});
   }
   return candidates;

@@ -26,36 +26,36 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
 }
 
 void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
-  std::map<int, std::vector<PlannedMember*>> by_host;
+  std::map<int, std::vector<PlannedMember*>> by_machine;
   for (PlannedMember& member : *members)
-    by_host[candidates[member.candidate].host].push_back(&member);
-  for (auto& [host, on_host] : by_host) {
-    std::sort(on_host.begin(), on_host.end(), [&](PlannedMember* a, PlannedMember* b) {
+    by_machine[candidates[member.candidate].machine].push_back(&member);
+  for (auto& [machine, members_there] : by_machine) {
+    std::sort(members_there.begin(), members_there.end(), [&](PlannedMember* a, PlannedMember* b) {
       return candidates[a->candidate].slot < candidates[b->candidate].slot;
     });
-    for (size_t local_rank = 0; local_rank < on_host.size(); ++local_rank) {
-      on_host[local_rank]->place.local_rank = static_cast<int>(local_rank);
-      on_host[local_rank]->place.local_size = static_cast<int>(on_host.size());
+    for (size_t local_rank = 0; local_rank < members_there.size(); ++local_rank) {
+      members_there[local_rank]->place.local_rank = static_cast<int>(local_rank);
+      members_there[local_rank]->place.local_size = static_cast<int>(members_there.size());
     }
   }
 }
 
-// Cross ranks number the hosts that have this local rank, in the order of the hosts' ranks.
+// Cross ranks number the machines that have this local rank, in the order of the machines' ranks.
 void SetCrossRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
-  std::vector<int> hosts_with;  // by local rank: of those whose first member was seen
-  int host = -1;
-  std::map<int, std::vector<int>> before;  // by host, by local rank: the hosts before it
+  std::vector<int> machines_with;  // by local rank: of those whose first member was seen
+  int machine = -1;
+  std::map<int, std::vector<int>> before;  // by machine, by local rank: the machines before it
   for (const PlannedMember& member : *members) {
-    if (host == candidates[member.candidate].host) continue;
-    host = candidates[member.candidate].host;
+    if (machine == candidates[member.candidate].machine) continue;
+    machine = candidates[member.candidate].machine;
     const auto local_size = static_cast<size_t>(member.place.local_size);
-    if (hosts_with.size() < local_size) hosts_with.resize(local_size);
-    before[host].assign(hosts_with.begin(), hosts_with.begin() + member.place.local_size);
-    for (size_t local_rank = 0; local_rank < local_size; ++local_rank) ++hosts_with[local_rank];
+    if (machines_with.size() < local_size) machines_with.resize(local_size);
+    before[machine].assign(machines_with.begin(), machines_with.begin() + member.place.local_size);
+    for (size_t local_rank = 0; local_rank < local_size; ++local_rank) ++machines_with[local_rank];
   }
   for (PlannedMember& member : *members) {
-    member.place.cross_rank = before[candidates[member.candidate].host][member.place.local_rank];
-    member.place.cross_size = hosts_with[member.place.local_rank];
+    member.place.cross_rank = before[candidates[member.candidate].machine][member.place.local_rank];
+    member.place.cross_size = machines_with[member.place.local_rank];
   }
 }
 
@@ -68,22 +68,23 @@ std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& cand
   const size_t leader =
       *std::min_element(order.begin(), order.end(), [&candidates](size_t a, size_t b) {
         const auto key = [](const Candidate& c) {
-          return std::make_tuple(UINT64_MAX - c.commit, RankOrLast(c), c.host, c.slot);
+          return std::make_tuple(UINT64_MAX - c.commit, RankOrLast(c), c.machine, c.slot);
         };
         return key(candidates[a]) < key(candidates[b]);
       });
-  std::map<int, int> host_ranks;  // by host: the lowest previous rank there, -1 for the leader's
+  std::map<int, int>
+      lowest_ranks;  // by machine: the lowest previous rank there, -1 for the leader's
   for (const size_t index : order) {
     const int rank = index == leader ? -1 : RankOrLast(candidates[index]);
-    const auto [host, is_new] = host_ranks.try_emplace(candidates[index].host, rank);
-    if (!is_new) host->second = std::min(host->second, rank);
+    const auto [lowest, is_new] = lowest_ranks.try_emplace(candidates[index].machine, rank);
+    if (!is_new) lowest->second = std::min(lowest->second, rank);
   }
-  using Key = std::tuple<int, int, int, int>;
+  using Key = std::tuple<int, int, int, int64_t>;
   std::vector<std::pair<Key, size_t>> keyed;
   for (const size_t index : order) {
     const Candidate& c = candidates[index];
     const int rank = index == leader ? -1 : RankOrLast(c);
-    keyed.push_back({Key(host_ranks[c.host], c.host, rank, c.slot), index});
+    keyed.push_back({Key(lowest_ranks[c.machine], c.machine, rank, c.slot), index});
   }
   std::sort(keyed.begin(), keyed.end());
   std::vector<PlannedMember> members;

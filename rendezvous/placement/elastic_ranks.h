@@ -12,8 +12,8 @@ namespace hvd::rendezvous::placement {
 
 // A possible member of the next world.
 struct Candidate {
-  int host = 0;            // index into the job's hosts
-  int slot = 0;            // on that host; no two candidates share one
+  int machine = 0;         // see MachinesOf
+  int64_t slot = 0;        // on that machine; no two candidates share one
   int previous_rank = -1;  // in the world before; -1: it was not in that
   uint64_t commit = 0;     // the newest that it can restore
 };
@@ -27,9 +27,10 @@ struct PlannedMember {
 // then the others in the candidates' order.
 // - The leader, rank 0, holds the newest commit; of several such, the one with the lowest previous
 //   rank.
-// - The members of a host have neighbouring ranks: the leader's host first, then hosts by the
-//   lowest previous rank there, then hosts without one by index.
-// - On a host, members of the world before keep their order (the leader apart), newcomers follow.
+// - The members of a machine have neighbouring ranks: the leader's machine first, then machines by
+//   the lowest previous rank there, then machines without one by index.
+// - On a machine, members of the world before keep their order (the leader apart), newcomers
+//   follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
 //   rank, and with it its device, while the survivors keep theirs.
 // Workers that are not ready yet get provisional places in the same way.

@@ -26,7 +26,7 @@ std::vector<std::string> Plan(const std::vector<Candidate>& candidates, int max_
 
 TEST(ElasticRanksTest, Nobody) { EXPECT_THAT(Plan({}), IsEmpty()); }
 
-TEST(ElasticRanksTest, Newcomers_FollowHostsAndSlots) {
+TEST(ElasticRanksTest, Newcomers_FollowMachinesAndSlots) {
   EXPECT_THAT(Plan({{0, 1}, {1, 0}, {0, 0}}), ElementsAre("2 0/2 0/2", "0 1/2 0/1", "1 0/1 1/2"));
 }
 
@@ -49,11 +49,17 @@ TEST(ElasticRanksTest, NewcomerWithANewerCommit_Leads) {
   EXPECT_THAT(Plan({{0, 0, 0, 5}, {1, 0, -1, 6}}), ElementsAre("1 0/1 0/2", "0 0/1 1/2"));
 }
 
+TEST(ElasticRanksTest, Slots_MayBeFarApart) {
+  const int64_t of_another_agent = int64_t{1} << 40;
+  EXPECT_THAT(Plan({{0, of_another_agent, 1}, {0, 1, 0}, {0, of_another_agent + 1, 2}, {0, 0, -1}}),
+              ElementsAre("1 1/4 0/1", "0 2/4 0/1", "2 3/4 0/1", "3 0/4 0/1"));
+}
+
 TEST(ElasticRanksTest, TooMany_NewcomersStayOut) {
   EXPECT_THAT(Plan({{0, 0, -1}, {0, 1, 1}, {0, 2, 0}}, 2), ElementsAre("2 1/2 0/1", "1 0/2 0/1"));
 }
 
-TEST(ElasticRanksTest, HostsWithoutSurvivors_ComeLast) {
+TEST(ElasticRanksTest, MachinesWithoutSurvivors_ComeLast) {
   EXPECT_THAT(Plan({{0, 0, -1}, {1, 0, 0}, {2, 0, 1}}),
               ElementsAre("1 0/1 0/3", "2 0/1 1/3", "0 0/1 2/3"));
 }

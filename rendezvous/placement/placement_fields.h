@@ -9,8 +9,8 @@ namespace hvd::rendezvous::placement {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostSlots& kept) {
-  auto& [host, slots] = kept;
-  fields("host", host, "slots", slots);
+  auto& [host, slots, machine] = kept;
+  fields("host", host, "slots", slots, "machine", machine);
 }
 
 template <typename Fields>

@@ -2,30 +2,52 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+
+#include "rendezvous/placement/machines.h"
 
 namespace hvd::rendezvous::placement {
+namespace {
+
+std::vector<int> Machines(const std::vector<HostSlots>& hosts) {
+  std::vector<const HostSlots*> pointers;
+  for (const HostSlots& host : hosts) pointers.push_back(&host);
+  return MachinesOf(pointers);
+}
+
+// Indices of the hosts, those of a machine beside each other.
+std::vector<int> MachineByMachine(const std::vector<int>& machines) {
+  std::vector<int> order(machines.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&machines](int a, int b) { return machines[a] < machines[b]; });
+  return order;
+}
+
+}  // namespace
 
 std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers) {
+  const std::vector<int> machines = Machines(hosts);
   std::vector<PlacedSlot> plan;
-  std::vector<int> hosts_with_local_rank;  // by local rank
-  for (size_t host = 0; host < hosts.size(); ++host) {
+  std::vector<int> local_sizes(hosts.size());  // by machine
+  std::vector<int> machines_with_local_rank;   // by local rank
+  for (const int host : MachineByMachine(machines)) {
     const int left = max_workers - static_cast<int>(plan.size());
-    const int local_size = std::min(hosts[host].slots, left);
-    for (int local_rank = 0; local_rank < local_size; ++local_rank) {
-      if (local_rank == static_cast<int>(hosts_with_local_rank.size())) {
-        hosts_with_local_rank.push_back(0);
-      }
+    for (int slot = 0; slot < std::min(hosts[host].slots, left); ++slot) {
       Placement place;
       place.rank = static_cast<int>(plan.size());
-      place.local_rank = local_rank;
-      place.local_size = local_size;
-      place.cross_rank = hosts_with_local_rank[local_rank]++;
-      plan.push_back({static_cast<int>(host), place});
+      place.local_rank = local_sizes[machines[host]]++;
+      if (place.local_rank == static_cast<int>(machines_with_local_rank.size())) {
+        machines_with_local_rank.push_back(0);
+      }
+      place.cross_rank = machines_with_local_rank[place.local_rank]++;
+      plan.push_back({host, slot, place});
     }
   }
-  for (auto& [host, place] : plan) {
+  for (auto& [host, slot, place] : plan) {
     place.size = static_cast<int>(plan.size());
-    place.cross_size = hosts_with_local_rank[place.local_rank];
+    place.local_size = local_sizes[machines[host]];
+    place.cross_size = machines_with_local_rank[place.local_rank];
   }
   return plan;
 }

@@ -10,12 +10,14 @@ namespace hvd::rendezvous::placement {
 
 struct PlacedSlot {
   int host = 0;  // index into the hosts given
+  int slot = 0;  // on that host
   Placement place;
 };
 
-// Fills the hosts in the order given and stops after `max_workers` slots; the result is in rank
-// order. Ranks run through the hosts, so the ranks of one host are neighbours. A host with no (or a
-// negative number of) slots gets no worker.
+// Fills the machines in the order of their first hosts, the hosts of a machine in the order given,
+// and stops after `max_workers` slots; the result is in rank order. Ranks run through the hosts, so
+// the ranks of one host are neighbours, and those of one machine. A host with no (or a negative
+// number of) slots gets no worker.
 std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers);
 
 }  // namespace hvd::rendezvous::placement

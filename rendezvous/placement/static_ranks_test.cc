@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 // "host: rank/size local_rank/local_size cross_rank/cross_size"
 std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<std::string> lines;
-  for (const auto& [host, place] : AssignStaticRanks(hosts, max_workers)) {
+  for (const auto& [host, slot, place] : AssignStaticRanks(hosts, max_workers)) {
     lines.push_back(absl::StrCat(hosts[host].host, ": ", place.rank, "/", place.size, " ",
                                  place.local_rank, "/", place.local_size, " ", place.cross_rank,
                                  "/", place.cross_size));
@@ -43,6 +43,21 @@ TEST(StaticRanksTest, FewerWorkersThanSlots_TheLimitIsReal) {
 
 TEST(StaticRanksTest, FewerSlotsThanWorkers_SizeIsWhatThereIs) {
   EXPECT_THAT(Plan({{"a", 1}}, 5), ElementsAre("a: 0/1 0/1 0/1"));
+}
+
+TEST(StaticRanksTest, HostsOfOneMachine_ShareItsLocalRanks) {
+  EXPECT_THAT(Plan({{"a", 2, "m"}, {"b", 2, "n"}, {"c", 1, "m"}}, 5),
+              ElementsAre("a: 0/5 0/3 0/2", "a: 1/5 1/3 0/2", "c: 2/5 2/3 0/1", "b: 3/5 0/2 1/2",
+                          "b: 4/5 1/2 1/2"));
+}
+
+TEST(StaticRanksTest, HostsOfOneMachine_HaveSlotsOfTheirOwn) {
+  const std::vector<PlacedSlot> plan = AssignStaticRanks({{"a", 2, "m"}, {"b", 2, "m"}}, 3);
+  ASSERT_EQ(plan.size(), 3u);
+  EXPECT_EQ(plan[1].slot, 1);
+  EXPECT_EQ(plan[2].host, 1);
+  EXPECT_EQ(plan[2].slot, 0);
+  EXPECT_EQ(plan[2].place.local_rank, 2);
 }
 
 TEST(StaticRanksTest, HostsWithoutSlots_AreSkipped) {

@@ -10,10 +10,10 @@
 
 namespace hvd::rendezvous::placement {
 
-// What torch.distributed has to know beside a placement; its groups are the hosts.
+// What torch.distributed has to know beside a placement; its groups are the machines.
 struct TorchGroup {
   std::string store_address;  // "address:port" on rank 0's host, reserved there; empty: none
-  int group_rank = 0;         // of the worker's host, in the order of ranks
+  int group_rank = 0;         // of the worker's machine, in the order of ranks
   int groups = 0;             // 0: not known, as in elastic jobs
 };
 

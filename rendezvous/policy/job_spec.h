@@ -46,7 +46,7 @@ struct JobSpec {
   int start_workers = 0;  // for the first world; 0: max_workers
   std::optional<ElasticSpec> elastic;
   std::vector<placement::HostSlots>
-      expected_hosts;  // ranks follow this order; empty: the order of attaching
+      expected_hosts;  // ranks follow this order, machine by machine; empty: that of attaching
   absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
   // The wait for agents after Restarted, and of agents for a daemon. Zero: none returns.
   absl::Duration reattach_timeout = absl::Seconds(30);

@@ -117,7 +117,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   *command.mutable_welcome() = options_.welcome;
   stream->Send(std::move(command));
   membership::HostJoined joined;
-  joined.host = {hello.host(), static_cast<int>(hello.slots())};
+  joined.host = {hello.host(), static_cast<int>(hello.slots()), hello.machine()};
   joined.agent = Incarnation(hello.incarnation());
   joined.store_address = hello.store_address();
   for (const uint64_t worker : hello.known_workers()) {
@@ -209,7 +209,7 @@ void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   start.set_worker_id(effect.worker.value());
   *start.mutable_placement() = transport::ToMessage(effect.place);
   start.set_slot(effect.slot);
-  start.set_most_on_host(effect.most_on_host);
+  start.set_most_on_machine(effect.most_on_machine);
   if (effect.torch.groups > 0) *start.mutable_torch() = transport::ToMessage(effect.torch);
   {
     absl::MutexLock lock(&mu_);

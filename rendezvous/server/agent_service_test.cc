@@ -96,6 +96,19 @@ TEST_F(AgentServiceTest, Hello_IsWelcomedAndAnnounced) {
   EXPECT_EQ(event.agent, Incarnation(9));
 }
 
+TEST_F(AgentServiceTest, Hello_WithAMachine_AnnouncesIt) {
+  TestAgent agent(*stub_);
+  pb::AgentMessage message;
+  pb::AgentHello& hello = *message.mutable_hello();
+  hello.set_version(kVersion);
+  hello.set_host("a");
+  hello.set_machine("m");
+  hello.set_slots(1);
+  hello.set_incarnation(9);
+  agent.Send(message);
+  EXPECT_EQ(NextEvent<membership::HostJoined>(events_).host.machine, "m");
+}
+
 TEST_F(AgentServiceTest, Hello_ThatCantBe_IsRefused) {
   EXPECT_EQ(RefusalOf("", 9, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(RefusalOf("a", 9, 0, kVersion), grpc::StatusCode::INVALID_ARGUMENT);

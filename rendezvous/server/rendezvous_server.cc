@@ -61,7 +61,7 @@ class ServedJobImpl final : public ServedJob {
     if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
     offered_.clear();
     for (const membership::HostSlots& host : hosts) {
-      offered_[host.host] = host.slots;
+      offered_[host.host] = host;
       JoinIfNew(host.host);
     }
   }
@@ -127,7 +127,7 @@ class ServedJobImpl final : public ServedJob {
     if (!is_new) return;
     ++last_incarnation_;
     membership::HostJoined event;
-    event.host = {host, offered_.at(host)};
+    event.host = offered_.at(host);
     event.agent = place->second;
     job_->Post(std::move(event));
   }
@@ -149,7 +149,7 @@ class ServedJobImpl final : public ServedJob {
   std::unique_ptr<WorkerDoor> worker_door_;
   std::shared_ptr<Job> job_;
   absl::Mutex mu_;
-  std::map<std::string, int> offered_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, membership::HostSlots> offered_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Incarnation> joined_ ABSL_GUARDED_BY(mu_);
   uint64_t last_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -129,7 +129,7 @@ TEST_F(RendezvousServerTest, JobThatIsGone_LetsNobodyIn_AndTheOthersStay) {
 TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAgent) {
   Scheduler scheduler;
   const auto job = Add(scheduler.Options(2, 2));
-  job->OfferSlots({{"here", 2}});
+  job->OfferSlots({{"here", 2, "m"}});
   std::vector<std::future<absl::StatusOr<pb::JoinWorldResponse>>> joins;
   for (int i = 0; i < 2; ++i) {
     const WorkerStart start = scheduler.starts.Next();
@@ -147,6 +147,7 @@ TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAge
     EXPECT_EQ(answer->world().members_size(), 2);
   }
   EXPECT_EQ(job->Describe().state, lifecycle::JobState::kRunning);
+  EXPECT_EQ(job->Describe().hosts.at(0).host.machine, "m");
   EXPECT_TRUE(absl::StrContains(server_->Metrics(), "horovod_world_size{job=\"" + job->id()));
 }
 

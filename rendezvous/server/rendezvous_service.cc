@@ -51,6 +51,7 @@ void ToProto(const membership::Membership::HostView& view, absl::Time now, pb::H
   proto.set_host(view.host.host);
   proto.set_slots(static_cast<uint32_t>(view.host.slots));
   proto.set_attached(view.attached);
+  proto.set_machine(view.host.machine);
   proto.set_condition(view.condition);
   if (view.leaves_at != absl::InfiniteFuture()) {
     proto.set_condition(

@@ -153,7 +153,8 @@ std::string ClusterSim::Hosts(Command& command) {
     const Incarnation agent(command.Number("agent", host[0]));
     if (command.name() == "attach") {
       const int slots = static_cast<int>(command.Number("slots", slots_[host]));
-      output += Apply(rendezvous::membership::HostJoined{{host, slots}, agent, known});
+      output += Apply(
+          rendezvous::membership::HostJoined{{host, slots, command.Text("machine")}, agent, known});
     } else {
       output += Apply(rendezvous::membership::HostLost{
           host, agent, command.Text("reason", "connection closed")});

@@ -31,10 +31,13 @@ void ControlPlane::SetUp() {
   goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
   step_time_ = dice_.Between(20, 900) * kMilli;
   const int hosts = static_cast<int>(dice_.Between(1, 4));
+  const bool shared = dice_.Chance(30);
+  tally_.shared = shared ? 1 : 0;
   for (int host = 0; host < hosts; ++host) {
     Machine machine;
     machine.name = std::string(1, static_cast<char>('a' + host));
     machine.slots = static_cast<int>(dice_.Between(1, 3));
+    if (shared) machine.machine = dice_.Chance(60) ? "m" : "n";
     machines_.push_back(machine);
     listed_.insert(machine.name);
   }

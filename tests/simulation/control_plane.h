@@ -7,10 +7,10 @@
 //   that its lifecycle does not have.
 // - No worker is told that its world is the newest when it is not.
 // - In one epoch all members have the same world; each of the ranks 0..n-1 is held once, local
-//   ranks are dense on each host; no two processes act with the same rank; epoch numbers grow by
+//   ranks are dense on each machine; no two processes act with the same rank; epoch numbers grow by
 //   one.
 // - Rank 0 holds the newest commit that any survivor holds; survivors keep their order (the leader
-//   and its host apart), also on their hosts; no survivor is forgotten.
+//   and its machine apart), also on their machines; no survivor is forgotten.
 // - Where the world says that nobody needs the state, all have it; all members run the same
 //   collectives.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
@@ -68,6 +68,7 @@ class ControlPlane {
     int64_t evicted = 0;
     int64_t planned_changes = 0;
     int64_t crowded = 0;  // runs where reconciling is put off, as in large jobs
+    int64_t shared = 0;   // runs where hosts share machines
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -81,6 +82,7 @@ class ControlPlane {
 
   struct Machine {  // a host
     std::string name;
+    std::string machine;  // in the sense of HostSlots: others may be on the same
     int slots = 0;
     bool powered = true;
     bool cut_up = false;    // towards the daemon
@@ -256,6 +258,7 @@ class ControlPlane {
   void CheckConfirmed(uint64_t call);
   void CheckMachine();
   void CheckAnswered(uint64_t call, CallKind kind);
+  std::string MachineOf(const std::string& host) const;
   void CheckAgentOf(const std::string& host, Incarnation agent);
   bool InGoodStanding(const Process& process) const;
 

@@ -65,7 +65,8 @@ void ControlPlane::Admit(int stream) {
   const int index = streams_[stream].agent;
   const Agent& agent = agents_[index];
   rendezvous::membership::HostJoined joined;
-  joined.host = {machines_[agent.host].name, machines_[agent.host].slots};
+  const Machine& machine = machines_[agent.host];
+  joined.host = {machine.name, machine.slots, machine.machine};
   joined.agent = agent.incarnation;
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);

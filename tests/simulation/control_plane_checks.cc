@@ -17,10 +17,12 @@ void ControlPlane::Tally::Add(const Tally& other) {
   evicted += other.evicted;
   planned_changes += other.planned_changes;
   crowded += other.crowded;
+  shared += other.shared;
 }
 
 std::string ControlPlane::Tally::ToText() const {
-  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", successes, " succeeded; ", worlds,
+  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", shared,
+                      " with several hosts on a machine, ", successes, " succeeded; ", worlds,
                       " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
                       rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
                       released, " released, ", evicted, " stopped at once; ", events, " events\n");
@@ -51,6 +53,11 @@ void ControlPlane::CheckAnswered(uint64_t call, CallKind kind) {
   if (call == 0 || call > calls_.size()) return Fail("an answer to nobody");
   if (calls_[call - 1].answered) return Fail(absl::StrCat("call ", call, " is answered twice"));
   if (calls_[call - 1].kind != kind) Fail(absl::StrCat("call ", call, " gets a wrong answer"));
+}
+
+std::string ControlPlane::MachineOf(const std::string& host) const {
+  const Machine& machine = machines_[FindHost(host)];
+  return machine.machine.empty() ? host : machine.machine;
 }
 
 void ControlPlane::CheckAgentOf(const std::string& host, Incarnation agent) {
@@ -127,16 +134,16 @@ void ControlPlane::CheckConfirmed(uint64_t call) {
 }
 
 void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
-  std::map<std::string, std::set<int>> local_ranks;
-  std::string host;
-  std::set<std::string> hosts;
+  std::map<std::string, std::set<int>> local_ranks;  // by machine
+  std::string last;
   for (size_t rank = 0; rank < world.members.size(); ++rank) {
     const rendezvous::membership::WorldMember& member = world.members[rank];
     if (member.place.rank != static_cast<int>(rank)) Fail("ranks are not in order");
-    if (!local_ranks[member.host].insert(member.place.local_rank).second)
+    const std::string machine = MachineOf(member.host);
+    if (machine != last && local_ranks.count(machine) > 0) Fail("a machine's ranks are apart");
+    last = machine;
+    if (!local_ranks[machine].insert(member.place.local_rank).second)
       Fail("a local rank held twice");
-    if (member.host != host && !hosts.insert(member.host).second) Fail("a host's ranks are apart");
-    host = member.host;
     Process* process = FindProcess(member.worker.id);
     if (process == nullptr || process->incarnation != member.worker.incarnation) {
       return Fail(absl::StrCat("rank ", rank, " is nobody"));
@@ -148,17 +155,19 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
     if (machines_[process->host].name != member.host) Fail("a rank on another host than its own");
   }
   for (const rendezvous::membership::WorldMember& member : world.members) {
-    const std::set<int>& local = local_ranks[member.host];
+    const std::set<int>& local = local_ranks[MachineOf(member.host)];
     const int size = static_cast<int>(local.size());
     if (*local.begin() != 0 || *local.rbegin() != size - 1 || member.place.local_size != size) {
-      Fail(absl::StrCat("local ranks on host ", member.host, " are not dense"));
+      Fail(absl::StrCat("local ranks beside host ", member.host, "'s are not dense"));
     }
   }
 }
 
-// A worker keeps its slot. On a full host this is visible: local ranks are the slots.
+// A worker keeps its slot. On a full host that has a machine for itself this is visible: local
+// ranks are the slots.
 void ControlPlane::CheckSlot(const rendezvous::membership::WorldMember& member, Process* process) {
   const Machine& machine = machines_[process->host];
+  if (!machine.machine.empty()) return;
   if (machine.resized || member.place.local_size != machine.slots) return;
   if (process->slot < 0) process->slot = member.place.local_rank;
   if (process->slot != member.place.local_rank) {
@@ -189,8 +198,8 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
   }
 }
 
-// Members of the world before keep their order, except that rank 0's host comes first, and rank 0
-// first on it.
+// Members of the world before keep their order, except that rank 0's machine comes first, and rank
+// 0 first on it.
 void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
   std::map<uint64_t, const rendezvous::membership::WorldMember*> before;
   for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
@@ -199,22 +208,23 @@ void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
     if (process != nullptr && process->said_failed) continue;
     before[member.worker.id.value()] = &member;
   }
-  const std::string& leading = world.members[0].host;
+  const std::string leading = MachineOf(world.members[0].host);
   int newest_there = -1, newest_elsewhere = -1;
-  std::map<std::string, std::map<int, int>> local_ranks;  // by host: before to now
+  std::map<std::string, std::map<int, int>> local_ranks;  // by machine: before to now
   for (const rendezvous::membership::WorldMember& member : world.members) {
     const auto was = before.find(member.worker.id.value());
     if (was == before.end()) continue;
-    local_ranks[member.host][was->second->place.local_rank] = member.place.local_rank;
+    const std::string machine = MachineOf(member.host);
+    local_ranks[machine][was->second->place.local_rank] = member.place.local_rank;
     if (member.place.rank == 0) continue;
-    int& newest = member.host == leading ? newest_there : newest_elsewhere;
+    int& newest = machine == leading ? newest_there : newest_elsewhere;
     if (was->second->place.rank < newest) Fail("survivors have changed places");
     newest = was->second->place.rank;
   }
-  for (const auto& [host, ranks] : local_ranks) {
+  for (const auto& [machine, ranks] : local_ranks) {
     int newest = -1;
     for (const auto& [old_rank, new_rank] : ranks) {
-      if (new_rank < newest) Fail("survivors have changed places on host " + host);
+      if (new_rank < newest) Fail("survivors have changed places on machine " + machine);
       newest = new_rank;
     }
   }

@@ -17,7 +17,7 @@ namespace hvd {
 
 // Failures are reported through gTest, with the seed. Properties that are checked:
 // - In a world no rank is held twice, ranks 0..size-1 are all held, local ranks are dense on each
-//   host, every member's process is the newest of its worker and alive, and one epoch has one
+//   machine, every member's process is the newest of its worker and alive, and one epoch has one
 //   world.
 // - Every call is answered at most once and with its own kind of answer, and all are answered once
 //   the job has finished.
@@ -74,8 +74,10 @@ class RandomSchedule {
   void CheckAgent(const std::string& host, Incarnation agent);
   void CheckVerdict(const rendezvous::membership::Verdict& verdict);
   void CheckReplay();
+  std::string MachineOf(const std::string& host) const;
 
   std::mt19937 rng_;
+  const bool shared_ = Chance(30);  // some hosts are on one machine
   rendezvous::policy::JobSpec spec_;
   absl::Time now_ = absl::UnixEpoch();
   std::optional<rendezvous::membership::Membership> machine_;

@@ -134,6 +134,7 @@ std::string ToText(const rendezvous::membership::Membership::View& view) {
   }
   for (const rendezvous::membership::Membership::HostView& host : view.hosts) {
     absl::StrAppend(&text, "  host ", host.host.host, ", slots ", host.host.slots,
+                    host.host.machine.empty() ? "" : absl::StrCat(", machine ", host.host.machine),
                     host.attached ? ", attached" : ", not attached",
                     host.condition.empty() ? "" : absl::StrCat(", ", host.condition), "\n");
     for (const rendezvous::membership::Membership::WorkerView& worker : host.workers) {

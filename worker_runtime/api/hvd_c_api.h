@@ -143,7 +143,7 @@ HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int64_t hvd_epoch(void);          /* 0 if there is no world */
 HVD_EXPORT const char* hvd_job_id(void);     /* "" without an agent, and before hvd_init; of this
                                                 thread, valid until its next call */
-HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all hosts have equally many ranks */
+HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all machines have equally many ranks */
 
 /* 1 if the epoch is broken or about to change, 0 if not. One load. */
 HVD_EXPORT int32_t hvd_world_is_changing(void);

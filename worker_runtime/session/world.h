@@ -59,7 +59,7 @@ struct WorkerWorld {
   Peer own;
   Peer root;                         // rank 0
   std::shared_ptr<Members> members;  // all of them, this worker included
-  bool homogeneous = true;           // every host has as many ranks as the first
+  bool homogeneous = true;           // every machine has as many ranks as the first
   std::string secret;                // of this epoch
   bool sync_state = true;            // some member may not hold the state of rank 0
   bool encrypt_data = false;         // network traffic between members uses TLS
