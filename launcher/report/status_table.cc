@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/reporting/wait_reporter.h"
@@ -91,9 +94,16 @@ std::string Explanation(const pb::GetStatusResponse& status) {
                                                       : absl::InfiniteDuration());
 }
 
-std::string HostState(const pb::HostStatus& host) {
-  if (!host.condition().empty()) return host.condition();
-  return host.attached() ? "" : "not attached";
+// `first`: the first host listed that is on the same machine.
+std::string HostState(const pb::HostStatus& host, const std::string& first) {
+  std::vector<std::string> parts;
+  if (!host.condition().empty()) {
+    parts.push_back(host.condition());
+  } else if (!host.attached()) {
+    parts.push_back("not attached");
+  }
+  if (first != host.host()) parts.push_back(absl::StrCat("same machine as ", first));
+  return absl::StrJoin(parts, ", ");
 }
 
 }  // namespace
@@ -104,8 +114,11 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
                    Size(status), ", ", Count(status.worlds(), "world"), ", ", Failures(status),
                    ProgressText(status), "\n", Explanation(status), "\n\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
+  std::map<std::string, std::string> first_hosts;  // by machine
   for (const pb::HostStatus& host : status.hosts()) {
-    rows.push_back({host.host(), absl::StrCat(host.slots()), "", "", "", HostState(host)});
+    const std::string& machine = host.machine().empty() ? host.host() : host.machine();
+    const std::string& first = first_hosts.emplace(machine, host.host()).first->second;
+    rows.push_back({host.host(), absl::StrCat(host.slots()), "", "", "", HostState(host, first)});
     for (const pb::WorkerStatus& worker : host.workers()) {
       rows.push_back({"", "", worker.rank() >= 0 ? absl::StrCat(worker.rank()) : "-",
                       absl::StrCat(worker.worker_id()),

@@ -46,6 +46,15 @@ TEST(StatusTable, WaitingJob_SaysForHowLong) {
   EXPECT_THAT(StatusTable(status), HasSubstr("\nwaiting for hosts; for up to 1m1s more\n"));
 }
 
+TEST(StatusTable, HostsOfOneMachine_AreShown) {
+  pb::GetStatusResponse status = Running();
+  status.mutable_hosts(0)->set_machine("m");
+  status.mutable_hosts(1)->set_machine("m");
+  EXPECT_THAT(StatusTable(status), HasSubstr("not attached, same machine as a-long-name\n"));
+  status.mutable_hosts(1)->set_machine("n");
+  EXPECT_THAT(StatusTable(status), HasSubstr("not attached\n"));
+}
+
 TEST(StatusTable, RunningJob_ListsHostsAndWorkers) {
   EXPECT_EQ(StatusTable(Running()),
             "job 4711: running, world 7, 3 workers (at least 2, at most 8), 4 worlds, "
