@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/guard.h"
 #include "agent/join.h"
@@ -20,6 +21,7 @@
 #include "base/event_loop.h"
 #include "base/os/process_limits.h"
 #include "base/os/process_tree.h"
+#include "base/os/starter.h"
 
 namespace hvd::agent {
 namespace {
@@ -32,8 +34,19 @@ int Complain(const absl::Status& status) {
   return protocol::kAgentRefusedExitCode;
 }
 
+absl::StatusOr<os::Starter> FindStarter(const JoinOptions& join) {
+  absl::StatusOr<os::Starter> starter =
+      os::Starter::Find({join.end_with_parent, join.end_with_stdin});
+  if (starter.ok()) return starter;
+  const char* const options = !join.end_with_stdin    ? "--end-with-parent"
+                              : !join.end_with_parent ? "--end-with-stdin"
+                                                      : "--end-with-parent --end-with-stdin";
+  return absl::FailedPreconditionError(absl::StrCat(options, ": ", starter.status().message()));
+}
+
 // `join` empty: runs as horovodrun starts it.
-int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
+int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
+             Agent::OpenLink open_link) {
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
     // Before BlockAgentSignals, so that signals still end this process: name resolution may take
@@ -51,7 +64,7 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
     return 1;
   }
   return join.has_value()
-             ? RunJoinedAgent(**loop, *join, *bootstrap, std::move(open_link))
+             ? RunJoinedAgent(**loop, *join, starter, *bootstrap, std::move(open_link))
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
@@ -78,12 +91,14 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     }
     join = std::move(command.options);
   }
+  const absl::StatusOr<os::Starter> starter = FindStarter(join.value_or(JoinOptions()));
+  if (!starter.ok()) return Complain(starter.status());
   TakeName(kGuardProgram, argv[0]);
   os::AllowManyFiles();
   os::ForbidCoreFiles();
   return RunGuard([&] {
     TakeName(protocol::kAgentProgram, argv[0]);
-    return RunAgent(join, std::move(open_link));
+    return RunAgent(join, *starter, std::move(open_link));
   });
 }
 

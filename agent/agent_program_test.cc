@@ -192,19 +192,13 @@ class JoinProgramTest : public AgentProgramTest {
 
   // Starts it, with `more` after the options that are needed.
   void Join(const std::vector<std::string>& more) {
-    Pipe out = MakePipe().value();
-    Pipe err = MakePipe().value();
-    os::SpawnOptions options;
-    options.file = kScriptedAgent;
-    options.argv = {"horovod-agent", "--join", absl::StrCat("127.0.0.1:", port_), "--token-file",
-                    token_file_};
-    options.argv.insert(options.argv.end(), more.begin(), more.end());
-    options.stdout_fd = out.write.get();
-    options.stderr_fd = err.write.get();
-    guard_.emplace(os::Process::Spawn(options).value());
-    out_ = std::move(out.read);
-    err_ = std::move(err.read);
+    Spawn(kScriptedAgent, {"horovod-agent"}, more);
   }
+  // The same, by a shell that stays its parent.
+  void JoinByAShell(const std::vector<std::string>& more) {
+    Spawn("/bin/sh", {"sh", "-c", "\"$0\" \"$@\" & wait", kScriptedAgent}, more);
+  }
+
   static std::string ReadAll(const Fd& fd) {
     std::string text;
     char buffer[4096];
@@ -221,6 +215,27 @@ class JoinProgramTest : public AgentProgramTest {
 
   const std::string token_file_ = testing::TempDir() + "/join_program_test_token";
   Fd out_, err_;
+
+ private:
+  void Spawn(const std::string& file, std::vector<std::string> argv,
+             const std::vector<std::string>& more) {
+    Pipe in = MakePipe().value();
+    Pipe out = MakePipe().value();
+    Pipe err = MakePipe().value();
+    const std::string daemon = absl::StrCat("127.0.0.1:", port_);
+    argv.insert(argv.end(), {"--join", daemon, "--token-file", token_file_});
+    argv.insert(argv.end(), more.begin(), more.end());
+    os::SpawnOptions options;
+    options.file = file;
+    options.argv = std::move(argv);
+    options.stdin_fd = in.read.get();
+    options.stdout_fd = out.write.get();
+    options.stderr_fd = err.write.get();
+    guard_.emplace(os::Process::Spawn(options).value());
+    input_ = std::move(in.write);
+    out_ = std::move(out.read);
+    err_ = std::move(err.read);
+  }
 };
 
 TEST_F(JoinProgramTest, Job_Ends_OutputHasRanksAndTheCodeIsTheJobs) {
@@ -237,6 +252,39 @@ TEST_F(JoinProgramTest, Success_ExitsZero) {
   EXPECT_EQ(guard_->Wait().exit_code, 0);
   EXPECT_EQ(ReadAll(out_), "[0]<stdout>:h\n");
   EXPECT_EQ(ReadAll(err_), "horovod-agent: h: has left the job\n");
+}
+
+TEST_F(JoinProgramTest, EndWithParent_ParentIsKilled_LeavesNothing) {
+  JoinByAShell({"--end-with-parent", "--", "sh", "-c",
+                "trap '' TERM HUP INT; echo $$; while :; do sleep 1000; done"});
+  const std::string line = ReadLine(out_);  // [0]<stdout>:PID
+  const Watched worker(std::stoi(line.substr(line.rfind(':') + 1)));
+  kill(guard_->pid(), SIGKILL);
+  worker.AwaitEnd();
+  EXPECT_EQ(ReadAll(err_),
+            "horovod-agent ends, with its workers: the process that started it has ended\n");
+}
+
+TEST_F(JoinProgramTest, EndWithStdin_InputCloses_LeavesNothing) {
+  Join({"--end-with-stdin", "--", "sh", "-c",
+        "trap '' TERM HUP INT; echo $$; while :; do sleep 1000; done"});
+  const std::string line = ReadLine(out_);
+  const Watched worker(std::stoi(line.substr(line.rfind(':') + 1)));
+  input_.reset();
+  EXPECT_EQ(guard_->Wait().exit_code, 1);
+  worker.AwaitEnd();
+  EXPECT_EQ(ReadAll(err_), "horovod-agent ends, with its workers: its stdin has ended\n");
+}
+
+TEST_F(JoinProgramTest, ParentEnds_WithoutTheOption_JobGoesOn) {
+  JoinByAShell({"--host", "elastic", "--", "sh", "-c", "echo $PPID; exec sleep 1000"});
+  const std::string line = ReadLine(out_);
+  const Watched agent(std::stoi(line.substr(line.rfind(':') + 1)));
+  kill(guard_->pid(), SIGKILL);
+  guard_->Wait();
+  kill(agent.pid(), SIGTERM);  // it is there to drain
+  agent.AwaitEnd();
+  EXPECT_EQ(ReadAll(err_), "horovod-agent: elastic: has left the job\n");
 }
 
 TEST_F(JoinProgramTest, BadInput_IsOneLineAndExitCodeTwo) {

@@ -113,8 +113,8 @@ std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& boo
   return numeric || bootstrap.daemon_addresses_size() != 1 ? "" : name;
 }
 
-int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
-                   Agent::OpenLink open_link) {
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starter& starter,
+                   const pb::AgentBootstrap& bootstrap, Agent::OpenLink open_link) {
   AgentSettings settings;
   settings.alone = true;
   settings.daemon_name = DaemonName(options, bootstrap);
@@ -123,6 +123,10 @@ int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentB
   output::ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
   Agent agent(loop, writer, std::move(open_link), settings);
   loop.Post([&] { agent.Begin(bootstrap); });
+  starter.Watch(loop, [&agent](const std::string& what) {
+    fprintf(stderr, "%s ends, with its workers: %s\n", protocol::kAgentProgram, what.c_str());
+    agent.LauncherGone();
+  });
   return agent.Run();
 }
 

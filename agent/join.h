@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "agent/agent.h"
 #include "agent/join_options.h"
+#include "base/os/starter.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::agent {
@@ -22,10 +23,10 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
 // address, which may move, as a Kubernetes Service's. Else empty.
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
-// Runs an agent with its output on this process's stdout and stderr. Returns and REQUIRES what
-// Agent does.
-int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
-                   Agent::OpenLink open_link);
+// Runs an agent with its output on this process's stdout and stderr, until the job or `starter`
+// ends. Returns and REQUIRES what Agent does.
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starter& starter,
+                   const pb::AgentBootstrap& bootstrap, Agent::OpenLink open_link);
 
 }  // namespace hvd::agent
 

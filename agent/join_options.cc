@@ -134,6 +134,11 @@ class Parser {
                    options_.machine = text;
                    return CheckName("--machine", text);
                  });
+    flags_.Flag("--end-with-parent",
+                "End, with the workers, when the process that started this has",
+                [this] { options_.end_with_parent = true; });
+    flags_.Flag("--end-with-stdin", "End, with the workers, at the end of stdin, a pipe",
+                [this] { options_.end_with_stdin = true; });
     Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
     flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",
                  [this](const std::string& text) {

@@ -24,6 +24,9 @@ class OtherProcess {
   // Whether the process has ended, reaped or not.
   bool HasEnded() const;
 
+  // Is readable once the process has ended.
+  int fd() const { return pidfd_.get(); }
+
   // Returns whether the signal could be sent; signal 0 sends nothing.
   bool Signal(int signal) const;
 
