@@ -22,12 +22,13 @@ class TestAgent {
   bool Send(const pb::AgentMessage& message) { return stream_->Write(message); }
 
   void Hello(const std::string& host, uint64_t incarnation, uint32_t slots = 2,
-             const std::string& version = kVersion) {
+             const std::string& version = kVersion, const std::string& store_address = "") {
     pb::AgentMessage message;
     message.mutable_hello()->set_version(version);
     message.mutable_hello()->set_host(host);
     message.mutable_hello()->set_slots(slots);
     message.mutable_hello()->set_incarnation(incarnation);
+    message.mutable_hello()->set_store_address(store_address);
     Send(message);
   }
 
@@ -277,13 +278,7 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
 
 TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
   TestAgent agent(*stub_);
-  pb::AgentMessage hello;
-  hello.mutable_hello()->set_version(kVersion);
-  hello.mutable_hello()->set_host("a");
-  hello.mutable_hello()->set_slots(1);
-  hello.mutable_hello()->set_incarnation(9);
-  hello.mutable_hello()->set_store_address("10.0.0.1:80");
-  agent.Send(hello);
+  agent.Hello("a", 9, 1, kVersion, "10.0.0.1:80");
   EXPECT_TRUE(agent.Next().has_welcome());
   EXPECT_EQ(NextEvent<membership::HostJoined>(events_).store_address, "10.0.0.1:80");
   service_.Handle(membership::StartWorkerEffect{
@@ -294,13 +289,7 @@ TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
 
 TEST_F(AgentServiceTest, StoreThatIsNoAddress_IsRefused) {
   TestAgent agent(*stub_);
-  pb::AgentMessage hello;
-  hello.mutable_hello()->set_version(kVersion);
-  hello.mutable_hello()->set_host("a");
-  hello.mutable_hello()->set_slots(1);
-  hello.mutable_hello()->set_incarnation(9);
-  hello.mutable_hello()->set_store_address("10.0.0.1\nLD_PRELOAD=x:80");
-  agent.Send(hello);
+  agent.Hello("a", 9, 1, kVersion, "10.0.0.1\nLD_PRELOAD=x:80");
   EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
