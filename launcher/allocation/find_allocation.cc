@@ -64,7 +64,7 @@ absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::
 
 absl::StatusOr<HostCounts> ReadLsfHosts(const Environment& environment, const ReadFile& read_file) {
   const std::string list = ValueOf(environment, "LSB_MCPU_HOSTS");
-  if (list.empty() || environment.count("LSB_DJOB_HOSTFILE") > 0) {
+  if (list.empty() || !ValueOf(environment, "LSB_DJOB_HOSTFILE").empty()) {
     return ReadHosts(environment, "LSF", "LSB_DJOB_HOSTFILE", read_file, ParseRepeatedHosts);
   }
   absl::StatusOr<HostCounts> hosts = ParseHostsAndCounts(list);

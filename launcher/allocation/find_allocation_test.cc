@@ -54,6 +54,8 @@ TEST(FindAllocationTest, Slurm) {
 TEST(FindAllocationTest, Lsf_SlotsOrGpus) {
   Environment environment = {{"LSB_JOBID", "9"}, {"LSB_MCPU_HOSTS", "x 3 y 1"}};
   EXPECT_EQ(Find(environment), "LSF's job 9 by blaunch: x:3 y:1, a slot each");
+  environment["LSB_DJOB_HOSTFILE"] = "";
+  EXPECT_EQ(Find(environment), "LSF's job 9 by blaunch: x:3 y:1, a slot each");
   environment["LSB_DJOB_HOSTFILE"] = "/lsf";
   EXPECT_EQ(Find(environment), "LSF's job 9 by blaunch: a:2 b:2, a slot each");
   environment["CUDA_VISIBLE_DEVICES"] = "0,1,2,3";
