@@ -47,6 +47,13 @@ void ShareCores(int cores, int workers, std::map<std::string, std::string>* envi
   environment->emplace("OMP_NUM_THREADS", absl::StrCat(os::ThreadsOfWorker(cores, workers)));
 }
 
+// An empty value is none.
+void SetUnlessChosen(const std::string& name, const std::string& value,
+                     std::map<std::string, std::string>* environment) {
+  std::string& kept = (*environment)[name];
+  if (kept.empty()) kept = value;
+}
+
 // A store that the user has chosen stays.
 void SetTorchVariables(const rendezvous::placement::Placement& placement,
                        const rendezvous::placement::TorchGroup& group,
@@ -56,8 +63,8 @@ void SetTorchVariables(const rendezvous::placement::Placement& placement,
   }
   if (group.store_address.empty()) return;
   const net::HostPort store = net::SplitHostPort(group.store_address);
-  environment->emplace("MASTER_ADDR", store.host);
-  environment->emplace("MASTER_PORT", store.port);
+  SetUnlessChosen("MASTER_ADDR", store.host, environment);
+  SetUnlessChosen("MASTER_PORT", store.port, environment);
 }
 
 }  // namespace

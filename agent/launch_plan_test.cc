@@ -115,6 +115,8 @@ TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
   start.mutable_torch()->set_store_address("[fe80::1]:4321");
   EXPECT_THAT(WorkerEnvironment(plan, start, {}),
               testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3"}));
+  plan.environment = {{"MASTER_PORT", ""}};
+  EXPECT_THAT(WorkerEnvironment(plan, start, {}), testing::Contains("MASTER_PORT=4321"));
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,

@@ -28,6 +28,16 @@ bool IsOfTorchWorker(const std::string& name) {
          absl::StartsWith(name, "TORCHELASTIC_");
 }
 
+// The network of the job that this launcher runs in. It is not the user's choice, and this job may
+// have another one.
+bool IsInterfaceOfOuterJob(const std::string& name, const std::string& value,
+                           const Environment& launcher) {
+  if (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME") return false;
+  const auto outer = launcher.find("HOROVOD_GLOO_IFACE");
+  return launcher.count("HOROVOD_WORKER_ID") > 0 && outer != launcher.end() &&
+         outer->second == value;
+}
+
 bool StaysHere(const std::string& name) {
   if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
     return true;
@@ -67,6 +77,7 @@ Environment WorkerEnvironment(const Environment& launcher, const std::vector<Ass
   const bool in_torch_worker = launcher.count("RANK") > 0 && launcher.count("LOCAL_RANK") > 0;
   for (const auto& [name, value] : launcher) {
     if (in_torch_worker && IsOfTorchWorker(name)) continue;
+    if (IsInterfaceOfOuterJob(name, value, launcher)) continue;
     if (!StaysHere(name)) result[name] = value;
   }
   result["PYTHONUNBUFFERED"] = "1";

@@ -38,6 +38,18 @@ TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
   EXPECT_EQ(result.size(), 4u) << "PATH and three of Horovod's";
 }
 
+TEST(WorkerEnvironment, InterfaceOfTheJobAround_IsNotPassedOn) {
+  Environment launcher = {{"HOROVOD_WORKER_ID", "0"},
+                          {"HOROVOD_GLOO_IFACE", "lo"},
+                          {"GLOO_SOCKET_IFNAME", "lo"},
+                          {"NCCL_SOCKET_IFNAME", "eth1"}};
+  Environment result = WorkerEnvironment(launcher, {}, {});
+  EXPECT_EQ(result.count("GLOO_SOCKET_IFNAME"), 0u);
+  EXPECT_EQ(result.at("NCCL_SOCKET_IFNAME"), "eth1") << "which the user has chosen";
+  launcher.erase("HOROVOD_WORKER_ID");
+  EXPECT_EQ(WorkerEnvironment(launcher, {}, {}).at("GLOO_SOCKET_IFNAME"), "lo");
+}
+
 TEST(WorkerEnvironment, StoreThatTheUserChose_IsPassedOn) {
   const Environment result = WorkerEnvironment({{"MASTER_PORT", "29500"}}, {}, {});
   EXPECT_EQ(result.at("MASTER_PORT"), "29500");
