@@ -25,6 +25,7 @@ TAKEN = {
     "a step of one task": dict(SLURM_NTASKS="8", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="1"),
     "another launcher with one": dict(HOROVOD_RANK="0", HOROVOD_SIZE="1"),
     "a worker's child without agent": dict(HOROVOD_RANK="1", HOROVOD_SIZE="2", HOROVOD_WORKER_WORD="word"),
+    "such a child in a job of fixed size": dict(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", HOROVOD_WORKER_WORD="word"),
     "no number": dict(RANK="one", WORLD_SIZE="two"),
 }
 

@@ -18,17 +18,18 @@ class _Launcher(NamedTuple):
     size: str
 
 
+_TORCHRUN = (_Launcher("torchrun", "RANK", "WORLD_SIZE"), _Launcher("torchrun", "LOCAL_RANK", "WORLD_SIZE"))
 # Each pair is set for the processes of one launch, not for a whole allocation: a notebook or one
 # process in a batch job of several tasks has none of them, or a size of 1.
 _LAUNCHERS = (
     _Launcher("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     _Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE"),
-    _Launcher("torchrun", "RANK", "WORLD_SIZE"),
-    _Launcher("torchrun", "LOCAL_RANK", "WORLD_SIZE"),
+    *_TORCHRUN,
 )
 # Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
 _EXECUTOR = _Launcher("another launcher", "HOROVOD_RANK", "HOROVOD_SIZE")
+_SET_BY_AGENTS = (*_TORCHRUN, _EXECUTOR)
 
 
 def _number(text: str) -> Optional[int]:
@@ -41,8 +42,10 @@ def complaint(environment: Mapping[str, str]) -> Optional[str]:
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
     # A worker's child that dropped the agent's socket, to be alone, still has the agent's other variables.
-    launchers = _LAUNCHERS if environment.get("HOROVOD_WORKER_WORD") else (*_LAUNCHERS, _EXECUTOR)
-    for launcher in launchers:
+    of_agent = _SET_BY_AGENTS if environment.get("HOROVOD_WORKER_WORD") else ()
+    for launcher in (*_LAUNCHERS, _EXECUTOR):
+        if launcher in of_agent:
+            continue
         rank = _number(environment.get(launcher.rank, ""))
         size = _number(environment.get(launcher.size, ""))
         if rank is None or size is None or size < 2:
