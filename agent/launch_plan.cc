@@ -54,10 +54,12 @@ void SetUnlessChosen(const std::string& name, const std::string& value,
   if (kept.empty()) kept = value;
 }
 
-// A store that the user has chosen stays.
+// A store that the user has chosen stays. Libraries, such as Lightning, look for the run's name to
+// take these variables before those of a scheduler's job, where all workers would be task 0.
 void SetTorchVariables(const rendezvous::placement::Placement& placement,
-                       const rendezvous::placement::TorchGroup& group,
+                       const rendezvous::placement::TorchGroup& group, const std::string& job_id,
                        std::map<std::string, std::string>* environment) {
+  if (group.groups > 0) SetUnlessChosen("TORCHELASTIC_RUN_ID", job_id, environment);
   for (const auto& [name, value] : rendezvous::placement::TorchVariables(placement, group)) {
     (*environment)[name] = value;
   }
@@ -73,6 +75,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                           const Environment& own) {
   LaunchPlan plan;
   plan.host = bootstrap.host();
+  plan.job_id = bootstrap.job_id();
   if (bootstrap.version() != kVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(plan.host, ": horovod-agent here is version ", kVersion, ", horovodrun is ",
@@ -122,7 +125,8 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   for (const auto& [name, value] : rendezvous::placement::PlacementVariables(placement)) {
     environment[name] = value;
   }
-  SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), &environment);
+  SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), plan.job_id,
+                    &environment);
   const int on_machine =
       start.most_on_machine() > 0 ? start.most_on_machine() : start.placement().local_size();
   const bool share_with_own = place.own_workers > 0 && place.own_workers < on_machine;

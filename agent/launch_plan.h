@@ -14,6 +14,7 @@ namespace hvd::agent {
 
 struct LaunchPlan {
   std::string host;
+  std::string job_id;
   std::string file;  // absolute
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;

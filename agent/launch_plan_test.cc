@@ -108,13 +108,15 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
 
 TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
   LaunchPlan plan;
+  plan.job_id = "job7";
   plan.environment = {{"MASTER_PORT", "29500"}, {"RANK", "7"}};
   pb::StartWorker start;
   start.mutable_placement()->set_rank(3);
   start.mutable_torch()->set_groups(1);
   start.mutable_torch()->set_store_address("[fe80::1]:4321");
   EXPECT_THAT(WorkerEnvironment(plan, start, {}),
-              testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3"}));
+              testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3",
+                                     "TORCHELASTIC_RUN_ID=job7"}));
   plan.environment = {{"MASTER_PORT", ""}};
   EXPECT_THAT(WorkerEnvironment(plan, start, {}), testing::Contains("MASTER_PORT=4321"));
 }

@@ -10,7 +10,8 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 SECRET = re.compile(r"-----BEGIN|\b[0-9a-fA-F]{24,}\b|(?<![\w/.-])[A-Za-z0-9+]{32,}={0,2}(?![\w/.-])")
 
 # The agent's socket can be found by everybody, and the word is of use to processes that the agent has started only (tests/e2e/strangers_test.py).
-RANDOM_NOT_SECRET = ("HOROVOD_AGENT_SOCKET=", "HOROVOD_WORKER_WORD=", "HOROVOD_MEMBER=")
+# A run's name is that of the job, which opens nothing.
+RANDOM_NOT_SECRET = ("HOROVOD_AGENT_SOCKET=", "HOROVOD_WORKER_WORD=", "HOROVOD_MEMBER=", "TORCHELASTIC_RUN_ID=")
 
 
 def variables(pid):

@@ -44,6 +44,15 @@ def test_the_users_own_store_stays(horovodrun):
     assert [line.split(">:")[1] for line in result.stdout.splitlines()] == ["127.0.0.1", "29512"]
 
 
+def test_workers_know_that_a_launcher_started_them(horovodrun):
+    """Lightning asks so before it looks for a scheduler's variables, which are the same in all workers."""
+    code = "import os, torch.distributed as dist; print(dist.is_torchelastic_launched(), os.environ['TORCHELASTIC_RUN_ID'])"
+    result = horovodrun.run("-np", 2, sys.executable, "-c", code, env=ALONE)
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = {line.split(">:")[1] for line in result.stdout.splitlines()}
+    assert len(said) == 1 and said.pop().startswith("True "), result.stdout
+
+
 @pytest.mark.skipif(int(torch.__version__.split(".")[0]) < 2, reason="DTensor and fully_shard come with torch 2")
 def test_fsdp_dtensor_and_distributed_checkpoints(horovodrun, tmp_path):
     result = horovodrun.run(
