@@ -119,6 +119,11 @@ TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
                                      "TORCHELASTIC_RUN_ID=job7"}));
   plan.environment = {{"MASTER_PORT", ""}};
   EXPECT_THAT(WorkerEnvironment(plan, start, {}), testing::Contains("MASTER_PORT=4321"));
+  plan.environment = {{"HOROVOD_TORCH_ENV", "0"}};
+  for (const std::string& entry : WorkerEnvironment(plan, start, {})) {
+    EXPECT_NE(entry.rfind("MASTER_PORT=", 0), 0u);
+    EXPECT_NE(entry.rfind("RANK=", 0), 0u);
+  }
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,

@@ -50,6 +50,7 @@ struct RuntimeEnv {
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers
+  bool torch_env = true;          // the agent sets torchrun's variables for its workers
   bool gpu_operations = true;     // tensors on CUDA devices are for NCCL
   bool nccl_is_only_way = false;  // no fallback to host memory if NCCL fails
   bool nccl_shares_gpus = false;  // NCCL lets ranks share a GPU

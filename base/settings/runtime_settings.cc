@@ -154,6 +154,12 @@ std::vector<RuntimeSetting> JobSettings() {
           .Flag("--omp-threads")
           .Zero("OMP_NUM_THREADS is left alone", "--no-omp-threads")
           .Key("library_options.omp_threads"),
+      SwitchRow("HOROVOD_TORCH_ENV", "1",
+                "Workers of jobs of fixed size have RANK, WORLD_SIZE, MASTER_ADDR, ... of torchrun",
+                Switch(&RuntimeEnv::torch_env))
+          .Flag("--torch-env")
+          .Zero("They have none of these", "--no-torch-env")
+          .Key("library_options.torch_env"),
       NumberRow("HOROVOD_GLOO_TIMEOUT_SECONDS", "30",
                 "Seconds for connecting, and for one collective operation", ReadGlooTimeout)
           .Flag("--gloo-timeout-seconds", "N")

@@ -31,9 +31,9 @@ std::string TextOf(const RuntimeEnv& env) {
           " "),
       " ", env.engine.disable_group_fusion, env.shared_memory, env.encrypt_data,
       env.hierarchical_allreduce, env.hierarchical_allgather, env.engine.stall_check,
-      env.omp_threads, env.gpu_operations, env.nccl_is_only_way, env.nccl_shares_gpus,
-      env.autotune.enabled, env.timeline_mark_cycles, env.log_hide_time, " ", env.autotune.noise,
-      " ", env.log_level, " ", absl::FormatDuration(env.engine.cycle_time), " ",
+      env.omp_threads, env.torch_env, env.gpu_operations, env.nccl_is_only_way,
+      env.nccl_shares_gpus, env.autotune.enabled, env.timeline_mark_cycles, env.log_hide_time, " ",
+      env.autotune.noise, " ", env.log_level, " ", absl::FormatDuration(env.engine.cycle_time), " ",
       absl::FormatDuration(env.gloo_timeout), " ", absl::FormatDuration(env.agent_timeout), " ",
       absl::FormatDuration(env.engine.stall_warning_time), " ",
       absl::FormatDuration(env.engine.stall_shutdown_time));
@@ -75,6 +75,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
   EXPECT_TRUE(env->engine.stall_check);
   EXPECT_TRUE(env->omp_threads);
+  EXPECT_TRUE(env->torch_env);
   EXPECT_EQ(env->worker_id, 0u);
 }
 
@@ -85,6 +86,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
                                     {"HOROVOD_THREAD_AFFINITY", "0,3"},
                                     {"HOROVOD_STALL_CHECK_DISABLE", "1"},
                                     {"HOROVOD_OMP_THREADS", "0"},
+                                    {"HOROVOD_TORCH_ENV", "0"},
                                     {"HOROVOD_ENCRYPT_DATA", "1"},
                                     {"HOROVOD_LOG_LEVEL", "Debug"},
                                     {"HOROVOD_WORKER_ID", "7"},
@@ -96,6 +98,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
   EXPECT_THAT(env->engine.thread_affinity, ElementsAre(0, 3));
   EXPECT_FALSE(env->engine.stall_check);
   EXPECT_FALSE(env->omp_threads);
+  EXPECT_FALSE(env->torch_env);
   EXPECT_TRUE(env->encrypt_data);
   EXPECT_EQ(env->log_level, "debug");
   EXPECT_EQ(env->worker_id, 7u);

@@ -1,13 +1,16 @@
 #include "launcher/allocation/find_allocation.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/excerpt.h"
 #include "launcher/allocation/host_files.h"
 #include "launcher/allocation/slurm_allocation.h"
 
@@ -55,7 +58,7 @@ absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::
                                      const std::string& variable, const ReadFile& read_file,
                                      Parse parse) {
   const std::string path = ValueOf(environment, variable);
-  const std::string where = absl::StrCat(variable, " (", path, ")");
+  const std::string where = absl::StrCat(variable, " (", Excerpt(path), ")");
   const std::optional<std::string> text = read_file(path);
   if (!text.has_value()) return Broken(scheduler, where, "this file can't be read");
   absl::StatusOr<HostCounts> hosts = parse(*text);
@@ -112,6 +115,8 @@ absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& envi
 }
 
 std::optional<std::string> ReadWholeFile(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return std::nullopt;  // a FIFO has no end
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   if (!in || (in.peek() != EOF && !(text << in.rdbuf())) || in.bad()) return std::nullopt;

@@ -97,6 +97,7 @@ TEST(ReadWholeFileTest, RealFiles) {
   EXPECT_EQ(ReadWholeFile(path), "a\nb\n");
   EXPECT_EQ(ReadWholeFile("/nowhere"), std::nullopt);
   EXPECT_EQ(ReadWholeFile("/"), std::nullopt);
+  EXPECT_EQ(ReadWholeFile("/dev/zero"), std::nullopt);
 }
 
 }  // namespace

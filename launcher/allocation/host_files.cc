@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/excerpt.h"
 
 namespace hvd::launcher::allocation {
 namespace {
@@ -27,13 +28,13 @@ bool IsName(absl::string_view text) {
 
 absl::Status Add(absl::string_view name, int slots, HostCounts* hosts) {
   if (!IsName(name))
-    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no host name"));
+    return absl::InvalidArgumentError(absl::StrCat("'", Excerpt(name), "' is no host name"));
   const auto known = std::find_if(hosts->begin(), hosts->end(),
                                   [&](const auto& host) { return host.first == name; });
   if (known == hosts->end()) {
     hosts->emplace_back(name, slots);
   } else {
-    known->second += slots;
+    known->second = std::min(known->second + slots, kMostSlots);
   }
   return absl::OkStatus();
 }
@@ -41,7 +42,7 @@ absl::Status Add(absl::string_view name, int slots, HostCounts* hosts) {
 absl::Status AddCounted(absl::string_view name, absl::string_view count, HostCounts* hosts) {
   int slots = 0;
   if (!absl::SimpleAtoi(count, &slots) || slots < 1 || slots > kMostSlots) {
-    return absl::InvalidArgumentError(absl::StrCat("'", count, "' is no number of slots"));
+    return absl::InvalidArgumentError(absl::StrCat("'", Excerpt(count), "' is no number of slots"));
   }
   return Add(name, slots, hosts);
 }
@@ -77,7 +78,8 @@ absl::StatusOr<HostCounts> ParsePeHostfile(absl::string_view text) {
     const Words words = SplitWords(line);
     if (words.empty()) continue;
     if (words.size() == 1) {
-      return absl::InvalidArgumentError(absl::StrCat("'", line, "' has no number of slots"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", Excerpt(line), "' has no number of slots"));
     }
     RETURN_IF_ERROR(AddCounted(words[0], words[1], &hosts));
   }

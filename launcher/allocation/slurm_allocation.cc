@@ -11,12 +11,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/excerpt.h"
 #include "launcher/allocation/hostlist.h"
 
 namespace hvd::launcher::allocation {
 namespace {
 
 constexpr int kMostNodes = 1 << 16;
+constexpr int kMostCount = 1 << 14;  // of tasks or GPUs of a node
 constexpr char kTasksPerNode[] = "SLURM_TASKS_PER_NODE";
 
 std::string ValueOf(const Environment& environment, const std::string& name) {
@@ -25,12 +27,12 @@ std::string ValueOf(const Environment& environment, const std::string& name) {
 }
 
 bool ParseCount(absl::string_view text, int* count) {
-  return absl::SimpleAtoi(text, count) && *count > 0;
+  return absl::SimpleAtoi(text, count) && *count > 0 && *count <= kMostCount;
 }
 
 absl::Status Broken(const std::string& name, const std::string& value) {
   return absl::InvalidArgumentError(
-      absl::StrCat("can't make sense of ", name, "='", value,
+      absl::StrCat("can't make sense of ", name, "='", Excerpt(value),
                    "', which Slurm sets; give -np and the job's hosts with -H"));
 }
 
@@ -39,7 +41,8 @@ int CountGpus(const std::string& text) {
   int all = 0;
   for (const absl::string_view entry : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     int count = 0;
-    if (ParseCount(entry.substr(entry.rfind(':') + 1), &count)) all += count;
+    if (ParseCount(entry.substr(entry.rfind(':') + 1), &count))
+      all = std::min(all + count, kMostNodes);
   }
   return all;
 }
@@ -64,7 +67,8 @@ absl::StatusOr<std::vector<int>> ReadGpus(const Environment& environment, size_t
   const int per_task = CountGpus(ValueOf(environment, "SLURM_GPUS_PER_TASK"));
   if (per_task > 0 && !tasks.empty()) {
     std::vector<int> gpus;
-    for (const int count : tasks) gpus.push_back(count * per_task);
+    for (const int count : tasks)
+      gpus.push_back(std::min<int64_t>(int64_t{count} * per_task, kMostNodes));
     return gpus;
   }
   int here = CountGpus(ValueOf(environment, "SLURM_GPUS_ON_NODE"));
@@ -82,6 +86,11 @@ absl::StatusOr<std::vector<int>> ReadGpus(const Environment& environment, size_t
 
 bool IsOneForEachNode(const std::vector<int>& tasks) {
   return std::all_of(tasks.begin(), tasks.end(), [](int count) { return count == 1; });
+}
+
+bool HasTwins(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return std::adjacent_find(names.begin(), names.end()) != names.end();
 }
 
 // A terminal (srun --pty) is for the first task only.
@@ -120,13 +129,14 @@ absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment) {
   RETURN_IF_ERROR(CheckStep(environment));
   const std::string list = ValueOf(environment, "SLURM_JOB_NODELIST");
   const auto names = ExpandHostlist(list);
-  if (!names.ok() || names->empty()) return Broken("SLURM_JOB_NODELIST", list);
+  if (!names.ok() || names->empty() || HasTwins(*names)) return Broken("SLURM_JOB_NODELIST", list);
   ASSIGN_OR_RETURN(const std::vector<int> tasks, ReadTasks(environment, names->size()));
   ASSIGN_OR_RETURN(const std::vector<int> gpus, ReadGpus(environment, names->size(), tasks));
   const bool has_gpus = gpus[0] > 0;
   const bool by_task = !tasks.empty() && !(has_gpus && IsOneForEachNode(tasks));
   Allocation allocation;
-  allocation.job = absl::StrCat("Slurm's job ", ValueOf(environment, "SLURM_JOB_ID"));
+  const std::string id = ValueOf(environment, "SLURM_JOB_ID");
+  allocation.job = id.empty() ? "a job of Slurm" : absl::StrCat("Slurm's job ", id);
   allocation.slot = by_task ? "task" : has_gpus ? "GPU" : "node";
   allocation.launcher = "srun";
   for (size_t i = 0; i < names->size(); ++i) {

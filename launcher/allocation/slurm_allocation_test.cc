@@ -101,6 +101,9 @@ TEST(ReadSlurmAllocationTest, BrokenVariable_IsNamed) {
   EXPECT_THAT(Read(Job("a[1-", {})), HasSubstr("SLURM_JOB_NODELIST='a[1-'"));
   EXPECT_THAT(Read(Job("a,b", {{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2"}})),
               HasSubstr("SLURM_TASKS_PER_NODE='2'"));
+  EXPECT_THAT(Read(Job("a,a", {})), HasSubstr("SLURM_JOB_NODELIST='a,a'"));
+  EXPECT_THAT(Read(Job("a", {{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2000000000"}})),
+              HasSubstr("SLURM_TASKS_PER_NODE='2000000000'"));
 }
 
 }  // namespace

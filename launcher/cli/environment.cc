@@ -74,7 +74,8 @@ absl::StatusOr<Assignment> ParseExport(const std::string& text, const Environmen
 Environment WorkerEnvironment(const Environment& launcher, const std::vector<Assignment>& tunables,
                               const std::vector<Assignment>& exports) {
   Environment result;
-  const bool in_torch_worker = launcher.count("RANK") > 0 && launcher.count("LOCAL_RANK") > 0;
+  const bool in_torch_worker =
+      launcher.count("RANK") > 0 && launcher.count("LOCAL_RANK") + launcher.count("WORLD_SIZE") > 0;
   for (const auto& [name, value] : launcher) {
     if (in_torch_worker && IsOfTorchWorker(name)) continue;
     if (IsInterfaceOfOuterJob(name, value, launcher)) continue;

@@ -38,6 +38,12 @@ TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
   EXPECT_EQ(result.size(), 4u) << "PATH and three of Horovod's";
 }
 
+TEST(WorkerEnvironment, WhatAPodOfAnotherOperatorHas_IsNotPassedOn) {
+  const Environment result =
+      WorkerEnvironment({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}}, {}, {});
+  EXPECT_EQ(result.count("MASTER_ADDR") + result.count("RANK"), 0u);
+}
+
 TEST(WorkerEnvironment, InterfaceOfTheJobAround_IsNotPassedOn) {
   Environment launcher = {{"HOROVOD_WORKER_ID", "0"},
                           {"HOROVOD_GLOO_IFACE", "lo"},

@@ -100,6 +100,7 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
       {"--thread-affinity 1", "HOROVOD_THREAD_AFFINITY", "1"},
       {"--no-omp-threads", "HOROVOD_OMP_THREADS", "0"},
       {"--omp-threads", "HOROVOD_OMP_THREADS", "1"},
+      {"--no-torch-env", "HOROVOD_TORCH_ENV", "0"},
       {"--stall-check", "HOROVOD_STALL_CHECK_DISABLE", "0"},
       {"--no-autotune", "HOROVOD_AUTOTUNE", "0"},
       {"--no-torus-allreduce", "HOROVOD_TORUS_ALLREDUCE", "0"},

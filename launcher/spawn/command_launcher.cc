@@ -138,12 +138,14 @@ std::vector<std::string> SplitWords(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<CommandTemplate> FindCommandTemplate(const std::string& text) {
-  if (auto known = KnownTemplate(text); known.has_value()) return *std::move(known);
+  if (auto known = KnownTemplate(std::string(absl::StripAsciiWhitespace(text))); known.has_value())
+    return *std::move(known);
   if (!absl::StrContains(text, kHost)) {
     return Invalid(text,
                    "there is ssh, srun, blaunch, pbs_tmrsh, qrsh and kubectl, or any command with "
                    "{host} in it, such as 'docker exec -i {host}'");
   }
+  if (absl::StrContains(text, kGpus)) return Invalid(text, "only {host} is replaced, not {gpus}");
   CommandTemplate command;
   command.words = SplitWords(text);
   if (command.words.empty()) return Invalid(text, "a quote is not closed");

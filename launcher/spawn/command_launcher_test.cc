@@ -100,5 +100,11 @@ TEST(CommandLauncherTest, Explain_KnowsWhatSrunAndKubectlSay) {
   EXPECT_FALSE(Make("blaunch").Explain({"anything"}).has_value());
 }
 
+TEST(FindCommandTemplate, NamesMayHaveBlanksAround_AndOnlyTheHostIsReplaced) {
+  EXPECT_EQ(FindCommandTemplate(" kubectl ")->words[0], "kubectl");
+  EXPECT_EQ(FindCommandTemplate("run {gpus} {host}").status().message(),
+            "--launcher run {gpus} {host}: only {host} is replaced, not {gpus}");
+}
+
 }  // namespace
 }  // namespace hvd::launcher::spawn
