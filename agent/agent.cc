@@ -251,6 +251,7 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
 void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   if (welcome_.has_value()) Say("the rendezvous daemon is there again");
   welcome_ = welcome;
+  workers_->set_job_id(welcome.job_id());
   if (welcome.elastic()) workers_->MakeElastic(settings_.stopped_check_interval);
 }
 

@@ -76,7 +76,6 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                           const Environment& own) {
   LaunchPlan plan;
   plan.host = bootstrap.host();
-  plan.job_id = bootstrap.job_id();
   if (bootstrap.version() != kVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(plan.host, ": horovod-agent here is version ", kVersion, ", horovodrun is ",
@@ -126,7 +125,7 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   for (const auto& [name, value] : rendezvous::placement::PlacementVariables(placement)) {
     environment[name] = value;
   }
-  SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), plan.job_id,
+  SetTorchVariables(placement, rendezvous::transport::FromMessage(start.torch()), place.job_id,
                     &environment);
   const int on_machine =
       start.most_on_machine() > 0 ? start.most_on_machine() : start.placement().local_size();

@@ -14,7 +14,6 @@ namespace hvd::agent {
 
 struct LaunchPlan {
   std::string host;
-  std::string job_id;
   std::string file;  // absolute
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
@@ -46,6 +45,7 @@ struct WorkerPlace {
   std::string word = "";       // the worker's own; see NewWorkerWord
   int cores = 0;               // that workers share; 0: unknown
   int own_workers = 0;  // the most that share them, if no other agent's do; 0: the machine's do
+  std::string job_id = "";
 };
 
 // Complete, as "NAME=value".

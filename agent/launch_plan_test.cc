@@ -108,19 +108,20 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
 
 TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
   LaunchPlan plan;
-  plan.job_id = "job7";
+  WorkerPlace place;
+  place.job_id = "job7";
   plan.environment = {{"MASTER_PORT", "29500"}, {"RANK", "7"}};
   pb::StartWorker start;
   start.mutable_placement()->set_rank(3);
   start.mutable_torch()->set_groups(1);
   start.mutable_torch()->set_store_address("[fe80::1]:4321");
-  EXPECT_THAT(WorkerEnvironment(plan, start, {}),
+  EXPECT_THAT(WorkerEnvironment(plan, start, place),
               testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3",
                                      "TORCHELASTIC_RUN_ID=job7"}));
   plan.environment = {{"MASTER_PORT", ""}};
-  EXPECT_THAT(WorkerEnvironment(plan, start, {}), testing::Contains("MASTER_PORT=4321"));
+  EXPECT_THAT(WorkerEnvironment(plan, start, place), testing::Contains("MASTER_PORT=4321"));
   plan.environment = {{"HOROVOD_TORCH_ENV", "0"}};
-  for (const std::string& entry : WorkerEnvironment(plan, start, {})) {
+  for (const std::string& entry : WorkerEnvironment(plan, start, place)) {
     EXPECT_NE(entry.rfind("MASTER_PORT=", 0), 0u);
     EXPECT_NE(entry.rfind("RANK=", 0), 0u);
   }

@@ -36,6 +36,9 @@ class WorkerSet {
   // stopped is killed after Worker::kStoppedChecks times `check_interval`.
   void MakeElastic(absl::Duration check_interval);
 
+  // The job of the workers that are started from now on.
+  void set_job_id(const std::string& job_id) { place_.job_id = job_id; }
+
   // Starts a worker and reports that, or why it could not be started. Does nothing if the worker
   // was asked for before.
   void Start(const pb::StartWorker& start);
