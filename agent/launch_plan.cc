@@ -60,7 +60,10 @@ void SetTorchVariables(const rendezvous::placement::Placement& placement,
                        const rendezvous::placement::TorchGroup& group, const std::string& job_id,
                        std::map<std::string, std::string>* environment) {
   if (ValueOr(*environment, "HOROVOD_TORCH_ENV", "") == "0") return;
-  if (group.groups > 0) SetUnlessChosen("TORCHELASTIC_RUN_ID", job_id, environment);
+  if (group.groups > 0) {
+    // By the beginning horovod.common._origin knows a child that has only torch's variables.
+    SetUnlessChosen("TORCHELASTIC_RUN_ID", absl::StrCat("horovod-", job_id), environment);
+  }
   for (const auto& [name, value] : rendezvous::placement::TorchVariables(placement, group)) {
     (*environment)[name] = value;
   }

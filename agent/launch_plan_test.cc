@@ -117,7 +117,7 @@ TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
   start.mutable_torch()->set_store_address("[fe80::1]:4321");
   EXPECT_THAT(WorkerEnvironment(plan, start, place),
               testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3",
-                                     "TORCHELASTIC_RUN_ID=job7"}));
+                                     "TORCHELASTIC_RUN_ID=horovod-job7"}));
   plan.environment = {{"MASTER_PORT", ""}};
   EXPECT_THAT(WorkerEnvironment(plan, start, place), testing::Contains("MASTER_PORT=4321"));
   plan.environment = {{"HOROVOD_TORCH_ENV", "0"}};

@@ -26,6 +26,9 @@ TAKEN = {
     "another launcher with one": dict(HOROVOD_RANK="0", HOROVOD_SIZE="1"),
     "a worker's child without agent": dict(HOROVOD_RANK="1", HOROVOD_SIZE="2", HOROVOD_WORKER_WORD="word"),
     "such a child in a job of fixed size": dict(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", HOROVOD_WORKER_WORD="word"),
+    "a child with torch's variables only": dict(
+        RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", TORCHELASTIC_RUN_ID="horovod-1f"
+    ),
     "no number": dict(RANK="one", WORLD_SIZE="two"),
 }
 

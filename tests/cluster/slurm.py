@@ -113,12 +113,14 @@ class Slurm:
         assert result.returncode == 0, result.stderr
 
     def start_at_once(self, job, timeout):
-        """Spares a job that was requeued the two minutes for which Slurm holds it back."""
+        """Spares a job that was requeued the two minutes for which Slurm holds it back. They begin when its nodes are free again, which may be after
+        the first attempt."""
         deadline = time.monotonic() + timeout
-        while "PENDING" not in self.run(["scontrol", "show", "job", job.number], "/").stdout:
-            assert time.monotonic() < deadline, "the job is not pending"
-        result = self.run(["scontrol", "update", f"JobId={job.number}", "StartTime=now"], "/")
-        assert result.returncode == 0, result.stderr
+        shown = ""
+        while "JobState=RUNNING" not in shown:
+            assert time.monotonic() < deadline, f"the job does not start: {shown}"
+            self.run(["scontrol", "update", f"JobId={job.number}", "StartTime=now"], "/")
+            shown = self.run(["scontrol", "show", "job", job.number], "/").stdout
 
     def follow(self, path):
         """The Stream of a file's lines."""

@@ -29,6 +29,7 @@ _LAUNCHERS = (
 )
 # Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
 _EXECUTOR = _Launcher("another launcher", "HOROVOD_RANK", "HOROVOD_SIZE")
+_RUN = "horovod-"  # the beginning of TORCHELASTIC_RUN_ID
 _SET_BY_AGENTS = (*_TORCHRUN, _EXECUTOR)
 
 
@@ -41,8 +42,10 @@ def complaint(environment: Mapping[str, str]) -> Optional[str]:
     others: each would silently train alone. None for a single process and for one of Horovod's."""
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
-    # A worker's child that dropped the agent's socket, to be alone, still has the agent's other variables.
-    of_agent = _SET_BY_AGENTS if environment.get("HOROVOD_WORKER_WORD") else ()
+    # A worker's child that dropped the agent's socket, or all of Horovod's variables, to be alone, still has the
+    # agent's other variables.
+    is_child = environment.get("HOROVOD_WORKER_WORD") or environment.get("TORCHELASTIC_RUN_ID", "").startswith(_RUN)
+    of_agent = _SET_BY_AGENTS if is_child else ()
     for launcher in (*_LAUNCHERS, _EXECUTOR):
         if launcher in of_agent:
             continue
