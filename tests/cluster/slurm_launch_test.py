@@ -132,7 +132,7 @@ def test_requeued_job_goes_on_from_its_checkpoint(slurm, cluster, work):
     log.wait_until(lambda: log.last_step() >= 10, 90, "step 10")
     slurm.run(["scontrol", "requeue", job.number], work)
     slurm.wait_for_controller(f"Requeuing JobId={job.number}", 60)
-    slurm.start_at_once(job, 60)
+    slurm.start_soon(job, 60)
     log.wait_until(lambda: any(entry["steps"] > 0 and entry["size"] == 2 for entry in log.all("rank")), 90, "going on")
     slurm.run(["scancel", job.number], work)
     check_nothing_is_left(slurm, cluster)
