@@ -178,7 +178,7 @@ class TensorFlowKerasState(TensorState):
 
 
 def _check(model: Any, optimizer: Any) -> None:
-    """Raises TypeError for what is no model or no optimizer."""
+    """Raises TypeError if `model` is not a Keras model, or `optimizer` is given and not a Keras optimizer."""
     if not (hasattr(model, "trainable_variables") and hasattr(model, "variables")):
         raise TypeError(f"TensorFlowKerasState needs a model of Keras, got {class_of(model)}")
     if optimizer is not None and not hasattr(optimizer, "variables"):
@@ -191,7 +191,7 @@ def _variables_of_model(model: Any) -> Sequence[Any]:
 
 
 def _own_variables(optimizer: Any) -> list[Any]:
-    """Those that a session has initialized with the graph's."""
+    """The optimizer's own variables, without the learning rate: a session has initialized those only."""
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
 

@@ -15,7 +15,7 @@ def torch_distributed_env() -> dict[str, str]:
     """Returns the environment variables with which torch.distributed.init_process_group makes a group of the
     present world's processes, with their ranks: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
     GROUP_WORLD_SIZE, ROLE_RANK, ROLE_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them. A group
-    is a host.
+    is a machine.
 
     Static jobs have these variables from the start. In an elastic job a group ends with its world: call
     this in each, at the start of the function that hvd.elastic.run calls::
@@ -64,8 +64,8 @@ def _reserve_store() -> tuple[str, str]:
 
 
 def _group_of(own_rank: int, local_sizes: list[int]) -> tuple[int, int]:
-    """The number of the rank's host, and how many hosts there are, from the local sizes of all ranks. The
-    ranks of a host are neighbours."""
+    """The number of the rank's machine, and how many machines there are, from the local sizes of all ranks.
+    The ranks of a machine are neighbours."""
     first, starts = 0, []
     while first < len(local_sizes):
         starts.append(first)

@@ -1,6 +1,6 @@
-"""Says where this worker stands in each world that it is in, as a line of JSON, and steps on until it is told to end.
+"""Prints this worker's ranks in each of its worlds as a line of JSON, and trains until the file END is there.
 
-places.py END      a file that will be there
+places.py END
 """
 
 import json
