@@ -1,11 +1,14 @@
 #include "agent/join.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -16,6 +19,7 @@
 #include "agent/output/console_writer.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/env.h"
+#include "base/fd.h"
 #include "base/os/host_identity.h"
 #include "base/status_macros.h"
 #include "base/version.h"
@@ -70,6 +74,26 @@ std::string OwnMachine() {
   return identity.empty() ? "" : absl::StrCat(identity, "/", NameOfThisMachine());
 }
 
+// What a pipe holds, on which a worker finds it.
+constexpr size_t kMostInput = 64 << 10;
+
+absl::StatusOr<std::string> ReadWorkerStdin(const std::string& path) {
+  if (path.empty()) return "";
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string text(kMostInput + 1, '\0');
+  const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : -1;
+  if (size < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker-stdin: ", path, " can't be read: ", strerror(errno)));
+  }
+  if (static_cast<size_t>(size) > kMostInput) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker-stdin: ", path, " has more than ", kMostInput, " bytes"));
+  }
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
 void FillCommand(const JoinOptions& options, const Environment& environment,
                  pb::JobCommand& command) {
   for (const std::string& argument : options.command) command.add_argv(argument);
@@ -102,6 +126,8 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
   bootstrap.set_slots(options.slots);
   for (const std::string& network : options.networks) bootstrap.add_networks(network);
   FillCommand(options, environment, *bootstrap.mutable_command());
+  ASSIGN_OR_RETURN(*bootstrap.mutable_command()->mutable_input(),
+                   ReadWorkerStdin(options.worker_stdin));
   return bootstrap;
 }
 

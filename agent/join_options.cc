@@ -134,6 +134,8 @@ class Parser {
                    options_.machine = text;
                    return CheckName("--machine", text);
                  });
+    Text("--worker-stdin", "FILE", "What each worker finds on its stdin (nothing)",
+         &options_.worker_stdin);
     flags_.Flag("--end-with-parent",
                 "End, with the workers, when the process that started this has",
                 [this] { options_.end_with_parent = true; });

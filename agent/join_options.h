@@ -23,6 +23,7 @@ struct JoinOptions {
   std::vector<std::string> networks;
   bool end_with_parent = false;  // the agent ends when the process that started it has ended
   bool end_with_stdin = false;   // the agent ends at the end of its stdin
+  std::string worker_stdin;      // a file; empty: nothing
   std::vector<std::string> command;
 };
 

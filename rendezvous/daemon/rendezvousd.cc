@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/daemon/daemon_signals.h"
+#include "rendezvous/daemon/owner.h"
 #include "rendezvous/daemon/persistent_job.h"
 #include "rendezvous/daemon/stderr_reporter.h"
 #include "rendezvous/journal/journal.h"
@@ -30,6 +31,9 @@
 
 namespace hvd::rendezvous::daemon {
 namespace {
+
+// For workers to end by themselves when the owner has ended.
+constexpr absl::Duration kOwnerGrace = absl::Seconds(5);
 
 std::string Line(absl::string_view text) {
   return absl::StrCat("horovod-rendezvousd: ", text, "\n");
@@ -47,6 +51,9 @@ class Daemon {
     ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
     ASSIGN_OR_RETURN(signals_, DaemonSignals::Create(std::move(signals)));
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+    if (options_.owner >= 0) {
+      ASSIGN_OR_RETURN(owner_, Owner::Open(*loop_, options_.owner));
+    }
     RETURN_IF_ERROR(OpenJob());
     reporting::JobTally so_far;
     if (journal_ != nullptr) {
@@ -66,6 +73,7 @@ class Daemon {
         [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
     signals_->Start(SignalActions());
+    RETURN_IF_ERROR(TellOwner());
     reporter_->Watch(*server_);
     loop_->Run();
     reporter_->Stop();
@@ -93,8 +101,29 @@ class Daemon {
     return actions;
   }
 
+  absl::Status TellOwner() {
+    if (owner_ == nullptr) return absl::OkStatus();
+    // An owner that has ended already is noticed by Watch.
+    const absl::Status told = owner_->Tell(job_, server_->addresses());
+    if (!told.ok()) Say(absl::StrCat("the owner got no credentials: ", told.message()));
+    Owner::Callbacks callbacks;
+    callbacks.on_drain = [this](const std::string& host) {
+      if (!options_.job.elastic.has_value()) return;
+      server_->Drain(host, options_.job.elastic->drain_grace, "the engine takes it away");
+    };
+    callbacks.on_end = [this] {
+      server_->RequestStop("the program that it belongs to has ended it, or has ended",
+                           128 + SIGTERM, kOwnerGrace);
+    };
+    return owner_->Watch(std::move(callbacks));
+  }
+
+  void KeepTokenFile() {
+    if (token_file_ != nullptr) token_file_->Keep();
+  }
+
   absl::StatusOr<int> End() {
-    if (left_ || !journal_error_.ok()) token_file_->Keep();  // for the next daemon
+    if (left_ || !journal_error_.ok()) KeepTokenFile();  // for the next daemon
     if (!journal_error_.ok()) return journal_error_;
     if (left_) {
       ReleaseDaemonSignals();
@@ -157,10 +186,12 @@ class Daemon {
   }
 
   absl::Status Serve() {
-    ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
+    if (!options_.token_file.empty()) {
+      ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
+    }
     const absl::Status status = Listen();
     // A new job has lost nothing by this; but an earlier job goes on without this daemon.
-    if (!status.ok() && store_ != nullptr) token_file_->Keep();
+    if (!status.ok() && store_ != nullptr) KeepTokenFile();
     return status;
   }
 
@@ -188,12 +219,13 @@ class Daemon {
                           }};
   std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<Owner> owner_;  // null: none
   std::unique_ptr<JobStore> store_;
   PersistentJob job_;
   std::unique_ptr<journal::Journal> journal_;
   std::unique_ptr<reporting::EventLog> event_log_;
-  std::unique_ptr<security::TokenFile> token_file_;
-  membership::Verdict verdict_;  // the loop's thread's, as the next
+  std::unique_ptr<security::TokenFile> token_file_;  // null: none is asked for
+  membership::Verdict verdict_;                      // the loop's thread's, as the next
   absl::Status journal_error_;
   bool left_ = false;  // the job is another daemon's
   std::unique_ptr<StderrReporter> reporter_;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMostSlots = 1 << 16;
 constexpr int kMostWorkers = 1 << 20;
+constexpr int kMostDescriptors = 1 << 20;
 constexpr int kWeek = 7 * 86400;
 // People and schedulers start the agents, and not in a hurry.
 constexpr absl::Duration kStartTimeout = absl::Minutes(10);
@@ -134,6 +135,14 @@ class Parser {
                    return absl::OkStatus();
                  });
     Text("--token-file", "FILE", "Where to write the credentials", &options_.token_file);
+    flags_.Value("--owner", "FD",
+                 "For programs that start this: a unix socket to give them the credentials; with "
+                 "its end the job ends",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(options_.owner,
+                                    options::ParseInteger("--owner", text, 3, kMostDescriptors));
+                   return absl::OkStatus();
+                 });
     Text("--state-dir", "DIR", "Keep the job here, so that the daemon can be started again",
          &options_.state_dir);
     flags_.Value("--reattach-timeout", "SECONDS",
@@ -156,7 +165,11 @@ class Parser {
       return absl::InvalidArgumentError("--listen is missing: at which address? e.g. 10.0.0.1:0");
     }
     if (np_ == 0) return absl::InvalidArgumentError("--np is missing: how many workers?");
-    if (options_.token_file.empty()) {
+    if (options_.owner >= 0 && !options_.state_dir.empty()) {
+      return absl::InvalidArgumentError(
+          "--owner can't be given with --state-dir: such a job outlives who starts it");
+    }
+    if (options_.token_file.empty() && options_.owner < 0) {
       return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
     }
     int64_t slots = 0;

@@ -15,10 +15,11 @@ struct RendezvousdOptions {
   std::vector<std::string> listen;
   policy::JobSpec job;
   absl::Duration agent_timeout = absl::Seconds(30);
-  std::string token_file;
-  std::string state_dir;  // empty: nothing is kept
-  std::string metrics;    // an address; empty: none
-  std::string event_log;  // a file; empty: none
+  std::string token_file;  // empty: none
+  int owner = -1;          // the owner's socket; -1: none
+  std::string state_dir;   // empty: nothing is kept
+  std::string metrics;     // an address; empty: none
+  std::string event_log;   // a file; empty: none
 };
 
 // The result of parsing a command line: options for a daemon, or else a text for the user and an

@@ -76,6 +76,14 @@ TEST(RendezvousdOptionsTest, MissingOrUnknownOption_IsNamed) {
   ExpectRefusal(Parse(With({"a", "b", "c"})), "'a' is no option");
 }
 
+TEST(RendezvousdOptionsTest, OwnerNeedsNoTokenFile_AndNoState) {
+  const auto command = Parse({"--listen", "1.1.1.1:0", "--np", "1", "--owner", "5"});
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  EXPECT_EQ(command.options->owner, 5);
+  ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--owner", "1"}), "--owner");
+  ExpectRefusal(Parse(With({"--owner", "5", "--state-dir", "d"})), "--state-dir");
+}
+
 TEST(RendezvousdOptionsTest, BadNp_IsRefused) {
   for (const char* np : {"0", "-1", "x", "", "99999999999"}) {
     ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", np, "--token-file", "f"}), "-np");

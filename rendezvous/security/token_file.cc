@@ -54,19 +54,6 @@ absl::Status CheckOwner(const struct stat& info, const std::string& path) {
                                      info.st_mode & 07777));
 }
 
-absl::StatusOr<std::string> Print(const PeerCredentials& credentials) {
-  pb::Credentials message;
-  message.set_token(credentials.token);
-  message.set_ca_certificate(credentials.ca_certificate);
-  message.set_certificate(credentials.certificate);
-  message.set_private_key(credentials.private_key);
-  std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
-    return absl::InternalError("the credentials can't be printed");
-  }
-  return text;
-}
-
 absl::Status Existing(const std::string& path, absl::string_view why) {
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already and is left alone", why));
 }
@@ -110,9 +97,22 @@ absl::StatusOr<Fd> OpenAgain(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+absl::StatusOr<std::string> TokenText(const PeerCredentials& credentials) {
+  pb::Credentials message;
+  message.set_token(credentials.token);
+  message.set_ca_certificate(credentials.ca_certificate);
+  message.set_certificate(credentials.certificate);
+  message.set_private_key(credentials.private_key);
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
+    return absl::InternalError("the credentials can't be printed");
+  }
+  return text;
+}
+
 absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Write(const std::string& path,
                                                             const PeerCredentials& credentials) {
-  ASSIGN_OR_RETURN(const std::string text, Print(credentials));
+  ASSIGN_OR_RETURN(const std::string text, TokenText(credentials));
   Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid() && errno == EEXIST) {
     ASSIGN_OR_RETURN(file, OpenAgain(path, text));

@@ -15,8 +15,12 @@
 
 namespace hvd::rendezvous::security {
 
-// Owns the file: the destructor removes it. The contents are a message hvd.pb.Credentials in
-// Protobuf's text format. Not thread-safe.
+// The text of such a file: a message hvd.pb.Credentials in Protobuf's text format.
+// Errors:
+//   - Internal: it can't be printed.
+absl::StatusOr<std::string> TokenText(const PeerCredentials& credentials);
+
+// Owns the file: the destructor removes it. Not thread-safe.
 class TokenFile {
  public:
   // Writes a file that only its owner can read. An existing file with these same credentials, even
