@@ -3,7 +3,8 @@ back: over mutual TLS, with a server in the caller's process.
 
 horovodrun makes an authority for this alone (launcher/job/handover.h). The caller gets its certificate
 and the sockets to listen on over a unix socket; each worker finds its own, and the addresses, on
-its stdin, once. So no secret is in an environment, an argument or a file.
+its stdin, once. So no secret is in an environment, an argument or a file. Jobs whose agents an
+engine starts (_job) use the certificates of the job instead.
 """
 
 import json
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Optional
 
 import cloudpickle
 
@@ -26,7 +27,7 @@ _SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
 _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
-_GET, _RESULT, _FAILURE = b"g", b"r", b"f"
+_GET, _RESULT, _FAILURE, _OUTPUT, _HELLO = b"g", b"r", b"f", b"o", b"h"
 
 
 class Failure(NamedTuple):
@@ -43,11 +44,20 @@ def credentials_of(words: dict[str, Any]) -> Credentials:
 
 
 class Handover:
-    """The caller's side: gives the function out, and takes what comes back. Thread-safe."""
+    """The caller's side: gives the function out, and takes what comes back. Thread-safe.
 
-    def __init__(self, call: Callable[[], Any]) -> None:
+    `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2), and `on_hello(name)`
+    takes the names of the engine's tasks that start agents; both on the server's thread."""
+
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        on_output: Optional[Callable[[int, str], None]] = None,
+        on_hello: Optional[Callable[[str], None]] = None,
+    ) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function: bytes = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
+        self._on_output, self._on_hello = on_output, on_hello
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
         self._failures: dict[int, Failure] = {}
@@ -63,6 +73,14 @@ class Handover:
         data = request[_HEADER.size :]
         if kind == _GET:
             return self._function
+        if kind == _OUTPUT:
+            if self._on_output is not None:
+                self._on_output(rank, data.decode(errors="replace"))
+            return b""
+        if kind == _HELLO:
+            if self._on_hello is not None:
+                self._on_hello(data.decode())
+            return b""
         with self._lock:
             if kind == _RESULT:
                 self._results[rank] = data
@@ -149,6 +167,14 @@ class Worker:
     def put_result(self, rank: int, result: bytes) -> None:
         """What the function returned on rank `rank`, :func:`pickled`."""
         self._ask(_RESULT, rank, result)
+
+    def put_output(self, stream: int, text: str) -> None:
+        """What a worker has written to its stdout (1) or stderr (2)."""
+        self._ask(_OUTPUT, stream, text.encode(errors="replace"))
+
+    def put_hello(self, name: str) -> None:
+        """The engine runs the task of that name."""
+        self._ask(_HELLO, 0, name.encode())
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""

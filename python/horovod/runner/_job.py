@@ -1,0 +1,232 @@
+"""A job whose agents an engine (Spark, Ray, Dask, a batch scheduler) starts: its horovod-rendezvousd, a child of this
+process, and the function that its workers call."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
+
+from horovod.runner import _handover
+from horovod.runner._programs import find_program
+from horovod.runner._tls_server import Credentials, TlsServer
+
+_STOP_SECONDS = 30.0  # for the daemon to end the job, which takes it much less
+_LINES_KEPT = 20  # of the daemon's stderr, for error messages
+_DAEMON = "horovod-rendezvousd: "
+
+
+class Limits(NamedTuple):
+    """What the job's daemon is told. None: its default. Elastic if there is a minimum or maximum."""
+
+    num_proc: int
+    min_num_proc: Optional[int] = None
+    max_num_proc: Optional[int] = None
+    hosts: Optional[Sequence[str]] = None  # static jobs: the agents' names, one slot each, in the order of ranks
+    start_timeout: Optional[float] = None  # seconds, as the next
+    elastic_timeout: Optional[float] = None
+    reset_limit: Optional[int] = None
+    cooldown_range: Optional[tuple[float, float]] = None
+
+    def flags(self) -> list[str]:
+        """horovod-rendezvousd's arguments."""
+        values: dict[str, Any] = {
+            "--np": self.num_proc,
+            "--min-np": self.min_num_proc,
+            "--max-np": self.max_num_proc,
+            "--hosts": ",".join(f"{host}:1" for host in self.hosts) if self.hosts else None,
+            "--start-timeout": self.start_timeout,
+            "--elastic-timeout": self.elastic_timeout,
+            "--reset-limit": self.reset_limit,
+        }
+        flags = [text for flag, value in values.items() if value is not None for text in (flag, str(value))]
+        if self.cooldown_range is not None:
+            flags += ["--blacklist-cooldown-range", *map(str, self.cooldown_range)]
+        return flags
+
+
+class JoinInfo(NamedTuple):
+    """What an agent needs to take part in a job. A secret: it travels as an argument of a task or actor, never in an
+    environment or configuration."""
+
+    address: str  # HOST:PORT of the daemon
+    credentials: str  # the text of a token file
+    worker_stdin: str  # how its workers reach the caller of the function; empty: there is none
+
+    def __repr__(self) -> str:
+        return f"JoinInfo({self.address})"
+
+
+class Job:
+    """The daemon of one job; it ends with this process, whatever ends that. Thread-safe.
+
+    Args:
+      limits: the job's size and times.
+      listen: numeric addresses of this machine, without ports, that agents reach.
+      name: what agents call this machine; the first address if empty.
+      report: called with each line that the daemon says, on a thread of this object; default: ``sys.stderr``.
+
+    Raises:
+      ValueError: the daemon refuses these arguments; says why.
+      RuntimeError: it can't be started.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        listen: Sequence[str] = ("127.0.0.1",),
+        name: str = "",
+        report: Optional[Callable[[str], None]] = None,
+    ) -> None:
+        self._listen = list(listen)
+        self._name = name or self._listen[0]
+        self._report = report or _print_to_stderr
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._server: Optional[TlsServer] = None
+        self._handover: Optional[_handover.Handover] = None
+        self._worker_stdin = ""
+        self._owner, daemons = socket.socketpair()
+        with daemons:
+            listeners = [text for one in self._listen for text in ("--listen", join_host_port(one, 0))]
+            self._process = subprocess.Popen(
+                [find_program("horovod-rendezvousd"), "--owner", str(daemons.fileno()), *listeners, *limits.flags()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[daemons.fileno()],
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read_lines, name="horovod job", daemon=True)
+        self._reader.start()
+        self._words = self._read_words()
+
+    def _read_words(self) -> dict[str, Any]:
+        with self._owner.makefile("rb") as file:
+            line = file.readline()
+        if not line:
+            status = self.wait()
+            error = ValueError if status == 2 else RuntimeError
+            raise error(self.last_line() or f"horovod-rendezvousd ended with status {status}")
+        words: dict[str, Any] = json.loads(line)
+        return words
+
+    def _read_lines(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as stream:
+            for data in stream:
+                line = data.decode(errors="replace").rstrip("\n")
+                self._lines.append(line)
+                # A reader that fails must not stop the daemon, which would wait for it.
+                with contextlib.suppress(Exception):
+                    self._report(line)
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` at which agents reach the daemon."""
+        port = int(self._words["addresses"][0].rpartition(":")[2])
+        return join_host_port(self._name, port)
+
+    @property
+    def join_info(self) -> JoinInfo:
+        """For agents; a secret."""
+        return JoinInfo(self.address, self._words["credentials"], self._worker_stdin)
+
+    def serve(
+        self,
+        call: Callable[[], Any],
+        on_output: Optional[Callable[[int, str], None]] = None,
+        on_hello: Optional[Callable[[str], None]] = None,
+    ) -> None:
+        """From now on hands `call` to the job's workers, over its TLS; see :class:`_handover.Handover`. Call it once,
+        before `join_info` is given away."""
+        self._handover = _handover.Handover(call, on_output, on_hello)
+        listeners = [_listen_on(address) for address in self._listen]
+        port = listeners[0].getsockname()[1]
+        self._worker_stdin = json.dumps({**self._words["member"], "addresses": [join_host_port(self._name, port)]})
+        self._server = self._handover.server(Credentials(**self._words["server"]), listeners)
+        self._server.start()
+
+    @property
+    def handover(self) -> _handover.Handover:
+        """What came back from the workers. REQUIRES: `serve` was called."""
+        assert self._handover is not None
+        return self._handover
+
+    def drain(self, host: str) -> None:
+        """An elastic job: the agent of that name leaves it, within the job's grace, and no step is lost."""
+        with contextlib.suppress(OSError):  # the job is over
+            self._owner.sendall(f"drain {host}\n".encode())
+
+    def wait(self, timeout: Optional[float] = None) -> Optional[int]:
+        """The job's exit code, or None if it still runs after `timeout` seconds."""
+        try:
+            status = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        self._reader.join()
+        return status
+
+    def last_line(self) -> str:
+        """The last thing that the daemon said: after the end, the verdict."""
+        return self._lines[-1].removeprefix(_DAEMON) if self._lines else ""
+
+    def stop(self) -> None:
+        """Ends the job, if it still runs, and all that belongs to it."""
+        self._owner.close()
+        if self.wait(_STOP_SECONDS) is None:
+            self._process.kill()
+            self.wait()
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.stop()
+
+
+def join_host_port(host: str, port: int) -> str:
+    """``HOST:PORT``, with brackets where they are needed."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _listen_on(address: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.bind((address, 0))
+    listener.listen(128)
+    listener.setblocking(False)
+    return listener
+
+
+def _print_to_stderr(line: str) -> None:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def own_address(name: str) -> str:
+    """The numeric address of `name` if it is one of this machine's, else ``0.0.0.0``: all of them."""
+    try:
+        address = str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return "0.0.0.0"
+    return address
+
+
+def environment_of_workers() -> dict[str, str]:
+    """This process's, with this very package, wherever it was imported from."""
+    environment = dict(os.environ)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    paths = [package, environment.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return environment
