@@ -14,7 +14,6 @@ _HERE = (
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
 _ENGINES = {
-    "horovod.spark": "Spark",
     "horovod.ray": "Ray",
 }
 _MODULES = {

@@ -27,7 +27,7 @@ _SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
 _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
-_GET, _RESULT, _FAILURE, _OUTPUT, _HELLO = b"g", b"r", b"f", b"o", b"h"
+_GET, _RESULT, _FAILURE, _OUTPUT, _BEGIN, _END = b"g", b"r", b"f", b"o", b"b", b"e"
 
 
 class Failure(NamedTuple):
@@ -46,18 +46,18 @@ def credentials_of(words: dict[str, Any]) -> Credentials:
 class Handover:
     """The caller's side: gives the function out, and takes what comes back. Thread-safe.
 
-    `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2), and `on_hello(name)`
-    takes the names of the engine's tasks that start agents; both on the server's thread."""
+    `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2). `on_task(name, runs)` is
+    told of the engine's tasks that run agents, at their begin and end. Both are called on the server's thread."""
 
     def __init__(
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_hello: Optional[Callable[[str], None]] = None,
+        on_task: Optional[Callable[[str, bool], None]] = None,
     ) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function: bytes = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
-        self._on_output, self._on_hello = on_output, on_hello
+        self._on_output, self._on_task = on_output, on_task
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
         self._failures: dict[int, Failure] = {}
@@ -77,9 +77,9 @@ class Handover:
             if self._on_output is not None:
                 self._on_output(rank, data.decode(errors="replace"))
             return b""
-        if kind == _HELLO:
-            if self._on_hello is not None:
-                self._on_hello(data.decode())
+        if kind in (_BEGIN, _END):
+            if self._on_task is not None:
+                self._on_task(data.decode(), kind == _BEGIN)
             return b""
         with self._lock:
             if kind == _RESULT:
@@ -172,9 +172,9 @@ class Worker:
         """What a worker has written to its stdout (1) or stderr (2)."""
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
-    def put_hello(self, name: str) -> None:
-        """The engine runs the task of that name."""
-        self._ask(_HELLO, 0, name.encode())
+    def put_task(self, name: str, runs: bool) -> None:
+        """The engine's task of that name has begun, or has ended."""
+        self._ask(_BEGIN if runs else _END, 0, name.encode())
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""

@@ -140,11 +140,11 @@ class Job:
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_hello: Optional[Callable[[str], None]] = None,
+        on_task: Optional[Callable[[str, bool], None]] = None,
     ) -> None:
         """From now on hands `call` to the job's workers, over its TLS; see :class:`_handover.Handover`. Call it once,
         before `join_info` is given away."""
-        self._handover = _handover.Handover(call, on_output, on_hello)
+        self._handover = _handover.Handover(call, on_output, on_task)
         listeners = [_listen_on(address) for address in self._listen]
         port = listeners[0].getsockname()[1]
         self._worker_stdin = json.dumps({**self._words["member"], "addresses": [join_host_port(self._name, port)]})

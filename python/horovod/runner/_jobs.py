@@ -26,7 +26,7 @@ def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
         return run_function(settings)
     status = _launch(flags_of(settings) + list(settings.command))
     if status != 0:
-        raise RuntimeError(_explain(status, []))
+        raise RuntimeError(explain(status, []))
     return None
 
 
@@ -40,7 +40,7 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     handover = _handover.Handover(settings.run_func)
     status = _launch_with(handover, flags_of(settings) + task)
     if status != 0:
-        raise RuntimeError(_explain(status, handover.failures()))
+        raise RuntimeError(explain(status, handover.failures()))
     results = handover.results()
     count = settings.min_num_proc or max(settings.num_proc, len(results))
     missing = [rank for rank in range(count) if rank not in results]
@@ -74,8 +74,9 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
         return launcher.wait()
 
 
-def _explain(status: int, failures: list[_handover.Failure]) -> str:
-    text = f"{_FAILED}\nhorovodrun ended with status {status}."
+def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
+    """The text of the error for a job that has failed: with the first failure's traceback, and the verdict of a daemon."""
+    text = f"{_FAILED}\n{verdict}" if verdict else f"{_FAILED}\nhorovodrun ended with status {status}."
     if failures:
         text += f"\nRank {failures[0].rank} raised:\n{failures[0].text}"
     return text

@@ -1,0 +1,128 @@
+"""One run on Spark, seen from the driver: the job's daemon, the Spark job, and what comes first of their ends."""
+
+import queue
+import threading
+import time
+from typing import Any, Optional
+
+from horovod.runner import _jobs
+from horovod.runner._job import Job
+from horovod.spark._session import Session
+from horovod.spark._task import Task
+
+_ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
+_TIMED_OUT = (
+    "Timed out waiting for Spark tasks to start. Please check that you have enough resources to run all Horovod "
+    "processes. Each Horovod process runs in a Spark task. You may need to increase the start_timeout parameter to a "
+    "larger value if your Spark resources are allocated on-demand. {} of {} tasks have started. Timeout after {} seconds."
+)
+
+
+class Run:
+    """Belongs to one thread, but for `on_task`.
+
+    Args:
+      job: serves the function.
+      least: how many tasks must begin within `start_timeout` seconds.
+    """
+
+    def __init__(self, job: Job, session: Session, least: int, start_timeout: float) -> None:
+        self._job, self._session, self._least = job, session, least
+        self._start_timeout = start_timeout
+        self._deadline = time.monotonic() + start_timeout
+        # ("task", name, it runs), ("job", exit code), ("spark", what it raised, or None)
+        self._events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        self._begun: set[str] = set()
+        self._running: set[str] = set()
+        self._spark_is_over = False
+
+    def on_task(self, name: str, runs: bool) -> None:
+        """From any thread: a task has begun or ended."""
+        self._events.put(("task", name, runs))
+
+    def start(self, task: Task, count: int, at_once: bool) -> None:
+        """Starts the Spark job."""
+
+        def run() -> None:
+            try:
+                self._session.run(task, count, at_once)
+                self._events.put(("spark", None))
+            except BaseException as error:
+                self._events.put(("spark", error))
+
+        threading.Thread(target=run, name="horovod.spark", daemon=True).start()
+        threading.Thread(target=lambda: self._events.put(("job", self._job.wait())), name="horovod job", daemon=True).start()
+
+    def results(self) -> list[Any]:
+        """Waits for the end; returns the results in rank order. Raises RuntimeError or TimeoutError. However this ends,
+        the Spark job has ended, too."""
+        try:
+            status = self._wait()
+            if status != 0:
+                raise RuntimeError(_jobs.explain(status, self._job.handover.failures(), self._job.last_line()))
+            results = self._job.handover.results()
+            return [results[rank] for rank in sorted(results)]
+        finally:
+            if not self._spark_is_over:
+                self._session.cancel()
+                self._wait_for_spark(_ENDING_SECONDS)
+
+    def _wait(self) -> int:
+        """The job's exit code."""
+        while True:
+            starting = len(self._begun) < self._least
+            try:
+                event = self._events.get(timeout=max(0.0, self._deadline - time.monotonic()) if starting else None)
+            except queue.Empty:
+                raise TimeoutError(_TIMED_OUT.format(len(self._begun), self._least, self._start_timeout)) from None
+            if event[0] == "job":
+                self._wait_for_tasks()
+                return int(event[1])
+            self._take(event)
+            if self._spark_is_over:
+                return self._status_without_tasks(event[1])
+
+    def _take(self, event: tuple[Any, ...]) -> None:
+        if event[0] == "task":
+            _, name, runs = event
+            self._begun.add(name)
+            (self._running.add if runs else self._running.discard)(name)
+        elif event[0] == "spark":
+            self._spark_is_over = True
+
+    def _wait_for_tasks(self) -> None:
+        """After the job: those that run end by themselves; those that never got a slot must be cancelled."""
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while self._running and not self._spark_is_over:
+            try:
+                self._take(self._events.get(timeout=max(0.0, deadline - time.monotonic())))
+            except queue.Empty:
+                return
+        if not self._spark_is_over and len(self._begun) >= self._least:
+            self._wait_for_spark(0.5)
+
+    def _wait_for_spark(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._spark_is_over:
+            try:
+                self._take(self._events.get(timeout=max(0.0, deadline - time.monotonic())))
+            except queue.Empty:
+                return
+
+    def _status_without_tasks(self, error: Optional[BaseException]) -> int:
+        """The job's exit code when no task is left."""
+        status = self._job.wait(_ENDING_SECONDS)
+        if status is not None and (status != 0 or error is None):
+            return status
+        if error is not None and status is None:
+            raise RuntimeError(f"Spark job has failed, see the error above. {_brief(error)}") from error
+        if status is None:
+            raise RuntimeError("Spark's tasks have ended, but the job has not")
+        return status
+
+
+def _brief(error: BaseException) -> str:
+    """The line of Spark's traceback that says why."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (causes or lines or [type(error).__name__])[-1]

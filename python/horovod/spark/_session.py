@@ -1,0 +1,113 @@
+"""The Spark session that a job's tasks run in: a classic one, with a SparkContext in this process, or one of Spark
+Connect."""
+
+import contextlib
+import re
+import socket
+import urllib.parse
+import uuid
+from typing import Any, Protocol
+
+from horovod.spark._package import pyspark
+from horovod.spark._task import Task
+
+_NO_SESSION = "Could not find an active SparkContext, are you running in a PySpark session?"
+_LOCAL = re.compile(r"local(\[.*\])?$")
+
+
+class Session(Protocol):
+    """Where tasks run."""
+
+    def parallelism(self) -> int:
+        """How many tasks run at once, as far as Spark says; raises ValueError if it does not."""
+
+    def name_of_driver(self) -> str:
+        """What executors call this machine."""
+
+    def run(self, task: Task, count: int, at_once: bool) -> None:
+        """Runs the tasks, `at_once`: all or none; returns when they have ended. Raises what Spark does."""
+
+    def cancel(self) -> None:
+        """Ends what `run` waits for, from another thread."""
+
+    def setting(self, name: str, default: str) -> str:
+        """A setting of Spark."""
+
+
+def active_session() -> Session:
+    """Raises RuntimeError if there is none."""
+    context = pyspark.SparkContext._active_spark_context
+    if context is not None:
+        return ClassicSession(context)
+    with contextlib.suppress(ImportError):
+        from pyspark.sql.connect.session import SparkSession
+
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            return ConnectSession(session)
+    raise RuntimeError(_NO_SESSION)
+
+
+class ClassicSession:
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._group = f"horovod.spark.run.{uuid.uuid4().hex}"
+
+    def parallelism(self) -> int:
+        return int(self._context.defaultParallelism)
+
+    def name_of_driver(self) -> str:
+        if _LOCAL.match(self._context.master):
+            return "127.0.0.1"
+        return self.setting("spark.driver.host", "127.0.0.1")
+
+    def run(self, task: Task, count: int, at_once: bool) -> None:
+        self._context.setJobGroup(self._group, "Horovod", interruptOnCancel=True)
+        partitions = self._context.parallelize(range(count), count)
+        if at_once:
+            partitions.barrier().mapPartitionsWithIndex(task.of_partition).collect()
+        else:
+            partitions.mapPartitionsWithIndex(task.of_partition).collect()
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._group)
+
+    def setting(self, name: str, default: str) -> str:
+        return str(self._context.getConf().get(name, default))
+
+
+class ConnectSession:
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._tag = f"horovod-{uuid.uuid4().hex}"
+
+    def parallelism(self) -> int:
+        raise ValueError("horovod.spark.run: give num_proc; Spark Connect does not say how many tasks can run")
+
+    def name_of_driver(self) -> str:
+        server = urllib.parse.urlsplit("//" + str(self._session.client.host)).hostname
+        return _own_address_towards(server or "127.0.0.1")
+
+    def run(self, task: Task, count: int, at_once: bool) -> None:
+        self._session.addTag(self._tag)
+        rows = self._session.range(0, count, 1, count)
+        rows.mapInArrow(task.of_batches, "status long", barrier=at_once).collect()
+
+    def cancel(self) -> None:
+        self._session.interruptTag(self._tag)
+
+    def setting(self, name: str, default: str) -> str:
+        try:
+            return str(self._session.conf.get(name, default))
+        except Exception:  # some are not told by the server
+            return default
+
+
+def _own_address_towards(host: str) -> str:
+    """The address of this machine that `host` sees."""
+    with contextlib.suppress(OSError):
+        family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0])
+    return "127.0.0.1"

@@ -1,0 +1,200 @@
+"""``horovod.spark.run`` and ``horovod.spark.run_elastic``."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Collection, Sequence
+from typing import Any, Callable, NamedTuple, Optional
+
+from horovod.runner._job import Job, Limits, own_address
+from horovod.spark._run import Run
+from horovod.spark._session import Session, active_session
+from horovod.spark._task import Task, task_name
+
+_START_SECONDS = "600"
+_ELASTIC_SECONDS = 600
+
+
+def run(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Optional[dict[str, Any]] = None,
+    num_proc: Optional[int] = None,
+    start_timeout: Optional[int] = None,
+    use_mpi: Optional[bool] = None,
+    use_gloo: Optional[bool] = None,
+    extra_mpi_args: Optional[str] = None,
+    env: Optional[dict[str, str]] = None,
+    stdout: Any = None,
+    stderr: Any = None,
+    verbose: int = 1,
+    nics: Optional[Collection[str]] = None,
+    prefix_output_with_timestamp: bool = False,
+    executable: Optional[str] = None,
+) -> list[Any]:
+    """Calls ``fn(*args, **kwargs)`` in `num_proc` Spark tasks at once and returns the results, in rank order.
+
+    The tasks are one barrier stage: all get a slot, or none. With dynamic allocation, where Spark has no barrier stages,
+    they start as slots come. Rank i is task i, where the machines allow it: ranks of one machine follow one another.
+
+    Args:
+      fn, args, kwargs: what to call on each rank, in a process of its own beside Spark's. It calls ``hvd.init()`` itself.
+      num_proc: number of processes; default: ``spark.default.parallelism``.
+      start_timeout: seconds for all tasks to begin; default: HOROVOD_SPARK_START_TIMEOUT, or 600.
+      use_mpi, use_gloo, extra_mpi_args: accepted; it is always Gloo, and True for `use_mpi` is refused.
+      env: variables for the processes, beside those of Spark's tasks.
+      stdout, stderr: where lines that the processes print go, with ``[RANK]<stdout>:`` in front; default: ``sys.stdout``
+        and ``sys.stderr``.
+      verbose: 0: nothing beside that, 1: also what happens to the job, 2: also what agents say.
+      nics: names of network interfaces, or networks, for the processes' traffic.
+      prefix_output_with_timestamp: the time in front of each line.
+      executable: the Python of the processes; that of Spark's workers if not given.
+
+    Raises:
+      RuntimeError: there is no Spark session, or the job failed; the text has the traceback of the process that failed
+        first.
+      TimeoutError: not all tasks have begun in time.
+      TypeError, ValueError: arguments that can't be right.
+    """
+    options = _Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
+    options.check()
+    if use_mpi:
+        raise ValueError("use_mpi: this Horovod is built without MPI")
+    session = active_session()
+    count = _number_of_processes(num_proc, session, verbose)
+    timeout = _start_timeout(start_timeout)
+    limits = Limits(count, hosts=[task_name(index, None) for index in range(count)], start_timeout=timeout + 60)
+    barrier = session.setting("spark.dynamicAllocation.enabled", "false") != "true"
+    return _run_job(session, limits, _call_of(fn, args, kwargs), options, count, barrier, timeout)
+
+
+def run_elastic(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Optional[dict[str, Any]] = None,
+    num_proc: Optional[int] = None,
+    min_num_proc: Optional[int] = None,
+    max_num_proc: Optional[int] = None,
+    start_timeout: Optional[int] = None,
+    elastic_timeout: Optional[int] = None,
+    reset_limit: Optional[int] = None,
+    env: Optional[dict[str, str]] = None,
+    stdout: Any = None,
+    stderr: Any = None,
+    verbose: int = 1,
+    nics: Optional[Collection[str]] = None,
+    prefix_output_with_timestamp: bool = False,
+    min_np: Optional[int] = None,
+    max_np: Optional[int] = None,
+) -> list[Any]:
+    """Calls ``fn(*args, **kwargs)`` in as many Spark tasks as there are slots for, from `min_num_proc` to `max_num_proc`,
+    and returns the results of those that were there at the end, in rank order. `fn` is a function as for
+    :func:`horovod.run`, with ``hvd.elastic.run`` in it.
+
+    When an executor is lost, the other processes go on at once, and Spark starts the tasks again elsewhere, which join
+    as newcomers: ``spark.task.maxFailures`` must allow for that (``horovod.spark.conf``). A process that fails is
+    started again in its task.
+
+    Args:
+      num_proc: number of processes to start with; default: ``spark.default.parallelism``.
+      min_num_proc, max_num_proc: default: `num_proc`. `min_np` and `max_np` are older names.
+      elastic_timeout: seconds for `min_num_proc` processes to be there again; default: HOROVOD_ELASTIC_TIMEOUT, or 600.
+      reset_limit: end the job after so many changes; default: no limit.
+      Others: as for :func:`run`.
+
+    Raises: as :func:`run`.
+    """
+    options = _Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, None)
+    options.check()
+    session = active_session()
+    count = _number_of_processes(num_proc, session, verbose)
+    least, most = min_num_proc or min_np or count, max_num_proc or max_np or count
+    if not least <= count <= most:
+        raise ValueError(f"min_num_proc ({least}), num_proc ({count}) and max_num_proc ({most}) are not in this order")
+    if elastic_timeout is None:
+        elastic_timeout = int(os.environ.get("HOROVOD_ELASTIC_TIMEOUT", _ELASTIC_SECONDS))
+    timeout = _start_timeout(start_timeout)
+    limits = Limits(count, least, most, None, timeout + 60, elastic_timeout, reset_limit)
+    _warn_of_few_failures(session)
+    return _run_job(session, limits, _call_of(fn, args, kwargs), options, most, False, timeout)
+
+
+class _Options(NamedTuple):
+    """What both functions have in common."""
+
+    env: Optional[dict[str, str]]
+    stdout: Any
+    stderr: Any
+    verbose: int
+    nics: Optional[Collection[str]]
+    timestamps: bool
+    executable: Optional[str]
+
+    def check(self) -> None:
+        """Raises TypeError for an environment that is not one."""
+        if self.env is not None and not isinstance(self.env, dict):
+            raise TypeError(f"env argument must be a dict, not {type(self.env)}: {self.env}")
+
+    def show(self, stream: int, text: str) -> None:
+        """Writes lines of the processes, and of agents if that is wanted."""
+        target = (self.stdout or sys.stdout) if stream == 1 else (self.stderr or sys.stderr)
+        prefix = time.asctime() if self.timestamps else ""
+        for line in text.splitlines(keepends=True):
+            if self.verbose >= 2 or not line.startswith("horovod-agent: "):
+                target.write(prefix + line)
+        target.flush()
+
+    def report(self, line: str) -> None:
+        """Writes a line of the daemon."""
+        if self.verbose >= 1:
+            print(line, file=self.stderr or sys.stderr, flush=True)
+
+
+def _run_job(
+    session: Session,
+    limits: Limits,
+    call: Callable[[], Any],
+    options: _Options,
+    tasks: int,
+    at_once: bool,
+    start_timeout: float,
+) -> list[Any]:
+    name = session.name_of_driver()
+    with Job(limits, [own_address(name)], name, options.report) as job:
+        control = Run(job, session, limits.num_proc, start_timeout)
+        job.serve(call, options.show, control.on_task)
+        nics = tuple([options.nics] if isinstance(options.nics, str) else sorted(options.nics or ()))
+        elastic = limits.min_num_proc is not None
+        task = Task(job.join_info, dict(options.env or {}), options.executable, nics, elastic)
+        control.start(task, tasks, at_once)
+        return control.results()
+
+
+def _call_of(fn: Callable[..., Any], args: Sequence[Any], kwargs: Optional[dict[str, Any]]) -> Callable[[], Any]:
+    # A function of a function, which travels by value: the executors need not have the caller's modules.
+    return lambda: fn(*args, **(kwargs or {}))
+
+
+def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int) -> int:
+    count = session.parallelism() if num_proc is None else num_proc
+    if count < 1:
+        raise ValueError(f"num_proc is {count}: at least one process is needed")
+    if verbose >= 1:
+        inferred = " (inferred from spark.default.parallelism)" if num_proc is None else ""
+        logging.info("Running %d processes%s...", count, inferred)
+    return count
+
+
+def _start_timeout(given: Optional[int]) -> int:
+    return int(os.environ.get("HOROVOD_SPARK_START_TIMEOUT", _START_SECONDS)) if given is None else given
+
+
+def _warn_of_few_failures(session: Session) -> None:
+    failures = int(session.setting("spark.task.maxFailures", "4"))
+    if failures < 100:
+        logging.warning(
+            "spark.task.maxFailures is %d: Spark ends the job when a task has lost so many executors. "
+            "conf.set(*horovod.spark.conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK) removes this limit.",
+            failures,
+        )
