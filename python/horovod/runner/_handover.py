@@ -28,6 +28,7 @@ _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
 _GET, _RESULT, _FAILURE, _OUTPUT, _BEGIN, _END = b"g", b"r", b"f", b"o", b"b", b"e"
+_AGAIN = b"again"
 
 
 class Failure(NamedTuple):
@@ -47,13 +48,14 @@ class Handover:
     """The caller's side: gives the function out, and takes what comes back. Thread-safe.
 
     `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2). `on_task(name, runs)` is
-    told of the engine's tasks that run agents, at their begin and end. Both are called on the server's thread."""
+    told of the engine's tasks that run agents, at their begin and end; at the end it returns whether the task is wanted
+    again. Both are called on the server's thread."""
 
     def __init__(
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_task: Optional[Callable[[str, bool], None]] = None,
+        on_task: Optional[Callable[[str, bool], bool]] = None,
     ) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function: bytes = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
@@ -78,9 +80,7 @@ class Handover:
                 self._on_output(rank, data.decode(errors="replace"))
             return b""
         if kind in (_BEGIN, _END):
-            if self._on_task is not None:
-                self._on_task(data.decode(), kind == _BEGIN)
-            return b""
+            return _AGAIN if self._on_task is not None and self._on_task(data.decode(), kind == _BEGIN) else b""
         with self._lock:
             if kind == _RESULT:
                 self._results[rank] = data
@@ -172,9 +172,9 @@ class Worker:
         """What a worker has written to its stdout (1) or stderr (2)."""
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
-    def put_task(self, name: str, runs: bool) -> None:
-        """The engine's task of that name has begun, or has ended."""
-        self._ask(_BEGIN if runs else _END, 0, name.encode())
+    def put_task(self, name: str, runs: bool) -> bool:
+        """The engine's task of that name has begun, or has ended; returns whether it is wanted again."""
+        return self._ask(_BEGIN if runs else _END, 0, name.encode()) == _AGAIN
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""

@@ -140,7 +140,7 @@ class Job:
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_task: Optional[Callable[[str, bool], None]] = None,
+        on_task: Optional[Callable[[str, bool], bool]] = None,
     ) -> None:
         """From now on hands `call` to the job's workers, over its TLS; see :class:`_handover.Handover`. Call it once,
         before `join_info` is given away."""

@@ -11,6 +11,7 @@ from horovod.spark._session import Session
 from horovod.spark._task import Task
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
+_LOOK_SECONDS = 1.0  # between two questions for executors that leave
 _TIMED_OUT = (
     "Timed out waiting for Spark tasks to start. Please check that you have enough resources to run all Horovod "
     "processes. Each Horovod process runs in a Spark task. You may need to increase the start_timeout parameter to a "
@@ -20,6 +21,9 @@ _TIMED_OUT = (
 
 class Run:
     """Belongs to one thread, but for `on_task`.
+
+    In an elastic job executors that are being decommissioned are drained: their tasks leave without the loss of a step, and
+    Spark starts them again elsewhere.
 
     Args:
       job: serves the function.
@@ -35,10 +39,19 @@ class Run:
         self._begun: set[str] = set()
         self._running: set[str] = set()
         self._spark_is_over = False
+        self._executors: dict[str, str] = {}  # of the tasks that run
+        self._drained: set[str] = set()
+        self._job_is_over = threading.Event()
 
-    def on_task(self, name: str, runs: bool) -> None:
-        """From any thread: a task has begun or ended."""
+    def on_task(self, text: str, runs: bool) -> bool:
+        """From any thread: a task has begun, "NAME EXECUTOR", or has ended. Returns whether Spark is to start it again."""
+        name, _, executor = text.partition(" ")
+        if runs:
+            self._executors[name] = executor
+        else:
+            self._executors.pop(name, None)
         self._events.put(("task", name, runs))
+        return not runs and name in self._drained
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
         """Starts the Spark job."""
@@ -51,7 +64,23 @@ class Run:
                 self._events.put(("spark", error))
 
         threading.Thread(target=run, name="horovod.spark", daemon=True).start()
-        threading.Thread(target=lambda: self._events.put(("job", self._job.wait())), name="horovod job", daemon=True).start()
+        threading.Thread(target=self._wait_for_job, name="horovod job", daemon=True).start()
+        if not at_once and self._session.setting("spark.decommission.enabled", "false") == "true":
+            threading.Thread(target=self._watch_executors, name="horovod executors", daemon=True).start()
+
+    def _wait_for_job(self) -> None:
+        status = self._job.wait()
+        self._job_is_over.set()
+        self._events.put(("job", status))
+
+    def _watch_executors(self) -> None:
+        # Spark tells nobody in Python, so it is asked.
+        while not self._job_is_over.wait(_LOOK_SECONDS):
+            leaving = {one for one in set(self._executors.values()) if self._session.leaves(one)}
+            for name, executor in list(self._executors.items()):
+                if executor in leaving and name not in self._drained:
+                    self._drained.add(name)
+                    self._job.drain(name)
 
     def results(self) -> list[Any]:
         """Waits for the end; returns the results in rank order. Raises RuntimeError or TimeoutError. However this ends,

@@ -33,6 +33,9 @@ class Session(Protocol):
     def setting(self, name: str, default: str) -> str:
         """A setting of Spark."""
 
+    def leaves(self, executor: str) -> bool:
+        """Whether that executor is being decommissioned: it soon goes away."""
+
 
 def active_session() -> Session:
     """Raises RuntimeError if there is none."""
@@ -72,6 +75,10 @@ class ClassicSession:
     def cancel(self) -> None:
         self._context.cancelJobGroup(self._group)
 
+    def leaves(self, executor: str) -> bool:
+        scheduler = self._context._jsc.sc().taskScheduler()
+        return bool(scheduler.getExecutorDecommissionState(executor).isDefined())
+
     def setting(self, name: str, default: str) -> str:
         return str(self._context.getConf().get(name, default))
 
@@ -95,6 +102,9 @@ class ConnectSession:
 
     def cancel(self) -> None:
         self._session.interruptTag(self._tag)
+
+    def leaves(self, executor: str) -> bool:
+        return False  # Spark Connect does not say
 
     def setting(self, name: str, default: str) -> str:
         try:

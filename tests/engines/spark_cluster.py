@@ -1,0 +1,80 @@
+"""Spark for tests: a standalone master and workers on this machine, and where the output of jobs goes."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pyspark
+
+from processes import Running, Stream
+
+SPARK = Path(pyspark.__file__).parent
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+
+
+def environment(**more):
+    """Of Spark's processes: everything stays on loopback."""
+    own = {"SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **own, "OMP_NUM_THREADS": "1", **more}
+
+
+class StandaloneCluster:
+    """A master and two workers of one core each, in the given directory."""
+
+    def __init__(self, directory, mark, **worker_environment):
+        name, _, value = mark.partition("=")
+        self._directory, self._environment = directory, environment(**{name: value}, **worker_environment)
+        self._started = []
+        master = self._start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        port = master.stderr.wait_for(r"Starting Spark master at spark://127\.0\.0\.1:(\d+)", 60).group(1)
+        self.url = f"spark://127.0.0.1:{port}"
+        self.workers = [self._start_worker() for _ in range(2)]
+        for worker in self.workers:
+            worker.stderr.wait_for("Successfully registered with master", 60)
+
+    def _start_worker(self):
+        options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "-d", str(self._directory)]
+        return self._start("org.apache.spark.deploy.worker.Worker", *options, self.url)
+
+    def _start(self, service, *arguments):
+        command = [str(SPARK / "bin" / "spark-class"), service, "--webui-port", "0", *arguments]
+        self._started.append(Running(command, env=self._environment, cwd=self._directory))
+        return self._started[-1]
+
+    def close(self):
+        for running in reversed(self._started):
+            running.end()
+
+
+class Output:
+    """What a job's processes print: a stream to write to, and a Stream to read along with."""
+
+    def __init__(self):
+        reader, writer = os.pipe()
+        self._writer = os.fdopen(writer, "w")
+        self.stream = Stream(os.fdopen(reader, errors="replace"))
+
+    def write(self, text):
+        self._writer.write(text)
+
+    def flush(self):
+        self._writer.flush()
+
+    def close(self):
+        self._writer.close()
+        self.stream.wait_end(10)
+
+    @property
+    def text(self):
+        return self.stream.text
+
+
+def executor_of(pid):
+    """The executor's JVM that a worker process belongs to, by its ancestors: its pid and its number."""
+    while pid > 1:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"--executor-id" in words:
+            return pid, words[words.index(b"--executor-id") + 1].decode()
+        pid = int(re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M).group(1))
+    raise AssertionError("it has no executor")

@@ -1,0 +1,177 @@
+"""horovod.spark on a standalone cluster of two executors, whose processes are killed."""
+
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import horovod.spark
+from processes import Running, command_line, pids_with, wait_until_none
+from spark_cluster import QUIET, Output, StandaloneCluster, environment, executor_of
+from training import train
+from training_log import TrainingLog
+
+SAMPLES, EPOCHS = 240, 4
+MARK = "HOROVOD_SPARK_CLUSTER_TEST"
+
+
+@pytest.fixture
+def mark(tmp_path):
+    return f"{MARK}={tmp_path}"
+
+
+@pytest.fixture
+def cluster(tmp_path, mark, monkeypatch):
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    cluster = StandaloneCluster(tmp_path, mark, SPARK_WORKER_OPTS="-Dspark.decommission.enabled=true")
+    yield cluster
+    cluster.close()
+    assert wait_until_none(lambda: pids_with(mark.encode()), 20) == []
+
+
+@pytest.fixture
+def session(cluster):
+    from pyspark.sql import SparkSession
+
+    restart = horovod.spark.conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK
+    settings = {**QUIET, **dict([restart]), "spark.driver.host": "127.0.0.1", "spark.decommission.enabled": "true"}
+    builder = SparkSession.builder.master(cluster.url)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+class ElasticRun:
+    """run_elastic on a thread, with its output."""
+
+    def __init__(self, fn, *arguments, **limits):
+        self.stdout, self.stderr = Output(), Output()
+        self._results, self._error = None, None
+
+        def run():
+            try:
+                self._results = horovod.spark.run_elastic(
+                    fn, arguments, stdout=self.stdout, stderr=self.stderr, elastic_timeout=120, **limits
+                )
+            except Exception as error:
+                self._error = error
+            finally:
+                self.stdout.close()
+                self.stderr.close()
+
+        self._thread = threading.Thread(target=run)
+        self._thread.start()
+
+    def results(self, timeout=120):
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), self.stdout.text + self.stderr.text
+        if self._error is not None:
+            raise AssertionError(self.stderr.text) from self._error
+        return self._results
+
+
+def places():
+    import horovod.torch as hvd
+
+    hvd.init()
+    return hvd.rank(), hvd.local_rank(), hvd.local_size(), hvd.cross_size()
+
+
+def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(session):
+    assert horovod.spark.run(places, num_proc=2, verbose=0) == [(0, 0, 2, 1), (1, 1, 2, 1)]
+
+    def fn():
+        import horovod.torch as hvd
+
+        hvd.init()
+        if hvd.rank() == 1:
+            os.kill(executor_of(os.getpid())[0], signal.SIGKILL)
+        hvd.barrier()
+        hvd.barrier()
+
+    with pytest.raises(RuntimeError, match="rank 1|host task1|task1"):
+        horovod.spark.run(fn, num_proc=2, verbose=0)
+    assert len(horovod.spark.run(places, num_proc=2, verbose=0)) == 2
+
+
+def start_training(tmp_path):
+    end = tmp_path / "end"
+    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--end-file", end, "--job", "spark"]
+    run = ElasticRun(train, *arguments, num_proc=2, min_num_proc=1, max_num_proc=2)
+    log = TrainingLog(run.stdout.stream, job="spark")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two ranks train")
+    return run, log
+
+
+def test_lost_executor_is_replaced_and_survivors_go_on(session, tmp_path):
+    run, log = start_training(tmp_path)
+    pids = log.process_ids()
+    executor, _ = executor_of(pids[1])
+    os.kill(executor, signal.SIGKILL)
+    log.wait_until(lambda: log.trains_with(1), 60, "the survivor trains alone")
+    log.wait_until(lambda: log.trains_with(2), 120, "Spark's replacement has joined")
+    assert pids[0] in log.process_ids().values(), "the survivor was not restarted"
+    results = run.results()
+    assert [rank for rank, _ in results] == list(range(len(results)))
+    log.check_samples(SAMPLES, EPOCHS)
+
+
+def test_decommissioned_executor_is_drained(cluster, session, tmp_path):
+    run, log = start_training(tmp_path)
+    pids = log.process_ids()
+    jvm, _ = executor_of(pids[1])
+    worker = next(one for one in cluster.workers if f"PPid:\t{one.pid}\n" in open(f"/proc/{jvm}/status").read())
+    worker.signal(signal.SIGPWR)
+    log.wait_until(lambda: log.trains_with(1), 60, "the other trains alone")
+    assert list(log.process_ids().values()) == [pids[0]]
+    run.results()
+    assert log.check_samples(SAMPLES, EPOCHS) == 0, "a drained executor costs no step"
+
+
+def test_without_barrier_where_executors_come_and_go(cluster, tmp_path):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(cluster.url).config("spark.driver.host", "127.0.0.1")
+    dynamic = {"enabled": "true", "shuffleTracking.enabled": "true", "minExecutors": "0", "maxExecutors": "2"}
+    for name, value in {**QUIET, **{f"spark.dynamicAllocation.{key}": text for key, text in dynamic.items()}}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        assert horovod.spark.run(places, num_proc=2, verbose=0) == [(0, 0, 2, 1), (1, 1, 2, 1)]
+    finally:
+        session.stop()
+
+
+DRIVER = """
+import sys, horovod.spark
+from pyspark.sql import SparkSession
+SparkSession.builder.master(sys.argv[1]).config("spark.driver.host", "127.0.0.1").config("spark.ui.enabled", "false").getOrCreate()
+def fn():
+    import horovod.torch as hvd
+    hvd.init()
+    print("trains", hvd.rank(), flush=True)
+    while True:
+        hvd.barrier()
+horovod.spark.run(fn, num_proc=2)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_left_when_the_driver_has_gone(cluster, mark, tmp_path, number):
+    name, _, value = mark.partition("=")
+    driver = Running([sys.executable, "-c", DRIVER, cluster.url], env=environment(**{name: value}), cwd=tmp_path)
+    try:
+        driver.stdout.wait_for(r"(?s)trains \d.*trains \d", 90)
+        driver.signal(number)
+        driver.wait(30)
+        left = wait_until_none(lambda: [pid for pid in pids_with(mark.encode()) if "horovod" in command_line(pid)], 10)
+        assert left == []
+    finally:
+        driver.end()

@@ -1,0 +1,242 @@
+"""horovod.spark in a session within this process: local[2]."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import horovod.spark
+from horovod.runner._job import Job, JoinInfo
+from processes import command_line, environment_of, pids_with, wait_until_none
+from spark_cluster import QUIET, Output, environment
+
+MARK = "HOROVOD_SPARK_LOCAL_TEST"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    logs = tmp_path_factory.mktemp("events")
+    saved = dict(os.environ)
+    os.environ.update({**environment(), MARK: str(logs)})
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in {**QUIET, "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{logs}"}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+    os.environ.clear()
+    os.environ.update(saved)
+
+
+@pytest.fixture
+def output():
+    streams = Output(), Output()
+    yield streams
+    for stream in streams:
+        stream.close()
+
+
+def workers_of_jobs():
+    mark = f"{MARK}={os.environ[MARK]}".encode()
+    return [pid for pid in pids_with(mark) if "horovod" in command_line(pid)]
+
+
+def places(*more):
+    import horovod.torch as hvd
+
+    hvd.init()
+    return (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_size(), *more)
+
+
+def speak():
+    import horovod.torch as hvd
+    import torch
+
+    hvd.init()
+    print(f"running fn {hvd.size()}")
+    print("error line", file=sys.stderr)
+    return hvd.allgather(torch.tensor([hvd.rank()])).tolist(), hvd.rank()
+
+
+def test_results_come_in_rank_order_and_ranks_of_a_machine_share_it(spark, tmp_path):
+    timeline = tmp_path / "timeline.json"
+
+    def fn(a, b):
+        import torch
+
+        import horovod.torch as hvd
+
+        place = places(a, b)
+        hvd.allreduce(torch.ones(4), name="x")
+        return place
+
+    results = horovod.spark.run(fn, args=(1,), kwargs={"b": "two"}, env={"HOROVOD_TIMELINE": str(timeline)}, verbose=0)
+    assert results == [(rank, 2, rank, 2, 1, 1, "two") for rank in range(2)]
+    names = [event["name"] for event in json.loads(timeline.read_text())]
+    assert "SHM_ALLREDUCE" in names, "the tasks do not share memory"
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_output_goes_to_the_streams_that_were_given(spark, output, elastic):
+    stdout, stderr = output
+    streams = dict(stdout=stdout, stderr=stderr, start_timeout=60, env={"HOROVOD_LOG_LEVEL": "WARNING"})
+    if elastic:
+        results = horovod.spark.run_elastic(
+            speak, num_proc=2, min_num_proc=2, max_num_proc=2, prefix_output_with_timestamp=True, **streams
+        )
+    else:
+        results = horovod.spark.run(speak, use_gloo=True, use_mpi=False, **streams)
+    assert results == [([0, 1], 0), ([0, 1], 1)]
+    time = r"^\w{3} \w{3} .*\d" if elastic else "^"
+    for rank in range(2):
+        stdout.stream.wait_for(rf"(?m){time}\[{rank}\]<stdout>:running fn 2\n", 10)
+        stderr.stream.wait_for(rf"(?m){time}\[{rank}\]<stderr>:error line\n", 10)
+    assert "horovod-agent" not in stderr.text and "2 ranks finished" in stderr.text
+
+
+def test_an_exception_is_raised_with_its_own_traceback_and_nothing_stays(spark):
+    def fn():
+        import horovod.torch as hvd
+
+        hvd.init()
+        if hvd.rank() == 1:
+            raise KeyError("mine")
+        hvd.barrier()
+
+    with pytest.raises(RuntimeError, match="(?s)non-zero status.*Rank 1 raised:.*in fn\n.*KeyError: 'mine'") as caught:
+        horovod.spark.run(fn, verbose=0)
+    assert "py4j" not in str(caught.value) and "org.apache" not in str(caught.value)
+    assert wait_until_none(workers_of_jobs, 10) == []
+    assert horovod.spark.run(places, verbose=0)[1][0] == 1, "the next run works"
+
+
+def test_a_worker_that_dies_is_named(spark):
+    def fn():
+        import horovod.torch as hvd
+
+        hvd.init()
+        if hvd.rank() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        hvd.barrier()
+
+    with pytest.raises(RuntimeError, match="rank 0 on host task0 was killed by signal 9|rank 0 on host task0.*SIGKILL"):
+        horovod.spark.run(fn, verbose=0)
+
+
+def test_too_few_slots_time_out(spark):
+    with pytest.raises(TimeoutError, match=r"^Timed out waiting for Spark tasks to start\..*Timeout after 3 seconds"):
+        horovod.spark.run(places, num_proc=4, start_timeout=3, verbose=0)
+    with pytest.raises(TimeoutError, match="2 of 3 tasks have started"):
+        horovod.spark.run_elastic(places, num_proc=3, start_timeout=3, verbose=0)
+    assert wait_until_none(workers_of_jobs, 10) == []
+    assert len(horovod.spark.run(places, verbose=0)) == 2
+
+
+def test_num_proc_precedes_sparks_parallelism(spark):
+    assert horovod.spark.run(places, num_proc=1, verbose=0) == [(0, 1, 0, 1, 1)]
+
+
+def test_env_of_the_caller_is_not_that_of_the_workers(spark, monkeypatch):
+    monkeypatch.setenv("SET_BY_CALLER", "1")
+    both = horovod.spark.run(lambda: (os.environ.get("SET_BY_CALLER"), os.environ["MORE"]), env={"MORE": "2"}, verbose=0)
+    assert both == [(None, "2")] * 2
+
+
+def test_arguments_that_are_refused(spark):
+    with pytest.raises(TypeError, match="^env argument must be a dict, not <class 'os._Environ'>: "):
+        horovod.spark.run(places, env=os.environ)
+    with pytest.raises(ValueError, match="without MPI"):
+        horovod.spark.run(places, use_mpi=True)
+    with pytest.raises(ValueError, match="num_proc is 0"):
+        horovod.spark.run(places, num_proc=0)
+    with pytest.raises(ValueError, match=r"min_num_proc \(3\), num_proc \(2\)"):
+        horovod.spark.run_elastic(places, num_proc=2, min_num_proc=3)
+
+
+def test_without_a_session():
+    code = "import horovod.spark; horovod.spark.run(print)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    said = done.stderr.splitlines()[-1]
+    assert said == "RuntimeError: Could not find an active SparkContext, are you running in a PySpark session?"
+
+
+def test_elastic_job_starts_with_the_slots_that_there_are(spark, caplog):
+    with caplog.at_level(logging.WARNING):
+        results = horovod.spark.run_elastic(places, num_proc=2, min_num_proc=1, max_num_proc=4, verbose=0)
+    assert results == [(rank, 2, rank, 2, 1) for rank in range(2)]
+    assert "spark.task.maxFailures is" in caplog.text
+
+
+def test_a_worker_that_fails_is_started_again_in_its_task(spark, output, tmp_path):
+    def fn(failed):
+        import horovod.torch as hvd
+
+        hvd.init()
+        state = hvd.elastic.ObjectState(step=0)
+
+        @hvd.elastic.run
+        def train(state):
+            while state.step < 20:
+                state.step += 1
+                if state.step == 10 and hvd.rank() == 1 and not failed.exists():
+                    failed.touch()
+                    os._exit(3)
+                state.commit()
+
+        train(state)
+        return hvd.rank(), state.step
+
+    stdout, stderr = output
+    results = horovod.spark.run_elastic(fn, args=(tmp_path / "failed",), num_proc=2, stdout=stdout, stderr=stderr)
+    assert results == [(0, 20), (1, 20)]
+    assert (tmp_path / "failed").exists() and "task1.0 failed: exit code 3" in stderr.text or "task0.0 failed: exit code 3" in stderr.text, stderr.text
+
+
+def test_secrets_are_in_no_command_line_environment_or_log(spark, monkeypatch):
+    tokens = []
+
+    class Recorder(Job):
+        @property
+        def join_info(self):
+            info = super().join_info
+            tokens.extend(line.split('"')[1] for line in info.credentials.splitlines() if line.startswith("token"))
+            return info
+
+    def fn():
+        import horovod.torch as hvd
+
+        hvd.init()
+        pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))]
+        return b"".join(command_line(pid).encode() + environment_of(pid) for pid in pids)
+
+    monkeypatch.setattr("horovod.spark.runner.Job", Recorder)
+    seen = horovod.spark.run(fn, verbose=0)
+    (token,) = set(tokens)
+    assert len(token) >= 32 and b"horovod-agent" in seen[0]
+    logs = [path.read_bytes() for path in Path(os.environ[MARK]).rglob("*") if path.is_file()]
+    assert logs and not any(token.encode() in text for text in [*seen, *logs])
+    assert token not in repr(JoinInfo("h:1", token, token))
+    assert token not in str(spark.sparkContext.getConf().getAll())
+
+
+def test_gpus_of_the_task():
+    """Spark's own way to give GPUs: a discovery script on each worker, here of a cluster that Spark starts for itself."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "jobs" / "spark_gpus.py")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(json.loads(done.stdout.splitlines()[-1])) == [["0"], ["1"]]
