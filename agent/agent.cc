@@ -61,8 +61,10 @@ Agent::Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link,
 }
 
 int Agent::Run() {
-  const absl::Status watched =
-      loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  absl::Status watched = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  if (settings_.adoption != nullptr) {
+    watched.Update(settings_.adoption->Watch([this] { OnWithdrawn(); }));
+  }
   if (!watched.ok()) Refuse(std::string(watched.message()));
   loop_.Run();
   KillWorkers();
@@ -73,7 +75,9 @@ int Agent::Run() {
 
 void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
   bootstrap_ = bootstrap;
-  absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_, ReadEnvironment());
+  absl::StatusOr<LaunchPlan> plan = settings_.adoption != nullptr
+                                        ? MakeAdoptionPlan(bootstrap_)
+                                        : MakeLaunchPlan(bootstrap_, ReadEnvironment());
   if (!plan.ok()) return Refuse(std::string(plan.status().message()));
   plan_ = *std::move(plan);
   const auto& variables = bootstrap_.command().environment();
@@ -133,6 +137,7 @@ absl::Status Agent::Attach(const Route& route) {
                                /*elastic=*/false, net::InterfaceOf(route_.own_address, interfaces),
                                /*word=*/"", os::UsableCores(),
                                os::HasShareOfCores() ? static_cast<int>(bootstrap_.slots()) : 0},
+                   settings_.adoption,
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
@@ -209,7 +214,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
 // A resource that is missing here is left out of the response, and the worker runs without it.
 void Agent::HandOver(uint64_t worker_id, pid_t asker,
                      rendezvous::bootstrap::BootstrapSocket::Response& response) {
-  if (workers_->Adopt(worker_id, asker)) {
+  if (workers_->Follow(worker_id, asker)) {
     // Without the pipe a sample has only the state of the process in /proc.
     const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
     if (stack_pipe.ok()) {

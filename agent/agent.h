@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "agent/attachment.h"
 #include "agent/output/agent_output.h"
+#include "agent/process/adoption.h"
 #include "agent/route_finder.h"
 #include "agent/worker_set.h"
 #include "base/event_loop.h"
@@ -40,13 +41,16 @@ struct AgentSettings {
   // The time for the daemon to end the drain, once its grace has passed.
   absl::Duration drain_margin = absl::Seconds(5);
   absl::Duration stopped_check_interval = absl::Seconds(1);
+  // The process that is the only worker, borrowed; nullptr: workers are children.
+  process::Adoption* adoption = nullptr;
 };
 
 // Belongs to the thread that calls Run. The phases: waiting for the bootstrap, looking for a route,
 // attached, ending. The agent ends at the end of the job, when the launcher is gone, when the
 // daemon is lost, or by SIGTERM, SIGINT or SIGHUP. However it ends, none of the processes that it
-// started is left when Run returns. The first SIGTERM in an elastic job only asks the daemon to
-// drain this host; the daemon then ends the agent's part in the job.
+// started is left when Run returns, and an adopted one has left the job. The first SIGTERM in an
+// elastic job only asks the daemon to drain this host; the daemon then ends the agent's part in the
+// job.
 class Agent {
  public:
   using OpenLink = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
@@ -97,9 +101,11 @@ class Agent {
 
   // ---- Ending: agent_end.cc
   void OnSignal();
-  bool Drain(bool by_guard);
+  bool DrainBySignal(bool by_guard);
+  void Drain(const std::string& reason);
   // Whether the daemon was asked to drain this host. Stays true when the job ends.
-  bool draining() const { return terms_[0] + terms_[1] > 0; }
+  bool draining() const { return !drain_reason_.empty(); }
+  void OnWithdrawn();
   pb::AgentMessage DrainMessage() const;
   void OnEndJob(const pb::EndJob& end);
   void OnWorkersEmpty();
@@ -129,6 +135,7 @@ class Agent {
   std::optional<WorkerSet> workers_;
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
+  std::string drain_reason_;
   int terms_[2] = {0, 0};  // SIGTERMs that ask for a drain: not from the guard, and from the guard
   Phase phase_ = Phase::kWorking;
   int end_code_ = 0;  // the exit code that EndJob calls for

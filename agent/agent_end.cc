@@ -30,7 +30,7 @@ void Agent::OnSignal() {
   while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo == SIGCHLD) continue;
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
-    if (info.ssi_signo == SIGTERM && Drain(by_guard)) continue;
+    if (info.ssi_signo == SIGTERM && DrainBySignal(by_guard)) continue;
     return Quit(128 + static_cast<int>(info.ssi_signo));
   }
   if (workers_.has_value()) workers_->ReapOrphans();
@@ -38,12 +38,18 @@ void Agent::OnSignal() {
 
 // Returns whether the signal only asks for a drain. A signal to all processes arrives twice,
 // directly and passed on by the guard, and counts as one request.
-bool Agent::Drain(bool by_guard) {
+bool Agent::DrainBySignal(bool by_guard) {
   if (!welcome_.has_value() || !welcome_->elastic()) return false;
   if (phase_ != Phase::kWorking && !draining()) return false;
-  const bool was_draining = draining();
   if (++terms_[by_guard ? 1 : 0] > 1) return false;
-  if (was_draining) return true;
+  Drain("horovod-agent got SIGTERM");
+  return true;
+}
+
+// REQUIRES: the job is elastic.
+void Agent::Drain(const std::string& reason) {
+  if (draining()) return;
+  drain_reason_ = reason;
   attachment_->Send(DrainMessage());
   absl::Duration grace = settings_.drain_grace;
   if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
@@ -51,14 +57,13 @@ bool Agent::Drain(bool by_guard) {
   loop_.After(grace + settings_.drain_margin, [this] {
     if (phase_ == Phase::kWorking) Quit(128 + SIGTERM);
   });
-  return true;
 }
 
 pb::AgentMessage Agent::DrainMessage() const {
   pb::AgentMessage message;
   message.mutable_draining()->set_grace_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(settings_.drain_grace)));
-  message.mutable_draining()->set_reason("horovod-agent got SIGTERM");
+  message.mutable_draining()->set_reason(drain_reason_);
   return message;
 }
 
@@ -66,17 +71,33 @@ void Agent::OnEndJob(const pb::EndJob& end) {
   if (phase_ == Phase::kWorking) phase_ = Phase::kEnding;
   if (settings_.alone) {
     end_code_ = end.exit_code();
-    Say(end.summary().empty() ? "has left the job" : end.summary());
+    // An adopted process's own output says how it ended; whoever started the job says the rest.
+    const std::string summary = end.summary().empty() ? "has left the job" : end.summary();
+    if (settings_.adoption == nullptr) Say(summary);
   }
   workers_->StopAll(absl::Milliseconds(end.grace_ms()));
   if (workers_->empty()) OnWorkersEmpty();
 }
 
+// The adopted process was the worker, and can't be another one: in an elastic job the host leaves,
+// so that its slot gets no worker that would only fail.
 void Agent::OnWorkersEmpty() {
+  const bool can_start_more = settings_.adoption == nullptr;
+  if (phase_ == Phase::kWorking && !can_start_more && welcome_->elastic()) {
+    return Drain("the process there has ended, or has left the job");
+  }
   if (phase_ != Phase::kEnding) return;
   phase_ = Phase::kDetaching;
   attachment_->Finish();
   loop_.After(kFarewellTime, [this] { QuitWhenFlushed(end_code_); });
+}
+
+// The adopted process is gone before it was a worker.
+void Agent::OnWithdrawn() {
+  if (phase_ == Phase::kWorking && welcome_.has_value() && welcome_->elastic()) {
+    return Drain("the process there has ended before it was a worker");
+  }
+  LauncherGone();
 }
 
 void Agent::OnDetached(const absl::Status& status) {
@@ -116,6 +137,7 @@ void Agent::Refuse(const std::string& message) {
   pb::AgentFrame frame;
   frame.mutable_refusal()->set_message(output::ToUtf8(message));
   output_.Send(frame);
+  if (settings_.adoption != nullptr) settings_.adoption->SendError(message);
   QuitWhenFlushed(protocol::kAgentRefusedExitCode);
 }
 

@@ -16,6 +16,7 @@
 #include "agent/guard.h"
 #include "agent/join.h"
 #include "agent/join_options.h"
+#include "agent/process/adoption.h"
 #include "agent/protocol/agent_protocol.h"
 #include "agent/stdio_agent.h"
 #include "base/event_loop.h"
@@ -46,7 +47,7 @@ absl::StatusOr<os::Starter> FindStarter(const JoinOptions& join) {
 
 // `join` empty: runs as horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
-             Agent::OpenLink open_link) {
+             std::optional<os::OtherProcess> adoptee, Agent::OpenLink open_link) {
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
     // Before BlockAgentSignals, so that signals still end this process: name resolution may take
@@ -64,7 +65,8 @@ int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
     return 1;
   }
   return join.has_value()
-             ? RunJoinedAgent(**loop, *join, starter, *bootstrap, std::move(open_link))
+             ? RunJoinedAgent(**loop, *join, starter, std::move(adoptee), *bootstrap,
+                              std::move(open_link))
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
@@ -93,12 +95,18 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
   }
   const absl::StatusOr<os::Starter> starter = FindStarter(join.value_or(JoinOptions()));
   if (!starter.ok()) return Complain(starter.status());
+  std::optional<os::OtherProcess> adoptee;
+  if (join.has_value() && join->adopt.has_value()) {
+    absl::StatusOr<os::OtherProcess> found = process::FindAdoptee(*join->adopt);
+    if (!found.ok()) return Complain(found.status());
+    adoptee = *std::move(found);
+  }
   TakeName(kGuardProgram, argv[0]);
   os::AllowManyFiles();
   os::ForbidCoreFiles();
   return RunGuard([&] {
     TakeName(protocol::kAgentProgram, argv[0]);
-    return RunAgent(join, *starter, std::move(open_link));
+    return RunAgent(join, *starter, std::move(adoptee), std::move(open_link));
   });
 }
 

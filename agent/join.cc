@@ -96,9 +96,10 @@ absl::StatusOr<std::string> ReadWorkerStdin(const std::string& path) {
 
 void FillCommand(const JoinOptions& options, const Environment& environment,
                  pb::JobCommand& command) {
-  for (const std::string& argument : options.command) command.add_argv(argument);
   auto& variables = *command.mutable_environment();
   for (const auto& [name, value] : environment) variables[name] = value;
+  if (options.adopt.has_value()) return;
+  for (const std::string& argument : options.command) command.add_argv(argument);
   // As horovodrun's workers have them.
   variables["PYTHONUNBUFFERED"] = "1";
   variables["HOROVOD_CONTROLLER"] = "gloo";
@@ -140,13 +141,20 @@ std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& boo
 }
 
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starter& starter,
-                   const pb::AgentBootstrap& bootstrap, Agent::OpenLink open_link) {
+                   std::optional<os::OtherProcess> adoptee, const pb::AgentBootstrap& bootstrap,
+                   Agent::OpenLink open_link) {
   AgentSettings settings;
   settings.alone = true;
   settings.daemon_name = DaemonName(options, bootstrap);
   settings.start_timeout = options.start_timeout;
   settings.drain_grace = options.grace;
-  output::ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
+  std::optional<process::Adoption> adoption;
+  if (adoptee.has_value()) {
+    adoption.emplace(loop, *std::move(adoptee), STDIN_FILENO, STDOUT_FILENO);
+    settings.adoption = &*adoption;
+  }
+  const int out = adoption.has_value() ? STDERR_FILENO : STDOUT_FILENO;
+  output::ConsoleWriter writer(loop, out, STDERR_FILENO);
   Agent agent(loop, writer, std::move(open_link), settings);
   loop.Post([&] { agent.Begin(bootstrap); });
   starter.Watch(loop, [&agent](const std::string& what) {

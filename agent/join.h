@@ -3,11 +3,13 @@
 #ifndef AGENT_JOIN_H_
 #define AGENT_JOIN_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "agent/agent.h"
 #include "agent/join_options.h"
+#include "base/os/other_process.h"
 #include "base/os/starter.h"
 #include "proto/agent.pb.h"
 
@@ -24,9 +26,11 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
 // Runs an agent with its output on this process's stdout and stderr, until the job or `starter`
-// ends. Returns and REQUIRES what Agent does.
+// ends. With an `adoptee` the worker is that process, and stdin and stdout are its. Returns and
+// REQUIRES what Agent does.
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starter& starter,
-                   const pb::AgentBootstrap& bootstrap, Agent::OpenLink open_link);
+                   std::optional<os::OtherProcess> adoptee, const pb::AgentBootstrap& bootstrap,
+                   Agent::OpenLink open_link);
 
 }  // namespace hvd::agent
 

@@ -21,6 +21,8 @@ namespace {
 constexpr int64_t kMostSlots = 1 << 16;
 constexpr int64_t kWeek = 7 * 86400;
 
+constexpr int64_t kMostProcesses = 1 << 22;  // of any kernel
+
 constexpr size_t kLongestName = 255;
 
 constexpr char kDescription[] =
@@ -80,7 +82,9 @@ class Parser {
     if (options_.daemon.host.empty()) return Missing("--join", "where is the daemon?");
     if (options_.token_file.empty()) return Missing("--token-file", "the daemon has written it");
     options_.command = result.command;
-    if (options_.command.empty() || options_.command[0].empty()) {
+    if (options_.adopt.has_value()) {
+      RETURN_IF_ERROR(CheckAdoption());
+    } else if (options_.command.empty() || options_.command[0].empty()) {
       return absl::InvalidArgumentError("no command to run; it comes last, after --");
     }
     return JoinCommand{std::move(options_), "", 0};
@@ -89,6 +93,16 @@ class Parser {
  private:
   static absl::Status Missing(const char* name, const char* hint) {
     return absl::InvalidArgumentError(absl::StrCat(name, " is missing: ", hint));
+  }
+
+  absl::Status CheckAdoption() const {
+    const char* const wrong =
+        !options_.command.empty() ? "there is no command: the process runs already"
+        : options_.slots != 1     ? "--slots is 1: the process is the only worker"
+        : options_.end_with_stdin ? "stdin is the process's: no --end-with-stdin"
+                                  : nullptr;
+    if (wrong == nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("--adopt ", *options_.adopt, ": ", wrong));
   }
 
   void Text(const std::string& name, const std::string& kind, const std::string& help,
@@ -141,6 +155,12 @@ class Parser {
                 [this] { options_.end_with_parent = true; });
     flags_.Flag("--end-with-stdin", "End, with the workers, at the end of stdin, a pipe",
                 [this] { options_.end_with_stdin = true; });
+    flags_.Value("--adopt", "PID", "Process PID, which has started this, is the worker",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(options_.adopt,
+                                    options::ParseInteger("--adopt", text, 1, kMostProcesses));
+                   return absl::OkStatus();
+                 });
     Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
     flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",
                  [this](const std::string& text) {

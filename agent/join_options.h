@@ -2,6 +2,8 @@
 #ifndef AGENT_JOIN_OPTIONS_H_
 #define AGENT_JOIN_OPTIONS_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +26,7 @@ struct JoinOptions {
   bool end_with_parent = false;  // the agent ends when the process that started it has ended
   bool end_with_stdin = false;   // the agent ends at the end of its stdin
   std::string worker_stdin;      // a file; empty: nothing
+  std::optional<pid_t> adopt;    // the process that is the only worker; then there is no command
   std::vector<std::string> command;
 };
 

@@ -23,6 +23,7 @@ TEST(JoinOptionsTest, Parse_OnlyWhatIsNeeded_HasDefaults) {
   EXPECT_EQ(command.options->slots, 1u);
   EXPECT_EQ(command.options->host, "");
   EXPECT_EQ(command.options->machine, "");
+  EXPECT_EQ(command.options->adopt, std::nullopt);
   EXPECT_EQ(command.options->grace, absl::Seconds(30));
   EXPECT_EQ(command.options->start_timeout, absl::Seconds(60));
   EXPECT_EQ(command.options->command, (std::vector<std::string>{"python", "train.py"}));
@@ -63,6 +64,12 @@ TEST(JoinOptionsTest, Parse_Everything_IsTaken) {
             (std::vector<std::string>{"sh", "-c", "a -- b", "--", "--slots"}));
 }
 
+TEST(JoinOptionsTest, Parse_Adopt_TakesNoCommand) {
+  const JoinCommand command = Parse({"--join", "a:1", "--token-file", "t", "--adopt", "4711"});
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  EXPECT_EQ(command.options->adopt, 4711);
+}
+
 TEST(JoinOptionsTest, Parse_HelpAndVersion_ExitWithZero) {
   EXPECT_EQ(Parse({"--help"}).exit_code, 0);
   EXPECT_TRUE(absl::StrContains(Parse({"--help"}).text, "--token-file"));
@@ -96,6 +103,12 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
       {{"--join", "a:1", "--token-file", "t", "--host", "a\xff", "--", "x"}, "'a\\xff' is no name"},
       {{"--join", "a:1", "--token-file", "t", "--host", long_name.c_str(), "--", "x"},
        "at most 255"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "x"}, "--adopt: 'x'"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "0"}, "--adopt=0"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--", "x"}, "there is no command"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--slots", "2"}, "--slots is 1"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--end-with-stdin"},
+       "no --end-with-stdin"},
       {{"--join", "a:1", "--token-file", "t"}, "no command"},
       {{"--join", "a:1", "--token-file", "t", "--"}, "no command"},
       {{"--join", "a:1", "--token-fil", "t", "--slot", "x", "--", "x"}, "--slots: 'x'"},

@@ -108,8 +108,17 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
   return plan;
 }
 
-std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::StartWorker& start,
-                                           const WorkerPlace& place) {
+LaunchPlan MakeAdoptionPlan(const pb::AgentBootstrap& bootstrap) {
+  LaunchPlan plan;
+  plan.host = bootstrap.host();
+  const auto& variables = bootstrap.command().environment();
+  plan.environment.insert(variables.begin(), variables.end());
+  return plan;
+}
+
+std::map<std::string, std::string> WorkerEnvironment(const LaunchPlan& plan,
+                                                     const pb::StartWorker& start,
+                                                     const WorkerPlace& place) {
   std::map<std::string, std::string> environment = plan.environment;
   const net::HostPort daemon = net::SplitHostPort(place.daemon_address);
   const std::pair<const char*, std::string> own[] = {
@@ -145,8 +154,12 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   } else {
     environment.erase("HOROVOD_ELASTIC");  // may be set if this job was started inside another one
   }
+  return environment;
+}
+
+std::vector<std::string> AsEntries(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> entries;
-  for (const auto& [name, value] : environment) entries.push_back(absl::StrCat(name, "=", value));
+  for (const auto& [name, value] : variables) entries.push_back(absl::StrCat(name, "=", value));
   return entries;
 }
 

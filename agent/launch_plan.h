@@ -35,6 +35,9 @@ struct LaunchPlan {
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                           const Environment& own = {});
 
+// The plan of a host whose worker runs already: it has no command.
+LaunchPlan MakeAdoptionPlan(const pb::AgentBootstrap& bootstrap);
+
 // The variables of a worker's environment beside the job's own.
 struct WorkerPlace {
   std::string daemon_address;  // "address:port"
@@ -48,9 +51,13 @@ struct WorkerPlace {
   std::string job_id = "";
 };
 
-// Complete, as "NAME=value".
-std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::StartWorker& start,
-                                           const WorkerPlace& place);
+// A worker's environment, complete.
+std::map<std::string, std::string> WorkerEnvironment(const LaunchPlan& plan,
+                                                     const pb::StartWorker& start,
+                                                     const WorkerPlace& place);
+
+// The same as "NAME=value".
+std::vector<std::string> AsEntries(const std::map<std::string, std::string>& variables);
 
 }  // namespace hvd::agent
 

@@ -91,8 +91,8 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
   start.mutable_placement()->set_local_size(2);
   start.mutable_placement()->set_cross_rank(1);
   start.mutable_placement()->set_cross_size(2);
-  const std::vector<std::string> entries =
-      WorkerEnvironment(plan, start, {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"});
+  const std::vector<std::string> entries = AsEntries(
+      WorkerEnvironment(plan, start, {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"}));
   for (const char* entry :
        {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3", "HOROVOD_SIZE=4",
         "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2", "HOROVOD_CROSS_RANK=1",
@@ -115,13 +115,14 @@ TEST(LaunchPlanTest, WorkerEnvironment_StoreOfTorch_TheUsersOwnStays) {
   start.mutable_placement()->set_rank(3);
   start.mutable_torch()->set_groups(1);
   start.mutable_torch()->set_store_address("[fe80::1]:4321");
-  EXPECT_THAT(WorkerEnvironment(plan, start, place),
+  EXPECT_THAT(AsEntries(WorkerEnvironment(plan, start, place)),
               testing::IsSupersetOf({"MASTER_ADDR=fe80::1", "MASTER_PORT=29500", "RANK=3",
                                      "TORCHELASTIC_RUN_ID=horovod-job7"}));
   plan.environment = {{"MASTER_PORT", ""}};
-  EXPECT_THAT(WorkerEnvironment(plan, start, place), testing::Contains("MASTER_PORT=4321"));
+  EXPECT_THAT(AsEntries(WorkerEnvironment(plan, start, place)),
+              testing::Contains("MASTER_PORT=4321"));
   plan.environment = {{"HOROVOD_TORCH_ENV", "0"}};
-  for (const std::string& entry : WorkerEnvironment(plan, start, place)) {
+  for (const std::string& entry : AsEntries(WorkerEnvironment(plan, start, place))) {
     EXPECT_NE(entry.rfind("MASTER_PORT=", 0), 0u);
     EXPECT_NE(entry.rfind("RANK=", 0), 0u);
   }
@@ -134,9 +135,9 @@ std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& o
   pb::StartWorker start;
   start.mutable_placement()->set_local_size(workers);
   start.set_most_on_machine(most);
-  std::vector<std::string> entries =
+  std::vector<std::string> entries = AsEntries(
       WorkerEnvironment(MakeLaunchPlan(bootstrap).value(), start,
-                        {"[::1]:4000", "10.0.0.2", "socket", false, "", "", cores, own_workers});
+                        {"[::1]:4000", "10.0.0.2", "socket", false, "", "", cores, own_workers}));
   const auto is_other = [](const std::string& entry) {
     return entry.rfind("OMP_NUM_THREADS=", 0) != 0;
   };
@@ -174,8 +175,8 @@ TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
   pb::AgentBootstrap bootstrap = Bootstrap("sh");
   (*bootstrap.mutable_command()->mutable_environment())["NCCL_SOCKET_IFNAME"] = "ib0";
   const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
-  const auto entries = WorkerEnvironment(
-      plan, pb::StartWorker(), {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"});
+  const auto entries = AsEntries(WorkerEnvironment(
+      plan, pb::StartWorker(), {"[::1]:4000", "10.0.0.2", "socket", false, "eth3", "word"}));
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=ib0"), 1);
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=eth3"), 0);
 }

@@ -30,11 +30,12 @@ pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
 }  // namespace
 
 WorkerSet::WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan,
-                     WorkerPlace place, Report report)
+                     WorkerPlace place, process::Adoption* adoption, Report report)
     : loop_(loop),
       output_(output),
       plan_(std::move(plan)),
       place_(std::move(place)),
+      adoption_(adoption),
       report_(std::move(report)) {}
 
 WorkerSet::~WorkerSet() {
@@ -50,7 +51,7 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   if (!log_.AddKnown(start.worker_id())) return;
   const uint64_t id = start.worker_id();
   absl::StatusOr<std::unique_ptr<Worker>> worker =
-      Worker::Start(loop_, plan_, start, place_,
+      Worker::Start(loop_, plan_, start, place_, adoption_,
                     {[this](pb::WorkerOutput output) { OnOutput(std::move(output)); },
                      [this, id] { OnDying(id); },
                      [this](pb::WorkerExited exited) { OnExited(std::move(exited)); }});
@@ -110,8 +111,7 @@ void WorkerSet::Sample(uint64_t id) {
   });
 }
 
-// The worker's word can leak, e.g. with a log of the environment; descent from the agent can't be
-// faked. Orphans of a worker descend from the agent itself.
+// The worker's word can leak, e.g. with a log of the environment; descent can't be faked.
 absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   const auto worker = workers_.find(hello.worker_id());
   if (worker == workers_.end()) {
@@ -120,7 +120,7 @@ absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   }
   RETURN_IF_ERROR(worker->second->CheckHello(hello));
   // Without a /proc of this namespace the descent is unknown; then the word must do.
-  if (!os::ProcIsOurs() || os::DescendsFrom(asker, getpid())) return absl::OkStatus();
+  if (!os::ProcIsOurs() || worker->second->Includes(asker)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
       "has its environment, like a container's daemon; run horovod-agent or horovodrun where the "

@@ -28,8 +28,9 @@ class WorkerSet {
   // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
   using Report = std::function<void(pb::AgentMessage)>;
 
+  // `adoption`: the process that is the only worker; borrowed. nullptr: workers are children.
   WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan, WorkerPlace place,
-            Report report);
+            process::Adoption* adoption, Report report);
   ~WorkerSet();
 
   // Workers that are started from now on run as those of an elastic job. A worker that a signal has
@@ -50,8 +51,8 @@ class WorkerSet {
   //   - PermissionDenied: there is no such worker, or `asker` does not belong to it; says why.
   absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
 
-  // As Worker::Adopt, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
-  bool Adopt(uint64_t id, pid_t asker) { return workers_.at(id)->Adopt(asker); }
+  // As Worker::Follow, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
+  bool Follow(uint64_t id, pid_t asker) { return workers_.at(id)->Follow(asker); }
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
@@ -90,6 +91,7 @@ class WorkerSet {
   output::AgentOutput& output_;
   const LaunchPlan plan_;
   WorkerPlace place_;
+  process::Adoption* const adoption_;
   const Report report_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
   std::map<uint32_t, Fd> arenas_;  // by slot

@@ -1,6 +1,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,6 +25,11 @@ absl::Status SetNonBlocking(int fd) {
     return absl::ErrnoToStatus(errno, "can't make a descriptor non-blocking");
   }
   return absl::OkStatus();
+}
+
+bool IsPipe(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
 IoResult ReadSome(int fd, char* buffer, size_t size) {

@@ -47,6 +47,9 @@ absl::StatusOr<Pipe> MakePipe();
 // the open file.
 absl::Status SetNonBlocking(int fd);
 
+// Whether what is open there is a pipe or a socket.
+bool IsPipe(int fd);
+
 // The result of one attempt to read or write.
 struct IoResult {
   size_t bytes = 0;

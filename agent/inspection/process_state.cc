@@ -1,12 +1,15 @@
 #include "agent/inspection/process_state.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
@@ -22,16 +25,35 @@ std::string ReadStart(pid_t pid, absl::string_view name) {
   return std::string(buffer, got.bytes);
 }
 
+// The fields of /proc/PID/stat from the state on, the third. The second, the name, is in
+// parentheses and may hold anything, parentheses too: "12 (name) T ...". Empty: there is no such
+// process.
+std::vector<std::string> StatOf(pid_t pid) {
+  const std::string text = ReadStart(pid, "stat");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) return {};
+  return absl::StrSplit(text.substr(name_end + 2), absl::ByAnyChar(" \n"));
+}
+
 }  // namespace
 
 char StateOf(pid_t pid) {
-  const std::string text = ReadStart(pid, "stat");
-  // "12 (name) T ...": the name may hold anything, parentheses too.
-  const size_t name_end = text.rfind(')');
-  return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '\0';
+  const std::vector<std::string> stat = StatOf(pid);
+  return stat.empty() || stat[0].empty() ? '\0' : stat[0][0];
 }
 
 bool IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
+
+std::optional<os::ExitStatus> EndOf(pid_t pid) {
+  constexpr size_t kExitCode = 52 - 3;  // as waitpid gives it
+  const std::vector<std::string> stat = StatOf(pid);
+  int code = 0;
+  if (stat.size() <= kExitCode || stat[0] != "Z" || !absl::SimpleAtoi(stat[kExitCode], &code)) {
+    return std::nullopt;
+  }
+  if (WIFEXITED(code)) return os::ExitStatus{WEXITSTATUS(code), 0, false};
+  return os::ExitStatus{0, WTERMSIG(code), WCOREDUMP(code) != 0};
+}
 
 bool Catches(pid_t pid, int signal) {
   const std::string caught_line = "\nSigCgt:\t";

@@ -4,6 +4,10 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
+#include "base/os/process.h"
+
 namespace hvd::agent::inspection {
 
 // The state letter of /proc: 'R' runs, 'S' sleeps, 'D' sleeps and can't be interrupted, 'T' was
@@ -16,6 +20,9 @@ bool IsStopped(pid_t pid);
 
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
+
+// How a process ended whose parent has not asked for that yet; nullopt: it runs, or is gone.
+std::optional<os::ExitStatus> EndOf(pid_t pid);
 
 }  // namespace hvd::agent::inspection
 

@@ -26,6 +26,28 @@ TEST(ProcessStateTest, IsStopped_StoppedAndContinued_TellsThemApart) {
   EXPECT_FALSE(IsStopped(child));
 }
 
+TEST(ProcessStateTest, EndOf_ZombieOnly) {
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(EndOf(child)->exit_code, 7);
+  EXPECT_EQ(EndOf(child)->signal, 0);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(EndOf(child).has_value());
+  EXPECT_FALSE(EndOf(getpid()).has_value());
+}
+
+TEST(ProcessStateTest, EndOf_Signal) {
+  const pid_t child = fork();
+  if (child == 0) pause();
+  kill(child, SIGKILL);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(EndOf(child)->signal, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST(ProcessStateTest, Catches_HandlerOnly) {
   EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
   signal(SIGRTMAX, [](int) {});

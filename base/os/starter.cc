@@ -1,7 +1,6 @@
 #include "base/os/starter.h"
 
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,11 +9,6 @@
 
 namespace hvd::os {
 namespace {
-
-bool IsPipe(int fd) {
-  struct stat info;
-  return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
-}
 
 // Whatever is written there means nothing.
 bool HasEnded(int input) {

@@ -52,10 +52,10 @@ void KeepFields(Fields& fields, WorkerStarted& kept) {
 template <typename Fields>
 void KeepFields(Fields& fields, WorkerExited& kept) {
   auto& [worker, exit_code, signal, core_dumped, out_of_memory, stderr_tail, start_error,
-         killed_for] = kept;
+         killed_for, unknown_end] = kept;
   fields("worker", worker, "exit_code", exit_code, "signal", signal, "core_dumped", core_dumped,
          "out_of_memory", out_of_memory, "stderr_tail", stderr_tail, "start_error", start_error,
-         "killed_for", killed_for);
+         "killed_for", killed_for, "unknown_end", unknown_end);
 }
 
 template <typename Fields>

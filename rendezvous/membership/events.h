@@ -86,6 +86,7 @@ struct WorkerExited {
   std::vector<std::string> stderr_tail;
   std::string start_error;  // not empty: there never was a process
   std::string killed_for;   // not empty: its agent killed it, for this reason
+  std::string unknown_end;  // not empty: exit_code is 1 for want of one; what is known instead
 };
 
 // A worker's JoinWorld call.

@@ -31,6 +31,14 @@ TEST(ExitMeaningTest, Zero_IsAFailureOnlyIfTheCallerSaysSo) {
   EXPECT_EQ(FailureExitCode(Code(0)), 1);
 }
 
+TEST(ExitMeaningTest, UnknownEnd_IsWhatIsKnown) {
+  WorkerExited exited = Code(1);
+  exited.unknown_end = "ended without\na word";
+  EXPECT_EQ(ExitMeaning(exited), "ended without a word");
+  EXPECT_EQ(FailureExitCode(exited), 1);
+  EXPECT_FALSE(ExitedWithZero(exited));
+}
+
 TEST(ExitMeaningTest, Signal_HasItsNameAndTheShellsCode) {
   EXPECT_EQ(ExitMeaning(Signal(SIGTERM)), "killed by signal 15 (SIGTERM)");
   EXPECT_EQ(FailureExitCode(Signal(SIGTERM)), 143);

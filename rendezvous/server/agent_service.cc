@@ -56,6 +56,7 @@ membership::WorkerExited ToEvent(const pb::WorkerExited& exited) {
   event.stderr_tail.assign(exited.stderr_tail().begin(), exited.stderr_tail().end());
   event.start_error = exited.start_error();
   event.killed_for = exited.killed_for();
+  event.unknown_end = exited.unknown_end();
   return event;
 }
 

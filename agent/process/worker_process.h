@@ -1,0 +1,54 @@
+// The process of a worker, as its agent sees it: a child, or one that ran before.
+#ifndef AGENT_PROCESS_WORKER_PROCESS_H_
+#define AGENT_PROCESS_WORKER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/os/process.h"
+
+namespace hvd::agent::process {
+
+struct ProcessEnd {
+  os::ExitStatus status;
+  std::string unknown;  // not empty: the status is not known, but this
+  std::vector<std::string> stderr_tail;
+};
+
+// Belongs to the loop's thread. The destructor ends the process, if it still runs.
+class WorkerProcess {
+ public:
+  struct Callbacks {
+    // A line of its output, with its line end.
+    std::function<void(absl::string_view line, bool is_stderr)> on_line;
+    // It has ended, and its output is complete. Last callback; it may destroy the object.
+    std::function<void(ProcessEnd)> on_end;
+  };
+
+  virtual ~WorkerProcess() = default;
+
+  virtual pid_t pid() const = 0;
+  virtual bool running() const = 0;
+
+  // Whether `asker` is this process, or one that it has started.
+  virtual bool Includes(pid_t asker) const = 0;
+
+  // Asks it to end by itself within `grace`.
+  virtual void AskToEnd(absl::Duration grace) = 0;
+  // The time that it has for that even in a hurry.
+  virtual absl::Duration LeastGrace() const = 0;
+  // Sends SIGKILL.
+  virtual void Kill() = 0;
+
+  // Whether its output is left unread. Its end is noticed even then.
+  virtual void set_paused(bool paused) = 0;
+};
+
+}  // namespace hvd::agent::process
+
+#endif  // AGENT_PROCESS_WORKER_PROCESS_H_

@@ -1,0 +1,165 @@
+"""A process that runs already as a worker of a job: its agent, and the lines between the two."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Callable, Optional, Union
+
+from horovod.runner._programs import find_program
+
+
+class Adoption:
+    """This process as a worker of the job whose daemon listens at `address`.
+
+    It starts an agent for this process, which joins the job. One after another a process may take
+    part in several jobs, each with an object of its own. All methods may be called from any thread;
+    of a process that was forked later, from none.
+
+    Args:
+      address: HOST:PORT of the job's daemon.
+      credentials: what the daemon's token file holds; secret.
+      host: the name of this participant in the job, unlike all others'; None: the machine's.
+      machine: participants of one machine share local ranks; None: it is found out.
+      on_stop: called with a number of seconds, on a thread of this object's, if the job ends or
+        wants this process to leave: within that time :meth:`exit` has to be called, or else the
+        process is killed. None: the process sends itself SIGTERM.
+      network_interfaces: names or networks that this process may use for the job, as a list or a
+        text with commas; None: the way to the daemon.
+      start_timeout: seconds for the daemon to be reached; None: the agent's own limit.
+
+    Raises FileNotFoundError if there is no horovod-agent.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        credentials: str,
+        host: Optional[str] = None,
+        machine: Optional[str] = None,
+        on_stop: Optional[Callable[[float], None]] = None,
+        network_interfaces: Union[str, Sequence[str], None] = None,
+        start_timeout: Optional[float] = None,
+    ) -> None:
+        self._on_stop = on_stop if on_stop is not None else _terminate
+        self._changed = threading.Condition()
+        self._variables: Optional[dict[str, Optional[str]]] = None  # that the worker is to have
+        self._error = ""  # why the agent ended
+        self._ended = False  # the agent says no more
+        self._before: Optional[dict[str, Optional[str]]] = None  # of the variables that were set
+        self._said_exit = False
+        if isinstance(network_interfaces, str):
+            network_interfaces = [network_interfaces]
+        options = {
+            "--join": address,
+            "--host": host,
+            "--machine": machine,
+            "--network-interfaces": ",".join(network_interfaces or ()),
+            "--start-timeout": start_timeout,
+            "--adopt": os.getpid(),
+        }
+        arguments = [str(word) for option in options.items() if option[1] for word in option]
+        with _private_file(credentials) as file:
+            # A session of its own: Ctrl-C at a terminal is for this process.
+            self._agent = subprocess.Popen(
+                [find_program("horovod-agent"), "--token-file", f"/proc/self/fd/{file}", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=[file],
+            )
+        threading.Thread(target=self._listen, name="horovod-adoption", daemon=True).start()
+
+    def wait_for_start(self, timeout: Optional[float] = None) -> None:
+        """Waits until the job takes this process as a worker, and sets the variables in os.environ
+        that a started worker finds there; then hvd.init() may be called.
+
+        Raises:
+          TimeoutError: it is not taken yet.
+          RuntimeError: the agent has ended; says why.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._variables is not None or self._ended, timeout):
+                raise TimeoutError(f"the job has not started this process within {timeout:g} s")
+            if self._variables is None:
+                reason = self._error or f"horovod-agent ended with code {self._agent.wait()}"
+                raise RuntimeError(f"this process could not join the job: {reason}")
+            if self._before is None and not self._said_exit:
+                self._before = _set_variables(self._variables)
+
+    def exit(self, code: int = 0, timeout: Optional[float] = None) -> int:
+        """Leaves the job: `code` is 0 if the work is done. Removes what :meth:`wait_for_start` has
+        set, and waits for the agent, which ends with a job of fixed size, or at once with an elastic
+        one. Later calls only wait.
+
+        Returns the job's exit code. Raises subprocess.TimeoutExpired after `timeout` seconds.
+        """
+        with self._changed:
+            first = not self._said_exit
+            self._said_exit = True
+            if self._before is not None:
+                _set_variables(self._before)
+                self._before = None
+        if first:
+            self._say({"exit": code})
+        return self._agent.wait(timeout)
+
+    def _say(self, words: Mapping[str, int]) -> None:
+        assert self._agent.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._agent.stdin.write(json.dumps(words).encode() + b"\n")
+            self._agent.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._agent.stdout is not None
+        for line in self._agent.stdout:
+            said = json.loads(line)
+            with self._changed:
+                self._variables = said.get("start", self._variables)
+                self._error = said.get("error", self._error)
+                self._changed.notify_all()
+            if "stop" in said:
+                self._stop(said["stop"])
+        self._agent.stdout.close()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _stop(self, seconds: float) -> None:
+        try:
+            self._on_stop(seconds)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+
+
+def _terminate(_seconds: float) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _set_variables(values: Mapping[str, Optional[str]]) -> dict[str, Optional[str]]:
+    """Sets variables of this process, or removes those whose value is None; returns what undoes it."""
+    before = {name: os.environ.get(name) for name in values}
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return before
+
+
+@contextlib.contextmanager
+def _private_file(text: str) -> Iterator[int]:
+    """The descriptor of a file in memory that only this user can read, and a child that gets it."""
+    file = os.memfd_create("horovod-credentials")
+    try:
+        os.fchmod(file, 0o600)
+        os.write(file, text.encode())
+        os.lseek(file, 0, os.SEEK_SET)
+        yield file
+    finally:
+        os.close(file)
