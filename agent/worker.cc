@@ -58,6 +58,7 @@ Worker::~Worker() {
 
 process::WorkerProcess::Callbacks Worker::Listen() {
   return {[this](absl::string_view line, bool is_stderr) { TakeLine(line, is_stderr); },
+          [this] { callbacks_.on_dying(); },
           [this](const process::ProcessEnd& end) {
             // A copy, since the callback may destroy the worker.
             const auto on_exited = callbacks_.on_exited;

@@ -28,7 +28,7 @@ class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
-    // The followed process (Follow) is dying.
+    // The followed process (Follow) is dying, or this one. May be called again.
     std::function<void()> on_dying;
     // The process has ended, its output is complete, and its process group is gone. Last callback;
     // it may destroy the worker.

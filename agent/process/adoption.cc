@@ -110,6 +110,7 @@ void Adoption::OnReadable() {
   if (!lines_ended_) return;
   loop_.Forget(in_);
   linger_timer_ = loop_.After(kLingerTime, [this] { Over(End()); });
+  if (phase_ == Phase::kWorking) callbacks_.on_dying();
 }
 
 // It may have said something before.

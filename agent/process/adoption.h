@@ -35,8 +35,8 @@ class Adoption {
  public:
   // The time for the process to say {"exit"} after a {"stop"}, whatever happens; then it is killed.
   static constexpr absl::Duration kLeastGrace = absl::Seconds(5);
-  // From the end of its lines until the process counts as one that will say nothing more. Both
-  // come together if it has died.
+  // From the end of its lines, a sign of its end, until the process counts as one that will say
+  // nothing more.
   static constexpr absl::Duration kLingerTime = absl::Seconds(1);
 
   // `in`: where its lines come from; `out`: where it reads. Both are borrowed and become

@@ -39,7 +39,7 @@ class AdoptionTest : public testing::Test {
   std::unique_ptr<WorkerProcess> Start() {
     return adoption_
         ->Start({}, {{"HOROVOD_RANK", "3"}},
-                {nullptr,
+                {nullptr, [this] { seems_dying_ = true; },
                  [this](ProcessEnd end) {
                    end_ = std::move(end);
                    loop_->Stop();
@@ -66,7 +66,7 @@ class AdoptionTest : public testing::Test {
   const std::unique_ptr<EventLoop> loop_ = EventLoop::Create().value();
   std::optional<Adoption> adoption_;
   std::optional<ProcessEnd> end_;
-  bool withdrawn_ = false;
+  bool withdrawn_ = false, seems_dying_ = false;
 };
 
 TEST_F(AdoptionTest, Exit_IsSaid_TheProcessLivesOn) {
@@ -79,6 +79,7 @@ TEST_F(AdoptionTest, Exit_IsSaid_TheProcessLivesOn) {
   EXPECT_EQ(end_->status.exit_code, 7);
   EXPECT_EQ(end_->unknown, "");
   EXPECT_FALSE(worker->running());
+  EXPECT_FALSE(seems_dying_);
   EXPECT_TRUE(IsAlive());
 }
 
@@ -125,6 +126,7 @@ TEST_F(AdoptionTest, LinesEnd_TheProcessLives_IsAFailure) {
   loop_->Run();
   EXPECT_EQ(end_->status.exit_code, 1);
   EXPECT_EQ(end_->unknown, "closed the connection to its agent without a word");
+  EXPECT_TRUE(seems_dying_);
   EXPECT_TRUE(IsAlive());
 }
 

@@ -26,6 +26,8 @@ class WorkerProcess {
   struct Callbacks {
     // A line of its output, with its line end.
     std::function<void(absl::string_view line, bool is_stderr)> on_line;
+    // It seems to be ending; on_end follows.
+    std::function<void()> on_dying;
     // It has ended, and its output is complete. Last callback; it may destroy the object.
     std::function<void(ProcessEnd)> on_end;
   };

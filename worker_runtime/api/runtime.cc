@@ -229,11 +229,25 @@ absl::Status Runtime::Join(bool may_defer) {
   }
 }
 
+void Runtime::ForgetJob() {
+  prepared_ = false;
+  released_ = absl::OkStatus();
+  left_well_.store(false);
+  progress_.Reset();
+  absl::MutexLock lock(&mutex_);
+  session_.reset();
+  job_id_.clear();
+  stack_pipe_.reset();
+  if (store_ != nullptr) old_stores_.push_back(std::move(store_));
+}
+
 // As in Horovod: what a script sets after shutdown() counts in the next world. What the process
-// has been made with stays.
+// has been made with stays, but for the job: an adopted process takes part in several, and may be
+// alone in between.
 absl::Status Runtime::ReadVariablesAgain() {
   ASSIGN_OR_RETURN(const settings::RuntimeEnv now,
                    settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
+  if (now.agent_socket != env_.agent_socket || now.worker_id != env_.worker_id) ForgetJob();
   env_.engine = now.engine;
   env_.autotune = now.autotune;
   env_.timeline = now.timeline;
@@ -244,9 +258,8 @@ absl::Status Runtime::ReadVariablesAgain() {
 absl::Status Runtime::Init() {
   absl::MutexLock init_lock(&init_mutex_);
   if (place().has_value()) return absl::OkStatus();
-  const bool reads_again = was_read_;
+  if (was_read_) RETURN_IF_ERROR(ReadVariablesAgain());
   RETURN_IF_ERROR(Prepare());
-  if (reads_again) RETURN_IF_ERROR(ReadVariablesAgain());
   const std::shared_ptr<session::Session> session = this->session();
   // Who was in a world has nothing to get ready.
   const bool may_defer =

@@ -78,7 +78,7 @@ class Runtime {
   absl::Status ConfirmWorld();
 
   // The store in which this worker's commits outlive it, with those of its predecessors; nullptr:
-  // there is none. Borrowed; available from Init on.
+  // there is none. Borrowed; available from Init on, another one in another job.
   commit_store::CommitArena* store() const;
 
   // The job's id, available from Init on; "" in a process without an agent.
@@ -168,6 +168,8 @@ class Runtime {
   // The first time: reads the environment and contacts the agent.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status ReadVariablesAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  // The next Prepare is the first of another job.
+  void ForgetJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Asks for the next world until one is connected. Makes it, or the place that was given instead,
   // the current one.
@@ -196,7 +198,7 @@ class Runtime {
   bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
   settings::RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
-  absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
+  absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for this job, once it is not OK
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
   // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
@@ -208,10 +210,12 @@ class Runtime {
   // The thread that calls callbacks; made at the first one. Before the worlds, whose operations use
   // it.
   std::unique_ptr<TaskThread> callbacks_ ABSL_GUARDED_BY(mutex_);
-  // Made once; stays. nullptr in a process without an agent.
+  // Made once in a job; stays. nullptr in a process without an agent.
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
+  // Of earlier jobs: what was restored from them may be in use.
+  std::vector<std::unique_ptr<commit_store::CommitArena>> old_stores_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);

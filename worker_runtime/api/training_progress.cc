@@ -12,6 +12,15 @@ int64_t NanosecondsSinceBoot() { return absl::ToInt64Nanoseconds(os::ReadBootTim
 
 }  // namespace
 
+void TrainingProgress::Reset() {
+  commit_ = 0;
+  worked_ = false;
+  steps_ = 0;
+  steps_since_ = 0;
+  absl::MutexLock lock(&mutex_);
+  error_.clear();
+}
+
 void TrainingProgress::BeginTraining() {
   worked_.store(false);
   steps_.store(0);

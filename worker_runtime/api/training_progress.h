@@ -15,6 +15,8 @@ namespace hvd::worker_runtime::api {
 // Thread-safe.
 class TrainingProgress {
  public:
+  // As if made anew.
+  void Reset();
   void BeginTraining();
   // A commit of an earlier process: nothing was done since.
   void Restore(uint64_t commit) { commit_.store(commit); }

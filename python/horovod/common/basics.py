@@ -69,8 +69,10 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     process.pid = os.getpid()
+    process.released = process.failed = False  # that was in another job, or did not end this process
     _origin.note_member()
     _install_hooks()
+    _stack.show_on_request()
     process.deferred = _ffi.is_deferred()
     _process.note_world()
     try:
@@ -173,7 +175,6 @@ def _install_hooks() -> None:
     if process.hooked:
         return
     process.hooked = True
-    _stack.show_on_request()
     atexit.register(_at_exit)
     sys.excepthook = _reporting(sys.excepthook)
     sys.exit = _noting_status(sys.exit)
@@ -214,6 +215,21 @@ def report(error: BaseException) -> None:
         process.failed = True
         text = _tracebacks.described(error)
         _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
+
+
+def leave(error: Optional[BaseException]) -> None:
+    """Leaves the world, whatever becomes of it, in a process that lives on: in good order, or because of
+    `error`, which the daemon is told. Does nothing if there is no world."""
+    if process.world is None or process.pid != os.getpid():
+        return
+    if error is not None:
+        report(error)  # first, so that the others hear the reason
+    try:
+        shutdown()
+    except HorovodInternalError as late:
+        error = error or late
+    if error is not None:
+        report(error)  # that it has shut down meant that it was done
 
 
 def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:

@@ -92,13 +92,17 @@ class Adoption:
             if self._before is None and not self._said_exit:
                 self._before = _set_variables(self._variables)
 
-    def exit(self, code: int = 0, timeout: Optional[float] = None) -> int:
-        """Leaves the job: `code` is 0 if the work is done. Removes what :meth:`wait_for_start` has
-        set, and waits for the agent, which ends with a job of fixed size, or at once with an elastic
-        one. Later calls only wait.
+    def exit(self, code: int = 0, timeout: Optional[float] = None, error: Optional[BaseException] = None) -> int:
+        """Leaves the job, and first the world: `code` is 0 if the work is done, or another for an
+        `error` that ended it. Removes what :meth:`wait_for_start` has set, and waits for the agent,
+        which ends with a job of fixed size, or at once with an elastic one. Later calls only wait.
 
-        Returns the job's exit code. Raises subprocess.TimeoutExpired after `timeout` seconds.
+        To be called where collectives are. Returns the job's exit code. Raises
+        subprocess.TimeoutExpired after `timeout` seconds.
         """
+        basics = sys.modules.get("horovod.common.basics")
+        if basics is not None and not self._said_exit:
+            basics.leave(error)
         with self._changed:
             first = not self._said_exit
             self._said_exit = True
