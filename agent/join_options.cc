@@ -97,10 +97,11 @@ class Parser {
 
   absl::Status CheckAdoption() const {
     const char* const wrong =
-        !options_.command.empty() ? "there is no command: the process runs already"
-        : options_.slots != 1     ? "--slots is 1: the process is the only worker"
-        : options_.end_with_stdin ? "stdin is the process's: no --end-with-stdin"
-                                  : nullptr;
+        !options_.command.empty()       ? "there is no command: the process runs already"
+        : options_.slots != 1           ? "--slots is 1: the process is the only worker"
+        : options_.end_with_stdin       ? "stdin is the process's: no --end-with-stdin"
+        : options_.worker_stdin.empty() ? nullptr
+                                        : "the process has a stdin: no --worker-stdin";
     if (wrong == nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("--adopt ", *options_.adopt, ": ", wrong));
   }

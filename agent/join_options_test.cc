@@ -109,6 +109,8 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--slots", "2"}, "--slots is 1"},
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--end-with-stdin"},
        "no --end-with-stdin"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--worker-stdin", "x"},
+       "no --worker-stdin"},
       {{"--join", "a:1", "--token-file", "t"}, "no command"},
       {{"--join", "a:1", "--token-file", "t", "--"}, "no command"},
       {{"--join", "a:1", "--token-fil", "t", "--slot", "x", "--", "x"}, "--slots: 'x'"},
