@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Callable, Optional, Union
 
+from horovod.runner._joined_agent import private_file
 from horovod.runner._programs import find_program
 
 
@@ -64,7 +65,7 @@ class Adoption:
             "--adopt": os.getpid(),
         }
         arguments = [str(word) for option in options.items() if option[1] for word in option]
-        with _private_file(credentials) as file:
+        with private_file(credentials) as file:
             # A session of its own: Ctrl-C at a terminal is for this process.
             self._agent = subprocess.Popen(
                 [find_program("horovod-agent"), "--token-file", f"/proc/self/fd/{file}", *arguments],
@@ -154,16 +155,3 @@ def _set_variables(values: Mapping[str, Optional[str]]) -> dict[str, Optional[st
         else:
             os.environ[name] = value
     return before
-
-
-@contextlib.contextmanager
-def _private_file(text: str) -> Iterator[int]:
-    """The descriptor of a file in memory that only this user can read, and a child that gets it."""
-    file = os.memfd_create("horovod-credentials")
-    try:
-        os.fchmod(file, 0o600)
-        os.write(file, text.encode())
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
-    finally:
-        os.close(file)
