@@ -22,20 +22,21 @@ def environment(**more):
 class StandaloneCluster:
     """A master and two workers of one core each, in the given directory."""
 
-    def __init__(self, directory, mark, **worker_environment):
-        name, _, value = mark.partition("=")
-        self._directory, self._environment = directory, environment(**{name: value}, **worker_environment)
+    def __init__(self, directory, **more):
+        self._directory, self._environment = directory, environment(**more)
         self._started = []
         master = self._start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
         port = master.stderr.wait_for(r"Starting Spark master at spark://127\.0\.0\.1:(\d+)", 60).group(1)
         self.url = f"spark://127.0.0.1:{port}"
-        self.workers = [self._start_worker() for _ in range(2)]
+        self.workers = []
+        for _ in range(2):
+            self.start_worker()
         for worker in self.workers:
             worker.stderr.wait_for("Successfully registered with master", 60)
 
-    def _start_worker(self):
+    def start_worker(self):
         options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "-d", str(self._directory)]
-        return self._start("org.apache.spark.deploy.worker.Worker", *options, self.url)
+        self.workers.append(self._start("org.apache.spark.deploy.worker.Worker", *options, self.url))
 
     def _start(self, service, *arguments):
         command = [str(SPARK / "bin" / "spark-class"), service, "--webui-port", "0", *arguments]
@@ -45,6 +46,22 @@ class StandaloneCluster:
     def close(self):
         for running in reversed(self._started):
             running.end()
+
+
+class ConnectServer:
+    """A server of Spark Connect with a local[2] session."""
+
+    def __init__(self, directory):
+        settings = {**QUIET, "spark.connect.grpc.binding.port": "0", "spark.connect.grpc.binding.address": "127.0.0.1"}
+        flags = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+        service = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        command = [str(SPARK / "bin" / "spark-submit"), "--master", "local[2]", *flags, *service]
+        self._running = Running(command, env=environment(), cwd=directory)
+        started = self._running.stderr.wait_for(r"Spark Connect server started at: 127\.0\.0\.1:(\d+)", 90)
+        self.url = f"sc://127.0.0.1:{started.group(1)}"
+
+    def close(self):
+        self._running.end()
 
 
 class Output:

@@ -15,23 +15,26 @@ from spark_cluster import QUIET, Output, StandaloneCluster, environment, executo
 from training import train
 from training_log import TrainingLog
 
-SAMPLES, EPOCHS = 240, 4
 MARK = "HOROVOD_SPARK_CLUSTER_TEST"
+SAMPLES, EPOCHS = 240, 12
 
 
-@pytest.fixture
-def mark(tmp_path):
-    return f"{MARK}={tmp_path}"
-
-
-@pytest.fixture
-def cluster(tmp_path, mark, monkeypatch):
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
-    cluster = StandaloneCluster(tmp_path, mark, SPARK_WORKER_OPTS="-Dspark.decommission.enabled=true")
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("spark")
+    saved = dict(os.environ)
+    os.environ.update(environment(**{MARK: str(directory)}))
+    cluster = StandaloneCluster(directory, SPARK_WORKER_OPTS="-Dspark.decommission.enabled=true")
     yield cluster
     cluster.close()
-    assert wait_until_none(lambda: pids_with(mark.encode()), 20) == []
+    assert wait_until_none(jobs, 20) == []
+    os.environ.clear()
+    os.environ.update(saved)
+
+
+def jobs():
+    """The processes of Horovod's that came from this cluster."""
+    return [pid for pid in pids_with(f"{MARK}={os.environ[MARK]}".encode()) if "horovod" in command_line(pid)]
 
 
 @pytest.fixture
@@ -46,6 +49,7 @@ def session(cluster):
     session = builder.getOrCreate()
     yield session
     session.stop()
+    assert wait_until_none(jobs, 20) == []
 
 
 class ElasticRun:
@@ -101,17 +105,16 @@ def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(ses
     assert len(horovod.spark.run(places, num_proc=2, verbose=0)) == 2
 
 
-def start_training(tmp_path):
-    end = tmp_path / "end"
-    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--end-file", end, "--job", "spark"]
+def start_training():
+    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "spark"]
     run = ElasticRun(train, *arguments, num_proc=2, min_num_proc=1, max_num_proc=2)
     log = TrainingLog(run.stdout.stream, job="spark")
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two ranks train")
     return run, log
 
 
-def test_lost_executor_is_replaced_and_survivors_go_on(session, tmp_path):
-    run, log = start_training(tmp_path)
+def test_lost_executor_is_replaced_and_survivors_go_on(session):
+    run, log = start_training()
     pids = log.process_ids()
     executor, _ = executor_of(pids[1])
     os.kill(executor, signal.SIGKILL)
@@ -123,19 +126,21 @@ def test_lost_executor_is_replaced_and_survivors_go_on(session, tmp_path):
     log.check_samples(SAMPLES, EPOCHS)
 
 
-def test_decommissioned_executor_is_drained(cluster, session, tmp_path):
-    run, log = start_training(tmp_path)
+def test_decommissioned_executor_is_drained(cluster, session):
+    run, log = start_training()
     pids = log.process_ids()
     jvm, _ = executor_of(pids[1])
     worker = next(one for one in cluster.workers if f"PPid:\t{one.pid}\n" in open(f"/proc/{jvm}/status").read())
     worker.signal(signal.SIGPWR)
     log.wait_until(lambda: log.trains_with(1), 60, "the other trains alone")
     assert list(log.process_ids().values()) == [pids[0]]
+    cluster.start_worker()
+    log.wait_until(lambda: log.trains_with(2), 120, "Spark has started the task again")
     run.results()
     assert log.check_samples(SAMPLES, EPOCHS) == 0, "a drained executor costs no step"
 
 
-def test_without_barrier_where_executors_come_and_go(cluster, tmp_path):
+def test_without_barrier_where_executors_come_and_go(cluster):
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(cluster.url).config("spark.driver.host", "127.0.0.1")
@@ -164,14 +169,12 @@ horovod.spark.run(fn, num_proc=2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_is_left_when_the_driver_has_gone(cluster, mark, tmp_path, number):
-    name, _, value = mark.partition("=")
-    driver = Running([sys.executable, "-c", DRIVER, cluster.url], env=environment(**{name: value}), cwd=tmp_path)
+def test_nothing_is_left_when_the_driver_has_gone(cluster, tmp_path, number):
+    driver = Running([sys.executable, "-c", DRIVER, cluster.url], env=dict(os.environ), cwd=tmp_path)
     try:
         driver.stdout.wait_for(r"(?s)trains \d.*trains \d", 90)
         driver.signal(number)
         driver.wait(30)
-        left = wait_until_none(lambda: [pid for pid in pids_with(mark.encode()) if "horovod" in command_line(pid)], 10)
-        assert left == []
+        assert wait_until_none(jobs, 10) == []
     finally:
         driver.end()
