@@ -1,4 +1,4 @@
-"""Spark for tests: a standalone master and workers on this machine, and where the output of jobs goes."""
+"""Spark for tests: a standalone master and workers on this machine, and a server of Spark Connect."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-from processes import Running, Stream
+from processes import Running
 
 SPARK = Path(pyspark.__file__).parent
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -62,29 +62,6 @@ class ConnectServer:
 
     def close(self):
         self._running.end()
-
-
-class Output:
-    """What a job's processes print: a stream to write to, and a Stream to read along with."""
-
-    def __init__(self):
-        reader, writer = os.pipe()
-        self._writer = os.fdopen(writer, "w")
-        self.stream = Stream(os.fdopen(reader, errors="replace"))
-
-    def write(self, text):
-        self._writer.write(text)
-
-    def flush(self):
-        self._writer.flush()
-
-    def close(self):
-        self._writer.close()
-        self.stream.wait_end(10)
-
-    @property
-    def text(self):
-        return self.stream.text
 
 
 def executor_of(pid):

@@ -4,14 +4,14 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 import horovod.spark
+from engine_output import Output
 from processes import Running, command_line, pids_with, wait_until_none
-from spark_cluster import QUIET, Output, StandaloneCluster, environment, executor_of
+from spark_cluster import QUIET, StandaloneCluster, environment, executor_of
 from training import train
 from training_log import TrainingLog
 
@@ -100,7 +100,7 @@ def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(ses
         hvd.barrier()
         hvd.barrier()
 
-    with pytest.raises(RuntimeError, match="rank 1|host task1|task1"):
+    with pytest.raises(RuntimeError, match="host task1 was lost"):
         horovod.spark.run(fn, num_proc=2, verbose=0)
     assert len(horovod.spark.run(places, num_proc=2, verbose=0)) == 2
 
@@ -130,7 +130,7 @@ def test_decommissioned_executor_is_drained(cluster, session):
     run, log = start_training()
     pids = log.process_ids()
     jvm, _ = executor_of(pids[1])
-    worker = next(one for one in cluster.workers if f"PPid:\t{one.pid}\n" in open(f"/proc/{jvm}/status").read())
+    worker = next(one for one in cluster.workers if f"PPid:\t{one.pid}\n" in Path(f"/proc/{jvm}/status").read_text())
     worker.signal(signal.SIGPWR)
     log.wait_until(lambda: log.trains_with(1), 60, "the other trains alone")
     assert list(log.process_ids().values()) == [pids[0]]

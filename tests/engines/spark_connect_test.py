@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark")
-
 from spark_cluster import SPARK, ConnectServer, environment
 
 CLIENT = Path(__file__).parent / "jobs" / "spark_connect.py"
 
 
-@pytest.mark.skipif(not list((SPARK / "jars").glob("spark-connect_*")), reason="this Spark comes without Connect's server")
+@pytest.mark.skipif(
+    not list((SPARK / "jars").glob("spark-connect_*")), reason="this Spark comes without Connect's server"
+)
 def test_runs_fixed_elastic_and_failing(tmp_path):
     server = ConnectServer(tmp_path)
     try:

@@ -223,6 +223,16 @@ def own_address(name: str) -> str:
     return address
 
 
+def own_address_towards(host: str) -> str:
+    """The address of this machine that `host` sees."""
+    with contextlib.suppress(OSError):
+        family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0])
+    return "127.0.0.1"
+
+
 def environment_of_workers() -> dict[str, str]:
     """This process's, with this very package, wherever it was imported from."""
     environment = dict(os.environ)

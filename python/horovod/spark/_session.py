@@ -3,20 +3,22 @@ Connect."""
 
 import contextlib
 import re
-import socket
 import urllib.parse
 import uuid
 from typing import Any, Protocol
 
+from horovod.runner._engine_run import Engine
+from horovod.runner._engine_task import Task
+from horovod.runner._job import own_address_towards
 from horovod.spark._package import pyspark
-from horovod.spark._task import Task
+from horovod.spark._task import SparkTask
 
 _NO_SESSION = "Could not find an active SparkContext, are you running in a PySpark session?"
 _LOCAL = re.compile(r"local(\[.*\])?$")
 
 
-class Session(Protocol):
-    """Where tasks run."""
+class Session(Engine, Protocol):
+    """A session, as an engine."""
 
     def parallelism(self) -> int:
         """How many tasks run at once, as far as Spark says; raises ValueError if it does not."""
@@ -24,17 +26,8 @@ class Session(Protocol):
     def name_of_driver(self) -> str:
         """What executors call this machine."""
 
-    def run(self, task: Task, count: int, at_once: bool) -> None:
-        """Runs the tasks, `at_once`: all or none; returns when they have ended. Raises what Spark does."""
-
-    def cancel(self) -> None:
-        """Ends what `run` waits for, from another thread."""
-
     def setting(self, name: str, default: str) -> str:
         """A setting of Spark."""
-
-    def leaves(self, executor: str) -> bool:
-        """Whether that executor is being decommissioned: it soon goes away."""
 
 
 def active_session() -> Session:
@@ -52,8 +45,13 @@ def active_session() -> Session:
 
 
 class ClassicSession:
+    """A session with a SparkContext in this process."""
+
+    title = "Spark"
+
     def __init__(self, context: Any) -> None:
         self._context = context
+        self.notices_leaving = self.setting("spark.decommission.enabled", "false") == "true"
         self._group = f"horovod.spark.run.{uuid.uuid4().hex}"
 
     def parallelism(self) -> int:
@@ -67,10 +65,8 @@ class ClassicSession:
     def run(self, task: Task, count: int, at_once: bool) -> None:
         self._context.setJobGroup(self._group, "Horovod", interruptOnCancel=True)
         partitions = self._context.parallelize(range(count), count)
-        if at_once:
-            partitions.barrier().mapPartitionsWithIndex(task.of_partition).collect()
-        else:
-            partitions.mapPartitionsWithIndex(task.of_partition).collect()
+        stage = partitions.barrier() if at_once else partitions
+        stage.mapPartitionsWithIndex(SparkTask(task).of_partition).collect()
 
     def cancel(self) -> None:
         self._context.cancelJobGroup(self._group)
@@ -84,6 +80,11 @@ class ClassicSession:
 
 
 class ConnectSession:
+    """A session of Spark Connect. It does not say which executors soon go away."""
+
+    title = "Spark"
+    notices_leaving = False
+
     def __init__(self, session: Any) -> None:
         self._session = session
         self._tag = f"horovod-{uuid.uuid4().hex}"
@@ -93,31 +94,21 @@ class ConnectSession:
 
     def name_of_driver(self) -> str:
         server = urllib.parse.urlsplit("//" + str(self._session.client.host)).hostname
-        return _own_address_towards(server or "127.0.0.1")
+        return own_address_towards(server or "127.0.0.1")
 
     def run(self, task: Task, count: int, at_once: bool) -> None:
         self._session.addTag(self._tag)
         rows = self._session.range(0, count, 1, count)
-        rows.mapInArrow(task.of_batches, "status long", barrier=at_once).collect()
+        rows.mapInArrow(SparkTask(task).of_batches, "status long", barrier=at_once).collect()
 
     def cancel(self) -> None:
         self._session.interruptTag(self._tag)
 
     def leaves(self, executor: str) -> bool:
-        return False  # Spark Connect does not say
+        return False
 
     def setting(self, name: str, default: str) -> str:
         try:
             return str(self._session.conf.get(name, default))
         except Exception:  # some are not told by the server
             return default
-
-
-def _own_address_towards(host: str) -> str:
-    """The address of this machine that `host` sees."""
-    with contextlib.suppress(OSError):
-        family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)  # sends nothing
-            return str(probe.getsockname()[0])
-    return "127.0.0.1"

@@ -1,72 +1,42 @@
-"""A Spark task of a job: it runs an agent, whose worker calls the function. Only this module is needed where the
-executors run."""
+"""A Spark task of a job."""
 
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
-from horovod.runner import _handover
-from horovod.runner._job import JoinInfo, environment_of_workers
-from horovod.runner._joined_agent import JoinedAgent, output_to_caller
+from horovod.runner._engine_task import Task, task_name
 from horovod.spark.task import DEVICES_VARIABLE
 
 
-class Task(NamedTuple):
-    """What all tasks of a job are given; a secret, since `info` is. Called once in each attempt of a task, whose number
-    in the stage is `index`; returns the agent's exit code."""
+class SparkTask(NamedTuple):
+    """What Spark runs in each of a job's tasks; called with the number of the task in its stage."""
 
-    info: JoinInfo
-    env: dict[str, str]
-    executable: Optional[str]
-    nics: tuple[str, ...]
-    elastic: bool
+    task: Task
 
     def __call__(self, index: int) -> int:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        name = task_name(index, context.attemptNumber() if self.elastic and context is not None else None)
-        caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
-        caller.put_task(f"{name} {_executor()}", True)
-        flags = ["--network-interfaces", ",".join(self.nics)] if self.nics else []
-        agent = JoinedAgent(
-            self.info,
-            [self.executable or sys.executable, "-m", "horovod.runner.run_task"],
-            name,
-            {**environment_of_workers(), DEVICES_VARIABLE: json.dumps(_devices_of(context)), **self.env},
-            output_to_caller(self.info, _write_here),
-            flags,
+        attempt = context.attemptNumber() if self.task.elastic and context is not None else None
+        return self.task.run(
+            task_name(index, attempt), _executor(), {DEVICES_VARIABLE: json.dumps(_devices_of(context))}
         )
-        status = agent.wait()
-        again = False
-        with contextlib.suppress(OSError):  # the caller has ended
-            again = caller.put_task(name, False)
-        if self.elastic and (again or status != 0):
-            # Spark starts only tasks anew that have failed.
-            raise RuntimeError(f"{name} has left the job; Spark starts it again, where there is room")
-        return status
 
     def of_partition(self, index: int, _: Iterable[Any]) -> Iterator[int]:
         """For RDD.mapPartitionsWithIndex."""
         yield self(index)
 
     def of_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """For DataFrame.mapInArrow, of rows with their partition's number in "id"."""
+        """For DataFrame.mapInArrow, of rows with the number of a task in "id"."""
         import pyarrow
 
+        schema = pyarrow.schema([("status", pyarrow.int64())])
         for batch in batches:
             for row in batch.to_pylist():
-                yield pyarrow.RecordBatch.from_pylist([{"status": self(row["id"])}], pyarrow.schema([("status", pyarrow.int64())]))
-
-
-def task_name(index: int, attempt: Optional[int]) -> str:
-    """An agent's name. Each attempt of an elastic job's task is a host of its own: what was learned of the executor of an
-    earlier one does not hold for the next."""
-    return f"task{index}" if attempt is None else f"task{index}.{attempt}"
+                yield pyarrow.RecordBatch.from_pylist([{"status": self(row["id"])}], schema)
 
 
 def _executor() -> str:
@@ -85,7 +55,3 @@ def _executor() -> str:
 def _devices_of(context: Any) -> list[str]:
     resources = context.resources() if context is not None else {}
     return list(resources["gpu"].addresses) if "gpu" in resources else []
-
-
-def _write_here(stream: int, text: str) -> None:
-    os.write(stream, text.encode(errors="replace"))

@@ -2,15 +2,14 @@
 
 import logging
 import os
-import sys
-import time
 from collections.abc import Collection, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
-from horovod.runner._job import Job, Limits, own_address
-from horovod.spark._run import Run
+from horovod.runner._engine_options import Options
+from horovod.runner._engine_run import run_job
+from horovod.runner._engine_task import task_name
+from horovod.runner._job import Limits
 from horovod.spark._session import Session, active_session
-from horovod.spark._task import Task, task_name
 
 _START_SECONDS = "600"
 _ELASTIC_SECONDS = 600
@@ -57,7 +56,7 @@ def run(
       TimeoutError: not all tasks have begun in time.
       TypeError, ValueError: arguments that can't be right.
     """
-    options = _Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
+    options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
     options.check()
     if use_mpi:
         raise ValueError("use_mpi: this Horovod is built without MPI")
@@ -66,7 +65,7 @@ def run(
     timeout = _start_timeout(start_timeout)
     limits = Limits(count, hosts=[task_name(index, None) for index in range(count)], start_timeout=timeout + 60)
     barrier = session.setting("spark.dynamicAllocation.enabled", "false") != "true"
-    return _run_job(session, limits, _call_of(fn, args, kwargs), options, count, barrier, timeout)
+    return run_job(session, session.name_of_driver(), limits, (fn, args, kwargs), options, count, barrier, timeout)
 
 
 def run_elastic(
@@ -105,7 +104,7 @@ def run_elastic(
 
     Raises: as :func:`run`.
     """
-    options = _Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, None)
+    options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, None)
     options.check()
     session = active_session()
     count = _number_of_processes(num_proc, session, verbose)
@@ -117,63 +116,7 @@ def run_elastic(
     timeout = _start_timeout(start_timeout)
     limits = Limits(count, least, most, None, timeout + 60, elastic_timeout, reset_limit)
     _warn_of_few_failures(session)
-    return _run_job(session, limits, _call_of(fn, args, kwargs), options, most, False, timeout)
-
-
-class _Options(NamedTuple):
-    """What both functions have in common."""
-
-    env: Optional[dict[str, str]]
-    stdout: Any
-    stderr: Any
-    verbose: int
-    nics: Optional[Collection[str]]
-    timestamps: bool
-    executable: Optional[str]
-
-    def check(self) -> None:
-        """Raises TypeError for an environment that is not one."""
-        if self.env is not None and not isinstance(self.env, dict):
-            raise TypeError(f"env argument must be a dict, not {type(self.env)}: {self.env}")
-
-    def show(self, stream: int, text: str) -> None:
-        """Writes lines of the processes, and of agents if that is wanted."""
-        target = (self.stdout or sys.stdout) if stream == 1 else (self.stderr or sys.stderr)
-        prefix = time.asctime() if self.timestamps else ""
-        for line in text.splitlines(keepends=True):
-            if self.verbose >= 2 or not line.startswith("horovod-agent: "):
-                target.write(prefix + line)
-        target.flush()
-
-    def report(self, line: str) -> None:
-        """Writes a line of the daemon."""
-        if self.verbose >= 1:
-            print(line, file=self.stderr or sys.stderr, flush=True)
-
-
-def _run_job(
-    session: Session,
-    limits: Limits,
-    call: Callable[[], Any],
-    options: _Options,
-    tasks: int,
-    at_once: bool,
-    start_timeout: float,
-) -> list[Any]:
-    name = session.name_of_driver()
-    with Job(limits, [own_address(name)], name, options.report) as job:
-        control = Run(job, session, limits.num_proc, start_timeout)
-        job.serve(call, options.show, control.on_task)
-        nics = tuple([options.nics] if isinstance(options.nics, str) else sorted(options.nics or ()))
-        elastic = limits.min_num_proc is not None
-        task = Task(job.join_info, dict(options.env or {}), options.executable, nics, elastic)
-        control.start(task, tasks, at_once)
-        return control.results()
-
-
-def _call_of(fn: Callable[..., Any], args: Sequence[Any], kwargs: Optional[dict[str, Any]]) -> Callable[[], Any]:
-    # A function of a function, which travels by value: the executors need not have the caller's modules.
-    return lambda: fn(*args, **(kwargs or {}))
+    return run_job(session, session.name_of_driver(), limits, (fn, args, kwargs), options, most, False, timeout)
 
 
 def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int) -> int:

@@ -1,0 +1,63 @@
+"""A task of an engine (Spark, Dask): it runs an agent, whose worker calls the function. What is here runs where the engine's
+tasks do."""
+
+import contextlib
+import json
+import os
+import sys
+from typing import Callable, NamedTuple, Optional
+
+from horovod.runner import _handover
+from horovod.runner._job import JoinInfo, environment_of_workers
+from horovod.runner._joined_agent import JoinedAgent, output_to_caller
+
+
+class Task(NamedTuple):
+    """What all tasks of a job are given; a secret, since `info` is."""
+
+    info: JoinInfo
+    env: dict[str, str]
+    executable: Optional[str]
+    nics: tuple[str, ...]
+    elastic: bool
+
+    def run(
+        self,
+        name: str,
+        executor: str,
+        variables: dict[str, str],
+        on_start: Optional[Callable[[JoinedAgent], None]] = None,
+    ) -> int:
+        """Runs an agent of that name until it has left the job; returns its exit code. `executor`: what the engine may take
+        away, "-" for nothing; `variables`: of the worker, beside its own.
+
+        Raises RuntimeError in an elastic job that goes on without it: the engine is to start the task again."""
+        caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
+        caller.put_task(f"{name} {executor}", True)
+        agent = JoinedAgent(
+            self.info,
+            [self.executable or sys.executable, "-m", "horovod.runner.run_task"],
+            name,
+            {**environment_of_workers(), **variables, **self.env},
+            output_to_caller(self.info, _write_here),
+            ["--network-interfaces", ",".join(self.nics)] if self.nics else [],
+        )
+        if on_start is not None:
+            on_start(agent)
+        status = agent.wait()
+        again = False
+        with contextlib.suppress(OSError):  # the caller has ended
+            again = caller.put_task(name, False)
+        if self.elastic and (again or status != 0):
+            raise RuntimeError(f"{name} has left the job, and may come again where there is room")
+        return status
+
+
+def task_name(index: int, attempt: Optional[int]) -> str:
+    """An agent's name. Each attempt of an elastic job's task is a host of its own: what was learned of the executor of an
+    earlier one does not hold for the next."""
+    return f"task{index}" if attempt is None else f"task{index}.{attempt}"
+
+
+def _write_here(stream: int, text: str) -> None:
+    os.write(stream, text.encode(errors="replace"))

@@ -1,0 +1,28 @@
+"""Where the output of an engine's jobs goes, for tests that read along."""
+
+import os
+
+from processes import Stream
+
+
+class Output:
+    """What a job's processes print: a stream to write to, and a Stream to read along with."""
+
+    def __init__(self):
+        reader, writer = os.pipe()
+        self._writer = os.fdopen(writer, "w")
+        self.stream = Stream(os.fdopen(reader, errors="replace"))
+
+    def write(self, text):
+        self._writer.write(text)
+
+    def flush(self):
+        self._writer.flush()
+
+    def close(self):
+        self._writer.close()
+        self.stream.wait_end(10)
+
+    @property
+    def text(self):
+        return self.stream.text
