@@ -74,6 +74,7 @@ void Agent::OnEndJob(const pb::EndJob& end) {
     // An adopted process's own output says how it ended; whoever started the job says the rest.
     const std::string summary = end.summary().empty() ? "has left the job" : end.summary();
     if (settings_.adoption == nullptr) Say(summary);
+    if (settings_.adoption != nullptr) settings_.adoption->SendJobEnd(summary);
   }
   workers_->StopAll(absl::Milliseconds(end.grace_ms()));
   if (workers_->empty()) OnWorkersEmpty();

@@ -86,6 +86,10 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> Adoption::Start(
 
 void Adoption::SendError(const std::string& error) { Send(ErrorLine(error)); }
 
+void Adoption::SendJobEnd(const std::string& summary) {
+  if (phase_ == Phase::kWaiting) SendError(summary);
+}
+
 // The few lines that there are fit into any pipe. Whether they were read shows in what comes back.
 void Adoption::Send(const std::string& line) const { WriteSome(out_, line); }
 

@@ -62,6 +62,8 @@ class Adoption {
 
   // Tells it why the agent can't do its part.
   void SendError(const std::string& error);
+  // The same if it has not been the worker yet, of a job that is over.
+  void SendJobEnd(const std::string& summary);
 
  private:
   class Adopted;

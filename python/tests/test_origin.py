@@ -6,10 +6,51 @@ import sys
 
 import pytest
 
-from horovod.common._origin import complaint
+from horovod.common._origin import complaint, launch_of
 
+TORCHRUN = dict(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", MASTER_ADDR="localhost")
+STEP = dict(SLURM_PROCID="3", SLURM_STEP_NUM_TASKS="8", SLURM_NTASKS="8", SLURM_JOB_ID="17", SLURM_STEP_ID="2")
+# What they tell: the launcher, the rank, the size, the name, and whether all are on this machine.
+JOINED = {
+    "torchrun": (
+        dict(
+            **TORCHRUN,
+            MASTER_PORT="29500",
+            TORCHELASTIC_RUN_ID="none",
+            TORCHELASTIC_RESTART_COUNT="1",
+            LOCAL_WORLD_SIZE="2",
+        ),
+        ("torchrun", 1, 2, "torchrun-none-localhost-29500-1", True),
+    ),
+    "torchrun in a step of Slurm": (
+        dict(**STEP, **TORCHRUN, MASTER_PORT="4711", TORCHELASTIC_RUN_ID="me", LOCAL_WORLD_SIZE="1"),
+        ("torchrun", 1, 2, "torchrun-me-localhost-4711", False),
+    ),
+    "mpirun": (
+        dict(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_LOCAL_SIZE="2", PMIX_NAMESPACE="9"),
+        ("mpirun", 0, 2, "mpirun-9", True),
+    ),
+    "mpirun in a job of Slurm, whose helpers are a step": (
+        dict(**STEP, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="9", PMIX_NAMESPACE="9", RANK="0", WORLD_SIZE="9"),
+        ("mpirun", 0, 9, "mpirun-9-17-2", False),
+    ),
+    "mpirun of MPICH in a job of Slurm": (
+        dict(**STEP, PMI_RANK="1", PMI_SIZE="4", MPI_LOCALNRANKS="2"),
+        ("mpirun", 1, 4, "mpirun-17-2", False),
+    ),
+    "mpiexec of PALS": (
+        dict(PMI_RANK="1", PMI_SIZE="4", PALS_APID="7-x", PMI_LOCAL_SIZE="4"),
+        ("mpirun", 1, 4, "mpirun-7-x", True),
+    ),
+    "srun": (dict(**STEP, SLURM_STEP_NUM_NODES="2"), ("srun", 3, 8, "srun-17-2", False)),
+    "srun with PMI's variables": (
+        dict(**STEP, SLURM_STEP_NUM_NODES="1", SLURM_RESTART_COUNT="5", PMI_RANK="3", PMI_SIZE="8"),
+        ("srun", 3, 8, "srun-17-2-5", True),
+    ),
+}
+# Nothing tells their launch from others.
 REFUSED = {
-    "torchrun": dict(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", MASTER_ADDR="localhost"),
+    "torchrun": TORCHRUN,
     "mpirun": dict(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2"),
     "mpirun of MPICH": dict(PMI_RANK="1", PMI_SIZE="4"),
     "srun": dict(SLURM_PROCID="3", SLURM_STEP_NUM_TASKS="8", SLURM_NTASKS="8"),
@@ -33,20 +74,45 @@ TAKEN = {
 }
 
 
+def complaint_of(variables):
+    return complaint(launch_of(variables), variables)
+
+
+@pytest.mark.parametrize("situation", JOINED)
+def test_the_variables_of_a_launch_tell_which_process_this_is(situation):
+    variables, told = JOINED[situation]
+    assert launch_of(variables)[:5] == told
+    assert complaint_of(variables) is None
+
+
 @pytest.mark.parametrize("launcher", REFUSED)
-def test_one_of_several_is_refused_in_a_line_that_says_what_to_do(launcher):
-    text = complaint(REFUSED[launcher])
+def test_one_that_cannot_find_the_others_is_refused_in_a_line_that_says_what_to_do(launcher):
+    text = complaint_of(REFUSED[launcher])
     assert launcher.split(" of ")[0] in text and "horovodrun -np" in text and "\n" not in text
+
+
+@pytest.mark.parametrize("launcher", REFUSED)
+def test_a_directory_for_one_launch_is_as_good_as_a_name(launcher):
+    refused = complaint_of({**REFUSED[launcher], "HOROVOD_RENDEZVOUS_DIR": "/there"})
+    assert (refused is not None) == (launcher == "another launcher")
 
 
 @pytest.mark.parametrize("situation", TAKEN)
 def test_one_process_is_taken(situation):
-    assert complaint(TAKEN[situation]) is None
+    assert launch_of(TAKEN[situation]) is None
+
+
+def test_the_child_of_a_process_of_a_launch_is_alone_without_its_agent():
+    variables, _ = JOINED["srun"]
+    assert launch_of({**variables, "HOROVOD_JOINED_LAUNCH": "srun-17-2"}) is None
+    assert launch_of({**variables, "HOROVOD_JOINED_LAUNCH": "srun-17-1"}) is not None, (
+        "another step, which it has started"
+    )
 
 
 def test_workers_of_horovod_are_taken_wherever_the_launcher_was_started():
-    for variables in REFUSED.values():
-        assert complaint({**variables, "HOROVOD_AGENT_SOCKET": "name"}) is None
+    for variables in (*REFUSED.values(), *(variables for variables, _ in JOINED.values())):
+        assert launch_of({**variables, "HOROVOD_AGENT_SOCKET": "name"}) is None
 
 
 def start(**variables):
@@ -66,7 +132,7 @@ def test_no_world_of_one_is_made_in_silence():
     refused = start(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2")
     assert refused.returncode == 1 and refused.stdout == ""
     last = refused.stderr.splitlines()[-1]
-    assert "this is process 1 of 2 that torchrun has started (RANK=1, WORLD_SIZE=2)" in last
+    assert "this is process 1 of 2 that torchrun has started, but its variables do not tell" in last
     assert start(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1").stdout == "size 1\n"
 
 
@@ -74,5 +140,5 @@ def test_ranks_of_another_launcher_are_not_ignored():
     refused = start(HOROVOD_RANK="1", HOROVOD_SIZE="2")
     assert refused.returncode == 1 and refused.stdout == ""
     last = refused.stderr.splitlines()[-1]
-    assert "that another launcher has started (HOROVOD_RANK=1, HOROVOD_SIZE=2)" in last
+    assert "this is process 1 of 2 that another launcher has started, but" in last and "unset HOROVOD_SIZE" in last
     assert start(HOROVOD_RANK="0", HOROVOD_SIZE="1").stdout == "size 1\n"

@@ -8,6 +8,19 @@ from horovod.common.exceptions import HorovodInternalError
 
 # Tells the processes that a member of a world starts who that is: its id, and its place in the job.
 _MEMBER = "HOROVOD_MEMBER"
+# Tells the processes that a process of a launch starts which one it has joined, so that they don't.
+_JOINED = "HOROVOD_JOINED_LAUNCH"
+
+
+class Launch(NamedTuple):
+    """This process among those that a launcher has started together."""
+
+    launcher: str
+    rank: int
+    size: int
+    name: str  # unlike that of any other launch; empty: the launcher gives none
+    is_local: bool  # all are on this machine
+    root: str  # what is known of where rank 0 is, for messages
 
 
 class _Launcher(NamedTuple):
@@ -16,50 +29,120 @@ class _Launcher(NamedTuple):
     name: str
     rank: str
     size: str
+    names: tuple[str, ...] = ()  # of the launch: all of them together
+    more_names: tuple[str, ...] = ()  # those of these that there are
+    is_local: tuple[str, str] = ("", "")  # two variables that are equal, or a variable and its value
+    root: str = ""
 
 
-_TORCHRUN = (_Launcher("torchrun", "RANK", "WORLD_SIZE"), _Launcher("torchrun", "LOCAL_RANK", "WORLD_SIZE"))
+_STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
+_ATTEMPT = ("SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT")
+_TORCHRUN = _Launcher(
+    "torchrun",
+    "RANK",
+    "WORLD_SIZE",
+    ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
+    ("TORCHELASTIC_RESTART_COUNT",),
+    ("LOCAL_WORLD_SIZE", "WORLD_SIZE"),
+    "MASTER_ADDR",
+)
 # Each pair is set for the processes of one launch, not for a whole allocation: a notebook or one
-# process in a batch job of several tasks has none of them, or a size of 1.
+# process in a batch job of several tasks has none of them, or a size of 1. A launcher that another
+# one starts comes first: torchrun is started by srun, and MPICH's mpirun starts its helpers with it.
 _LAUNCHERS = (
-    _Launcher("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    _Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE"),
-    *_TORCHRUN,
+    _TORCHRUN,
+    _Launcher(
+        "mpirun",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        ("PMIX_NAMESPACE",),
+        ("OMPI_MCA_orte_hnp_uri", *_STEP, *_ATTEMPT),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+    ),
+    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("PALS_APID",), (), ("PMI_LOCAL_SIZE", "PMI_SIZE")),
+    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", _STEP, _ATTEMPT, ("MPI_LOCALNRANKS", "PMI_SIZE")),
+    _Launcher(
+        "srun",
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        _STEP,
+        _ATTEMPT,
+        ("SLURM_STEP_NUM_NODES", "1"),
+        "SLURM_STEP_NODELIST",
+    ),
 )
 # Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
 _EXECUTOR = _Launcher("another launcher", "HOROVOD_RANK", "HOROVOD_SIZE")
+_PMI_OF_SLURM = (("PMI_RANK", "SLURM_PROCID"), ("PMI_SIZE", "SLURM_STEP_NUM_TASKS"))
 _RUN = "horovod-"  # the beginning of TORCHELASTIC_RUN_ID
-_SET_BY_AGENTS = (*_TORCHRUN, _EXECUTOR)
+_SET_BY_AGENTS = (_TORCHRUN.name, _EXECUTOR.name)
+
+RENDEZVOUS_DIR = "HOROVOD_RENDEZVOUS_DIR"
 
 
 def _number(text: str) -> Optional[int]:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def complaint(environment: Mapping[str, str]) -> Optional[str]:
-    """The error message, one line, for a process that another launcher started together with
-    others: each would silently train alone. None for a single process and for one of Horovod's."""
+def _launch_by(launcher: _Launcher, environment: Mapping[str, str]) -> Optional[Launch]:
+    rank = _number(environment.get(launcher.rank, ""))
+    if rank is None and launcher is _TORCHRUN:
+        rank = _number(environment.get("LOCAL_RANK", ""))
+    size = _number(environment.get(launcher.size, ""))
+    if rank is None or size is None or size < 2:
+        return None
+    names = [environment.get(name, "") for name in launcher.names]
+    more = [environment[name] for name in launcher.more_names if environment.get(name)]
+    name = "-".join([launcher.name, *names, *more]) if names and all(names) else ""
+    one, other = launcher.is_local
+    is_local = one in environment and environment[one] == environment.get(other, other)
+    return Launch(launcher.name, rank, size, name, is_local, environment.get(launcher.root, ""))
+
+
+def launch_of(environment: Mapping[str, str]) -> Optional[Launch]:
+    """Which of several processes this one is that another launcher than Horovod's has started together; None:
+    it is a single process, or one of Horovod's."""
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
     # A worker's child that dropped the agent's socket, or all of Horovod's variables, to be alone, still has the
     # agent's other variables.
     is_child = environment.get("HOROVOD_WORKER_WORD") or environment.get("TORCHELASTIC_RUN_ID", "").startswith(_RUN)
-    of_agent = _SET_BY_AGENTS if is_child else ()
+    # srun may set PMI's variables, too: the same.
+    pmi_is_srun = all(environment.get(pmi) == environment.get(slurm) for pmi, slurm in _PMI_OF_SLURM)
+    named = unnamed = None
     for launcher in (*_LAUNCHERS, _EXECUTOR):
-        if launcher in of_agent:
+        if (is_child and launcher.name in _SET_BY_AGENTS) or (pmi_is_srun and launcher.rank == "PMI_RANK"):
             continue
-        rank = _number(environment.get(launcher.rank, ""))
-        size = _number(environment.get(launcher.size, ""))
-        if rank is None or size is None or size < 2:
-            continue
-        return (
-            f"hvd.init(): this is process {rank} of {size} that {launcher.name} has started ({launcher.rank}="
-            f"{rank}, {launcher.size}={size}), but this version of Horovod is started by horovodrun: "
-            f"'horovodrun -np {size} python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} "
-            f"separate trainings unset {launcher.size})"
-        )
-    return None
+        launch = _launch_by(launcher, environment)
+        if launch is not None and launch.name:
+            named = launch
+            break
+        unnamed = unnamed or launch
+    launch = named or unnamed
+    return None if launch is None or _label(launch) == environment.get(_JOINED) else launch
+
+
+def _label(launch: Launch) -> str:
+    return launch.name or launch.launcher
+
+
+def note_launch(launch: Launch) -> None:
+    """Records in the environment that this process has joined `launch`, for the processes it starts."""
+    os.environ[_JOINED] = _label(launch)
+
+
+def complaint(launch: Launch, environment: Mapping[str, str]) -> Optional[str]:
+    """The error message, one line, for a process that can't find the others of its launch; None for one that can."""
+    if launch.name or (launch.launcher != _EXECUTOR.name and environment.get(RENDEZVOUS_DIR)):
+        return None
+    start = (
+        f"hvd.init(): this is process {launch.rank} of {launch.size} that {launch.launcher} has started, but its "
+        "variables do not tell this launch from others, so the processes can't find each other: start them with "
+        f"'horovodrun -np {launch.size} python SCRIPT', with -H HOST:SLOTS,... for several hosts"
+    )
+    if launch.launcher == _EXECUTOR.name:
+        return f"{start} (for {launch.size} separate trainings unset HOROVOD_SIZE)"
+    return f"{start}, or set {RENDEZVOUS_DIR} to an empty directory of theirs alone"
 
 
 def _place_in_job() -> str:
@@ -93,11 +176,13 @@ def _check_no_member_started_this() -> None:
         )
 
 
-def check() -> None:
-    """Raises :class:`HorovodInternalError` if this process must not join: an ancestor is a member
-    of the world in the same place, so the world would break; or another launcher started several
-    processes."""
+def check() -> Optional[Launch]:
+    """The launch to join, if another launcher than Horovod's started several processes. Raises
+    :class:`HorovodInternalError` if this process must not join: an ancestor is a member of the world in the
+    same place, so the world would break; or the others of its launch can't be found."""
     _check_no_member_started_this()
-    refusal = complaint(os.environ)
+    launch = launch_of(os.environ)
+    refusal = None if launch is None else complaint(launch, os.environ)
     if refusal is not None:
         raise HorovodInternalError(refusal)
+    return launch

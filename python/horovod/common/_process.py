@@ -45,6 +45,8 @@ class Process:
         self.forked = False  # from the one that called init
         self.hooked = False
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
+        self.status = 0  # with which it will exit then
+        self.blames_peer = False  # it only fails as a consequence of another rank's end
         self.on_init: list[Hook] = []
         self.on_later_world: list[Hook] = []
         self.on_leaving: list[Hook] = []

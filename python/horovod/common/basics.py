@@ -35,7 +35,8 @@ _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be 
 
 
 def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
-    """Joins the world of the job that this process was started in, or makes a world of one.
+    """Joins the world of the job that this process was started in, or makes a world of one. Processes that srun,
+    mpirun or torchrun has started together make a job of their own.
 
     Blocks until all ranks are there. Does nothing if a world is up.
 
@@ -54,7 +55,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
       ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
         ranks, or an environment variable of Horovod's has a bad value.
       HorovodInternalError: the world could not be joined, the process that started this one is
-        in it, or this is one of several processes that torchrun, mpirun or srun has started.
+        in it, or the others that another launcher has started with it can't be found.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
     _process.check_not_forked()
@@ -63,7 +64,11 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
     if process.world is not None:
         return
-    _origin.check()
+    launch = _origin.check()
+    if launch is not None:
+        from horovod.runner import _launched  # of no use to all others
+
+        _launched.join(launch)
     _process.enter(_ffi.init)
     if comm and sorted(comm) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
@@ -213,8 +218,10 @@ def report(error: BaseException) -> None:
     """Reports the error that ends this process to the daemon. Does nothing before init."""
     if process.pid == os.getpid():
         process.failed = True
+        process.status = 1
+        process.blames_peer = _caused_by_peer(error)
         text = _tracebacks.described(error)
-        _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
+        _ffi.report_failure(text.splitlines()[0], process.blames_peer)
 
 
 def leave(error: Optional[BaseException]) -> None:
@@ -222,6 +229,8 @@ def leave(error: Optional[BaseException]) -> None:
     `error`, which the daemon is told. Does nothing if there is no world."""
     if process.world is None or process.pid != os.getpid():
         return
+    if error is None and process.failed:
+        return  # it has said why
     if error is not None:
         report(error)  # first, so that the others hear the reason
     try:
@@ -249,11 +258,12 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-    """A sys.exit that remembers whether the status means failure: atexit functions do not see it."""
+    """A sys.exit that remembers the status, and whether it means failure: atexit functions do not see it."""
 
     def exit(status: Any = None, /) -> NoReturn:
         if process.pid == os.getpid():
             process.failed = status not in (None, 0, False)
+            process.status = status & 0xFF if isinstance(status, int) else int(process.failed)
         previous(status)
 
     return exit

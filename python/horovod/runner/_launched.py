@@ -1,0 +1,160 @@
+"""Processes that srun, mpirun or torchrun has started together, as one static job: rank 0 has the daemon, and tells
+the others by a file where it is."""
+
+import atexit
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Optional
+
+from horovod.common import _process
+from horovod.common._origin import RENDEZVOUS_DIR, Launch, note_launch
+from horovod.common.exceptions import HorovodInternalError
+from horovod.runner import _adoption, _job, _meeting_file
+from horovod.runner._meeting_file import Meeting, MeetingFile
+
+_START_TIMEOUT = 300  # s, from the first process's hvd.init() to the last one's
+_OWN_END_SECONDS = 2.0  # for a process to end by itself, with its own error, once the job has failed
+_VERDICT_SECONDS = 3.0
+_LAUNCHER_SECONDS = 1.0  # torchrun looks every 0.1 s
+_SUCCESS = re.compile(r"horovod-rendezvousd: \d+ ranks? finished")
+
+
+def join(launch: Launch) -> None:
+    """Makes this process the worker of its rank. It leaves the job when it ends.
+
+    Raises HorovodInternalError, with one line for the user.
+    """
+    patience = _start_timeout()
+    try:
+        file = _meeting_file.file_of(launch)
+        host = _Host(launch, file, patience) if launch.rank == 0 else None
+        meeting = host.meeting if host is not None else _find(launch, file, patience)
+        if launch.launcher == "torchrun":
+            os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
+        member = _Member(launch, meeting, host, patience)
+        member.adoption.wait_for_start(patience + 30)  # the daemon gives up first
+    except (OSError, ValueError, RuntimeError) as error:
+        raise HorovodInternalError(f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}") from None
+    if host is not None:
+        file.remove()
+    _check_rank(launch)
+    member.joined = True
+    note_launch(launch)
+
+
+def _name(rank: int) -> str:
+    return f"task{rank}"
+
+
+def _start_timeout() -> float:
+    text = os.environ.get("HOROVOD_START_TIMEOUT", "")
+    if not text:
+        return _START_TIMEOUT
+    if not text.isdigit() or int(text) == 0:
+        raise HorovodInternalError(f"HOROVOD_START_TIMEOUT: '{text}' is not a whole number of seconds, as 300")
+    return float(text)
+
+
+class _Host:
+    """Rank 0's part: the daemon, a child of this process, and the file that names it."""
+
+    def __init__(self, launch: Launch, file: MeetingFile, patience: float) -> None:
+        self._said = threading.Event()
+        limits = _job.Limits(
+            launch.size, hosts=[_name(rank) for rank in range(launch.size)], start_timeout=round(patience)
+        )
+        addresses = ["127.0.0.1"] if launch.is_local else _meeting_file.own_addresses()
+        listen = addresses if launch.is_local else ["0.0.0.0"]
+        self.job = _job.Job(limits, listen, addresses[0], report=self._show)
+        self._file = file
+        port = int(self.job.address.rpartition(":")[2])
+        self.meeting = Meeting(
+            [_job.join_host_port(address, port) for address in addresses], self.job.join_info.credentials
+        )
+        try:
+            file.write(self.meeting)
+        except BaseException:
+            self.job.stop()
+            raise
+
+    def await_verdict(self) -> None:
+        """A little: it is told by this process."""
+        self._said.wait(_VERDICT_SECONDS)
+
+    def _show(self, line: str) -> None:
+        """What the daemon says; of success the launcher's users need not hear."""
+        if not _SUCCESS.match(line) and sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+        self._said.set()
+
+    def close(self) -> None:
+        """When the job has ended."""
+        self._file.remove()
+        self.job.stop()
+
+
+def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
+    where = f"on {launch.root}" if launch.root else "on its machine"
+    hint = f"rank 0, {where}, writes it in hvd.init()"
+    if not launch.is_local:
+        hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"
+    return file.wait(patience, hint)
+
+
+def _check_rank(launch: Launch) -> None:
+    rank = int(os.environ["HOROVOD_RANK"])
+    if rank != launch.rank:
+        raise HorovodInternalError(
+            f"hvd.init(): {launch.launcher}'s rank {launch.rank} would be Horovod's rank {rank}, since ranks go through "
+            "one machine after another: have neighbours on one machine (srun --distribution=block, mpirun --map-by slot)"
+        )
+
+
+class _Member:
+    """This process's part in the job, until it ends."""
+
+    def __init__(self, launch: Launch, meeting: Meeting, host: Optional[_Host], patience: float) -> None:
+        self._pid = os.getpid()
+        self._host = host
+        self._ending = threading.Event()
+        self.joined = False
+        self.adoption = _adoption.Adoption(
+            meeting.addresses[0],
+            meeting.credentials,
+            host=_name(launch.rank),
+            on_stop=self._stop,
+            start_timeout=patience,
+        )
+        # hvd.init()'s own function, which comes later, runs before.
+        atexit.register(self._leave)
+
+    def _stop(self, seconds: float) -> None:
+        # Who waits in a collective fails there, with the reason; all others end here.
+        if not self._ending.wait(min(_OWN_END_SECONDS, seconds / 2)):
+            os.kill(self._pid, signal.SIGTERM)
+
+    def _leave(self) -> None:
+        """Launchers take the first process that they see ending badly for the cause: so that one ends at once, and
+        those that fail in consequence only when the daemon has judged, and the launcher has looked."""
+        if os.getpid() != self._pid:
+            return  # a forked child
+        self._ending.set()
+        process = _process.process
+        if self.joined and not process.failed:
+            self.adoption.exit(0)
+            if self._host is not None:
+                self._host.close()
+            return
+        patience = _VERDICT_SECONDS if process.failed and process.blames_peer else 0
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.adoption.exit(process.status if process.failed else 1, patience)
+        if self._host is not None:
+            self._host.await_verdict()
+        if process.failed and process.blames_peer:
+            time.sleep(_LAUNCHER_SECONDS)

@@ -1,0 +1,189 @@
+"""The file by which the processes of a launch find rank 0's daemon. It holds the job's secret."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import socket
+import stat
+import struct
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from horovod.common._origin import RENDEZVOUS_DIR, Launch
+
+_POLL_SECONDS = (0.02, 0.5)  # the first pause, and the longest
+_NOTICE_SECONDS = 30.0
+_CONNECT_SECONDS = 2.0
+_LONGEST_NAME = 100
+
+
+class Meeting(NamedTuple):
+    """Where rank 0's daemon is, and what makes one a part of its job."""
+
+    addresses: list[str]  # HOST:PORT, of which not all need be reachable
+    credentials: str
+
+
+def file_of(launch: Launch) -> "MeetingFile":
+    """Raises ValueError: the directory can't be used; says why."""
+    readable = re.sub(r"[^\w.@-]", "_", launch.name or launch.launcher, flags=re.ASCII)[:_LONGEST_NAME]
+    digest = hashlib.sha256(launch.name.encode()).hexdigest()[:16]
+    return MeetingFile(_directory(launch) / f"{readable}-{digest}")
+
+
+def _directory(launch: Launch) -> Path:
+    chosen = os.environ.get(RENDEZVOUS_DIR)
+    if chosen:
+        if not os.path.isdir(chosen):
+            raise ValueError(f"{RENDEZVOUS_DIR}: there is no directory {chosen} here")
+        return Path(chosen)
+    if not launch.is_local:
+        return _private(Path.home() / ".horovod")
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and _is_private(runtime):
+        return Path(runtime)
+    return _private(Path(tempfile.gettempdir()) / f"horovod-{os.getuid()}")
+
+
+def _is_private(path: "str | Path") -> bool:
+    """Whether it is this user's directory, where others can't do anything."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o022
+
+
+def _private(path: Path) -> Path:
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    except OSError as error:
+        raise ValueError(
+            f"{path} can't be made ({error.strerror}); set {RENDEZVOUS_DIR} to another directory"
+        ) from None
+    if not _is_private(path):
+        raise ValueError(
+            f"{path} is not a directory of user {os.getuid()} that nobody else can write to; set {RENDEZVOUS_DIR} to another"
+        )
+    return path
+
+
+class MeetingFile:
+    """A file that only its owner can read. Rank 0 writes and removes it; the others wait for it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written: Optional[int] = None  # the inode
+
+    def write(self, meeting: Meeting) -> None:
+        """Replaces that of an earlier launch, whole. Raises OSError."""
+        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=self._path.parent)  # mode 0600
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                json.dump(meeting._asdict(), file)
+                file.flush()
+                os.fsync(file.fileno())
+                self._written = os.fstat(file.fileno()).st_ino
+            os.replace(temporary, self._path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def remove(self) -> None:
+        """Removes what `write` has written, if it is there still."""
+        with contextlib.suppress(OSError):
+            if self._written is not None and os.lstat(self._path).st_ino == self._written:
+                os.unlink(self._path)
+
+    def wait(self, timeout: float, hint: str) -> Meeting:
+        """The meeting at the first of its addresses that answers, and that alone. One where nobody answers is that of an
+        earlier launch, which has not removed it.
+
+        Raises:
+          ValueError: the file is not this user's, or open to others.
+          RuntimeError: none came in time; says where it was looked for, and `hint`.
+        """
+        deadline = time.monotonic() + timeout
+        notice = time.monotonic() + _NOTICE_SECONDS
+        pause, longest = _POLL_SECONDS
+        while True:
+            meeting = self._read()
+            address = _first_answering(meeting.addresses) if meeting is not None else None
+            if meeting is not None and address is not None:
+                return Meeting([address], meeting.credentials)
+            what = (
+                f"{self._path} is not there"
+                if meeting is None
+                else f"nobody answers at {meeting.addresses} of {self._path}"
+            )
+            now = time.monotonic()
+            if now >= deadline:
+                raise RuntimeError(f"after {timeout:g} s {what} ({hint})")
+            if now >= notice:
+                notice = deadline
+                print(f"hvd.init(): {what} ({hint})", file=sys.stderr, flush=True)
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
+
+    def _read(self) -> Optional[Meeting]:
+        # A directory that is listed is asked for anew, also on NFS, where one that lacked the file may be remembered.
+        os.listdir(self._path.parent)
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor) as file:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise ValueError(f"{self._path} is not a file; remove it")
+            if info.st_uid != os.getuid():
+                raise ValueError(
+                    f"{self._path} belongs to user {info.st_uid}, not to {os.getuid()}, and is not trusted; "
+                    f"set {RENDEZVOUS_DIR} to another directory"
+                )
+            if info.st_mode & 0o077:
+                raise ValueError(
+                    f"{self._path} is open to other users (mode {stat.S_IMODE(info.st_mode):04o}), who may know what is in "
+                    "it; remove it, and start anew"
+                )
+            try:
+                return Meeting(**json.load(file))
+            except (ValueError, TypeError):
+                raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
+
+
+def _first_answering(addresses: list[str]) -> Optional[str]:
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
+            return address
+    return None
+
+
+def own_addresses() -> list[str]:
+    """Numeric addresses of this machine's interfaces that others may reach, the one that its name stands for first."""
+    with contextlib.suppress(OSError):
+        named = str(socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)[0][4][0])
+        found = _interface_addresses()
+        return sorted(found, key=lambda address: address != named) or ["127.0.0.1"]
+    return _interface_addresses() or ["127.0.0.1"]
+
+
+def _interface_addresses() -> list[str]:
+    """The IPv4 addresses but for the loopback's."""
+    get_address = 0x8915  # SIOCGIFADDR
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(probe.fileno(), get_address, request)
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return [address for address in found if not address.startswith("127.")]

@@ -1,0 +1,82 @@
+"""Scripts with hvd.init() that mpirun starts, without horovodrun. torchrun_launch_test has torchrun; tests/cluster has srun, and several machines."""
+
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import Running
+
+SCRIPT = Path(__file__).resolve().parent / "jobs" / "launched.py"
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
+
+
+def places_of(result):
+    assert result.returncode == 0, result.stdout + result.stderr
+    places = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    return sorted(places, key=lambda place: place["rank"])
+
+
+def test_processes_of_mpirun_are_one_job(launch):
+    places = places_of(launch(*MPIRUN, 3, sys.executable, SCRIPT))
+    assert [(place["rank"], place["size"], place["local_rank"], place["local_size"]) for place in places] == [
+        (rank, 3, rank, 3) for rank in range(3)
+    ]
+    assert [place["OMPI_COMM_WORLD_RANK"] for place in places] == ["0", "1", "2"]
+    assert {place["total"] for place in places} == {3.0}
+
+
+def test_a_process_may_leave_and_join_again(launch):
+    assert len(places_of(launch(*MPIRUN, 2, sys.executable, SCRIPT, "twice"))) == 2
+
+
+@pytest.mark.parametrize("what, code", [("raise", 1), ("exit", 7), ("kill", 128 + signal.SIGKILL)])
+def test_a_process_that_fails_ends_the_others(launch, what, code):
+    """The launcher's exit code is that of the process that failed first."""
+    result = launch(*MPIRUN, 3, sys.executable, SCRIPT, what)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert len(re.findall(r"HorovodInternalError: .*?rank 1", result.stderr)) == 2, result.stderr
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """Starts rank 1 of a launch of mpirun's by itself, with `tmp_path` as the directory; its last line of stderr."""
+
+    def run(**environment):
+        variables = dict(
+            OMPI_COMM_WORLD_RANK="1",
+            OMPI_COMM_WORLD_SIZE="2",
+            PMIX_NAMESPACE="4711",
+            HOROVOD_RENDEZVOUS_DIR=str(tmp_path),
+        )
+        process = Running(
+            [sys.executable, SCRIPT], env={**os.environ, **variables, "HOROVOD_START_TIMEOUT": "1", **environment}
+        )
+        assert process.wait(60) == 1
+        return process.stderr.text.splitlines()[-1]
+
+    return run
+
+
+def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path):
+    missing = alone()
+    path = Path(re.search(r"after 1 s (\S+) is not there", missing)[1])
+    assert path.parent == tmp_path and "set HOROVOD_RENDEZVOUS_DIR to a directory that they share" in missing
+    path.write_text("{}")
+    path.chmod(0o644)
+    assert f"{path} is open to other users (mode 0644)" in alone()
+    path.chmod(0o600)
+    assert f"{path} does not hold what rank 0 writes" in alone()
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+        assert f"{path} belongs to user 65534, not to 0" in alone()
+    path.unlink()
+    path.symlink_to("/dev/null")
+    assert "Too many levels of symbolic links" in alone()
+    path.unlink()
+    assert f"HOROVOD_RENDEZVOUS_DIR: there is no directory {path}" in alone(HOROVOD_RENDEZVOUS_DIR=str(path))
+    assert "HOROVOD_START_TIMEOUT: 'soon' is not a whole number of seconds" in alone(HOROVOD_START_TIMEOUT="soon")
