@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import Running
+from processes import Running, pids_with, wait_until_none
 
 SCRIPT = Path(__file__).resolve().parent / "jobs" / "launched.py"
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
@@ -80,3 +80,26 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     path.unlink()
     assert f"HOROVOD_RENDEZVOUS_DIR: there is no directory {path}" in alone(HOROVOD_RENDEZVOUS_DIR=str(path))
     assert "HOROVOD_START_TIMEOUT: 'soon' is not a whole number of seconds" in alone(HOROVOD_START_TIMEOUT="soon")
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_that_computes_is_ended_with_the_others(tmp_path, killed):
+    """Also under a launcher that lets the others live, and if rank 0 is the one, whose daemon ends with it."""
+    script = "import time, horovod.numpy as hvd; hvd.init(); hvd.barrier(); print('up', flush=True); time.sleep(1000)"
+    launch = dict(
+        OMPI_COMM_WORLD_SIZE="2", PMIX_NAMESPACE="4712", HOROVOD_RENDEZVOUS_DIR=str(tmp_path), OMP_NUM_THREADS="1"
+    )
+    processes = [
+        Running([sys.executable, "-c", script], env={**os.environ, **launch, "OMPI_COMM_WORLD_RANK": str(rank)})
+        for rank in (0, 1)
+    ]
+    try:
+        for process in processes:
+            process.stdout.wait_for("^up", 60)
+        assert list(tmp_path.iterdir()) == [], "the file is there until all have joined"
+        processes[killed].signal(signal.SIGKILL)
+        assert processes[1 - killed].wait(60) == -signal.SIGTERM
+    finally:
+        for process in processes:
+            process.end()
+    assert wait_until_none(lambda: pids_with(f"HOROVOD_RENDEZVOUS_DIR={tmp_path}\0".encode()), 30) == []
