@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import Running, pids_with, wait_until_none
+from processes import Running, all_pids, command_line, pids_with, wait_until_none
 
 JOB = Path(__file__).resolve().parent / "jobs" / "adopted.py"
 
@@ -97,6 +97,20 @@ def test_the_end_of_the_job_is_told(adoptions):
     daemon.signal(signal.SIGTERM)
     assert process.wait(60) == 0, process.everything()
     assert "told to stop within" in process.stdout.text
+
+
+def test_a_killed_agent_is_the_end_of_the_job_for_its_process(adoptions):
+    daemon = adoptions.start_daemon("--np", "1")
+    process = adoptions.start_process("a", "train")
+    process.stdout.wait_for("^rank 0", 60)
+    mark = f"--adopt {process.popen.pid}"
+    agents = [pid for pid in all_pids() if mark in command_line(pid)]
+    assert len(agents) == 2, "an agent and its guard"
+    for pid in agents:
+        os.kill(pid, signal.SIGKILL)
+    assert process.wait(60) == 0, process.everything()
+    assert "told to stop within 5 s" in process.stdout.text and "left behind: []" in process.stdout.text
+    assert daemon.wait(60) == 1, daemon.everything()
 
 
 def test_a_killed_process_of_an_elastic_job_leaves_it(adoptions):

@@ -14,6 +14,8 @@ from typing import Callable, Optional, Union
 from horovod.runner._joined_agent import private_file
 from horovod.runner._programs import find_program
 
+_LEAST_GRACE = 5.0  # s, as an agent's
+
 
 class Adoption:
     """This process as a worker of the job whose daemon listens at `address`.
@@ -28,8 +30,8 @@ class Adoption:
       host: the name of this participant in the job, unlike all others'; None: the machine's.
       machine: participants of one machine share local ranks; None: it is found out.
       on_stop: called with a number of seconds, on a thread of this object's, if the job ends or
-        wants this process to leave: within that time :meth:`exit` has to be called, or else the
-        process is killed. None: the process sends itself SIGTERM.
+        wants this process to leave, or if the agent was killed: within that time :meth:`exit` has to be
+        called, or else the process is killed. None: the process sends itself SIGTERM.
       network_interfaces: names or networks that this process may use for the job, as a list or a
         text with commas; None: the way to the daemon.
       start_timeout: seconds for the daemon to be reached; None: the agent's own limit.
@@ -122,6 +124,7 @@ class Adoption:
 
     def _listen(self) -> None:
         assert self._agent.stdout is not None
+        told_to_stop = False
         for line in self._agent.stdout:
             said = json.loads(line)
             with self._changed:
@@ -129,11 +132,15 @@ class Adoption:
                 self._error = said.get("error", self._error)
                 self._changed.notify_all()
             if "stop" in said:
+                told_to_stop = True
                 self._stop(said["stop"])
         self._agent.stdout.close()
         with self._changed:
             self._ended = True
             self._changed.notify_all()
+            was_killed = self._before is not None and not told_to_stop
+        if was_killed:
+            self._stop(_LEAST_GRACE)
 
     def _stop(self, seconds: float) -> None:
         try:
