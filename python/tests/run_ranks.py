@@ -20,6 +20,7 @@ _SINGLE = (
     "test_import_order.py",
     "test_missing.py",
     "test_object_state_store.py",
+    "test_meeting_file.py",
     "test_origin.py",
     "test_run_api.py",
     "test_runner_names.py",

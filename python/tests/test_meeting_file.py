@@ -1,0 +1,112 @@
+"""The file by which the processes of a launch find rank 0. Runs in one process."""
+
+import concurrent.futures
+import os
+import socket
+import stat
+import threading
+
+import pytest
+
+from horovod.common._origin import Launch
+from horovod.runner import _meeting_file
+from horovod.runner._meeting_file import Meeting, MeetingFile, file_of, own_addresses
+
+
+@pytest.fixture
+def file(tmp_path):
+    return MeetingFile(tmp_path / "launch")
+
+
+@pytest.fixture
+def listener():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def nobody():
+    """An address at which nothing listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def launch(name="srun-1-2", is_local=True):
+    return Launch("srun", 1, 2, name, is_local, "")
+
+
+def test_the_others_get_the_address_that_answers(file, tmp_path, listener, nobody):
+    file.write(Meeting([nobody, listener], "secret"))
+    assert MeetingFile(tmp_path / "launch").wait(0, "") == Meeting([listener], "secret")
+
+
+def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, listener):
+    file.write(Meeting([listener], "secret"))
+    (path,) = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    file.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, listener, nobody, monkeypatch):
+    """It is that of an earlier launch of the same name, which was killed."""
+    tried = threading.Event()
+    original = _meeting_file._first_answering
+
+    def first_answering(addresses):
+        try:
+            return original(addresses)
+        finally:
+            tried.set()
+
+    monkeypatch.setattr(_meeting_file, "_first_answering", first_answering)
+    file.write(Meeting([nobody], "old"))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = pool.submit(MeetingFile(tmp_path / "launch").wait, 60, "")
+        assert tried.wait(60)
+        MeetingFile(tmp_path / "launch").write(Meeting([listener], "new"))
+        assert found.result(60) == Meeting([listener], "new")
+    with pytest.raises(RuntimeError, match=r"after 0 s nobody answers at \['.*'\] of .*/launch \(the hint\)"):
+        file.write(Meeting([nobody], "old"))
+        file.wait(0, "the hint")
+
+
+def test_a_later_launchs_file_is_not_removed(file, tmp_path, listener):
+    file.write(Meeting([listener], "old"))
+    later = MeetingFile(tmp_path / "launch")
+    later.write(Meeting([listener], "new"))
+    file.remove()
+    assert MeetingFile(tmp_path / "launch").wait(0, "").credentials == "new"
+
+
+def test_names_that_differ_have_files_that_differ(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOROVOD_RENDEZVOUS_DIR", str(tmp_path))
+    names = ["mpirun-a/b", "mpirun-a_b", "mpirun-" + "x" * 1000, "mpirun-" + "x" * 1001, "../mpirun"]
+    paths = {file_of(launch(name))._path for name in names}
+    assert len(paths) == len(names)
+    assert {path.parent for path in paths} == {tmp_path}
+    assert max(len(path.name) for path in paths) < 200
+
+
+def test_the_directory_is_private(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOROVOD_RENDEZVOUS_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(_meeting_file.tempfile, "gettempdir", lambda: str(tmp_path))
+    own = tmp_path / f"horovod-{os.getuid()}"
+    assert file_of(launch())._path.parent == own
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    assert file_of(launch(is_local=False))._path.parent == tmp_path / ".horovod"
+    own.chmod(0o777)
+    with pytest.raises(ValueError, match="nobody else can write to; set HOROVOD_RENDEZVOUS_DIR to another"):
+        file_of(launch())
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    assert file_of(launch())._path.parent == tmp_path / "runtime"
+
+
+def test_own_addresses_are_numeric():
+    for address in own_addresses():
+        socket.inet_pton(socket.AF_INET, address)
