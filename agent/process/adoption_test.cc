@@ -193,6 +193,17 @@ TEST_F(AdoptionTest, SendError_IsALine) {
   EXPECT_EQ(NextLine(), "{\"error\": \"no way\"}\n");
 }
 
+TEST_F(AdoptionTest, SendJobEnd_OnlyToWhoWasNotStarted) {
+  adoption_->SendJobEnd("gave up");
+  EXPECT_EQ(NextLine(), "{\"error\": \"gave up\"}\n");
+  std::unique_ptr<WorkerProcess> worker = Start();
+  NextLine();
+  adoption_->SendJobEnd("gave up");
+  worker->AskToEnd(absl::Seconds(30));
+  EXPECT_EQ(NextLine(), "{\"stop\": 30}\n");
+  Say("{\"exit\": 0}\n");
+}
+
 TEST_F(AdoptionTest, Includes_TheProcessAndWhatItStarts) {
   const std::unique_ptr<WorkerProcess> worker = Start();
   EXPECT_TRUE(worker->Includes(process_->pid()));

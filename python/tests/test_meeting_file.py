@@ -107,6 +107,12 @@ def test_the_directory_is_private(tmp_path, monkeypatch):
     assert file_of(launch())._path.parent == tmp_path / "runtime"
 
 
-def test_own_addresses_are_numeric():
-    for address in own_addresses():
-        socket.inet_pton(socket.AF_INET, address)
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_own_addresses_are_numeric_and_of_one_kind(family, monkeypatch):
+    if family == socket.AF_INET6:
+        monkeypatch.setattr(_meeting_file, "_ipv4_addresses", list)
+        monkeypatch.setattr(_meeting_file, "_ipv6_addresses", lambda: ["fd00::1", "fd00::2"])
+    addresses = own_addresses()
+    assert addresses
+    for address in addresses:
+        socket.inet_pton(family, address)

@@ -36,3 +36,27 @@ def test_processes_on_two_machines_are_one_job(cluster, tmp_path):
     for name in "ab":
         assert cluster[name].find("horovod") == []
     assert list(tmp_path.glob("mpirun*")) == []
+
+
+def test_machines_without_ipv4(cluster, tmp_path):
+    """The variables are Open MPI's, which itself needs IPv4 here."""
+    variables = {
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "PMIX_NAMESPACE": "1",
+        "HOROVOD_RENDEZVOUS_DIR": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+    }
+    for name in "ab":
+        cluster[name].use_ipv6_only()
+    processes = [
+        cluster[name].start_command(["python", SCRIPT], env={**variables, "OMPI_COMM_WORLD_RANK": rank})
+        for rank, name in (("0", "a"), ("1", "b"))
+    ]
+    local = {**variables, "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "2"}
+    processes += [
+        cluster["a"].start_command(["python", SCRIPT], env={**local, "OMPI_COMM_WORLD_RANK": rank}) for rank in "01"
+    ]
+    for rank, process in enumerate(processes):
+        assert process.wait(60) == 0, process.everything()
+        place = json.loads(process.stdout.text)
+        assert (place["rank"], place["total"]) == (rank % 2, 2.0)

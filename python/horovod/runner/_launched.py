@@ -69,8 +69,9 @@ class _Host:
         limits = _job.Limits(
             launch.size, hosts=[_name(rank) for rank in range(launch.size)], start_timeout=round(patience)
         )
-        addresses = ["127.0.0.1"] if launch.is_local else _meeting_file.own_addresses()
-        listen = addresses if launch.is_local else ["0.0.0.0"]
+        addresses = [_meeting_file.loopback_address()] if launch.is_local else _meeting_file.own_addresses()
+        everywhere = "::" if ":" in addresses[0] else "0.0.0.0"
+        listen = addresses if launch.is_local else [everywhere]
         self.job = _job.Job(limits, listen, addresses[0], report=self._show)
         self._file = file
         port = int(self.job.address.rpartition(":")[2])

@@ -167,23 +167,41 @@ def _first_answering(addresses: list[str]) -> Optional[str]:
     return None
 
 
+def loopback_address() -> str:
+    """IPv4's, or IPv6's where there is no other."""
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1"
+    return "::1"
+
+
 def own_addresses() -> list[str]:
-    """Numeric addresses of this machine's interfaces that others may reach, the one that its name stands for first."""
+    """Numeric addresses of this machine's interfaces that others may reach, all of one kind: IPv4, or IPv6 where there is
+    no other. The one that the machine's name stands for comes first."""
+    found = _ipv4_addresses() or _ipv6_addresses() or ["127.0.0.1"]
+    named = []
     with contextlib.suppress(OSError):
-        named = str(socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)[0][4][0])
-        found = _interface_addresses()
-        return sorted(found, key=lambda address: address != named) or ["127.0.0.1"]
-    return _interface_addresses() or ["127.0.0.1"]
+        named = [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
+    return sorted(found, key=lambda address: address not in named)
 
 
-def _interface_addresses() -> list[str]:
-    """The IPv4 addresses but for the loopback's."""
+def _ipv4_addresses() -> list[str]:
+    """But for the loopback's."""
     get_address = 0x8915  # SIOCGIFADDR
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
-            request = struct.pack("256s", name.encode()[:15])
             with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(probe.fileno(), get_address, request)
+                answer = fcntl.ioctl(probe.fileno(), get_address, struct.pack("256s", name.encode()[:15]))
                 found.append(socket.inet_ntoa(answer[20:24]))
     return [address for address in found if not address.startswith("127.")]
+
+
+def _ipv6_addresses() -> list[str]:
+    """Those of global scope."""
+    try:
+        with open("/proc/net/if_inet6") as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return []
+    return [socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line[0])) for line in lines if line[3] == "00"]
