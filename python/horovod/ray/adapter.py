@@ -1,0 +1,73 @@
+"""What executors of both kinds have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+Callbacks = Optional[Sequence[Callable[[Any], Any]]]
+
+
+@dataclass
+class BaseParams:
+    """The resources of each worker. Raises ValueError for those that contradict each other."""
+
+    cpus_per_worker: float = 1
+    use_gpu: bool = False
+    gpus_per_worker: Optional[float] = None
+
+    def __post_init__(self) -> None:
+        check_gpus(self.use_gpu, self.gpus_per_worker, "gpus_per_worker")
+        self.gpus_per_worker = self.gpus_per_worker or int(self.use_gpu)
+
+
+def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
+    """Raises ValueError for a number of GPUs (its argument's `name`) that can't be."""
+    if number and not use_gpu:
+        raise ValueError(f"{name} is set, but use_gpu is False. use_gpu must be True if {name} is set.")
+    if use_gpu and number is not None and number < 1:
+        raise ValueError(f"{name} must be >= 1: Got {number}.")
+
+
+class Adapter:
+    """An executor's way to run functions on workers. For one thread; its arguments can be pickled, for with Ray Client it is an
+    actor of the cluster."""
+
+    def start(
+        self,
+        executable_cls: Optional[type] = None,
+        executable_args: Optional[Sequence[Any]] = None,
+        executable_kwargs: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, Any]] = None,
+    ) -> None:
+        """As :meth:`horovod.ray.RayExecutor.start`, and so are the others."""
+        raise NotImplementedError
+
+    def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
+        raise NotImplementedError
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Optional[Sequence[Any]] = None,
+        kwargs: Optional[dict[str, Any]] = None,
+        callbacks: Callbacks = None,
+    ) -> list[Any]:
+        return self.execute(bound(fn, args, kwargs), callbacks)
+
+    def run_remote(
+        self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
+    ) -> list[Any]:
+        raise NotImplementedError
+
+    def execute_single(self, fn: Callable[[Any], Any]) -> Any:
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        raise NotImplementedError
+
+
+def bound(
+    fn: Callable[..., Any], args: Optional[Sequence[Any]], kwargs: Optional[dict[str, Any]]
+) -> Callable[[Any], Any]:
+    """A function for :meth:`Adapter.execute` that calls ``fn(*args, **kwargs)``."""
+    return lambda _: fn(*(args or ()), **(kwargs or {}))

@@ -1,0 +1,225 @@
+"""Elastic jobs: actors that come and go with the nodes of the cluster."""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, NamedTuple, Optional
+
+import ray
+
+from horovod.ray.adapter import Adapter, BaseParams, Callbacks
+from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery
+from horovod.ray.failures import first_words
+from horovod.ray.job import logger, start_job
+from horovod.ray.logging_queue import CallbackQueue
+from horovod.ray.roster import Roster
+from horovod.ray.settings import interfaces
+from horovod.ray.worker import BaseHorovodWorker, Executable, Membership
+from horovod.runner._job import Job, Limits
+
+_DISCOVERY_SECONDS = 1.0  # between two looks at the cluster
+_LEAVE_SECONDS = 30.0  # for workers to return, once the job has ended
+_DEFAULT_TIMEOUT = 600  # what the daemon has as well, unless HOROVOD_ELASTIC_TIMEOUT says otherwise
+
+
+@dataclass
+class ElasticParams(BaseParams):
+    """The arguments of :class:`horovod.ray.RayExecutor` for elastic jobs."""
+
+    min_workers: int = 1
+    max_workers: Optional[int] = None
+    reset_limit: Optional[int] = None
+    cooldown_range: Optional[Sequence[int]] = None
+    elastic_timeout: float = _DEFAULT_TIMEOUT
+    override_discovery: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.min_workers < 1:
+            raise ValueError(f"`min_workers` must be 1 or more: Got {self.min_workers}.")
+        if self.max_workers is not None and self.max_workers < self.min_workers:
+            raise ValueError(f"`max_workers` ({self.max_workers}) is less than `min_workers` ({self.min_workers}).")
+        if self.cooldown_range is not None and not _is_range(self.cooldown_range):
+            raise ValueError(f"`cooldown_range` must be (MIN, MAX) in seconds: Got {self.cooldown_range!r}.")
+
+    def limits(self) -> Limits:
+        """What the job's daemon is told."""
+        timeout = None if self.elastic_timeout == _DEFAULT_TIMEOUT else self.elastic_timeout
+        return Limits(
+            self.min_workers,
+            min_num_proc=self.min_workers,
+            max_num_proc=self.max_workers,
+            start_timeout=self.elastic_timeout,
+            elastic_timeout=timeout,
+            reset_limit=self.reset_limit,
+        )
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, Sequence) and len(value) == 2 and 0 < value[0] <= value[1]
+
+
+class ElasticAdapter(Adapter):
+    """Each run is a job of its own, with actors of its own."""
+
+    def __init__(self, settings: Any, params: ElasticParams) -> None:
+        self.settings = settings
+        self.params = params
+        if params.override_discovery:
+            settings.discovery = RayHostDiscovery(
+                params.use_gpu, params.cpus_per_worker, params.gpus_per_worker or int(params.use_gpu)
+            )
+        if settings.discovery is None:
+            raise ValueError("override_discovery=False needs settings.discovery: an object that finds hosts")
+        self._executable = Executable()
+        self._environment: dict[str, str] = {}
+
+    def start(
+        self,
+        executable_cls: Optional[type] = None,
+        executable_args: Optional[Sequence[Any]] = None,
+        executable_kwargs: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, Any]] = None,
+    ) -> None:
+        self._executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs)
+        self._environment = {name: str(value) for name, value in (extra_env_vars or {}).items()}
+
+    def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
+        with contextlib.ExitStack() as stack:
+            queue = stack.enter_context(CallbackQueue(callbacks)).queue if callbacks else None
+            job = stack.enter_context(start_job(self.params.limits(), self.settings))
+            run = _Run(job, self.settings, self.params, (self._executable, fn), self._environment, queue)
+            stack.callback(run.close)
+            return run.results()
+
+    def run_remote(
+        self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
+    ) -> list[Any]:
+        raise NotImplementedError("ObjectRefs cannot be returned from elastic runs as the workers are ephemeral: use run()")
+
+    def execute_single(self, fn: Callable[[Any], Any]) -> Any:
+        raise NotImplementedError("Elastic mode does not support execute_single: use execute()")
+
+    def shutdown(self) -> None:
+        pass  # a run leaves nothing behind
+
+
+class _Worker(NamedTuple):
+    name: str
+    host: str
+    actor: Any
+
+
+class _Run:
+    """One job: the loop that starts actors and takes their results."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: Any,
+        params: ElasticParams,
+        work: tuple[Executable, Callable[[Any], Any]],
+        environment: dict[str, str],
+        queue: Any,
+    ) -> None:
+        self._job, self._settings, self._params, self._work = job, settings, params, work
+        self._environment, self._queue = environment, queue
+        cooldown = tuple(map(float, params.cooldown_range)) if params.cooldown_range else None
+        self._roster = Roster(params.max_workers, cooldown)  # type: ignore[arg-type]
+        self._numbers = itertools.count()
+        self._workers: dict[Any, _Worker] = {}  # by the reference of what each returns
+        self._draining: set[str] = set()
+        self._hosts: dict[str, int] = {}
+        self._results: dict[int, Any] = {}
+        self._finishing = False  # a worker is done, so all will be
+        self._failure: Optional[Exception] = None  # the last one
+        self._next_look = 0.0
+
+    def results(self) -> list[Any]:
+        """Runs the job to its end. Raises RuntimeError with its verdict and the last failure."""
+        status = None
+        while status is None:
+            self._look_at_the_cluster()
+            self._take_results(_DISCOVERY_SECONDS)
+            status = self._job.wait(0)
+        deadline = time.monotonic() + _LEAVE_SECONDS
+        while self._workers and status == 0 and time.monotonic() < deadline:
+            self._take_results(_DISCOVERY_SECONDS)
+        if status != 0:
+            self._raise()
+        return [self._results[rank] for rank in sorted(self._results)]
+
+    def close(self) -> None:
+        """Ends the actors."""
+        for worker in self._workers.values():
+            ray.kill(worker.actor)
+        self._workers.clear()
+
+    def _look_at_the_cluster(self) -> None:
+        now = time.monotonic()
+        if self._finishing or now < self._next_look:
+            return
+        self._next_look = now + _DISCOVERY_SECONDS
+        try:
+            self._hosts = dict(self._settings.discovery.find_available_hosts_and_slots())
+        except Exception as error:
+            logger.warning("The hosts are not known now, and stay as they were: %s", first_words(error))
+        workers = {worker.name: worker.host for worker in self._workers.values() if worker.name not in self._draining}
+        change = self._roster.plan(self._hosts, workers, now)
+        for name in change.drain:
+            self._draining.add(name)
+            self._job.drain(name)
+        for host in change.start:
+            self._start_worker(host)
+
+    def _start_worker(self, host: str) -> None:
+        name = f"{host}/{next(self._numbers)}"
+        use_gpu = self._params.use_gpu
+        options = {
+            "num_cpus": self._params.cpus_per_worker,
+            "num_gpus": self._params.gpus_per_worker if use_gpu else 0,
+            "resources": {f"node:{host}": 0.001},
+            "max_restarts": 0,
+        }
+        actor = ray.remote(BaseHorovodWorker).options(**options).remote()
+        if self._queue is not None:
+            actor.set_queue.remote(self._queue)
+        # It sees its own GPUs alone, and so is a machine for itself, with local rank 0.
+        machine = name if use_gpu else None
+        membership = Membership(
+            self._job.join_info, name, machine, interfaces(self._settings), None, self._environment
+        )
+        self._workers[actor.take_part.remote(membership, *self._work)] = _Worker(name, host, actor)
+
+    def _take_results(self, patience: float) -> None:
+        if not self._workers:
+            self._job.wait(patience)
+            return
+        done, _ = ray.wait(list(self._workers), num_returns=1, timeout=patience)
+        for reference in done:
+            worker = self._workers.pop(reference)
+            try:
+                self._note_result(ray.get(reference))
+            except Exception as error:
+                self._note_failure(worker, error)
+            ray.kill(worker.actor)
+
+    def _note_result(self, result: Optional[tuple[int, Any]]) -> None:
+        if result is not None:
+            self._finishing = True
+            self._results[result[0]] = result[1]
+
+    def _note_failure(self, worker: _Worker, error: Exception) -> None:
+        if worker.name in self._draining or self._job.wait(0) == 0:
+            return  # it was to go, or came too late
+        logger.info("%s has failed: %s", worker.name, first_words(error))
+        self._failure = error
+        self._roster.note_failure(worker.host, time.monotonic())
+
+    def _raise(self) -> None:
+        text = self._job.last_line()
+        if self._failure is not None:
+            text += f"\nThe last worker that failed said: {self._failure}"
+        raise RuntimeError(text) from self._failure

@@ -1,0 +1,36 @@
+"""Which of the errors of a job's workers is the cause of the others."""
+
+from typing import NamedTuple
+
+import ray
+
+from horovod.ray.worker import is_consequence
+
+
+class WorkerError(NamedTuple):
+    """What Ray said of a worker's function that did not return."""
+
+    worker: str  # who
+    error: Exception
+
+    @property
+    def order(self) -> int:
+        """Lower: nearer to the cause. An actor that died names no reason of its own, but was none's consequence."""
+        if isinstance(self.error, ray.exceptions.RayTaskError):
+            return 2 if is_consequence(self.error) else 0
+        return 1
+
+
+def raise_cause(errors: list[WorkerError], verdict: str) -> None:
+    """Raises what ended the job: the exception of a worker's function as it is, or a RuntimeError with the job's
+    `verdict` if a worker died. REQUIRES: there is an error."""
+    first = min(errors, key=lambda error: error.order)
+    if first.order == 0:
+        raise first.error
+    text = first_words(first.error)
+    raise RuntimeError(f"{verdict or 'a worker was lost'}\n{first.worker}: {text}") from first.error
+
+
+def first_words(error: Exception) -> str:
+    """What `error` says, in one line."""
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip()) or type(error).__name__

@@ -1,0 +1,41 @@
+"""The way of the values of ``ray_logger.log`` from the workers to the driver's callbacks."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from ray.util.queue import Queue
+
+
+class CallbackQueue:
+    """A queue that workers put values into, and a thread that calls all `callbacks` with each. A context manager: at
+    its end all that was put is done. An exception of a callback is raised there.
+    """
+
+    def __init__(self, callbacks: Sequence[Callable[[Any], Any]]) -> None:
+        self._callbacks = callbacks
+        self._error: Optional[Exception] = None
+        self.queue = Queue(actor_options={"num_cpus": 0})
+        self._thread = threading.Thread(target=self._pass_on, name="horovod callbacks", daemon=True)
+        self._thread.start()
+
+    def _pass_on(self) -> None:
+        while True:
+            last, value = self.queue.get()
+            if last:
+                return
+            try:
+                for callback in self._callbacks:
+                    callback(value)
+            except Exception as error:
+                self._error = self._error or error
+
+    def __enter__(self) -> "CallbackQueue":
+        return self
+
+    def __exit__(self, kind: Any, *exception: Any) -> None:
+        self.queue.put((True, None))
+        self._thread.join()
+        self.queue.shutdown()
+        if self._error is not None and kind is None:
+            raise self._error

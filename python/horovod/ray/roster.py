@@ -1,0 +1,62 @@
+"""Which workers an elastic job is to have on which hosts."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+_MEMORY = 600.0  # seconds for which a failure counts
+_LONGEST = 30.0  # seconds of a pause, if nothing else is said
+
+
+class Change(NamedTuple):
+    """What is to be done now."""
+
+    start: list[str]  # the host of each worker to be started
+    drain: list[str]  # the names of the workers that are to leave
+
+
+class Roster:
+    """A policy: no thread, clock or actor. Times are in seconds on any clock.
+
+    Args:
+      most: no more workers than these; None: as many as there are slots.
+      cooldown: how long a host gets no new worker after a failure there, at first and at most. None: not after the
+        first failure, then 1 s, and twice as long after each further one, up to 30 s.
+    """
+
+    def __init__(self, most: Optional[int] = None, cooldown: Optional[tuple[float, float]] = None) -> None:
+        self._most = most
+        self._cooldown = cooldown
+        self._failures: dict[str, list[float]] = {}
+
+    def note_failure(self, host: str, now: float) -> None:
+        """A worker on `host` has failed."""
+        recent = [time for time in self._failures.get(host, []) if now - time < _MEMORY]
+        self._failures[host] = [*recent, now]
+
+    def plan(self, hosts: Mapping[str, int], workers: Mapping[str, str], now: float) -> Change:
+        """What is to be done if there are `hosts` with so many slots, and `workers`, each with its host, oldest first."""
+        drain, used = [], Counter[str]()
+        for name, host in workers.items():
+            if used[host] < hosts.get(host, 0):
+                used[host] += 1
+            else:
+                drain.append(name)
+        room = sum(hosts.values()) if self._most is None else self._most - len(workers)
+        free = [
+            host
+            for host, slots in hosts.items()
+            for _ in range(slots - used[host])
+            if now >= self._resting_until(host)
+        ]
+        return Change(free[: max(0, room)], drain)
+
+    def _resting_until(self, host: str) -> float:
+        times = self._failures.get(host)
+        if not times:
+            return float("-inf")
+        if self._cooldown is None:
+            pause = min(2.0 ** (len(times) - 2), _LONGEST) if len(times) > 1 else 0.0
+        else:
+            pause = min(self._cooldown[0] * 2.0 ** (len(times) - 1), self._cooldown[1])
+        return times[-1] + pause

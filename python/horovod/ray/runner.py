@@ -1,0 +1,188 @@
+"""The executor that starts workers on a Ray cluster and runs functions there."""
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import ray
+import ray.util.client
+
+from horovod.ray.adapter import Adapter, Callbacks
+from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
+from horovod.ray.settings import MiniSettings as MiniSettings
+from horovod.ray.settings import Networks
+from horovod.ray.static import StaticAdapter, StaticParams
+
+
+class RayExecutor:
+    """Runs functions on workers that are actors of a Ray cluster. For one thread.
+
+    Args:
+      settings: of :meth:`create_settings`.
+      num_workers: the number of workers, placed close to one another.
+      num_hosts, num_workers_per_host: instead of it, so many workers on each of so many nodes.
+      cpus_per_worker, gpus_per_worker: each worker's resources; the latter needs `use_gpu` and is 1 then if not given.
+      use_gpu: the workers use GPUs; the local rank is the number of a worker's own among those it sees.
+      use_current_placement_group: place workers in the placement group in which the caller runs, if there is one.
+      min_workers: the job is elastic: it goes on with no fewer workers. Workers are started as the cluster has room.
+      max_workers: an elastic job has no more; None: as many as there is room for.
+      reset_limit: the elastic job ends after so many changes of its workers.
+      cooldown_range: two numbers of seconds: how long a node gets no new worker after one has failed there, at first
+        and at most.
+      elastic_timeout: seconds for `min_workers` to be there, at first and after a change.
+      override_discovery: nodes come from Ray; False: from ``settings.discovery``, an object with
+        ``find_available_hosts_and_slots()``.
+
+    Raises ValueError for arguments that contradict each other.
+    """
+
+    @classmethod
+    def create_settings(
+        cls,
+        timeout_s: float = 30,
+        ssh_identity_file: Optional[str] = None,
+        ssh_str: Optional[str] = None,
+        placement_group_timeout_s: float = 100,
+        nics: Networks = None,
+    ) -> MiniSettings:
+        """The settings of an executor; see :class:`MiniSettings`. There is no ssh: `ssh_str` is not used, nor written
+        to `ssh_identity_file`."""
+        return MiniSettings(
+            ssh_identity_file=ssh_identity_file,
+            timeout_s=timeout_s,
+            placement_group_timeout_s=placement_group_timeout_s,
+            nics=nics,
+        )
+
+    def __init__(
+        self,
+        settings: Any,
+        num_workers: Optional[int] = None,
+        num_hosts: Optional[int] = None,
+        num_workers_per_host: Optional[int] = 1,
+        cpus_per_worker: float = 1,
+        use_gpu: bool = False,
+        gpus_per_worker: Optional[float] = None,
+        use_current_placement_group: bool = True,
+        min_workers: Optional[int] = None,
+        max_workers: Optional[int] = None,
+        reset_limit: Optional[int] = None,
+        cooldown_range: Optional[Sequence[int]] = None,
+        elastic_timeout: float = 600,
+        override_discovery: bool = True,
+    ) -> None:
+        if max_workers and (not min_workers or min_workers <= 0):
+            raise ValueError(
+                "`max_workers` provided without any positive `min_workers`. "
+                "Elastic workloads require a positive `min_workers`."
+            )
+        if min_workers and (num_workers or num_hosts):
+            raise ValueError(
+                f"Both `min_workers` and `{'num_workers' if num_workers else 'num_hosts'}` provided. "
+                "Only one of the above is allowed as workloads cannot be elastic and non-elastic."
+            )
+        resources = dict(cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker)
+        self.params: Any
+        if min_workers is not None:
+            self.params = ElasticParams(
+                min_workers=min_workers,
+                max_workers=max_workers,
+                reset_limit=reset_limit,
+                cooldown_range=cooldown_range,
+                elastic_timeout=elastic_timeout,
+                override_discovery=override_discovery,
+                **resources,
+            )
+        else:
+            self.params = StaticParams(
+                num_workers=num_workers,
+                num_hosts=num_hosts,
+                num_workers_per_host=num_workers_per_host,
+                use_current_placement_group=use_current_placement_group,
+                **resources,
+            )
+        self.settings = settings
+        self.settings.elastic = min_workers is not None
+        self.adapter: Any = None
+        self._is_remote = False
+
+    def start(
+        self,
+        executable_cls: Optional[type] = None,
+        executable_args: Optional[Sequence[Any]] = None,
+        executable_kwargs: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, Any]] = None,
+    ) -> None:
+        """Starts the workers; those of an elastic job are started by :meth:`run`.
+
+        Args:
+          executable_cls, executable_args, executable_kwargs: each worker makes an object of this class, with these
+            arguments, and keeps it. It may call ``hvd.init()``.
+          extra_env_vars: variables for the workers.
+
+        Raises:
+          TimeoutError: the cluster has no room for them; says what there is and what was asked for.
+          RuntimeError: they could not join the job. What the class raises is raised as it is.
+        """
+        self._make_adapter()
+        self._call("start", executable_cls, executable_args, executable_kwargs, extra_env_vars)
+
+    def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
+        """Calls ``fn(executable)`` in all workers; returns the values, in rank order. Raises as :meth:`run`."""
+        return list(self._call("execute", fn, callbacks))
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Optional[Sequence[Any]] = None,
+        kwargs: Optional[dict[str, Any]] = None,
+        callbacks: Callbacks = None,
+    ) -> list[Any]:
+        """Calls ``fn(*args, **kwargs)`` in all workers; returns the values, in rank order: of an elastic job those of
+        the workers that were there at the end.
+
+        Args:
+          callbacks: called, where the executor is (with Ray Client, on the cluster), with each value that rank 0 logs by
+            ``horovod.ray.ray_logger.log``.
+
+        Raises the exception of the worker that failed first, or RuntimeError, with the job's verdict, if one died. A
+        job of fixed size that had to be ended for it needs :meth:`shutdown` and :meth:`start`.
+        """
+        return list(self._call("run", fn, args, kwargs, callbacks))
+
+    def run_remote(
+        self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
+    ) -> list[Any]:
+        """As :meth:`run`, without waiting: returns the references of the values. Not for elastic jobs, whose workers
+        come and go (NotImplementedError)."""
+        return list(self._call("run_remote", fn, args, kwargs))
+
+    def execute_single(self, fn: Callable[[Any], Any]) -> Any:
+        """Calls ``fn(executable)`` in the worker of rank 0; returns its value. Not for elastic jobs
+        (NotImplementedError)."""
+        return self._call("execute_single", fn)
+
+    def shutdown(self) -> None:
+        """Ends the workers and the job. Nothing happens if there are none."""
+        if self.adapter is None:
+            return
+        self._call("shutdown")
+        if self._is_remote:
+            ray.kill(self.adapter)
+        self.adapter = None
+
+    def _make_adapter(self) -> None:
+        if self.adapter is not None:
+            raise RuntimeError("The executor has been started already; shutdown() ends it.")
+        adapter: type[Adapter] = ElasticAdapter if self.settings.elastic else StaticAdapter
+        self._is_remote = ray.util.client.ray.is_connected()
+        if self._is_remote:
+            # The daemon has to be where workers reach it.
+            self.adapter = ray.remote(adapter).options(num_cpus=0).remote(self.settings, self.params)
+        else:
+            self.adapter = adapter(self.settings, self.params)
+
+    def _call(self, method: str, *args: Any) -> Any:
+        if self.adapter is None:
+            raise RuntimeError("The executor has not been started; start() does that.")
+        function = getattr(self.adapter, method)
+        return ray.get(function.remote(*args)) if self._is_remote else function(*args)

@@ -1,0 +1,52 @@
+"""The settings that executors take: what is not said by their own arguments."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+Networks = Union[str, Collection[str], None]
+
+
+@dataclass
+class MiniSettings:
+    """Those of :class:`horovod.ray.RayExecutor`.
+
+    Attributes:
+      nics: names of network interfaces, or networks, that workers may use; None: the way to the driver.
+      verbose: 2 and more: what the job's daemon says goes to stderr; less: to the logger ``horovod.ray``.
+      timeout_s: seconds for all workers to be there, once their placement group is.
+      placement_group_timeout_s: seconds for the placement group.
+      discovery: an elastic executor's source of hosts; see ``override_discovery`` there.
+      elastic: whether the executor is elastic; it sets this.
+      key, ssh_port, ssh_identity_file: accepted; Ray starts the workers, without ssh, and each job has a key of its own.
+    """
+
+    nics: Networks = None
+    verbose: int = 1
+    key: Any = None
+    ssh_port: Optional[int] = None
+    ssh_identity_file: Optional[str] = None
+    timeout_s: float = 300
+    placement_group_timeout_s: float = 100
+    elastic: bool = False
+    discovery: Any = None
+
+
+@dataclass
+class ElasticSettings(MiniSettings):
+    """Those of :class:`horovod.ray.ElasticRayExecutor`; the further ones are as RayExecutor's arguments."""
+
+    min_num_proc: int = 1
+    max_num_proc: Optional[int] = None
+    elastic_timeout: float = 600
+    reset_limit: Optional[int] = None
+    cooldown_range: Optional[tuple[int, int]] = None
+    elastic: bool = True
+
+
+def interfaces(settings: Any) -> Optional[list[str]]:
+    """The network interfaces of `settings` as a list, or None for no choice."""
+    nics: Networks = settings.nics
+    if not nics:
+        return None
+    return nics.split(",") if isinstance(nics, str) else sorted(nics)

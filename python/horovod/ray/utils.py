@@ -1,0 +1,12 @@
+"""Small helpers for actors."""
+
+from collections.abc import Iterable
+from typing import Any, Callable
+
+import ray
+
+
+def map_blocking(fn: Callable[[Any], Any], collection: Iterable[Any]) -> list[Any]:
+    """The values of the references that `fn` returns for each item, in order."""
+    values: list[Any] = ray.get([fn(item) for item in collection])
+    return values

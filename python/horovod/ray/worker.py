@@ -1,0 +1,161 @@
+"""The actor that is a worker."""
+
+import os
+import socket
+import threading
+from typing import Any, Callable, NamedTuple, Optional
+
+import ray
+
+from horovod.common.exceptions import HorovodInternalError, WorkerReleased, translated
+from horovod.ray import ray_logger
+from horovod.runner._adoption import Adoption
+from horovod.runner._job import JoinInfo
+
+_END_SECONDS = 60.0  # for a job whose workers have all left
+
+
+class Executable(NamedTuple):
+    """The class of which each worker makes an object, and its arguments."""
+
+    cls: Optional[type] = None
+    args: tuple[Any, ...] = ()
+    kwargs: Optional[dict[str, Any]] = None
+
+    def make(self) -> Any:
+        return self.cls(*self.args, **(self.kwargs or {})) if self.cls else None
+
+
+class Membership(NamedTuple):
+    """How an actor takes part in a job. Holds a secret: it travels as an argument of a method alone."""
+
+    info: JoinInfo
+    host: str
+    machine: Optional[str]
+    interfaces: Optional[list[str]]
+    timeout: Optional[float]  # seconds until the job has started
+    environment: dict[str, str]
+
+
+class BaseHorovodWorker:
+    """An actor whose process is a worker of a job. Its methods are called by one executor."""
+
+    executable: Any = None
+
+    def __init__(self) -> None:
+        self._adoption: Optional[Adoption] = None
+        self._busy = threading.Lock()  # while a function of the user runs
+
+    def hostname(self) -> str:
+        """The name of its host."""
+        return socket.gethostname()
+
+    def node_id(self) -> str:
+        """The id of its node, in hexadecimal digits."""
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
+
+    def get_gpu_ids(self) -> list[Any]:
+        """The GPUs that Ray gave it."""
+        return list(ray.get_gpu_ids())
+
+    def update_env_vars(self, env_vars: dict[str, Any]) -> None:
+        """Sets variables of its process."""
+        os.environ.update({name: str(value) for name, value in env_vars.items()})
+
+    def env_vars(self) -> dict[str, str]:
+        """The variables of its process."""
+        return dict(os.environ)
+
+    def set_queue(self, queue: Any) -> None:
+        """From now on ``ray_logger.log`` puts values there."""
+        ray_logger.configure(queue)
+
+    def start_executable(
+        self,
+        executable_cls: Optional[type] = None,
+        executable_args: Any = None,
+        executable_kwargs: Optional[dict[str, Any]] = None,
+    ) -> None:
+        """Makes the executable, of no class: None."""
+        self.executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs).make()
+
+    def execute(self, func: Callable[[Any], Any]) -> Any:
+        """Calls ``func(executable)``."""
+        with self._busy:
+            try:
+                return func(self.executable)
+            except Exception as error:
+                mark_consequence(error)
+                raise
+
+    def join(self, membership: Membership) -> None:
+        """Becomes a worker of a job. Raises RuntimeError or TimeoutError if that does not start."""
+        self.update_env_vars(membership.environment)
+        self._adoption = Adoption(
+            membership.info.address,
+            membership.info.credentials,
+            host=membership.host,
+            machine=membership.machine,
+            on_stop=self._stop,
+            network_interfaces=membership.interfaces,
+        )
+        self._adoption.wait_for_start(membership.timeout)
+
+    def leave(self) -> None:
+        """Ends its part in the job, in good order."""
+        if self._adoption is not None:
+            self._adoption.exit(0, timeout=_END_SECONDS)
+
+    def take_part(
+        self, membership: Membership, executable: Executable, func: Callable[[Any], Any]
+    ) -> Optional[tuple[int, Any]]:
+        """The whole life of a worker of an elastic job: its rank at the end and what `func` returned, or None if the
+        job has released it. What `func` raises it raises, too."""
+        self.join(membership)
+        assert self._adoption is not None
+        try:
+            self.executable = executable.make()
+            result = self.execute(func)
+        except WorkerReleased:
+            self._adoption.exit(0)
+            return None
+        except Exception as error:
+            self._adoption.exit(1, error=error)
+            raise
+        rank = _rank()
+        self._adoption.exit(0)
+        return rank, result
+
+    def _stop(self, seconds: float) -> None:
+        # What ends the job ends the collectives of a function that still runs, and so that function. One that takes
+        # longer is killed by the agent, with this process.
+        if self._adoption is not None and self._busy.acquire(timeout=seconds):
+            try:
+                self._adoption.exit(1)
+            finally:
+                self._busy.release()
+
+
+def _rank() -> int:
+    from horovod.common import basics
+
+    if basics.is_initialized():
+        return basics.rank()
+    return int(os.environ.get("HOROVOD_RANK", "0"))
+
+
+_CONSEQUENCE = "horovod_caused_by_peer"
+
+
+def mark_consequence(error: Exception) -> None:
+    """Notes on `error` whether it only says that another worker is gone; it is kept when `error` is pickled."""
+    known = translated(error)
+    if isinstance(known, HorovodInternalError) and known.caused_by_peer:
+        setattr(error, _CONSEQUENCE, True)
+
+
+def is_consequence(error: BaseException) -> bool:
+    """Whether `error`, which a worker raised, was marked so."""
+    cause = getattr(error, "cause", None) or error
+    return bool(getattr(cause, _CONSEQUENCE, False))

@@ -1,0 +1,1 @@
+"""What of Horovod's elastic driver is here: the interface for sources of hosts."""
