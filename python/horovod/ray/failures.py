@@ -1,6 +1,6 @@
 """Which of the errors of a job's workers is the cause of the others."""
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import ray
 
@@ -21,14 +21,14 @@ class WorkerError(NamedTuple):
         return 1
 
 
-def raise_cause(errors: list[WorkerError], verdict: str) -> None:
+def raise_cause(errors: list[WorkerError], verdict: Callable[[], str]) -> None:
     """Raises what ended the job: the exception of a worker's function as it is, or a RuntimeError with the job's
-    `verdict` if a worker died. REQUIRES: there is an error."""
+    `verdict`, which is asked for then, if a worker died. REQUIRES: there is an error."""
     first = min(errors, key=lambda error: error.order)
     if first.order == 0:
         raise first.error
     text = first_words(first.error)
-    raise RuntimeError(f"{verdict or 'a worker was lost'}\n{first.worker}: {text}") from first.error
+    raise RuntimeError(f"{verdict() or 'a worker was lost'}\n{first.worker}: {text}") from first.error
 
 
 def first_words(error: Exception) -> str:

@@ -180,7 +180,7 @@ class StaticAdapter(Adapter):
             except Exception as error:
                 errors.append(WorkerError(f"rank {rank}", error))
         if errors:
-            raise_cause(errors, self._verdict())
+            raise_cause(errors, self._verdict)
         return values
 
     def _wait_for_all(self, references: list[Any]) -> None:
@@ -197,7 +197,7 @@ class StaticAdapter(Adapter):
 
     def _verdict(self) -> str:
         job = self._job
-        return job.last_line() if job is not None and job.wait(_ALL_RETURN) is not None else ""
+        return job.last_line() if job is not None and job.wait(_ALL_END) is not None else ""
 
 
 def _has_failed(reference: Any) -> bool:

@@ -1,0 +1,363 @@
+"""horovod.ray with jobs of fixed size, on a cluster of one node with four CPUs and two make-believe GPUs."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import ray
+import ray.cloudpickle
+
+from horovod.ray import BaseHorovodWorker, RayExecutor
+from horovod.ray.static import in_order_of_ranks
+from horovod.ray.strategy import create_placement_group
+from processes import command_line, environment_of, is_alive, pids_with, wait_until_none
+
+# Four workers close to one another, or four on one node.
+SHAPES = [dict(num_workers=4, num_hosts=None, num_workers_per_host=None), dict(num_hosts=1, num_workers_per_host=4)]
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers can't import this module
+STORE = 100 * 2**20  # bytes, of objects
+MARK = f"RAY_STATIC_TEST={os.getpid()}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster(ray_folder):
+    name, value = MARK.split("=")
+    os.environ[name] = value
+    ray.init(num_cpus=4, num_gpus=2, include_dashboard=False, object_store_memory=STORE, _temp_dir=ray_folder)
+    yield
+    ray.shutdown()
+    del os.environ[name]
+    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()], 30) == []
+
+
+@pytest.fixture
+def make():
+    """Makes executors, which are shut down at the end; nothing of their jobs must be left then."""
+    made = []
+
+    def make(**arguments):
+        settings = RayExecutor.create_settings(timeout_s=60, placement_group_timeout_s=30)
+        made.append(RayExecutor(settings, **arguments))
+        return made[-1]
+
+    yield make
+    for executor in made:
+        executor.shutdown()
+    assert wait_until_none(programs_of_jobs, 15) == []
+
+
+def programs_of_jobs():
+    return [pid for pid in pids_with(MARK.encode() + b"\0") if "bin/horovod-" in command_line(pid)]
+
+
+def place(*_):
+    import horovod.numpy as hvd
+
+    hvd.init()
+    return hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), os.getpid()
+
+
+def add_up(number=1):
+    import numpy
+
+    import horovod.numpy as hvd
+
+    hvd.init()
+    return float(hvd.allreduce(numpy.full(3, number), op=hvd.Sum)[0])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_workers_are_one_world_in_the_order_of_ranks(make, shape):
+    executor = make(**shape)
+    executor.start(extra_env_vars={"RAY_TEST": 5})
+    places = executor.run(place)
+    assert [found[:4] for found in places] == [(rank, 4, rank, 4) for rank in range(4)]
+    assert executor.execute(place) == places, "a second run is in the same processes"
+    assert executor.run(add_up, args=[2]) == executor.run(add_up, kwargs={"number": 2}) == [8] * 4
+    assert ray.get(executor.run_remote(add_up, args=[3])) == [12] * 4
+    assert executor.execute_single(place) == places[0]
+    assert executor.execute(lambda _: (socket.gethostname(), os.environ["RAY_TEST"])) == [(socket.gethostname(), "5")] * 4
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_executable_lives_on(make, shape):
+    class Counter:
+        def __init__(self, step):
+            import horovod.numpy as hvd
+
+            hvd.init()
+            self.hvd, self.step, self.calls = hvd, step, 0
+
+        def count(self):
+            self.calls += 1
+            return self.hvd.rank() * self.step, self.calls
+
+    executor = make(**shape)
+    executor.start(executable_cls=Counter, executable_args=[2])
+    assert executor.execute(lambda counter: counter.count()) == [(0, 1), (2, 1), (4, 1), (6, 1)]
+    assert executor.execute(lambda counter: counter.count()) == [(0, 2), (2, 2), (4, 2), (6, 2)]
+
+
+def test_torch_training(make):
+    def train():
+        import torch
+
+        import horovod.torch as hvd
+
+        hvd.init()
+        torch.manual_seed(hvd.rank())
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        for _ in range(10):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(torch.randn(8, 2)), torch.zeros(8, 2)).backward()
+            optimizer.step()
+        return [parameter.tolist() for parameter in model.parameters()]
+
+    executor = make(num_workers=2)
+    executor.start()
+    first, second = executor.run(train)
+    assert first == second
+
+
+def test_current_placement_group_is_used(make):
+    group, bundles = create_placement_group({"CPU": 1}, 3, 30, "PACK")
+    assert bundles == [{"CPU": 1}] * 3
+
+    @ray.remote(num_cpus=0)
+    class Driver:
+        def run(self, **arguments):
+            executor = RayExecutor(RayExecutor.create_settings(), num_workers=2, **arguments)
+            executor.start()
+            created = executor.adapter.strategy._created_placement_group
+            sums = executor.run(add_up)
+            executor.shutdown()
+            return created, sums
+
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    inside = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+    driver = Driver.options(scheduling_strategy=inside).remote()
+    try:
+        assert ray.get(driver.run.remote()) == (False, [2, 2])
+        assert group.id.hex() in {
+            key for key, one in ray.util.placement_group_table().items() if one["state"] == "CREATED"
+        }, "it is not removed with the executor"
+    finally:
+        ray.kill(driver)
+        ray.util.remove_placement_group(group)
+
+
+@pytest.mark.parametrize("shape", [dict(num_workers=9), dict(num_hosts=2, num_workers_per_host=1)])
+def test_placement_that_is_not_possible(make, shape):
+    executor = make(**shape)
+    executor.settings.placement_group_timeout_s = 1
+    with pytest.raises(TimeoutError, match=r"^Placement group creation timed out after 1 s\..* resources requested .*'CPU': 1"):
+        executor.start()
+    with pytest.raises(RuntimeError, match="has not been started"):
+        executor.run(place)
+    executor.shutdown()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(num_workers=1, min_workers=1), "Both `min_workers` and `num_workers` provided"),
+        (dict(num_hosts=1, min_workers=1), "Both `min_workers` and `num_hosts` provided"),
+        (dict(max_workers=2), "`max_workers` provided without any positive `min_workers`"),
+        (dict(min_workers=3, max_workers=2), r"`max_workers` \(2\) is less than `min_workers` \(3\)"),
+        (dict(num_workers=1, num_hosts=1), "One of `num_workers`, `num_hosts` and `min_workers` must be given"),
+        (dict(), "One of `num_workers`, `num_hosts` and `min_workers` must be given"),
+        (dict(num_workers=0), "`num_workers` must be 1 or more: Got 0"),
+        (dict(min_workers=0), "`min_workers` must be 1 or more: Got 0"),
+        (dict(num_workers=1, gpus_per_worker=1), "gpus_per_worker is set, but use_gpu is False"),
+        (dict(num_workers=1, gpus_per_worker=-1, use_gpu=True), "gpus_per_worker must be >= 1: Got -1"),
+        (dict(min_workers=1, cooldown_range=[5, 1]), r"`cooldown_range` must be \(MIN, MAX\)"),
+    ],
+)
+def test_arguments_that_can_not_be(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RayExecutor(RayExecutor.create_settings(), **arguments)
+
+
+def test_error_of_one_worker_is_raised_and_frees_the_others(make):
+    def fail():
+        import horovod.numpy as hvd
+
+        hvd.init()
+        if hvd.rank() == 1:
+            raise KeyError("on purpose")
+        add_up()
+
+    executor = make(num_workers=2)
+    executor.start()
+    pids = executor.execute(lambda _: os.getpid())
+    with pytest.raises(KeyError, match="on purpose"):
+        executor.run(fail)
+    with pytest.raises(RuntimeError, match=r"The job of these workers has ended: .*shutdown\(\) and start\(\) begin a new one"):
+        executor.run(add_up)
+    executor.shutdown()
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 15) == []
+    executor.start()
+    assert executor.run(add_up) == [2, 2]
+
+
+def test_error_of_all_workers_leaves_the_world_as_it_is(make):
+    def fail():
+        add_up()
+        raise KeyError("on purpose")
+
+    executor = make(num_workers=2)
+    executor.start()
+    for _ in range(2):
+        with pytest.raises(KeyError, match="on purpose"):
+            executor.run(fail)
+    assert executor.run(add_up) == [2, 2]
+
+
+def test_death_of_a_worker_is_told(make):
+    def die():
+        import horovod.numpy as hvd
+
+        hvd.init()
+        if hvd.rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        add_up()
+
+    executor = make(num_workers=2)
+    executor.start()
+    with pytest.raises(RuntimeError, match=r"rank 1 on host \S+/1 failed.*\nrank 1: .*actor died"):
+        executor.run(die)
+
+
+def test_workers_that_nobody_waits_for_end_with_the_one_that_failed(make):
+    def fail():
+        import horovod.numpy as hvd
+
+        hvd.init()
+        if hvd.rank() == 0:
+            raise KeyError("on purpose")
+        add_up()
+
+    executor = make(num_workers=2)
+    executor.start()
+    first, second = executor.run_remote(fail)
+    with pytest.raises(KeyError):
+        ray.get(first)
+    with pytest.raises(RuntimeError, match="HorovodInternalError"):
+        ray.get(second, timeout=60)
+
+
+def test_values_of_rank_0_reach_the_callbacks(make):
+    def train():
+        import horovod.numpy as hvd
+        from horovod.ray import ray_logger
+
+        hvd.init()
+        for step in range(3):
+            ray_logger.log({"step": step, "rank": hvd.rank()})
+        ray_logger.log({"rank": hvd.rank()}, chief_only=False)
+
+    executor = make(num_workers=2)
+    executor.start()
+    values = []
+    executor.run(train, callbacks=[values.append, lambda value: values.append(None)])
+    values = [value for value in values if value]
+    assert [value["step"] for value in values if "step" in value] == [0, 1, 2]
+    assert sorted(value["rank"] for value in values if "step" not in value) == [0, 1]
+
+    def complain(value):
+        raise KeyError("in the callback")
+
+    with pytest.raises(KeyError, match="in the callback"):
+        executor.run(train, callbacks=[complain])
+
+
+@pytest.mark.parametrize("shape", [dict(num_workers=2), dict(num_hosts=1, num_workers_per_host=2)])
+def test_workers_see_all_gpus_of_their_node(make, shape):
+    def visible(_):
+        import horovod.numpy as hvd
+
+        hvd.init()
+        return hvd.local_rank(), os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+
+    executor = make(use_gpu=True, **shape)
+    executor.start()
+    places = executor.execute(visible)
+    assert [rank for rank, _ in places] == [0, 1]
+    assert sorted(places[0][1]) == ["0", "1"] and places[0][1] == places[1][1]
+
+
+def test_no_secret_is_in_an_environment_argument_or_file_of_rays(make, ray_folder):
+    executor = make(num_workers=2)
+    executor.start()
+    executor.run(add_up)
+    secret = executor.adapter._job.join_info.credentials
+    key = next(line for line in secret.replace("\\n", "\n").splitlines() if len(line) == 64 and "-" not in line)
+    ours = pids_with(MARK.encode() + b"\0")
+    assert len([pid for pid in ours if "horovod-agent" in command_line(pid)]) == 2
+    for pid in ours:
+        assert key.encode() not in environment_of(pid) and key not in command_line(pid)
+    files = [path for path in Path(ray_folder).rglob("*") if path.is_file() and not path.is_symlink()]
+    assert files and not [path for path in files if key.encode() in path.read_bytes()]
+    assert key not in repr(executor.adapter._job.join_info)
+
+
+DRIVER = """
+import os, sys, ray
+from horovod.ray import RayExecutor
+ray.init(address=sys.argv[1], log_to_driver=False)
+executor = RayExecutor(RayExecutor.create_settings(), num_workers=2)
+executor.start()
+print(*executor.execute(lambda _: os.getpid()), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_killed_driver_leaves_nothing():
+    address = ray.get_runtime_context().gcs_address
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        pids = [int(word) for word in driver.stdout.readline().split()]
+        assert len(pids) == 2
+    finally:
+        driver.kill()
+        driver.communicate()
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 30) == []
+    assert wait_until_none(programs_of_jobs, 15) == []
+
+
+def test_executor_that_is_not_started_or_twice(make):
+    executor = make(num_workers=1)
+    with pytest.raises(RuntimeError, match="has not been started"):
+        executor.execute(place)
+    executor.shutdown()
+    executor.start()
+    with pytest.raises(RuntimeError, match="has been started already"):
+        executor.start()
+
+
+def test_worker_actor():
+    class Own(BaseHorovodWorker):
+        pass
+
+    assert Own().hostname() == socket.gethostname()
+    actor = ray.remote(BaseHorovodWorker).remote()
+    actor.update_env_vars.remote({"RAY_TEST": 1123123})
+    assert ray.get(actor.env_vars.remote())["RAY_TEST"] == "1123123"
+    ray.kill(actor)
+
+
+def test_ranks_go_by_node_the_drivers_first():
+    assert in_order_of_ranks(["a", "b", "a", "c", "b"], "c") == [3, 0, 2, 1, 4]
+    assert in_order_of_ranks(["a", "b", "a"], "elsewhere") == [0, 2, 1]
+    assert in_order_of_ranks([], "a") == []
