@@ -4,7 +4,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
+import ray
 from ray.util.queue import Queue
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 
 class CallbackQueue:
@@ -15,7 +17,9 @@ class CallbackQueue:
     def __init__(self, callbacks: Sequence[Callable[[Any], Any]]) -> None:
         self._callbacks = callbacks
         self._error: Optional[Exception] = None
-        self.queue = Queue(actor_options={"num_cpus": 0})
+        # It must not go with a node that is lost.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self.queue = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         self._thread = threading.Thread(target=self._pass_on, name="horovod callbacks", daemon=True)
         self._thread.start()
 
