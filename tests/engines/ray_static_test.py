@@ -273,6 +273,8 @@ def test_values_of_rank_0_reach_the_callbacks(make):
     assert [value["step"] for value in values if "step" in value] == [0, 1, 2]
     assert sorted(value["rank"] for value in values if "step" not in value) == [0, 1]
 
+    executor.run(train)  # the values go nowhere
+
     def complain(value):
         raise KeyError("in the callback")
 
@@ -361,3 +363,53 @@ def test_ranks_go_by_node_the_drivers_first():
     assert in_order_of_ranks(["a", "b", "a", "c", "b"], "c") == [3, 0, 2, 1, 4]
     assert in_order_of_ranks(["a", "b", "a"], "elsewhere") == [0, 2, 1]
     assert in_order_of_ranks([], "a") == []
+
+
+CLIENT = """
+import os, sys, ray
+ray.init(sys.argv[1])
+from horovod.ray import RayExecutor, ray_logger
+
+def add_up(number):
+    import numpy
+    import horovod.numpy as hvd
+    hvd.init()
+    ray_logger.log({"rank": hvd.rank()})
+    return float(hvd.allreduce(numpy.full(3, number), op=hvd.Sum)[0])
+
+def fail():
+    raise KeyError("on purpose")
+
+assert ray.util.client.ray.is_connected()
+for arguments in (dict(num_workers=3), dict(min_workers=2, max_workers=2)):
+    executor = RayExecutor(RayExecutor.create_settings(timeout_s=60), **arguments)
+    executor.start()
+    print(executor.run(add_up, args=[2], callbacks=[lambda value: None]), flush=True)
+    if "num_workers" in arguments:
+        print(ray.get(executor.run_remote(add_up, args=[3])), executor.execute_single(lambda _: 7), flush=True)
+        try:
+            executor.run(fail)
+        except KeyError:
+            print("raised KeyError", flush=True)
+    executor.shutdown()
+"""
+
+
+def test_ray_client(ray_folder):
+    """Beside a process of its own for the client's server, whose workers and daemon are on the cluster."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = ray.get_runtime_context().gcs_address
+    serve = [sys.executable, "-m", "ray.util.client.server", "--address", address, "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen([*serve, "--mode", "specific-server"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        client = subprocess.run(
+            [sys.executable, "-c", CLIENT, f"ray://127.0.0.1:{port}"], capture_output=True, text=True, timeout=120
+        )
+    finally:
+        server.terminate()
+        server.communicate()
+    assert client.returncode == 0, client.stderr
+    assert client.stdout.splitlines() == ["[6.0, 6.0, 6.0]", "[9.0, 9.0, 9.0] 7", "raised KeyError", "[4.0, 4.0]"]
+    assert wait_until_none(programs_of_jobs, 15) == []

@@ -10,7 +10,7 @@ _warned = False
 
 
 def configure(queue: Any) -> None:
-    """From now on values of this process go into `queue`, a ``ray.util.queue.Queue``."""
+    """From now on values of this process go into `queue`, a ``ray.util.queue.Queue``, or nowhere."""
     global _queue
     _queue = queue
 

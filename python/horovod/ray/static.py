@@ -167,7 +167,11 @@ class StaticAdapter(Adapter):
             return
         with CallbackQueue(callbacks) as queue:
             map_blocking(lambda worker: worker.set_queue.remote(queue.queue), self._live_workers())
-            yield
+            try:
+                yield
+            finally:
+                for worker in self.workers:
+                    worker.set_queue.remote(None)
 
     def _collect(self, references: list[Any]) -> list[Any]:
         """The values; raises the cause if there are errors."""

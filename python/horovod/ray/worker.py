@@ -68,7 +68,7 @@ class BaseHorovodWorker:
         return dict(os.environ)
 
     def set_queue(self, queue: Any) -> None:
-        """From now on ``ray_logger.log`` puts values there."""
+        """From now on ``ray_logger.log`` puts values there; None: nowhere."""
         ray_logger.configure(queue)
 
     def start_executable(
