@@ -6,16 +6,8 @@ import importlib.abc
 import sys
 from typing import Any, NoReturn
 
-_HERE = (
-    "there are horovod.torch (PyTorch), horovod.tensorflow, horovod.keras, horovod.jax, horovod.lightning, "
-    "horovod.mxnet, horovod.numpy and horovod.run"
-)
-
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
-_ENGINES = {
-    "horovod.ray": "Ray",
-}
 _MODULES = {
     "horovod.data": "no data loaders; torch.utils.data with hvd.elastic.ElasticSampler serves",
     "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
@@ -33,8 +25,6 @@ def _reason(name: str) -> str:
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
         prefix = ".".join(parts[:length])
-        if prefix in _ENGINES:
-            return f"this version of Horovod does not run on {_ENGINES[prefix]}"
         if prefix in _MODULES:
             return "this version of Horovod has " + _MODULES[prefix]
     return ""
@@ -42,10 +32,8 @@ def _reason(name: str) -> str:
 
 def explain(name: str) -> NoReturn:
     """Raises the ImportError for one of the modules that are not here."""
-    reason = _reason(name)
-    here = "" if any(name.startswith(row) for row in _MODULES) else "; " + _HERE
     # Without `name`: `from horovod import keras` would drop the text of an error that has it.
-    raise ModuleNotFoundError(f"{name}: {reason}{here}")
+    raise ModuleNotFoundError(f"{name}: {_reason(name)}")
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -13,8 +13,7 @@ import ray.cloudpickle
 from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from horovod.ray import ElasticRayExecutor, RayExecutor
-from horovod.ray import elastic, elastic_v2
+from horovod.ray import ElasticRayExecutor, RayExecutor, elastic, elastic_v2
 from horovod.ray.roster import Roster
 from horovod.runner.elastic.discovery import HostDiscovery
 from processes import command_line, pids_with, wait_until_none
@@ -270,7 +269,14 @@ def test_nodes_come_and_go(cluster, run):
 
 def drain(cluster, node):
     address = ["--address", cluster.address, "--node-id", node.node_id]
-    reason = ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "test", "--deadline-remaining-seconds", "600"]
+    reason = [
+        "--reason",
+        "DRAIN_NODE_REASON_PREEMPTION",
+        "--reason-message",
+        "test",
+        "--deadline-remaining-seconds",
+        "600",
+    ]
     command = [sys.executable, "-m", "ray.scripts.scripts", "drain-node", *address, *reason]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
@@ -299,7 +305,9 @@ def test_bug_of_the_script_ends_the_job(cluster):
 
     executor = executor_for(Hosts(host_1=2), min_workers=2)
     executor.start()
-    with pytest.raises(RuntimeError, match=r"(?s)KeyError.*on purpose.*The last worker that failed said: .*KeyError: 'on purpose'"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)KeyError.*on purpose.*The last worker that failed said: .*KeyError: 'on purpose'"
+    ):
         executor.run(train)
 
 
@@ -360,7 +368,8 @@ def test_older_interface_checks_its_arguments():
 
 def nodes(*resources):
     return [
-        {"NodeManagerAddress": f"host-{number}", "Resources": dict(one), "alive": True} for number, one in enumerate(resources)
+        {"NodeManagerAddress": f"host-{number}", "Resources": dict(one), "alive": True}
+        for number, one in enumerate(resources)
     ]
 
 

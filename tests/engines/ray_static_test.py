@@ -80,7 +80,9 @@ def test_workers_are_one_world_in_the_order_of_ranks(make, shape):
     assert executor.run(add_up, args=[2]) == executor.run(add_up, kwargs={"number": 2}) == [8] * 4
     assert ray.get(executor.run_remote(add_up, args=[3])) == [12] * 4
     assert executor.execute_single(place) == places[0]
-    assert executor.execute(lambda _: (socket.gethostname(), os.environ["RAY_TEST"])) == [(socket.gethostname(), "5")] * 4
+    assert (
+        executor.execute(lambda _: (socket.gethostname(), os.environ["RAY_TEST"])) == [(socket.gethostname(), "5")] * 4
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -159,7 +161,9 @@ def test_current_placement_group_is_used(make):
 def test_placement_that_is_not_possible(make, shape):
     executor = make(**shape)
     executor.settings.placement_group_timeout_s = 1
-    with pytest.raises(TimeoutError, match=r"^Placement group creation timed out after 1 s\..* resources requested .*'CPU': 1"):
+    with pytest.raises(
+        TimeoutError, match=r"^Placement group creation timed out after 1 s\..* resources requested .*'CPU': 1"
+    ):
         executor.start()
     with pytest.raises(RuntimeError, match="has not been started"):
         executor.run(place)
@@ -201,7 +205,9 @@ def test_error_of_one_worker_is_raised_and_frees_the_others(make):
     pids = executor.execute(lambda _: os.getpid())
     with pytest.raises(KeyError, match="on purpose"):
         executor.run(fail)
-    with pytest.raises(RuntimeError, match=r"The job of these workers has ended: .*shutdown\(\) and start\(\) begin a new one"):
+    with pytest.raises(
+        RuntimeError, match=r"The job of these workers has ended: .*shutdown\(\) and start\(\) begin a new one"
+    ):
         executor.run(add_up)
     executor.shutdown()
     assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 15) == []
@@ -401,7 +407,17 @@ def test_ray_client(ray_folder):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     address = ray.get_runtime_context().gcs_address
-    serve = [sys.executable, "-m", "ray.util.client.server", "--address", address, "--host", "127.0.0.1", "--port", str(port)]
+    serve = [
+        sys.executable,
+        "-m",
+        "ray.util.client.server",
+        "--address",
+        address,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     server = subprocess.Popen([*serve, "--mode", "specific-server"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         client = subprocess.run(

@@ -6,11 +6,7 @@ import sys
 import pytest
 import ray
 import ray.cloudpickle
-
-try:
-    from ray.train import RunConfig, ScalingConfig
-except ImportError:  # Ray 2.3
-    from ray.air import RunConfig, ScalingConfig
+from ray.train import RunConfig, ScalingConfig
 
 from horovod.ray.train import HorovodConfig, HorovodTrainer
 from processes import command_line, pids_with, wait_until_none
@@ -41,7 +37,7 @@ def fit(tmp_path):
             train_loop_config=train_config,
             horovod_config=HorovodConfig(timeout_s=60),
             scaling_config=ScalingConfig(num_workers=2),
-            run_config=run_config(tmp_path),
+            run_config=RunConfig(storage_path=str(tmp_path / "storage")),
         )
         try:
             trainer.fit()
@@ -50,13 +46,6 @@ def fit(tmp_path):
         return {path.name: path.read_text() for path in (tmp_path / "said").iterdir()}
 
     return fit
-
-
-def run_config(tmp_path):
-    try:
-        return RunConfig(storage_path=str(tmp_path / "storage"))
-    except TypeError:
-        return RunConfig(local_dir=str(tmp_path / "storage"))
 
 
 def programs_of_jobs():
@@ -71,12 +60,7 @@ def test_ranks_are_those_of_ray_train(fit):
 
         hvd.init()
         total = hvd.allreduce(numpy.full(1, 1.0), op=hvd.Sum)[0]
-        try:
-            rank = ray.train.get_context().get_world_rank()
-        except AttributeError:
-            from ray.air import session
-
-            rank = session.get_world_rank()
+        rank = ray.train.get_context().get_world_rank()
         with open(os.path.join(config["folder"], str(hvd.rank())), "w") as file:
             file.write(f"{rank} {hvd.local_rank()} {hvd.size()} {total:g}")
 

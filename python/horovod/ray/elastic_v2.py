@@ -97,7 +97,9 @@ class ElasticAdapter(Adapter):
     def run_remote(
         self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
     ) -> list[Any]:
-        raise NotImplementedError("ObjectRefs cannot be returned from elastic runs as the workers are ephemeral: use run()")
+        raise NotImplementedError(
+            "ObjectRefs cannot be returned from elastic runs as the workers are ephemeral: use run()"
+        )
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
         raise NotImplementedError("Elastic mode does not support execute_single: use execute()")
@@ -188,9 +190,7 @@ class _Run:
             actor.set_queue.remote(self._queue)
         # It sees its own GPUs alone, and so is a machine for itself, with local rank 0.
         machine = name if use_gpu else None
-        membership = Membership(
-            self._job.join_info, name, machine, interfaces(self._settings), None, self._environment
-        )
+        membership = Membership(self._job.join_info, name, machine, interfaces(self._settings), None, self._environment)
         self._workers[actor.take_part.remote(membership, *self._work)] = _Worker(name, host, actor)
 
     def _take_results(self, patience: float) -> None:

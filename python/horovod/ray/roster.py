@@ -44,10 +44,7 @@ class Roster:
                 drain.append(name)
         room = sum(hosts.values()) if self._most is None else self._most - len(workers)
         free = [
-            host
-            for host, slots in hosts.items()
-            for _ in range(slots - used[host])
-            if now >= self._resting_until(host)
+            host for host, slots in hosts.items() for _ in range(slots - used[host]) if now >= self._resting_until(host)
         ]
         return Change(free[: max(0, room)], drain)
 

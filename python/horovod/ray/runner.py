@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 import ray
 import ray.util.client
 
-from horovod.ray.adapter import Adapter, Callbacks
+from horovod.ray.adapter import Callbacks
 from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
 from horovod.ray.settings import MiniSettings as MiniSettings
 from horovod.ray.settings import Networks
@@ -80,7 +80,7 @@ class RayExecutor:
                 f"Both `min_workers` and `{'num_workers' if num_workers else 'num_hosts'}` provided. "
                 "Only one of the above is allowed as workloads cannot be elastic and non-elastic."
             )
-        resources = dict(cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker)
+        resources: dict[str, Any] = dict(cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker)
         self.params: Any
         if min_workers is not None:
             self.params = ElasticParams(
@@ -173,7 +173,7 @@ class RayExecutor:
     def _make_adapter(self) -> None:
         if self.adapter is not None:
             raise RuntimeError("The executor has been started already; shutdown() ends it.")
-        adapter: type[Adapter] = ElasticAdapter if self.settings.elastic else StaticAdapter
+        adapter: Any = ElasticAdapter if self.settings.elastic else StaticAdapter
         self._is_remote = ray.util.client.ray.is_connected()
         if self._is_remote:
             # The daemon has to be where workers reach it.

@@ -141,7 +141,9 @@ class StaticAdapter(Adapter):
         job, self._job = self._job, None
         if job is not None:
             if job.wait(0) is None:
-                ray.wait([worker.leave.remote() for worker in self.workers], num_returns=len(self.workers), timeout=_ALL_END)
+                ray.wait(
+                    [worker.leave.remote() for worker in self.workers], num_returns=len(self.workers), timeout=_ALL_END
+                )
             job.stop()
         self.workers = []
         if self.strategy is not None:

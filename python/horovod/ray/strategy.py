@@ -91,7 +91,9 @@ class BaseStrategy:
         of_node: dict[str, list[str]] = defaultdict(list)
         for node, ids in zip(nodes, gpus):
             of_node[node] += [str(one) for one in ids]
-        visible = {worker: {"CUDA_VISIBLE_DEVICES": ",".join(of_node[node])} for worker, node in zip(self.workers, nodes)}
+        visible = {
+            worker: {"CUDA_VISIBLE_DEVICES": ",".join(of_node[node])} for worker, node in zip(self.workers, nodes)
+        }
         map_blocking(lambda worker: worker.update_env_vars.remote(visible[worker]), self.workers)
 
 
