@@ -260,7 +260,7 @@ def test_nodes_come_and_go(cluster, run):
     _, _, _, all_six = job.progress.wait_for_size(6)
     assert set(first) < set(all_six)
     lost_at = time.time()
-    cluster.remove_node(node, allow_graceful=False)
+    cluster.remove_node(node)  # its raylet, with all its actors
     next_step, _, _, last = job.progress.wait_for_size(4)
     print(f"the next step of the others: {1000 * (next_step - lost_at):.0f} ms after the node's end")
     assert set(last) == set(first), "the survivors are the same processes"

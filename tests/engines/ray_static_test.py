@@ -365,6 +365,12 @@ def test_worker_actor():
     ray.kill(actor)
 
 
+def test_parts_of_horovods_that_are_not_here():
+    for module, name in (("runner", "Coordinator"), ("utils", "detect_nics"), ("driver_service", "driver_service")):
+        with pytest.raises(ImportError):
+            exec(f"from horovod.ray.{module} import {name}")
+
+
 def test_ranks_go_by_node_the_drivers_first():
     assert in_order_of_ranks(["a", "b", "a", "c", "b"], "c") == [3, 0, 2, 1, 4]
     assert in_order_of_ranks(["a", "b", "a"], "elsewhere") == [0, 2, 1]
