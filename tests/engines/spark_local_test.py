@@ -149,7 +149,9 @@ def test_num_proc_precedes_sparks_parallelism(spark):
 
 def test_env_of_the_caller_is_not_that_of_the_workers(spark, monkeypatch):
     monkeypatch.setenv("SET_BY_CALLER", "1")
-    both = horovod.spark.run(lambda: (os.environ.get("SET_BY_CALLER"), os.environ["MORE"]), env={"MORE": "2"}, verbose=0)
+    both = horovod.spark.run(
+        lambda: (os.environ.get("SET_BY_CALLER"), os.environ["MORE"]), env={"MORE": "2"}, verbose=0
+    )
     assert both == [(None, "2")] * 2
 
 
@@ -200,20 +202,8 @@ def test_a_worker_that_fails_is_started_again_in_its_task(spark, output, tmp_pat
     stdout, stderr = output
     results = horovod.spark.run_elastic(fn, args=(tmp_path / "failed",), num_proc=2, stdout=stdout, stderr=stderr)
     assert results == [(0, 20), (1, 20)]
-<<<<<<< HEAD
-<<<<<<< HEAD
     assert (tmp_path / "failed").exists()
     stderr.stream.wait_for(r"host task[01]\.0 failed: exit code 3", 10)
-=======
-    assert (
-        (tmp_path / "failed").exists()
-        and "task1.0 failed: exit code 3" in stderr.text
-        or "task0.0 failed: exit code 3" in stderr.text
-    ), stderr.text
->>>>>>> 7d97683 (A process whose agent was killed is told to stop)
-=======
-    assert (tmp_path / "failed").exists() and "task1.0 failed: exit code 3" in stderr.text or "task0.0 failed: exit code 3" in stderr.text, stderr.text
->>>>>>> d2717ad (The meeting file has tests of its own)
 
 
 def test_secrets_are_in_no_command_line_environment_or_log(spark, monkeypatch):

@@ -80,7 +80,9 @@ class RayExecutor:
                 f"Both `min_workers` and `{'num_workers' if num_workers else 'num_hosts'}` provided. "
                 "Only one of the above is allowed as workloads cannot be elastic and non-elastic."
             )
-        resources: dict[str, Any] = dict(cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker)
+        resources: dict[str, Any] = dict(
+            cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker
+        )
         self.params: Any
         if min_workers is not None:
             self.params = ElasticParams(
