@@ -8,11 +8,11 @@ import threading
 import time
 
 import pytest
-import ray
 import ray.cloudpickle
 from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+import ray
 from horovod.ray import ElasticRayExecutor, RayExecutor, elastic, elastic_v2
 from horovod.ray.roster import Roster
 from horovod.runner.elastic.discovery import HostDiscovery
@@ -402,6 +402,21 @@ def test_dead_nodes_are_none_and_two_of_one_address_one(monkeypatch):
     listed[2]["NodeManagerAddress"] = "host-1"
     monkeypatch.setattr(ray, "nodes", lambda: listed)
     assert elastic_v2.RayHostDiscovery().find_available_hosts_and_slots() == {"host-1": 6}
+
+
+@pytest.mark.parametrize("module", [elastic, elastic_v2])
+def test_nodes_that_seem_to_come_and_go(monkeypatch, capsys, module):
+    monkeypatch.setattr(ray, "nodes", lambda: nodes({"CPU": 2}, {"CPU": 2}, {"CPU": 2}))
+    with pytest.raises(ValueError, match="nodes are not ended by this version"):
+        module.TestDiscovery(1, 3, 0, _graceful=False)
+    discovery = module.TestDiscovery(min_hosts=1, max_hosts=3, change_frequency_s=0, verbose=False)
+    assert len(discovery.find_available_hosts_and_slots()) == 3
+    counts = [len(discovery.find_available_hosts_and_slots()) for _ in range(50)]
+    assert set(counts) == {1, 2, 3} and {abs(one - other) for one, other in zip(counts, counts[1:])} == {1}
+    assert capsys.readouterr().out == ""
+    still = module.TestDiscovery(min_hosts=1, max_hosts=3, change_frequency_s=3600)
+    assert [len(still.find_available_hosts_and_slots()) for _ in range(5)] == [3] * 5
+    assert "3 of 3 hosts: {'host-0': 2" in capsys.readouterr().out
 
 
 def test_roster_starts_where_there_is_room_and_drains_what_is_too_much():

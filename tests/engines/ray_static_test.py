@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import ray
 import ray.cloudpickle
 
+import ray
 from horovod.ray import BaseHorovodWorker, RayExecutor
 from horovod.ray.static import in_order_of_ranks
 from horovod.ray.strategy import create_placement_group

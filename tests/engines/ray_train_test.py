@@ -5,10 +5,10 @@ import sys
 import traceback
 
 import pytest
-import ray
 import ray.cloudpickle
 from ray.train import RunConfig, ScalingConfig
 
+import ray
 from horovod.ray.train import HorovodConfig, HorovodTrainer
 from processes import command_line, pids_with, wait_until_none
 
@@ -79,6 +79,6 @@ def test_error_of_one_worker_ends_the_training(fit):
             raise KeyError("on purpose")
         hvd.allreduce(numpy.ones(1))
 
-    with pytest.raises(Exception) as caught:  # noqa: B017  # each version of Ray Train has its own
+    with pytest.raises(Exception) as caught:  # each version of Ray Train has its own
         fit(train)
     assert "KeyError: 'on purpose'" in "".join(traceback.format_exception(None, caught.value, None))

@@ -1,9 +1,10 @@
 """The nodes of a Ray cluster as hosts with slots."""
 
-from typing import Any
+import random
+import time
+from typing import Any, Optional
 
 import ray
-
 from horovod.runner.elastic.discovery import HostDiscovery
 
 
@@ -41,3 +42,54 @@ class RayHostDiscovery(HostDiscovery):
         if self.use_gpu:
             slots.append(resources.get("GPU", 0) // self.gpus_per_worker)
         return int(min(slots, default=1))
+
+
+class ChangingDiscovery(RayHostDiscovery):
+    """Nodes that seem to come and go, for tests of a script: now and then, in turns of `change_frequency_s` seconds, one is
+    hidden, or shown again, so that there are between `min_hosts` and `max_hosts`, if there are so many.
+
+    `verbose`: it prints what there is. The last argument is Horovod's: False would end nodes for good, and is refused.
+    """
+
+    def __init__(
+        self,
+        min_hosts: int,
+        max_hosts: int,
+        change_frequency_s: float,
+        use_gpu: bool = False,
+        cpus_per_worker: float = 1,
+        gpus_per_worker: float = 1,
+        verbose: bool = True,
+        _graceful: bool = True,
+    ) -> None:
+        super().__init__(use_gpu, cpus_per_worker, gpus_per_worker)
+        if not _graceful:
+            raise ValueError(
+                "_graceful=False: nodes are not ended by this version of Horovod; `ray drain-node` does that"
+            )
+        self._least, self._most, self._seconds = min_hosts, max_hosts, change_frequency_s
+        self._verbose = verbose
+        self._hidden: set[str] = set()
+        self._changed_at: Optional[float] = None
+
+    def find_available_hosts_and_slots(self) -> dict[str, int]:
+        hosts = super().find_available_hosts_and_slots()
+        now = time.monotonic()
+        if self._changed_at is None:
+            self._changed_at = now
+        elif now - self._changed_at >= self._seconds:
+            self._changed_at = now
+            self._change(sorted(hosts))
+        shown = {host: slots for host, slots in hosts.items() if host not in self._hidden}
+        if self._verbose:
+            print(f"{len(shown)} of {len(hosts)} hosts: {shown}", flush=True)
+        return shown
+
+    def _change(self, hosts: list[str]) -> None:
+        hidden = [host for host in hosts if host in self._hidden]
+        shown = [host for host in hosts if host not in self._hidden]
+        adds = len(shown) <= self._least or (len(shown) < self._most and random.random() < 0.5)
+        if adds and hidden:
+            self._hidden.remove(random.choice(hidden))
+        elif not adds:
+            self._hidden.add(random.choice(shown))

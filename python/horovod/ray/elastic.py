@@ -17,6 +17,25 @@ class RayHostDiscovery(discovery.RayHostDiscovery):
         super().__init__(use_gpu, cpus_per_slot, gpus_per_slot)
 
 
+class TestDiscovery(discovery.ChangingDiscovery):
+    """The same as :class:`horovod.ray.discovery.ChangingDiscovery`, with older names of its arguments."""
+
+    def __init__(
+        self,
+        min_hosts: int,
+        max_hosts: int,
+        change_frequency_s: float,
+        use_gpu: bool = False,
+        cpus_per_slot: float = 1,
+        gpus_per_slot: float = 1,
+        verbose: bool = True,
+        _graceful: bool = True,
+    ) -> None:
+        super().__init__(
+            min_hosts, max_hosts, change_frequency_s, use_gpu, cpus_per_slot, gpus_per_slot, verbose, _graceful
+        )
+
+
 class ElasticRayExecutor:
     """Runs an elastic job on a Ray cluster. :class:`RayExecutor` with `min_workers` does the same.
 

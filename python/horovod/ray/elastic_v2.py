@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple, Optional
 
 import ray
-
 from horovod.ray.adapter import Adapter, BaseParams, Callbacks
+from horovod.ray.discovery import ChangingDiscovery as TestDiscovery  # noqa: F401  # a name of Horovod's
 from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery
 from horovod.ray.failures import first_words
 from horovod.ray.job import logger, start_job

@@ -3,7 +3,6 @@
 from typing import Callable, NamedTuple
 
 import ray
-
 from horovod.ray.worker import is_consequence
 
 
