@@ -10,6 +10,11 @@ from typing import Any, NoReturn
 # package comes.
 _MODULES = {
     "horovod.data": "no data loaders; torch.utils.data with hvd.elastic.ElasticSampler serves",
+    **dict.fromkeys(
+        ("horovod.spark.torch", "horovod.spark.keras", "horovod.spark.lightning", "horovod.spark.common"),
+        "no estimators for Spark yet; horovod.spark.run calls a training function",
+    ),
+    "horovod.spark": "no such part of its layer for Spark; horovod.spark.run and horovod.spark.run_elastic are there",
     "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
     "horovod.runner.mpi_run": "no MPI; horovod.run and horovodrun start the workers",
     "horovod.runner.js_run": "no jsrun; horovod.run and horovodrun start the workers",

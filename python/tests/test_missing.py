@@ -82,6 +82,8 @@ NEEDED = {
         "torch",
         "horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning",
     ),
+    "horovod.spark": ("pyspark", "horovod.spark needs Spark 3.4 or later: pip install pyspark"),
+    "horovod.dask": ("distributed", "horovod.dask needs Dask's scheduler: pip install distributed"),
     "horovod.ray": ("ray", "horovod.ray needs Ray 2.3 or later: pip install ray"),
     "horovod.mxnet": ("mxnet", f"{MXNET}: {MXNET_INSTALL}"),
     "horovod.tensorflow": ("tensorflow", "horovod.tensorflow needs TensorFlow 2.13 or newer: pip install tensorflow"),

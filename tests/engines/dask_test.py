@@ -1,8 +1,12 @@
 """horovod.dask on a cluster of Dask in this machine, whose workers come, go and are killed."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import distributed
 import pytest
@@ -154,3 +158,12 @@ def test_elastic_job_survives_the_loss_of_a_worker(client):
     assert len(set(pids.values()) & set(log.process_ids().values())) == 1, "the survivor was not restarted"
     assert [rank for rank, _ in run.results()] == [0, 1]
     log.check_samples(SAMPLES, EPOCHS)
+
+
+@pytest.mark.parametrize("flags", [[], ["--min-num-workers", "1", "--max-num-workers", "2"]])
+def test_example(flags, tmp_path):
+    script = Path(__file__).resolve().parents[2] / "examples" / "dask" / "digits_on_dask.py"
+    command = [sys.executable, str(script), *flags]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout

@@ -1,8 +1,10 @@
 """horovod.spark in a session within this process: local[2]."""
 
+import importlib
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,6 +145,12 @@ def test_too_few_slots_time_out(spark):
     assert len(horovod.spark.run(places, verbose=0)) == 2
 
 
+def test_start_timeout_of_the_environment(spark, monkeypatch):
+    monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "2")
+    with pytest.raises(TimeoutError, match=r"Timeout after 2 seconds\.$"):
+        horovod.spark.run(places, num_proc=3, verbose=0)
+
+
 def test_num_proc_precedes_sparks_parallelism(spark):
     assert horovod.spark.run(places, num_proc=1, verbose=0) == [(0, 1, 0, 1, 1)]
 
@@ -171,6 +179,19 @@ def test_without_a_session():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     said = done.stderr.splitlines()[-1]
     assert said == "RuntimeError: Could not find an active SparkContext, are you running in a PySpark session?"
+
+
+@pytest.mark.parametrize(
+    "module, text",
+    [
+        ("torch", "has no estimators for Spark yet; horovod.spark.run"),
+        ("common.store", "has no estimators for Spark yet; horovod.spark.run"),
+        ("driver.host_discovery", "has no such part of its layer for Spark; horovod.spark.run"),
+    ],
+)
+def test_modules_that_are_not_here_yet(module, text):
+    with pytest.raises(ModuleNotFoundError, match=f"^horovod.spark.*this version of Horovod {text}"):
+        importlib.import_module("horovod.spark." + module)
 
 
 def test_elastic_job_starts_with_the_slots_that_there_are(spark, caplog):
@@ -245,3 +266,12 @@ def test_gpus_of_the_task():
     )
     assert done.returncode == 0, done.stderr
     assert sorted(json.loads(done.stdout.splitlines()[-1])) == [["0"], ["1"]]
+
+
+@pytest.mark.parametrize("flags", [[], ["--min-num-proc", "1", "--max-num-proc", "2"]])
+def test_example(flags):
+    script = Path(__file__).resolve().parents[2] / "examples" / "spark" / "digits_on_spark.py"
+    command = [sys.executable, str(script), *flags]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout

@@ -5,7 +5,8 @@ import threading
 import uuid
 from typing import Any, Optional
 
-from horovod.dask._package import distributed
+import distributed
+
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import own_address_towards
 from horovod.runner._joined_agent import JoinedAgent

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, Optional
 
+import distributed
+
 from horovod.dask._cluster import Cluster
-from horovod.dask._package import distributed
 from horovod.runner._engine_options import Options
 from horovod.runner._engine_run import run_job
 from horovod.runner._engine_task import task_name

@@ -2,8 +2,11 @@
 number of processes, ``horovod.spark.run_elastic`` with one that follows the executors. Spark 3.4 to 4.x, also by Spark
 Connect. The executors need this package, too."""
 
-from horovod.spark import conf  # noqa: F401
-from horovod.spark._package import pyspark  # noqa: F401  # says what is missing
-from horovod.spark.runner import run, run_elastic
+from horovod import _missing
+
+_missing.framework("pyspark", "horovod.spark needs Spark 3.4 or later: pip install pyspark")
+
+from horovod.spark import conf  # noqa: E402, F401
+from horovod.spark.runner import run, run_elastic  # noqa: E402
 
 __all__ = ["run", "run_elastic"]

@@ -7,10 +7,11 @@ import urllib.parse
 import uuid
 from typing import Any, Protocol
 
+import pyspark
+
 from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task
 from horovod.runner._job import own_address_towards
-from horovod.spark._package import pyspark
 from horovod.spark._task import SparkTask
 
 _NO_SESSION = "Could not find an active SparkContext, are you running in a PySpark session?"
