@@ -32,6 +32,9 @@ ALLOWED = {
         *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
         "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting", "rendezvous/placement",
     ],
+    "rendezvous/c_api": [
+        *BASE, "rendezvous/server/server.h", "rendezvous/policy/job_spec.h", "rendezvous/reporting", "rendezvous/security/token_file.h",
+    ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
     "options": [*BASE, "rendezvous/policy"],
     "rendezvous/daemon": [

@@ -29,7 +29,7 @@ ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a
 GLIBC = (2, 36)
 TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
-LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_tensorflow.so")
+LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_rendezvous.so", "libhvd_tensorflow.so")
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 # Of glibc, the C++ runtime and the kernel.
@@ -85,6 +85,21 @@ def needed_libraries(binary):
     return found
 
 
+def write_build_files(prefix):
+    """For programs that are built against libhvd_rendezvous.so, with pkg-config and CMake. They find all from where they are."""
+    version = project_version()
+    for name, folder in (
+        ("horovod-rendezvous.pc", "pkgconfig"),
+        ("horovod-rendezvous-config.cmake", "cmake/horovod-rendezvous"),
+        ("horovod-rendezvous-config-version.cmake", "cmake/horovod-rendezvous"),
+    ):
+        text = (ROOT / "rendezvous/c_api/install" / name).read_text()
+        text = text.replace("@VERSION@", version).replace("@MAJOR@", version.split(".")[0])
+        target = prefix / "lib" / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
 def direct_needs(binary):
     return output_of("patchelf", "--print-needed", str(binary)).split()
 
@@ -114,21 +129,25 @@ def bundle_binaries(stage, package):
     """Copies programs, libhvd.so and their libraries under package/{bin,lib} and ties them together."""
     (package / "bin").mkdir()
     (package / "lib").mkdir()
-    ours = [package / "bin" / name for name in PROGRAMS] + [package / "lib" / name for name in LIBRARIES]
+    ours = [("bin/" + name, "$ORIGIN/../lib") for name in PROGRAMS] + [("lib/" + name, "$ORIGIN") for name in LIBRARIES]
+    return bundle([(stage / name, package / name, path) for name, path in ours], package / "lib")
+
+
+def bundle(binaries, folder):
+    """Copies binaries, each (source, target, search path), and the libraries that they need into `folder`. Returns where these came from."""
     libraries = {}
-    for binary in ours:
-        source = stage / binary.relative_to(package)
+    for source, target, _ in binaries:
         libraries.update(needed_libraries(source))
-        copy_stripped(source, binary)
+        copy_stripped(source, target)
     new_names = {soname: hashed_name(soname, path) for soname, path in libraries.items()}
-    bundled = []
+    paths = {target: search_path for _, target, search_path in binaries}
     for soname, path in sorted(libraries.items()):
-        target = package / "lib" / new_names[soname]
+        target = folder / new_names[soname]
         copy_stripped(path, target)
         subprocess.run(["patchelf", "--set-soname", target.name, str(target)], check=True)
-        bundled.append(target)
-    for binary in ours + bundled:
-        tie(binary, new_names, "$ORIGIN/../lib" if binary.parent.name == "bin" else "$ORIGIN")
+        paths[target] = "$ORIGIN"
+    for binary, search_path in paths.items():
+        tie(binary, new_names, search_path)
         check_glibc(binary)
     return sorted(libraries.values())
 
@@ -202,6 +221,7 @@ def main(stage, output):
         tree = Path(scratch)
         copy_package(stage / "horovod", tree / "horovod")
         libraries = bundle_binaries(stage / "horovod", tree / "horovod")
+        write_build_files(tree / "horovod")
         info = tree / f"horovod-{version}.dist-info"
         write_licenses(libraries, info / "licenses")
         (info / "METADATA").write_text(metadata(version))

@@ -56,7 +56,11 @@ class ServedJobImpl final : public ServedJob {
   const std::string& id() const override { return options_.job_id; }
   const security::PeerCredentials& credentials() const override { return credentials_; }
 
-  void OfferSlots(const std::vector<membership::HostSlots>& hosts) override {
+  absl::Status OfferSlots(const std::vector<membership::HostSlots>& hosts) override {
+    if (!options_.start_worker) {
+      return absl::FailedPreconditionError(
+          "no slots can be offered to a job without start_worker: its agents say what they have");
+    }
     absl::MutexLock lock(&mu_);  // two offers must not cross
     if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
     offered_.clear();
@@ -64,6 +68,7 @@ class ServedJobImpl final : public ServedJob {
       offered_[host.host] = host;
       JoinIfNew(host.host);
     }
+    return absl::OkStatus();
   }
 
   void ReportStarted(WorkerId worker, int64_t pid) override {

@@ -129,7 +129,7 @@ TEST_F(RendezvousServerTest, JobThatIsGone_LetsNobodyIn_AndTheOthersStay) {
 TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAgent) {
   Scheduler scheduler;
   const auto job = Add(scheduler.Options(2, 2));
-  job->OfferSlots({{"here", 2, "m"}});
+  EXPECT_TRUE(job->OfferSlots({{"here", 2, "m"}}).ok());
   std::vector<std::future<absl::StatusOr<pb::JoinWorldResponse>>> joins;
   for (int i = 0; i < 2; ++i) {
     const WorkerStart start = scheduler.starts.Next();
@@ -154,7 +154,7 @@ TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAge
 TEST_F(RendezvousServerTest, Bootstrap_OfAWorkerThatIsNotExpected_IsRefused) {
   Scheduler scheduler;
   const auto job = Add(scheduler.Options(1, 1));
-  job->OfferSlots({{"here", 1}});
+  EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
   WorkerStart start = scheduler.starts.Next();
   start.environment["HOROVOD_WORKER_ID"] = "77";
   EXPECT_NE(Bootstrap(start.environment).error(), "");
@@ -163,7 +163,7 @@ TEST_F(RendezvousServerTest, Bootstrap_OfAWorkerThatIsNotExpected_IsRefused) {
 TEST_F(RendezvousServerTest, RequestStop_StopsWorkers_ThenSlotsAreFree_ThenTheVerdict) {
   Scheduler scheduler;
   const auto job = Add(scheduler.Options(1, 1));
-  job->OfferSlots({{"here", 1}});
+  EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
   const WorkerId worker = scheduler.starts.Next().worker;
   job->ReportStarted(worker, 4711);
   job->RequestStop("enough", 3, absl::Seconds(5));
@@ -179,14 +179,14 @@ TEST_F(RendezvousServerTest, RequestStop_StopsWorkers_ThenSlotsAreFree_ThenTheVe
 TEST_F(RendezvousServerTest, WithdrawnHost_IsFreed_AndJoinsAgainWhenOfferedAgain) {
   Scheduler scheduler;
   const auto job = Add(scheduler.Options(1, 2));
-  job->OfferSlots({{"a", 1}});
+  EXPECT_TRUE(job->OfferSlots({{"a", 1}}).ok());
   const WorkerStart first = scheduler.starts.Next();
   ASSERT_TRUE(Join(Bootstrap(first.environment)).get().ok());
-  job->OfferSlots({{"a", 1}, {"b", 1}});
+  EXPECT_TRUE(job->OfferSlots({{"a", 1}, {"b", 1}}).ok());
   const WorkerStart second = scheduler.starts.Next();
   EXPECT_EQ(second.host, "b");
   const pb::WorkerBootstrap told = Bootstrap(second.environment);
-  job->OfferSlots({{"a", 1}});  // before its worker was in any world
+  EXPECT_TRUE(job->OfferSlots({{"a", 1}}).ok());  // before its worker was in any world
   const auto answer = Join(told).get();
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->has_released()) << answer->ShortDebugString();
@@ -194,7 +194,7 @@ TEST_F(RendezvousServerTest, WithdrawnHost_IsFreed_AndJoinsAgainWhenOfferedAgain
   exit.worker = second.worker;
   job->ReportExit(exit);
   EXPECT_EQ(scheduler.free_hosts.Next(), "b");
-  job->OfferSlots({{"a", 1}, {"b", 1}});
+  EXPECT_TRUE(job->OfferSlots({{"a", 1}, {"b", 1}}).ok());
   EXPECT_EQ(scheduler.starts.Next().host, "b");
 }
 
@@ -215,7 +215,8 @@ TEST_F(RendezvousServerTest, Metrics_WhileJobsGo_AreAlwaysGiven) {
   std::atomic<bool> over{false};
   std::thread jobs([&] {
     Scheduler scheduler;
-    for (int i = 0; i < 300; ++i) Add(scheduler.Options(1, 1))->OfferSlots({{"here", 1}});
+    for (int i = 0; i < 300; ++i)
+      EXPECT_TRUE(Add(scheduler.Options(1, 1))->OfferSlots({{"here", 1}}).ok());
     over = true;
   });
   while (!over) EXPECT_NE(server_->Metrics().find("# TYPE horovod_world"), std::string::npos);

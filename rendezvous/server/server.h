@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -134,7 +135,9 @@ class ServedJob {
   // All hosts and slots that the job may use now. A host that is named for the first time, or again
   // after it was free, joins; one that is no longer named is drained. Only for jobs with
   // start_worker; in a job that is not elastic hosts can't be withdrawn.
-  virtual void OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
+  // Errors:
+  //   - FailedPrecondition: the job has no start_worker: its agents say what slots they have.
+  virtual absl::Status OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
 
   // The fate of a process that start_worker asked for. If the process has called hvd.init(), its
   // death is noticed earlier, at once however much memory it has: the others go on meanwhile.

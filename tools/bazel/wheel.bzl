@@ -8,13 +8,14 @@ def _wheel_impl(ctx):
         copies.append("cp -L %s %s/bin/" % (file.path, stage))
     for file in ctx.files.libraries:
         copies.append("cp -L %s %s/lib/" % (file.path, stage))
-    for file in ctx.files.package:
-        target = "%s/%s" % (stage, file.short_path[len("python/horovod/"):])
+    for file in ctx.files.package + ctx.files.headers:
+        target = file.short_path[len("python/horovod/"):] if file not in ctx.files.headers else "include/horovod/" + file.basename
+        target = "%s/%s" % (stage, target)
         copies.append("mkdir -p $(dirname %s) && cp -L %s %s" % (target, file.path, target))
     copies.append("/usr/bin/python3 tools/wheel.py %s.stage %s" % (directory.path, directory.path))
     ctx.actions.run_shell(
         outputs = [directory],
-        inputs = ctx.files.programs + ctx.files.package + ctx.files.sources + ctx.files.libraries,
+        inputs = ctx.files.programs + ctx.files.package + ctx.files.headers + ctx.files.sources + ctx.files.libraries,
         command = "set -e\n" + "\n".join(copies),
         mnemonic = "Wheel",
     )
@@ -26,6 +27,7 @@ wheel = rule(
         "programs": attr.label_list(allow_files = True, doc = "What is installed into bin/."),
         "libraries": attr.label_list(allow_files = True, doc = "libhvd.so, and what frameworks load."),
         "package": attr.label_list(allow_files = True, doc = "The Python files, under python/horovod/."),
+        "headers": attr.label_list(allow_files = True, doc = "What is installed into include/horovod/."),
         "sources": attr.label_list(allow_files = True, doc = "What tools/wheel.py reads besides, and itself."),
     },
 )

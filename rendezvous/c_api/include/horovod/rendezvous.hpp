@@ -1,0 +1,275 @@
+// The rendezvous server as C++17 classes, over horovod/rendezvous.h: nothing but the standard
+// library, and nothing to link but libhvd_rendezvous.so.
+//
+//   horovod::rendezvous::Server server({"127.0.0.1:0"});
+//   horovod::rendezvous::JobOptions options;
+//   options.np = 2;
+//   options.start_worker = [](const Worker& worker) { ... fork, with worker.environment ... };
+//   options.stop_worker = [](uint64_t worker, double grace) { ... SIGTERM, later SIGKILL ... };
+//   horovod::rendezvous::Job job = server.add_job(options);
+//   job.offer_slots({{"localhost", 4}});
+//   ... job.report_exit(exit) for each process that has ended ...
+//
+// Functions throw Error. That is an exception and no status, since constructors may fail, and since
+// no caller can go on after most of these errors; it is made on this side of the C API, which no
+// exception crosses. What is not said here is said in horovod/rendezvous.h.
+//
+// Everything is thread-safe but moving, assigning and destroying an object. Callbacks come one at a
+// time from a thread of the job's. They must not block, must not destroy a Job or a Server, and
+// must not throw: that ends the program, as in a std::thread.
+#ifndef HOROVOD_RENDEZVOUS_HPP_
+#define HOROVOD_RENDEZVOUS_HPP_
+
+#include <horovod/rendezvous.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace horovod {
+namespace rendezvous {
+
+// what() is one line for people, code() is HVD_RENDEZVOUS_...
+class Error : public std::runtime_error {
+ public:
+  Error(int32_t code, const char* text) : std::runtime_error(text), code_(code) {}
+  int32_t code() const noexcept { return code_; }
+
+ private:
+  int32_t code_;
+};
+
+// A process that a job wants to run.
+struct Worker {
+  uint64_t worker = 0;                   // its name from now on
+  std::string host;                      // as offered
+  std::vector<std::string> environment;  // "NAME=value", besides what is its own
+};
+
+// How a job has ended; see hvd_rendezvous_result.
+struct Result {
+  bool success = false;
+  int exit_code = 0;
+  std::string summary;
+  int rank = -1;
+  std::string host;
+  std::string exit_meaning;
+  std::string exception;
+};
+
+struct Host {
+  std::string host;
+  int slots = 1;
+  std::string machine = {};  // empty: the host's own
+};
+
+// How a process has ended.
+struct Exit {
+  uint64_t worker = 0;
+  int exit_code = 0;
+  int signal = 0;
+  bool core_dumped = false;
+  bool out_of_memory = false;
+  std::string start_error = {};  // not empty: there never was a process
+  std::string last_output = {};
+};
+
+// See hvd_rendezvous_job_options; the defaults of `tuning` are those of the library.
+struct JobOptions {
+  std::string id;  // empty: a random one
+  int np = 1;
+  int min_np = 0;
+  int max_np = 0;
+  // Everything else: `id`, the sizes above and the callbacks below take the place of its own.
+  hvd_rendezvous_job_options tuning = [] {
+    hvd_rendezvous_job_options options;
+    hvd_rendezvous_job_options_init(&options, sizeof(options));
+    return options;
+  }();
+
+  std::function<void(const Worker&)> start_worker;
+  std::function<void(uint64_t worker, double grace)> stop_worker;
+  std::function<void(const std::string& host)> host_free;
+  std::function<void(const Result&)> finished;
+  std::function<void(const std::string& json)> notice;
+};
+
+namespace internal {
+
+inline void Check(int32_t code) {
+  if (code != HVD_RENDEZVOUS_OK) throw Error(code, hvd_rendezvous_last_error());
+}
+
+// For destructors: what fails there is a mistake in the program.
+inline void CheckEnd(int32_t code) noexcept {
+  if (code == HVD_RENDEZVOUS_OK) return;
+  std::fprintf(stderr, "horovod::rendezvous: %s\n", hvd_rendezvous_last_error());
+  std::terminate();
+}
+
+// The text of a function that makes one.
+template <typename Function, typename Handle>
+std::string Text(Function function, Handle* handle) {
+  char* made = nullptr;
+  Check(function(handle, &made));
+  const std::unique_ptr<char, void (*)(char*)> owner(made, hvd_rendezvous_free);
+  return made;
+}
+
+inline JobOptions& OptionsOf(void* context) { return *static_cast<JobOptions*>(context); }
+
+inline void StartWorker(void* context, const hvd_rendezvous_worker* given) noexcept {
+  Worker worker{given->worker, given->host, {}};
+  for (const char* const* v = given->environment; *v != nullptr; ++v) {
+    worker.environment.emplace_back(*v);
+  }
+  OptionsOf(context).start_worker(worker);
+}
+inline void StopWorker(void* context, uint64_t worker, double grace) noexcept {
+  OptionsOf(context).stop_worker(worker, grace);
+}
+inline void HostFree(void* context, const char* host) noexcept {
+  OptionsOf(context).host_free(host);
+}
+inline void Finished(void* context, const hvd_rendezvous_result* given) noexcept {
+  OptionsOf(context).finished({given->success != 0, given->exit_code, given->summary, given->rank,
+                               given->host, given->exit_meaning, given->exception});
+}
+inline void Notice(void* context, const char* json) noexcept { OptionsOf(context).notice(json); }
+
+inline hvd_rendezvous_job_options ToC(JobOptions& options) {
+  hvd_rendezvous_job_options made = options.tuning;
+  made.id = options.id.empty() ? nullptr : options.id.c_str();
+  made.np = options.np;
+  made.min_np = options.min_np;
+  made.max_np = options.max_np;
+  made.context = &options;
+  made.start_worker = options.start_worker ? StartWorker : nullptr;
+  made.stop_worker = options.stop_worker ? StopWorker : nullptr;
+  made.host_free = options.host_free ? HostFree : nullptr;
+  made.finished = options.finished ? Finished : nullptr;
+  made.notice = options.notice ? Notice : nullptr;
+  return made;
+}
+
+}  // namespace internal
+
+// A job on a server. The destructor removes it: no callback comes after that. The program must stop
+// the processes that it started.
+class Job {
+ public:
+  Job(Job&&) noexcept = default;
+  Job& operator=(Job&& other) noexcept {
+    std::swap(server_, other.server_);
+    std::swap(options_, other.options_);
+    std::swap(job_, other.job_);
+    return *this;
+  }
+  ~Job() = default;
+
+  std::string id() const { return hvd_rendezvous_job_id(job_.get()); }
+  // The text of the file for `horovod-agent --join ADDRESS --token-file FILE`; secret.
+  std::string credentials() const {
+    return internal::Text(hvd_rendezvous_credentials, job_.get());
+  }
+
+  void offer_slots(const std::vector<Host>& hosts) {
+    std::vector<hvd_rendezvous_host> made;
+    for (const Host& host : hosts) {
+      made.push_back({host.host.c_str(), host.slots, host.machine.c_str()});
+    }
+    internal::Check(hvd_rendezvous_offer_slots(job_.get(), made.data(),
+                                               static_cast<int32_t>(made.size())));
+  }
+
+  void report_started(uint64_t worker, int64_t pid) {
+    internal::Check(hvd_rendezvous_report_started(job_.get(), worker, pid));
+  }
+  void report_exit(const Exit& exit) {
+    hvd_rendezvous_exit made = {};
+    made.size = sizeof(made);
+    made.worker = exit.worker;
+    made.exit_code = exit.exit_code;
+    made.signal = exit.signal;
+    made.core_dumped = exit.core_dumped;
+    made.out_of_memory = exit.out_of_memory;
+    made.start_error = exit.start_error.empty() ? nullptr : exit.start_error.c_str();
+    made.last_output = exit.last_output.c_str();
+    internal::Check(hvd_rendezvous_report_exit(job_.get(), &made));
+  }
+
+  void drain(const std::string& host, double grace, const std::string& reason) {
+    internal::Check(hvd_rendezvous_drain(job_.get(), host.c_str(), grace, reason.c_str()));
+  }
+  void request_stop(const std::string& reason, int exit_code, double grace) {
+    internal::Check(hvd_rendezvous_request_stop(job_.get(), reason.c_str(), exit_code, grace));
+  }
+
+  std::string describe() const { return internal::Text(hvd_rendezvous_describe, job_.get()); }
+  std::string metrics() const { return internal::Text(hvd_rendezvous_job_metrics, job_.get()); }
+
+ private:
+  friend class Server;
+  struct Remove {
+    void operator()(hvd_rendezvous_job* job) const noexcept {
+      internal::CheckEnd(hvd_rendezvous_remove_job(job));
+    }
+  };
+
+  Job(std::shared_ptr<hvd_rendezvous_server> server, JobOptions options)
+      : server_(std::move(server)), options_(std::make_unique<JobOptions>(std::move(options))) {
+    const hvd_rendezvous_job_options made = internal::ToC(*options_);
+    hvd_rendezvous_job* job = nullptr;
+    internal::Check(hvd_rendezvous_add_job(server_.get(), &made, &job));
+    job_.reset(job);
+  }
+
+  // Destroyed from the last to the first: callbacks use the options.
+  std::shared_ptr<hvd_rendezvous_server> server_;
+  std::unique_ptr<JobOptions> options_;
+  std::unique_ptr<hvd_rendezvous_job, Remove> job_;
+};
+
+// A server, which lives on until its jobs are destroyed, too.
+class Server {
+ public:
+  // `listen`: numeric "address:port"; port 0: a free one.
+  explicit Server(const std::vector<std::string>& listen) {
+    std::vector<const char*> addresses;
+    for (const std::string& address : listen) addresses.push_back(address.c_str());
+    hvd_rendezvous_server* server = nullptr;
+    internal::Check(hvd_rendezvous_start(HVD_RENDEZVOUS_ABI_VERSION, addresses.data(),
+                                         static_cast<int32_t>(addresses.size()), &server));
+    server_ = std::shared_ptr<hvd_rendezvous_server>(
+        server, [](hvd_rendezvous_server* s) { internal::CheckEnd(hvd_rendezvous_stop(s)); });
+  }
+
+  // With their real ports.
+  std::vector<std::string> addresses() const {
+    std::vector<std::string> made;
+    for (int32_t n = 0;; ++n) {
+      const char* const address = hvd_rendezvous_address(server_.get(), n);
+      if (address == nullptr) return made;
+      made.emplace_back(address);
+    }
+  }
+
+  Job add_job(JobOptions options) { return Job(server_, std::move(options)); }
+
+  // In Prometheus' text format.
+  std::string metrics() const { return internal::Text(hvd_rendezvous_metrics, server_.get()); }
+
+ private:
+  std::shared_ptr<hvd_rendezvous_server> server_;
+};
+
+}  // namespace rendezvous
+}  // namespace horovod
+
+#endif  // HOROVOD_RENDEZVOUS_HPP_
