@@ -12,11 +12,9 @@ from pathlib import Path
 
 import wheel
 
-OURS = (
-    "include/horovod",
-    "lib/horovod",
-    "lib/cmake/horovod-rendezvous",
-)  # whole folders: what is in them and not in the new ones goes
+LICENSES = "share/doc/horovod-rendezvous"
+# Whole folders: what is in them and not in the new ones goes.
+OURS = ("include/horovod", "lib/horovod", "lib/cmake/horovod-rendezvous", LICENSES)
 
 
 def make_tree(stage, tree):

@@ -22,6 +22,7 @@ _SINGLE = (
     "test_object_state_store.py",
     "test_meeting_file.py",
     "test_origin.py",
+    "test_rendezvous.py",
     "test_run_api.py",
     "test_runner_names.py",
     "test_torch_checkpoint_file.py",

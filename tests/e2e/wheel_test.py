@@ -61,7 +61,7 @@ def test_same_input_same_bytes(wheel, tmp_path):
 
 def test_only_the_c_library_and_the_cxx_runtime_come_from_the_system(installed):
     package = next(installed.glob("lib/python*/site-packages/horovod"))
-    binaries = [*package.glob("bin/*"), *package.glob("lib/*")]
+    binaries = [path for path in (*package.glob("bin/*"), *package.glob("lib/*")) if path.is_file()]
     assert len(binaries) > 20
     for binary in binaries:
         for name, path in re.findall(
@@ -80,6 +80,36 @@ def test_programs_are_on_the_path(installed, program):
     )
     assert result.returncode == 0, result.stderr
     assert re.search(r"\d+\.\d+\.\d+", result.stdout)
+
+
+def test_programs_are_built_against_the_wheel(installed, tmp_path):
+    """With what `python -m horovod.rendezvous` says, by CMake and by pkg-config."""
+
+    def folder(option):
+        return subprocess.check_output(
+            ["python", "-m", "horovod.rendezvous", option], env=environment_of(installed), text=True
+        ).strip()
+
+    (tmp_path / "program.cpp").write_text(
+        "#include <horovod/rendezvous.hpp>\n#include <iostream>\n"
+        'int main() { std::cout << horovod::rendezvous::Server({"127.0.0.1:0"}).addresses().at(0) << "\\n"; }\n'
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(program CXX)\nfind_package(horovod-rendezvous REQUIRED)\n"
+        "add_executable(program program.cpp)\ntarget_link_libraries(program horovod::rendezvous)\n"
+    )
+    subprocess.run(
+        ["cmake", "-S", tmp_path, "-B", tmp_path, f"-Dhorovod-rendezvous_DIR={folder('--cmake-dir')}"], check=True
+    )
+    subprocess.run(["cmake", "--build", tmp_path], check=True)
+    flags = subprocess.check_output(
+        ["pkg-config", "--cflags", "--libs", "horovod-rendezvous"],
+        env={**os.environ, "PKG_CONFIG_PATH": folder("--pkg-config-dir")},
+        text=True,
+    ).split()
+    subprocess.run(["c++", "-std=c++17", tmp_path / "program.cpp", "-o", tmp_path / "second", *flags], check=True)
+    for program in ("program", "second"):
+        assert re.match(r"127\.0\.0\.1:[1-9]", subprocess.check_output([tmp_path / program], text=True))
 
 
 def test_training_with_the_wheel_alone(installed):

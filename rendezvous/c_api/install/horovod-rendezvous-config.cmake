@@ -6,7 +6,9 @@ if(NOT TARGET horovod::rendezvous)
   set_target_properties(horovod::rendezvous PROPERTIES
     IMPORTED_LOCATION "${_horovod_prefix}/lib/libhvd_rendezvous.so"
     IMPORTED_SONAME "libhvd_rendezvous.so"
-    INTERFACE_INCLUDE_DIRECTORIES "${_horovod_prefix}/include"
-    INTERFACE_COMPILE_FEATURES "$<$<COMPILE_LANGUAGE:CXX>:cxx_std_17>")
+    INTERFACE_INCLUDE_DIRECTORIES "${_horovod_prefix}/include")
+  if(CMAKE_CXX_COMPILER_LOADED)
+    set_property(TARGET horovod::rendezvous PROPERTY INTERFACE_COMPILE_FEATURES cxx_std_17)
+  endif()
 endif()
 unset(_horovod_prefix)

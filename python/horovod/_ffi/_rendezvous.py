@@ -1,0 +1,243 @@
+"""The functions of ``horovod/rendezvous.h``, which are a part of libhvd.so."""
+
+import ctypes
+from typing import Any, Callable, Optional
+
+from horovod._ffi._library import library
+
+_ABI_VERSION = 1
+
+_START_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_STOP_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_double)
+_TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+_FINISHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Worker(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("worker", ctypes.c_uint64),
+        ("host", ctypes.c_char_p),
+        ("environment", ctypes.POINTER(ctypes.c_char_p)),
+    ]
+
+
+class _Result(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("success", ctypes.c_int32),
+        ("exit_code", ctypes.c_int32),
+        ("summary", ctypes.c_char_p),
+        ("rank", ctypes.c_int32),
+        ("host", ctypes.c_char_p),
+        ("exit_meaning", ctypes.c_char_p),
+        ("exception", ctypes.c_char_p),
+    ]
+
+
+class _JobOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("id", ctypes.c_char_p),
+        ("np", ctypes.c_int32),
+        ("min_np", ctypes.c_int32),
+        ("max_np", ctypes.c_int32),
+        ("spares", ctypes.c_int32),
+        ("start_timeout", ctypes.c_double),
+        ("failure_grace", ctypes.c_double),
+        ("encrypt_data", ctypes.c_int32),
+        ("elastic_timeout", ctypes.c_double),
+        ("rejoin_timeout", ctypes.c_double),
+        ("join_delay", ctypes.c_double),
+        ("drain_grace", ctypes.c_double),
+        ("max_failures", ctypes.c_int32),
+        ("failure_window", ctypes.c_double),
+        ("failures_without_progress", ctypes.c_int32),
+        ("reset_limit", ctypes.c_int32),
+        ("cooldown", ctypes.c_double),
+        ("cooldown_longest", ctypes.c_double),
+        ("context", ctypes.c_void_p),
+        ("start_worker", _START_WORKER),
+        ("stop_worker", _STOP_WORKER),
+        ("host_free", _TEXT),
+        ("finished", _FINISHED),
+        ("notice", _TEXT),
+    ]
+
+
+class _Host(ctypes.Structure):
+    _fields_ = [("host", ctypes.c_char_p), ("slots", ctypes.c_int32), ("machine", ctypes.c_char_p)]
+
+
+class _Exit(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("worker", ctypes.c_uint64),
+        ("exit_code", ctypes.c_int32),
+        ("signal", ctypes.c_int32),
+        ("core_dumped", ctypes.c_int32),
+        ("out_of_memory", ctypes.c_int32),
+        ("start_error", ctypes.c_char_p),
+        ("last_output", ctypes.c_char_p),
+    ]
+
+
+def _declare() -> None:
+    pointer, text, int32 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32
+    made = ctypes.POINTER(pointer)
+    for name, restype, argtypes in (
+        ("last_error", text, []),
+        ("free", None, [pointer]),
+        ("start", int32, [int32, ctypes.POINTER(text), int32, made]),
+        ("stop", int32, [pointer]),
+        ("address", text, [pointer, int32]),
+        ("metrics", int32, [pointer, made]),
+        ("job_options_init", None, [ctypes.POINTER(_JobOptions), ctypes.c_size_t]),
+        ("add_job", int32, [pointer, ctypes.POINTER(_JobOptions), made]),
+        ("remove_job", int32, [pointer]),
+        ("job_id", text, [pointer]),
+        ("credentials", int32, [pointer, made]),
+        ("offer_slots", int32, [pointer, ctypes.POINTER(_Host), int32]),
+        ("report_started", int32, [pointer, ctypes.c_uint64, ctypes.c_int64]),
+        ("report_exit", int32, [pointer, ctypes.POINTER(_Exit)]),
+        ("drain", int32, [pointer, text, ctypes.c_double, text]),
+        ("request_stop", int32, [pointer, text, int32, ctypes.c_double]),
+        ("describe", int32, [pointer, made]),
+        ("job_metrics", int32, [pointer, made]),
+    ):
+        function = _function(name)
+        function.restype, function.argtypes = restype, argtypes
+
+
+def _function(name: str) -> Any:
+    return getattr(library, "hvd_rendezvous_" + name)
+
+
+_declare()
+
+
+class Failure(Exception):
+    """A function has returned `code`; `text` is one line on it."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a code. Raises Failure."""
+    code = _function(name)(*arguments)
+    if code != 0:
+        raise Failure(code, _function("last_error")().decode("utf-8", "replace"))
+
+
+def text_of(name: str, handle: int) -> str:
+    """What a function that makes a text says of a server or a job. Raises Failure."""
+    made = ctypes.c_void_p()
+    call(name, handle, ctypes.byref(made))
+    try:
+        return ctypes.string_at(made.value or 0).decode("utf-8", "replace")
+    finally:
+        _function("free")(made)
+
+
+def start(listen: list[str]) -> int:
+    """A server. Raises Failure."""
+    server = ctypes.c_void_p()
+    addresses = (ctypes.c_char_p * len(listen))(*(address.encode() for address in listen))
+    call("start", _ABI_VERSION, addresses, len(listen), ctypes.byref(server))
+    return server.value or 0
+
+
+def addresses(server: int) -> list[str]:
+    """Where a server listens."""
+    found: list[str] = []
+    while True:
+        address: Optional[bytes] = _function("address")(server, len(found))
+        if address is None:
+            return found
+        found.append(address.decode())
+
+
+def job_id(job: int) -> str:
+    """The id of a job."""
+    name: bytes = _function("job_id")(job)
+    return name.decode("utf-8", "replace")
+
+
+class Callbacks:
+    """The callbacks of a job, for C. Must live as long as the job."""
+
+    def __init__(
+        self,
+        start_worker: Optional[Callable[[int, str, dict[str, str]], None]],
+        stop_worker: Optional[Callable[[int, float], None]],
+        host_free: Optional[Callable[[str], None]],
+        finished: Optional[Callable[[dict[str, Any]], None]],
+        notice: Optional[Callable[[str], None]],
+    ) -> None:
+        self.start_worker = _START_WORKER() if start_worker is None else _START_WORKER(_starter(start_worker))
+        self.stop_worker = _STOP_WORKER()
+        if stop_worker is not None:
+            stop = stop_worker
+            self.stop_worker = _STOP_WORKER(lambda _, worker, grace: stop(worker, grace))
+        self.host_free = _TEXT() if host_free is None else _TEXT(_with_text(host_free))
+        self.finished = _FINISHED() if finished is None else _FINISHED(_finisher(finished))
+        self.notice = _TEXT() if notice is None else _TEXT(_with_text(notice))
+
+
+def _with_text(function: Callable[[str], None]) -> Callable[[Any, bytes], None]:
+    return lambda _, text: function(text.decode("utf-8", "replace"))
+
+
+def _starter(function: Callable[[int, str, dict[str, str]], None]) -> Callable[[Any, int], None]:
+    def start_worker(_: Any, address: int) -> None:
+        worker = _Worker.from_address(address)
+        environment = {}
+        for variable in worker.environment:
+            if variable is None:
+                break
+            name, _, value = variable.decode("utf-8", "surrogateescape").partition("=")
+            environment[name] = value
+        function(worker.worker, worker.host.decode("utf-8", "replace"), environment)
+
+    return start_worker
+
+
+def _finisher(function: Callable[[dict[str, Any]], None]) -> Callable[[Any, int], None]:
+    def finished(_: Any, address: int) -> None:
+        result = _Result.from_address(address)
+        texts = {
+            name: getattr(result, name).decode("utf-8", "replace")
+            for name in ("summary", "host", "exit_meaning", "exception")
+        }
+        function(
+            {"success": bool(result.success), "exit_code": result.exit_code, "rank": result.rank, **texts},
+        )
+
+    return finished
+
+
+def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks: Callbacks) -> int:
+    """A job; `options` are members of hvd_rendezvous_job_options. Raises Failure."""
+    given = _JobOptions()
+    _function("job_options_init")(ctypes.byref(given), ctypes.sizeof(given))
+    given.id = None if name is None else name.encode()
+    for option, value in options.items():
+        setattr(given, option, value)
+    for callback, function in vars(callbacks).items():
+        setattr(given, callback, function)
+    job = ctypes.c_void_p()
+    call("add_job", server, ctypes.byref(given), ctypes.byref(job))
+    return job.value or 0
+
+
+def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
+    """Each a name, a number of slots, and a machine. Raises Failure."""
+    given = (_Host * len(hosts))(*(_Host(host.encode(), slots, machine.encode()) for host, slots, machine in hosts))
+    call("offer_slots", job, given, len(hosts))
+
+
+def report_exit(job: int, worker: int, **how: Any) -> None:
+    """`how`: members of hvd_rendezvous_exit. Raises Failure."""
+    call("report_exit", job, ctypes.byref(_Exit(size=ctypes.sizeof(_Exit), worker=worker, **how)))

@@ -1,0 +1,36 @@
+"""The rendezvous server inside a scheduler of one's own.
+
+One :class:`Server` serves any number of jobs at one port. The scheduler offers slots to a
+:class:`Job`, which asks for processes by callbacks::
+
+    from horovod import rendezvous
+
+    with rendezvous.Server("127.0.0.1:0") as server:
+        job = server.add_job(2, start_worker=start, stop_worker=stop, finished=print)
+        job.offer_slots({"localhost": 2})
+        ...  # job.report_exit(worker, process.wait()) for each process that has ended
+
+or agents start the processes, on any machine: the job then has neither `start_worker` nor
+`stop_worker`, and the scheduler starts ``horovod-agent --join ADDRESS --token-file FILE`` there,
+FILE holding ``job.credentials()``.
+
+It is the C API of ``horovod/rendezvous.h``, whose comments say more, in Python. Programs in C, C++
+and CMake find header and library by ``python -m horovod.rendezvous --help``.
+"""
+
+from horovod.rendezvous._errors import RendezvousError
+from horovod.rendezvous._folders import cmake_dir, include_dir, library_dir, pkg_config_dir
+from horovod.rendezvous._server import Host, Job, Result, Server, Worker
+
+__all__ = [
+    "Host",
+    "Job",
+    "RendezvousError",
+    "Result",
+    "Server",
+    "Worker",
+    "cmake_dir",
+    "include_dir",
+    "library_dir",
+    "pkg_config_dir",
+]

@@ -1,0 +1,226 @@
+"""horovod.rendezvous: a server within a Python program, here one that is a rank of another job."""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from horovod import rendezvous
+
+SECONDS = 60
+
+
+class Scheduler:
+    """Queues what a job asks for."""
+
+    def __init__(self):
+        self.starts, self.stops, self.free, self.results, self.notices = (queue.Queue() for _ in range(5))
+
+    def add(self, server, np, **options):
+        return server.add_job(
+            np,
+            start_worker=self.starts.put,
+            stop_worker=lambda worker, grace: self.stops.put((worker, grace)),
+            host_free=self.free.put,
+            finished=self.results.put,
+            notice=self.notices.put,
+            **options,
+        )
+
+
+@pytest.fixture
+def server():
+    with rendezvous.Server() as server:
+        yield server
+
+
+@pytest.fixture
+def scheduler():
+    return Scheduler()
+
+
+def test_a_job_to_its_end(server, scheduler):
+    job = scheduler.add(server, 2)
+    job.offer_slots({"here": 2})
+    one, two = scheduler.starts.get(timeout=SECONDS), scheduler.starts.get(timeout=SECONDS)
+    assert one.host == "here" and "HOROVOD_AGENT_SOCKET" in one.environment and one.worker != two.worker
+    job.report_started(one.worker, 123)
+    (host,) = job.describe()["hosts"]
+    assert (host["host"], host["slots"]) == ("here", 2)
+    assert [worker["pid"] for worker in host["workers"] if worker["worker"] == one.worker] == [123]
+    job.report_exit(one.worker, 3, last_output="first\nboom\n")
+    assert scheduler.stops.get(timeout=SECONDS)[0] == two.worker
+    job.report_exit(two.worker, -15)
+    result = scheduler.results.get(timeout=SECONDS)
+    assert (result.success, result.exit_code, result.exit_meaning) == (False, 3, "exit code 3")
+    assert scheduler.free.get(timeout=SECONDS) == "here"
+
+
+def test_an_elastic_job_tells_of_itself(server, scheduler):
+    job = scheduler.add(server, 1, max_np=2, id="mine")
+    assert job.id == "mine" and (job.describe()["min_np"], job.describe()["max_np"]) == (1, 2)
+    job.offer_slots([rendezvous.Host("a", 1, "m"), rendezvous.Host("b", 1, "m")])
+    notice = scheduler.notices.get(timeout=SECONDS)
+    assert (notice["kind"], notice["host"]) == ("host_joined", "a")
+    assert 'job="mine"' in server.metrics() and 'job="mine"' in job.metrics()
+    job.request_stop("enough", 7, 1)
+    worker, grace = scheduler.stops.get(timeout=SECONDS)
+    assert grace == 1
+    for started in (worker, scheduler.stops.get(timeout=SECONDS)[0]):
+        job.report_exit(started, -15)
+    assert scheduler.results.get(timeout=SECONDS).exit_code == 7
+
+
+def test_start_worker_that_raises_is_a_start_that_failed(server, scheduler, monkeypatch):
+    printed = queue.Queue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda said: printed.put(str(said.exc_value)))
+
+    def fail(worker):
+        raise OSError("no such program")
+
+    job = server.add_job(1, start_worker=fail, stop_worker=print, finished=scheduler.results.put)
+    job.offer_slots({"here": 1})
+    assert "OSError: no such program" in scheduler.results.get(timeout=SECONDS).summary
+    assert printed.get(timeout=SECONDS) == "no such program"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"np": 0}, "np is 0, and must be from 1 to 1048576"),
+        ({"np": 2, "min_np": 3}, "min_np is 3, and must be from 0 to 2"),
+        ({"np": 1, "start_timeout": -1}, "start_timeout is -1 seconds, and must be from 0 to 604800"),
+        ({"np": 1, "start_worker": print}, "start_worker and stop_worker: set both, or neither"),
+    ],
+)
+def test_bad_options_are_value_errors(server, arguments, text):
+    with pytest.raises(ValueError) as error:
+        server.add_job(**arguments)
+    assert str(error.value) == text
+
+
+def test_unknown_options_are_named(server):
+    with pytest.raises(TypeError, match=r"no option 'reset'; it has cooldown, .*, reset_limit"):
+        server.add_job(1, reset=3)
+
+
+def test_bad_addresses():
+    with pytest.raises(ValueError, match="nonsense"):
+        rendezvous.Server("nonsense")
+    with rendezvous.Server(["127.0.0.1:0", "127.0.0.2:0"]) as one:
+        assert [address.split(":")[0] for address in one.addresses] == ["127.0.0.1", "127.0.0.2"]
+        with pytest.raises(rendezvous.RendezvousError) as error:
+            rendezvous.Server(one.addresses[0])
+        assert error.value.code == 14 and one.addresses[0] in str(error.value)
+
+
+def test_job_of_agents(server):
+    job = server.add_job(1)
+    assert job.credentials().startswith('token: "')
+    with pytest.raises(rendezvous.RendezvousError, match="its agents say what they have"):
+        job.offer_slots({"here": 1})
+
+
+def test_offers_that_cannot_be_right(server, scheduler):
+    job = scheduler.add(server, 1)
+    with pytest.raises(ValueError, match="host a is offered with 0 slots"):
+        job.offer_slots({"a": 0})
+    with pytest.raises(ValueError, match="host a is offered twice"):
+        job.offer_slots([rendezvous.Host("a"), rendezvous.Host("a")])
+
+
+def test_what_has_ended_says_so(server, scheduler):
+    job = scheduler.add(server, 1, id="mine")
+    with pytest.raises(rendezvous.RendezvousError, match="there is a job mine") as error:
+        scheduler.add(server, 1, id="mine")
+    assert error.value.code == 6
+    job.remove()
+    job.remove()
+    with pytest.raises(rendezvous.RendezvousError, match="job mine has ended"):
+        job.describe()
+    server.close()
+    with pytest.raises(rendezvous.RendezvousError, match="the server has ended"):
+        server.metrics()
+
+
+def test_a_callback_cannot_remove_its_job(server):
+    said = queue.Queue()
+
+    def finished(_):
+        for function in (job.remove, server.close):
+            try:
+                function()
+            except rendezvous.RendezvousError as error:
+                said.put(str(error))
+
+    job = server.add_job(1, start_worker=print, stop_worker=print, finished=finished)
+    job.request_stop()
+    assert [said.get(timeout=SECONDS) for _ in range(2)] == [
+        "to remove a job in a callback would wait for itself; let another thread do it"
+    ] * 2
+    assert job.describe()["state"] == "failed"
+
+
+def test_threads_that_use_a_job_while_it_is_removed(server, scheduler):
+    for _ in range(20):
+        job = scheduler.add(server, 1)
+        ended = []
+
+        def use(job=job, ended=ended):
+            try:
+                while True:
+                    job.describe()
+            except rendezvous.RendezvousError as error:
+                ended.append(str(error))
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        job.remove()
+        for thread in threads:
+            thread.join()
+        assert ended == [f"job {job.id} has ended"] * 3
+
+
+def test_program_that_closes_nothing_ends_cleanly():
+    code = (
+        "from horovod import rendezvous; server = rendezvous.Server();"
+        "job = server.add_job(1, max_np=2, start_worker=print, stop_worker=print, notice=lambda n: None);"
+        "job.offer_slots({str(n): 1 for n in range(50)}); print('end')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    assert (result.returncode, result.stderr) == (0, "") and result.stdout.endswith("end\n")
+
+
+def test_a_forked_child_leaves_the_server_to_its_parent(server, scheduler):
+    job = scheduler.add(server, 1)
+    child = os.fork()
+    if child == 0:
+        server.close()
+        try:
+            job.describe()
+        except rendezvous.RendezvousError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert job.describe()["state"] == "forming"
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "horovod.rendezvous", *arguments], capture_output=True, text=True, timeout=SECONDS
+    )
+
+
+def test_folders_for_programs_in_c():
+    result = command("--include-dir")
+    assert result.returncode == 0 and (Path(result.stdout.strip()) / "horovod/rendezvous.hpp").is_file()
+    result = command("--library-dir")
+    assert (Path(result.stdout.strip()) / "libhvd_rendezvous.so").is_file()
+    assert command().returncode == 2
+    result = command("--cmake-dir")
+    assert (result.returncode, result.stderr.count("\n")) in ((0, 0), (2, 1)), result.stderr

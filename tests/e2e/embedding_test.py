@@ -1,0 +1,203 @@
+"""The rendezvous server as an installed library: programs are built against it outside of the source tree, and preempt trainings with it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import Running, pids_with, wait_until_none
+from training_log import TrainingLog
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIBRARY = Path(os.environ["PYTHONPATH"].split(":")[0]) / "horovod" / "lib"
+TRAIN = ROOT / "tests" / "cluster" / "scripts" / "elastic_train.py"
+# A program that has a gRPC of its own: calls of the library must not end up there. It lists its addresses.
+PROGRAM = r"""
+#include <horovod/rendezvous.h>
+#include <stdio.h>
+#include <stdlib.h>
+void grpc_init(void) { fputs("the program's own grpc_init was called\n", stderr); abort(); }
+int main(int argc, char** argv) {
+  const char* listen[] = {"127.0.0.1:0"};
+  hvd_rendezvous_server* server = NULL;
+  hvd_rendezvous_job* job = NULL;
+  hvd_rendezvous_job_options options;
+  char* text = NULL;
+  const int abi = argc > 1 ? atoi(argv[1]) : HVD_RENDEZVOUS_ABI_VERSION;
+  if (hvd_rendezvous_start(abi, listen, 1, &server) != HVD_RENDEZVOUS_OK) {
+    fprintf(stderr, "%s\n", hvd_rendezvous_last_error());
+    return 2;
+  }
+  hvd_rendezvous_job_options_init(&options, sizeof(options));
+  if (hvd_rendezvous_add_job(server, &options, &job) || hvd_rendezvous_describe(job, &text)) return 3;
+  printf("%s %s\n", hvd_rendezvous_address(server, 0), text);
+  hvd_rendezvous_free(text);
+  return hvd_rendezvous_remove_job(job) || hvd_rendezvous_stop(server);
+}
+"""
+
+
+def run(*command, **how):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240, **how)
+
+
+def checked(*command, **how):
+    result = run(*command, **how)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """What tools/install installs, moved to elsewhere afterwards: it must find itself."""
+    folder = tmp_path_factory.mktemp("prefix")
+    checked("/usr/bin/python3", ROOT / "tools/install_library.py", LIBRARY.parent, folder / "first")
+    again = checked("/usr/bin/python3", ROOT / "tools/install_library.py", LIBRARY.parent, folder / "first")
+    assert again.strip() == f"{folder / 'first'}: nothing to do"
+    return (folder / "first").rename(folder / "moved")
+
+
+def build_by_pkg_config(prefix, folder):
+    source = folder / "program.c"
+    source.write_text(PROGRAM)
+    found = checked(
+        "pkg-config", "--cflags", "--libs", "horovod-rendezvous",
+        env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")},
+    )  # fmt: skip
+    checked(
+        "cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-rdynamic", source, "-o", folder / "program", *found.split()
+    )
+    return folder / "program"
+
+
+@pytest.fixture(scope="module")
+def program(prefix, tmp_path_factory):
+    return build_by_pkg_config(prefix, tmp_path_factory.mktemp("program"))
+
+
+@pytest.fixture(scope="module")
+def scheduler(prefix, tmp_path_factory):
+    """examples/scheduler_cmake, built by CMake in a folder of its own."""
+    folder = tmp_path_factory.mktemp("scheduler")
+    for name in ("CMakeLists.txt", "scheduler.cpp"):
+        (folder / name).write_text((ROOT / "examples/scheduler_cmake" / name).read_text())
+    flags = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
+    checked("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", flags)
+    checked("cmake", "--build", folder / "build")
+    return folder / "build" / "scheduler"
+
+
+def exported(library):
+    return {line.split()[-1] for line in checked("nm", "-D", "--defined-only", library).splitlines()}
+
+
+def test_libraries_export_nothing_but_their_own_functions():
+    names = exported(LIBRARY / "libhvd_rendezvous.so")
+    assert names and all(name.startswith("hvd_rendezvous_") for name in names), names
+    core = exported(LIBRARY / "libhvd.so")
+    assert all(name.startswith("hvd_") for name in core), core
+    assert names <= core
+    header = (ROOT / "rendezvous/c_api/include/horovod/rendezvous.h").read_text()
+    declared = set(re.findall(r"HVD_RENDEZVOUS_EXPORT [\w* ]+?\*?\b(hvd_rendezvous_\w+)\(", header))
+    assert declared == names, "the header declares what the library has"
+
+
+def test_library_needs_nothing_but_the_c_library():
+    needed = re.findall(r"NEEDED.*\[(.*)\]", checked("readelf", "-d", LIBRARY / "libhvd_rendezvous.so"))
+    assert set(needed) <= {"libc.so.6", "ld-linux-x86-64.so.2"}, needed
+
+
+def test_program_with_a_grpc_of_its_own(program):
+    out = checked(program)
+    assert re.match(r'127\.0\.0\.1:[1-9]\d* {"job":"\w{32}","state":"forming"', out), out
+
+
+def test_other_abi_version_is_one_line(program):
+    result = run(program, "7")
+    assert result.returncode == 2
+    assert re.fullmatch(
+        r"the program was built for version 7 of the ABI of libhvd_rendezvous\.so, and this library \(of Horovod [\d.]+\) has version 1: "
+        r"build the program with the header of this library\n",
+        result.stderr,
+    ), result.stderr
+
+
+def test_library_without_its_core_says_so(program, tmp_path):
+    lone = tmp_path / "libhvd_rendezvous.so"
+    lone.write_bytes((LIBRARY / "libhvd_rendezvous.so").read_bytes())
+    result = run(program, env={**os.environ, "LD_PRELOAD": str(lone)})
+    assert result.returncode == 2
+    assert result.stderr.startswith(
+        f"libhvd_rendezvous.so can't load libhvd.so: {tmp_path}/horovod/libhvd.so: cannot open"
+    )
+    assert result.stderr.count("\n") == 1, result.stderr
+
+
+def test_cmake_refuses_another_version(prefix, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(p C)\nfind_package(horovod-rendezvous 99 REQUIRED)\n"
+    )
+    result = run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert result.returncode != 0
+    assert 'compatible with requested version "99"' in re.sub(r"\s+", " ", result.stderr)
+
+
+def training(name, epochs):
+    return f"{sys.executable} {TRAIN} --job {name} --epochs {epochs} --samples 240 --step-seconds 0.05"
+
+
+def start(command, tmp_path):
+    mark = f"embedding-{os.getpid()}-{tmp_path.name}"
+    environment = {**os.environ, "HVD_TEST_MARK": mark, "OMP_NUM_THREADS": "1"}
+    return Running([str(part) for part in command], env=environment, cwd=tmp_path), f"HVD_TEST_MARK={mark}\0".encode()
+
+
+@pytest.fixture(params=["C++", "Python"])
+def any_scheduler(request):
+    """The command of examples/scheduler_cmake, or of examples/scheduler.py, which does the same."""
+    if request.param == "C++":
+        return [request.getfixturevalue("scheduler")]
+    return [sys.executable, ROOT / "examples" / "scheduler.py"]
+
+
+def test_scheduler_preempts_without_losing_a_step(any_scheduler, tmp_path):
+    running, mark = start([*any_scheduler, 3, training("one", 12), training("two", 2)], tmp_path)
+    first, urgent = TrainingLog(running.stdout, "one"), TrainingLog(running.stdout, "two")
+    assert running.wait(240) == 0, running.everything()
+    assert first.check_samples(240, 12) == 0
+    assert urgent.check_samples(240, 2) == 0
+    sizes = [size for size, _ in first.worlds().values()]
+    assert 1 in sizes, f"it gave its slots to the urgent one: {sizes}"
+    assert sizes[-1] == 3, f"and got them back: {sizes}"
+    assert {size for size, _ in urgent.worlds().values()} == {2}
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
+def test_scheduler_survives_the_kill_of_a_worker(any_scheduler, tmp_path):
+    running, mark = start([*any_scheduler, 2, training("one", 12), training("two", 1)], tmp_path)
+    log = TrainingLog(running.stdout, "one")
+    log.wait_until(lambda: log.trains_with(1) and log.worlds().keys() - {1}, 120, "the urgent job has a slot")
+    log.wait_until(lambda: log.trains_with(2), 120, "all slots are the first's again")
+    os.kill(log.process_ids()[0], signal.SIGKILL)
+    assert running.wait(240) == 0, running.everything()
+    assert log.check_samples(240, 12) <= 1
+    assert [size for size, _ in log.worlds().values()][-1] == 2
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
+def test_scheduler_ends_though_its_first_job_never_trains(any_scheduler, tmp_path):
+    running, _ = start([*any_scheduler, 2, "false", training("two", 1)], tmp_path)
+    assert running.wait(120) == 1, running.everything()
+    assert TrainingLog(running.stdout, "two").check_samples(240, 1) == 0
+
+
+def test_scheduler_refuses_a_bad_command_line(any_scheduler):
+    result = run(*any_scheduler, "1", "true", "true")
+    assert result.returncode == 2
+    assert re.fullmatch(
+        r'usage: scheduler\S* SLOTS "COMMAND" "URGENT COMMAND", with two slots or more\n', result.stderr
+    )
