@@ -262,6 +262,13 @@ int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job, const hvd_rendezvous
   });
 }
 
+int32_t hvd_rendezvous_set_limits(hvd_rendezvous_job* job, int32_t min_np, int32_t max_np) {
+  return Guarded([&]() -> absl::Status {
+    RETURN_IF_ERROR(hvd::rendezvous::c_api::CheckLimits(min_np, max_np));
+    return job->job->SetLimits(min_np, max_np == 0 ? hvd::rendezvous::c_api::kMostWorkers : max_np);
+  });
+}
+
 int32_t hvd_rendezvous_report_started(hvd_rendezvous_job* job, uint64_t worker, int64_t pid) {
   return Guarded([&] {
     job->job->ReportStarted(WorkerId(worker), pid);

@@ -184,6 +184,27 @@ TEST_F(CApiTest, ElasticJob_SaysWhatHappens_AndGivesWithdrawnHostsBack) {
   EXPECT_EQ(hvd_rendezvous_remove_job(scheduler_.job), 0);
 }
 
+TEST_F(CApiTest, LimitsOfAnElasticJob_ChangeWhileItRuns) {
+  hvd_rendezvous_job_options options = scheduler_.Options(1);
+  Add(options);
+  EXPECT_EQ(hvd_rendezvous_set_limits(scheduler_.job, 1, 2), HVD_RENDEZVOUS_FAILED_PRECONDITION);
+  EXPECT_STREQ(hvd_rendezvous_last_error(),
+               "the size of a job that is not elastic can't be changed");
+  EXPECT_EQ(hvd_rendezvous_remove_job(scheduler_.job), 0);
+  options.max_np = 1;
+  Add(options);
+  Offer("here", 3);
+  scheduler_.starts.Next();
+  EXPECT_EQ(hvd_rendezvous_set_limits(scheduler_.job, 3, 2), HVD_RENDEZVOUS_INVALID_ARGUMENT);
+  EXPECT_STREQ(hvd_rendezvous_last_error(), "max_np is 2, and must be from 3 to 1048576");
+  EXPECT_EQ(hvd_rendezvous_set_limits(scheduler_.job, 1, 0), 0);
+  scheduler_.starts.Next();
+  scheduler_.starts.Next();
+  EXPECT_TRUE(absl::StrContains(Text(hvd_rendezvous_describe, scheduler_.job),
+                                "\"min_np\":1,\"max_np\":1048576"));
+  EXPECT_EQ(hvd_rendezvous_remove_job(scheduler_.job), 0);
+}
+
 TEST_F(CApiTest, ServerWithJobs_IsNotStopped) {
   Add(scheduler_.Options(1));
   EXPECT_EQ(hvd_rendezvous_stop(server_), HVD_RENDEZVOUS_FAILED_PRECONDITION);

@@ -8,7 +8,6 @@
 namespace hvd::rendezvous::c_api {
 namespace {
 
-constexpr int kMostWorkers = 1 << 20;
 constexpr double kWeek = 7 * 86400;
 // Of ABI version 1.
 constexpr size_t kFirstSize = offsetof(hvd_rendezvous_job_options, notice) + sizeof(void*);
@@ -95,6 +94,12 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
   spec.start_workers = options.np;
   ASSIGN_OR_RETURN(spec.elastic, ToElasticSpec(options));
   return spec;
+}
+
+absl::Status CheckLimits(int min_np, int max_np) {
+  RETURN_IF_ERROR(CheckNumber("min_np", min_np, 1, kMostWorkers));
+  if (max_np == 0) return absl::OkStatus();
+  return CheckNumber("max_np", max_np, min_np, kMostWorkers);
 }
 
 absl::StatusOr<absl::Duration> ToDuration(const char* name, double seconds) {

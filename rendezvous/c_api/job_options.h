@@ -43,6 +43,13 @@ absl::StatusOr<hvd_rendezvous_job_options> WholeJobOptions(const hvd_rendezvous_
 //   - InvalidArgument: names the option, its value, and what would be right.
 absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& options);
 
+// What stands for any number of workers.
+inline constexpr int kMostWorkers = 1 << 20;
+
+// Errors:
+//   - InvalidArgument: names the number that can't be right.
+absl::Status CheckLimits(int min_np, int max_np);
+
 // Errors:
 //   - InvalidArgument: not from 0 to a week; names it.
 absl::StatusOr<absl::Duration> ToDuration(const char* name, double seconds);

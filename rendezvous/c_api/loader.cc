@@ -109,6 +109,8 @@ FORWARD_CODE(hvd_rendezvous_credentials, (hvd_rendezvous_job * job, char** text)
 FORWARD_CODE(hvd_rendezvous_offer_slots,
              (hvd_rendezvous_job * job, const hvd_rendezvous_host* hosts, int32_t count),
              (job, hosts, count))
+FORWARD_CODE(hvd_rendezvous_set_limits, (hvd_rendezvous_job * job, int32_t min_np, int32_t max_np),
+             (job, min_np, max_np))
 FORWARD_CODE(hvd_rendezvous_report_started,
              (hvd_rendezvous_job * job, uint64_t worker, int64_t pid), (job, worker, pid))
 FORWARD_CODE(hvd_rendezvous_report_exit,

@@ -26,7 +26,7 @@ std::vector<membership::Event> AllEvents() {
           membership::WorkerStarted{WorkerId(3), 77},
           membership::WorkerDying{WorkerId(3)},
           membership::WorkerExited{
-              WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
+              WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
           membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
                                     true, 12, true, kBytes, 7, absl::Milliseconds(1234)},
           membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
@@ -43,7 +43,8 @@ std::vector<membership::Event> AllEvents() {
           membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
           membership::CallCancelled{membership::CallId(8)},
           membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
-          membership::Tick{}};
+          membership::Tick{},
+          membership::LimitsChanged{2, 3}};
 }
 
 // Those, without the fields that were added after format 4 had begun.
@@ -51,6 +52,7 @@ std::vector<membership::Event> FirstEvents() {
   std::vector<membership::Event> events = AllEvents();
   std::get<membership::HostJoined>(events[0]).host.machine.clear();
   std::get<membership::HostJoined>(events[0]).store_address.clear();
+  std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   return events;
 }
 

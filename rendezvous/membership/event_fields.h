@@ -122,6 +122,12 @@ template <typename Fields>
 void KeepFields(Fields&, Tick&) {}
 
 template <typename Fields>
+void KeepFields(Fields& fields, LimitsChanged& kept) {
+  auto& [min_workers, max_workers] = kept;
+  fields("min_workers", min_workers, "max_workers", max_workers);
+}
+
+template <typename Fields>
 void KeepFields(Fields& fields, WorldMember& kept) {
   auto& [worker, host, address, control_port, place, commit] = kept;
   fields("worker", worker, "host", host, "address", address, "control_port", control_port, "place",

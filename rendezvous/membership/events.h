@@ -180,10 +180,17 @@ struct StopRequested {
 // Time has passed; nothing else happened.
 struct Tick {};
 
+// Elastic jobs: from now on worlds have so many workers; those beyond the maximum leave at the next
+// commit. Without effect if the numbers contradict each other.
+struct LimitsChanged {
+  int min_workers = 1;
+  int max_workers = 1;
+};
+
 using Event = std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted,
                            WorkerStarted, WorkerDying, WorkerExited, JoinRequested, WatchRequested,
                            ExchangeRequested, Reported, ProgressReported, StallReported,
-                           WorkerSampled, CallCancelled, StopRequested, Tick>;
+                           WorkerSampled, CallCancelled, StopRequested, Tick, LimitsChanged>;
 
 // ---- Effects
 
@@ -324,6 +331,7 @@ struct Notice {
     kRestarted,    // the daemon; as the next also in a static job
     kHostBack,     // its agent has attached again
     kWorldIdle,    // ended before an operation of the script's was completed, without a failure
+    kLimitsChanged,
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any

@@ -111,7 +111,8 @@ void Membership::State::Keep(Fields& fields) {
          dying_deadline, "verdict", verdict, "grace_ns", grace, "finish_deadline_ns",
          finish_deadline, "finished", finished, "next_reconcile_ns", next_reconcile,
          "reconcile_due", reconcile_due, "counted_failures", counted_failures, "health", health,
-         "last_failure", last_failure, "early_exceptions", early_exceptions);
+         "last_failure", last_failure, "early_exceptions", early_exceptions, "min_workers",
+         spec.min_workers, "max_workers", spec.max_workers);
 }
 
 pb::journal::MembershipState Membership::Save() const {

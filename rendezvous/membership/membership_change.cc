@@ -43,6 +43,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) FormElasticWorld(now);
   if (!verdict.has_value()) SignalChange(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
+  if (!verdict.has_value()) ReleaseSurplus(now);
   if (!verdict.has_value()) EndDrainedHosts();
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
@@ -294,6 +295,9 @@ std::string Membership::State::WantedChange(absl::Time now) const {
                                  : absl::StrCat(phrases::Hosts(leaving_hosts), " to leave");
   }
   const int room = spec.max_workers - staying;
+  if (room < 0 && !IsFinishing()) {
+    return absl::StrCat("at most ", phrases::Count(spec.max_workers, "worker"), " from now on");
+  }
   if (ready == 0 || room <= 0 || IsFinishing()) return "";
   const bool complete = ready >= room || on_their_way == 0;
   if (!complete && now < first_ready + spec.elastic->join_delay) return "";

@@ -3,6 +3,7 @@
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -114,7 +115,10 @@ struct Membership::State {
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
   std::vector<placement::Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
   void LeaveOutFinished(absl::Time now);
-  void Release(Worker* worker, absl::Time now);
+  void Release(Worker* worker, const std::string& reason, absl::Time now);
+  std::string LeavesText(const Worker& worker) const;
+  void On(const LimitsChanged& event, absl::Time now);
+  void ReleaseSurplus(absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
 
   // membership_change.cc: an elastic job is steered towards what is wanted after every event
@@ -203,7 +207,8 @@ struct Membership::State {
             const Host* host = nullptr);
   bool elastic() const { return spec.elastic.has_value(); }
   int start_workers() const {
-    return spec.start_workers > 0 ? spec.start_workers : spec.max_workers;
+    if (spec.start_workers == 0) return spec.max_workers;
+    return std::clamp(spec.start_workers, spec.min_workers, spec.max_workers);
   }
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }
@@ -211,7 +216,7 @@ struct Membership::State {
     effects.push_back(ReplyStatus{call, std::move(status)});
   }
 
-  const policy::JobSpec spec;
+  policy::JobSpec spec;  // its limits: those of the newest LimitsChanged
   const ReconcileThrottle throttle;
   absl::Time last_time;         // of the newest event
   std::vector<Effect> effects;  // of the event in hand

@@ -58,7 +58,7 @@ TEST_F(MembershipViewTest, Elastic_Need_SaysWhatThereIsAndHowLongItWaits) {
   EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kNothing);
   EXPECT_EQ(machine.Describe().waits_until, absl::InfiniteFuture());
   EXPECT_EQ(machine.Explain(), "2 ranks run in world 1");
-  machine.Apply(WorkerExited{WorkerId(2), 1, 0, false, false, {}, "", ""}, now());
+  machine.Apply(WorkerExited{WorkerId(2), 1, 0, false, false, {}, "", "", {}}, now());
   EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kMembers);
   EXPECT_EQ(machine.Describe().waits_until, now() + spec.elastic->rejoin_timeout);
 }

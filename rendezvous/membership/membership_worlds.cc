@@ -69,8 +69,7 @@ WorldMember Membership::State::MemberOf(const Worker& worker) const {
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
   if (worker->life.released() || (IsLeaving(*worker) && !worker->life.member())) {
     worker->life.Make(Move::kRelease);
-    effects.push_back(ReplyReleased{
-        event.call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});
+    effects.push_back(ReplyReleased{event.call, LeavesText(*worker)});
     return true;
   }
   const bool is_new = worker->last_world == Epoch(0);
@@ -211,7 +210,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   formed.lost_steps = before.lost_steps;
   formed.lost_time = before.lost_time;
   for (Worker& worker : workers) {
-    if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
+    if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
   }
   workers.ForgetGone(epochs.current);
 }
@@ -250,14 +249,45 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
   }
 }
 
+std::string Membership::State::LeavesText(const Worker& worker) const {
+  return absl::StrCat("host ", HostOf(worker).slots.host, " leaves the job");
+}
+
 // REQUIRES: it has asked for the next world.
-void Membership::State::Release(Worker* worker, absl::Time now) {
+void Membership::State::Release(Worker* worker, const std::string& reason, absl::Time now) {
   worker->life.Make(Move::kLeave);
   worker->life.Make(Move::kRelease);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
-  effects.push_back(ReplyReleased{
-      worker->join->call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});
+  effects.push_back(ReplyReleased{worker->join->call, reason});
   worker->join.reset();
+}
+
+void Membership::State::On(const LimitsChanged& event, absl::Time now) {
+  if (!elastic() || verdict.has_value()) return;
+  if (event.min_workers < 1 || event.max_workers < event.min_workers) return;
+  if (event.min_workers == spec.min_workers && event.max_workers == spec.max_workers) return;
+  spec.min_workers = event.min_workers;
+  spec.max_workers = event.max_workers;
+  epochs.told_waiting = false;
+  Note(Notice::Kind::kLimitsChanged,
+       absl::StrCat("at least ", event.min_workers, ", at most ",
+                    phrases::Count(event.max_workers, "worker"), " from now on"));
+}
+
+// Of the workers beyond the maximum and the spares, those that are in no world and wait for one,
+// the newest first. There are such only after LimitsChanged.
+void Membership::State::ReleaseSurplus(absl::Time now) {
+  int64_t surplus = -(static_cast<int64_t>(spec.max_workers) + spec.elastic->spares);
+  std::vector<Worker*> waiting;
+  for (Worker& worker : workers) {
+    if (IsLive(worker)) ++surplus;
+    if (IsReadyNewcomer(worker)) waiting.push_back(&worker);
+  }
+  while (surplus-- > 0 && !waiting.empty()) {
+    Release(waiting.back(),
+            absl::StrCat("the job has at most ", phrases::Count(spec.max_workers, "worker")), now);
+    waiting.pop_back();
+  }
 }
 
 // Every survivor is to leave and has asked, and no newcomer will come in time to take over.
@@ -270,7 +300,7 @@ void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker)) continue;
     epochs.End("every host leaves", &effects);  // after a commit: nothing is lost
-    Release(&worker, now);
+    Release(&worker, LeavesText(worker), now);
   }
 }
 

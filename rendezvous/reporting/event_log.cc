@@ -57,6 +57,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "daemon_restarted";
     case membership::Notice::Kind::kHostBack:
       return "host_back";
+    case membership::Notice::Kind::kLimitsChanged:
+      return "limits_changed";
   }
   return "";
 }

@@ -66,6 +66,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kRestarted:
     case membership::Notice::Kind::kHostBack:
     case membership::Notice::Kind::kWorldIdle:
+    case membership::Notice::Kind::kLimitsChanged:
       return;
   }
 }

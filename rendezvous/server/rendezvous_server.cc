@@ -71,6 +71,19 @@ class ServedJobImpl final : public ServedJob {
     return absl::OkStatus();
   }
 
+  absl::Status SetLimits(int min_workers, int max_workers) override {
+    if (!options_.spec.elastic.has_value()) {
+      return absl::FailedPreconditionError(
+          "the size of a job that is not elastic can't be changed");
+    }
+    policy::JobSpec changed = options_.spec;
+    changed.min_workers = min_workers;
+    changed.max_workers = max_workers;
+    RETURN_IF_ERROR(CheckSpec(changed));
+    job_->Post(membership::LimitsChanged{min_workers, max_workers});
+    return absl::OkStatus();
+  }
+
   void ReportStarted(WorkerId worker, int64_t pid) override {
     job_->Post(membership::WorkerStarted{worker, pid});
   }

@@ -144,6 +144,12 @@ class ServedJob {
   virtual void ReportStarted(WorkerId worker, int64_t pid) = 0;
   virtual void ReportExit(membership::WorkerExited exit) = 0;
 
+  // Elastic jobs: from now on worlds have so many workers. Those beyond the maximum leave at the
+  // next commit, without a step being lost; the minimum counts when the next world forms. Errors:
+  //   - InvalidArgument: the numbers contradict each other.
+  //   - FailedPrecondition: the job is not elastic.
+  virtual absl::Status SetLimits(int min_workers, int max_workers) = 0;
+
   // See Server.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;

@@ -71,7 +71,8 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
   if (name == "attach" || name == "lose") return Hosts(command);
-  if (name == "discover" || name == "drain" || name == "restart") return Outside(command);
+  if (name == "discover" || name == "drain" || name == "restart" || name == "limits")
+    return Outside(command);
   if (name == "advance") return Advance(command);
   if (name == "explain") return machine_->Explain();
   if (name == "status") return ToText(machine_->Describe());
@@ -129,6 +130,10 @@ std::string ClusterSim::NewJob(Command& command) {
 // Events from outside the job.
 std::string ClusterSim::Outside(Command& command) {
   if (command.name() == "restart") return Apply(rendezvous::membership::Restarted{});
+  if (command.name() == "limits") {
+    return Apply(rendezvous::membership::LimitsChanged{static_cast<int>(command.Number("min", 1)),
+                                                       static_cast<int>(command.Number("max", 1))});
+  }
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
   if (command.name() == "drain") {
     return Apply(rendezvous::membership::HostDraining{

@@ -42,6 +42,8 @@ void ControlPlane::SetUp() {
     listed_.insert(machine.name);
   }
   spec_ = MakeSpec();
+  min_workers_ = spec_.min_workers;
+  max_workers_ = spec_.max_workers;
   if (dice_.Chance(25)) {
     throttle_ = {dice_.Between(1, 4), absl::Milliseconds(dice_.Between(1, 100))};
     tally_.crowded = 1;

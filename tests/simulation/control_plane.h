@@ -243,6 +243,7 @@ class ControlPlane {
   bool TearCommit(const Group& group);
   void StrikeHost();
   void StrikePlanned();
+  void ChangeLimits();
   void Recover();
   int RandomProcess();
   bool SomebodyElseTrains(int process) const;
@@ -290,6 +291,8 @@ class ControlPlane {
   Micros step_time_ = kSecond;
   Micros last_fault_ = 0;
   rendezvous::policy::JobSpec spec_;
+  int min_workers_ = 0;  // the spec's, or those of the newest LimitsChanged
+  int max_workers_ = 0;
 
   std::deque<Machine> machines_;
   std::deque<Stream> streams_;

@@ -95,10 +95,11 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   if (epoch != previous + 1) Fail(absl::StrCat("epoch ", epoch, " after ", previous));
   ++tally_.worlds;
   const int size = static_cast<int>(world.members.size());
-  const int least = previous == 0 ? spec_.start_workers : spec_.min_workers;
+  const int first = std::clamp(spec_.start_workers, min_workers_, max_workers_);
+  const int least = previous == 0 ? first : min_workers_;
   const Machine& leading = machines_[FindHost(world.members[0].host)];
   const bool hands_over = size == 2 && (leading.leaving || leading.shrunk);
-  if (size < least || (size > spec_.max_workers && !hands_over)) {
+  if (size < least || (size > max_workers_ && !hands_over)) {
     Fail(absl::StrCat("a world of ", size));
   }
   CheckPlaces(world);
@@ -191,7 +192,7 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
     const bool stays = members.count(member.worker.id.value()) > 0;
     const Machine& machine = machines_[process->host];
     const std::string who = absl::StrCat("worker ", process->id.value());
-    const bool full = static_cast<int>(world.members.size()) >= spec_.max_workers;
+    const bool full = static_cast<int>(world.members.size()) >= max_workers_;
     if (!stays && !full && !machine.leaving && !machine.shrunk) Fail(who + " was forgotten");
     if (process->commit > newest)
       Fail(absl::StrCat(who, "'s commit ", process->commit, " is lost"));

@@ -115,7 +115,16 @@ void ControlPlane::StrikeHost() {
   }
 }
 
+void ControlPlane::ChangeLimits() {
+  if (!daemon_alive_) return;
+  min_workers_ = static_cast<int>(dice_.Between(1, spec_.min_workers));
+  max_workers_ = static_cast<int>(dice_.Between(min_workers_, spec_.max_workers + 2));
+  Log("from ", min_workers_, " to ", max_workers_, " workers from now on");
+  Apply(rendezvous::membership::LimitsChanged{min_workers_, max_workers_});
+}
+
 void ControlPlane::StrikePlanned() {
+  if (dice_.Chance(15)) return ChangeLimits();
   if (discovery_ && dice_.Chance(60)) return StrikeDiscovery();
   const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
   Machine& machine = machines_[host];

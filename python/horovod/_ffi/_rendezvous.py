@@ -98,6 +98,7 @@ def _declare() -> None:
         ("job_id", text, [pointer]),
         ("credentials", int32, [pointer, made]),
         ("offer_slots", int32, [pointer, ctypes.POINTER(_Host), int32]),
+        ("set_limits", int32, [pointer, int32, int32]),
         ("report_started", int32, [pointer, ctypes.c_uint64, ctypes.c_int64]),
         ("report_exit", int32, [pointer, ctypes.POINTER(_Exit)]),
         ("drain", int32, [pointer, text, ctypes.c_double, text]),

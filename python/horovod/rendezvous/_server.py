@@ -198,6 +198,16 @@ class Job:
         with self._handle.use() as job:
             api.offer_slots(job, [(host.host, host.slots, host.machine) for host in given])
 
+    def set_limits(self, min_np: int, max_np: Optional[int] = None) -> None:
+        """Elastic jobs: from now on worlds have from `min_np` to `max_np` (None: any number of)
+        workers. Those beyond the maximum leave at the next commit, without a step being lost; the
+        minimum counts when the next world forms.
+
+        Raises ValueError, and RendezvousError for a job of fixed size.
+        """
+        with self._handle.use() as job:
+            api.call("set_limits", job, min_np, max_np or 0)
+
     def report_started(self, worker: int, pid: int) -> None:
         """The process of `worker` was started."""
         with self._handle.use() as job:

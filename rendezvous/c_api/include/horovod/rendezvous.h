@@ -213,6 +213,15 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job
                                                          const hvd_rendezvous_host* hosts,
                                                          int32_t count);
 
+/* Elastic jobs: from now on worlds have from min_np to max_np (0: any number of) workers. Those
+ * beyond the maximum leave at the next commit, without a step being lost; those who are missing are
+ * started as soon as there are slots; the minimum counts when the next world forms. Errors; nothing
+ * changes:
+ *   - INVALID_ARGUMENT: the numbers contradict each other.
+ *   - FAILED_PRECONDITION: the job is of fixed size. */
+HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_set_limits(hvd_rendezvous_job* job, int32_t min_np,
+                                                        int32_t max_np);
+
 /* The process of `worker` was started. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_report_started(hvd_rendezvous_job* job,
                                                             uint64_t worker, int64_t pid);

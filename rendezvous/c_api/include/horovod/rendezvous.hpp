@@ -188,6 +188,10 @@ class Job {
                                                static_cast<int32_t>(made.size())));
   }
 
+  void set_limits(int min_np, int max_np) {
+    internal::Check(hvd_rendezvous_set_limits(job_.get(), min_np, max_np));
+  }
+
   void report_started(uint64_t worker, int64_t pid) {
     internal::Check(hvd_rendezvous_report_started(job_.get(), worker, pid));
   }
