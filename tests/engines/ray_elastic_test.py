@@ -318,6 +318,20 @@ def test_too_few_workers_for_too_long(cluster):
         executor.run(lambda: None)
 
 
+def test_run_does_not_wait_for_an_actor_without_a_place(cluster, monkeypatch):
+    monkeypatch.setattr(elastic_v2, "_LEAVE_SECONDS", 1e6)
+    executor = executor_for(Hosts(host_1=1, nowhere=1), min_workers=1)
+    executor.start()
+
+    def train():
+        import horovod.numpy as hvd
+
+        hvd.init()
+        return hvd.size()
+
+    assert executor.run(train) == [1]
+
+
 def test_what_elastic_jobs_can_not(cluster):
     executor = executor_for(min_workers=1)
     executor.start()

@@ -16,7 +16,7 @@ from horovod.ray.job import logger, start_job
 from horovod.ray.logging_queue import CallbackQueue
 from horovod.ray.roster import Roster
 from horovod.ray.settings import interfaces
-from horovod.ray.worker import BaseHorovodWorker, Executable, Membership
+from horovod.ray.worker import BaseHorovodWorker, Ended, Executable, Membership
 from horovod.runner._job import Job, Limits
 
 _DISCOVERY_SECONDS = 1.0  # between two looks at the cluster
@@ -134,7 +134,7 @@ class _Run:
         self._workers: dict[Any, _Worker] = {}  # by the reference of what each returns
         self._draining: set[str] = set()
         self._hosts: dict[str, int] = {}
-        self._results: dict[int, Any] = {}
+        self._results: dict[int, Ended] = {}  # by rank
         self._finishing = False  # a worker is done, so all will be
         self._failure: Optional[Exception] = None  # the last one
         self._next_look = 0.0
@@ -147,11 +147,16 @@ class _Run:
             self._take_results(_DISCOVERY_SECONDS)
             status = self._job.wait(0)
         deadline = time.monotonic() + _LEAVE_SECONDS
-        while self._workers and status == 0 and time.monotonic() < deadline:
+        while status == 0 and self._awaits_results() and time.monotonic() < deadline:
             self._take_results(_DISCOVERY_SECONDS)
         if status != 0:
             self._raise()
-        return [self._results[rank] for rank in sorted(self._results)]
+        return [self._results[rank].value for rank in sorted(self._results)]
+
+    def _awaits_results(self) -> bool:
+        # Who is not in the last world, or has never been placed, does not come back.
+        size = max((ended.size for ended in self._results.values()), default=0)
+        return bool(self._workers) and (size == 0 or len(self._results) < size)
 
     def close(self) -> None:
         """Ends the actors."""
@@ -206,10 +211,10 @@ class _Run:
                 self._note_failure(worker, error)
             ray.kill(worker.actor)
 
-    def _note_result(self, result: Optional[tuple[int, Any]]) -> None:
-        if result is not None:
+    def _note_result(self, ended: Optional[Ended]) -> None:
+        if ended is not None:
             self._finishing = True
-            self._results[result[0]] = result[1]
+            self._results[ended.rank] = ended
 
     def _note_failure(self, worker: _Worker, error: Exception) -> None:
         if worker.name in self._draining or self._job.wait(0) == 0:

@@ -36,6 +36,14 @@ class Membership(NamedTuple):
     environment: dict[str, str]
 
 
+class Ended(NamedTuple):
+    """How a worker of an elastic job has ended."""
+
+    rank: int
+    size: int  # of its last world; 0: it is not known any more
+    value: Any
+
+
 class BaseHorovodWorker:
     """An actor whose process is a worker of a job. Its methods are called by one executor."""
 
@@ -43,7 +51,7 @@ class BaseHorovodWorker:
 
     def __init__(self) -> None:
         self._adoption: Optional[Adoption] = None
-        self._busy = threading.Lock()  # while a function of the user runs
+        self._busy = threading.RLock()  # while a function of the user runs
 
     def hostname(self) -> str:
         """The name of its host."""
@@ -106,25 +114,23 @@ class BaseHorovodWorker:
         if self._adoption is not None:
             self._adoption.exit(0, timeout=_END_SECONDS)
 
-    def take_part(
-        self, membership: Membership, executable: Executable, func: Callable[[Any], Any]
-    ) -> Optional[tuple[int, Any]]:
-        """The whole life of a worker of an elastic job: its rank at the end and what `func` returned, or None if the
-        job has released it. What `func` raises it raises, too."""
+    def take_part(self, membership: Membership, executable: Executable, func: Callable[[Any], Any]) -> Optional[Ended]:
+        """The whole life of a worker of an elastic job. None: the job has released it. What `func` raises it raises, too."""
         self.join(membership)
         assert self._adoption is not None
-        try:
-            self.executable = executable.make()
-            result = self.execute(func)
-        except WorkerReleased:
+        with self._busy:
+            try:
+                self.executable = executable.make()
+                result = self.execute(func)
+            except WorkerReleased:
+                self._adoption.exit(0)
+                return None
+            except Exception as error:
+                self._adoption.exit(1, error=error)
+                raise
+            ended = Ended(*_place(), result)
             self._adoption.exit(0)
-            return None
-        except Exception as error:
-            self._adoption.exit(1, error=error)
-            raise
-        rank = _rank()
-        self._adoption.exit(0)
-        return rank, result
+        return ended
 
     def _stop(self, seconds: float) -> None:
         # What ends the job ends the collectives of a function that still runs, and so that function. One that takes
@@ -136,12 +142,12 @@ class BaseHorovodWorker:
                 self._busy.release()
 
 
-def _rank() -> int:
+def _place() -> tuple[int, int]:
     from horovod.common import basics
 
     if basics.is_initialized():
-        return basics.rank()
-    return int(os.environ.get("HOROVOD_RANK", "0"))
+        return basics.rank(), basics.size()
+    return int(os.environ.get("HOROVOD_RANK", "0")), 0
 
 
 _CONSEQUENCE = "horovod_caused_by_peer"
