@@ -35,7 +35,15 @@ def third_party_defines():
 def entries():
     info = ["bazel", "info", "bazel-bin"]
     generated = subprocess.run(info, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-    arguments = ["clang++", *bazelrc_flags(), *third_party_defines(), f"-I{ROOT}", "-isystem", generated]
+    arguments = [
+        "clang++",
+        *bazelrc_flags(),
+        *third_party_defines(),
+        f"-I{ROOT}",
+        f"-I{ROOT}/rendezvous/c_api/include",
+        "-isystem",
+        generated,
+    ]
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.cc")):
             yield {"directory": str(ROOT), "file": str(path), "arguments": [*arguments, "-c", str(path)]}

@@ -61,7 +61,10 @@ template <typename Function>
 Function* Core(const char* name, Function* fallback) {
   void* const loaded = Load();
   void* const found = loaded == nullptr ? nullptr : dlsym(loaded, name);
-  if (found != nullptr) return reinterpret_cast<Function*>(found);
+  if (found != nullptr) {
+    load_error[0] = 0;
+    return reinterpret_cast<Function*>(found);
+  }
   if (loaded != nullptr) {
     snprintf(load_error, sizeof(load_error),
              "%s beside libhvd_rendezvous.so has no %s: they come "
@@ -74,12 +77,14 @@ Function* Core(const char* name, Function* fallback) {
 }  // namespace
 
 // `absent` is the answer without a core.
+// NOLINTBEGIN(bugprone-macro-parentheses): lists of parameters and of arguments have theirs
 #define FORWARD(result, name, parameters, arguments, absent)                                     \
   result name parameters {                                                                       \
     return Core<result parameters>(#name, [] parameters -> result { return absent; }) arguments; \
   }
 #define FORWARD_CODE(name, parameters, arguments) \
   FORWARD(int32_t, name, parameters, arguments, HVD_RENDEZVOUS_UNAVAILABLE)
+// NOLINTEND(bugprone-macro-parentheses)
 
 const char* hvd_rendezvous_last_error() {
   if (load_error[0] != 0) return load_error;
