@@ -127,8 +127,8 @@ class Training {
   bool over() const { return result_.has_value() && processes_.empty(); }
   int exit_code() const { return result_->exit_code; }
 
-  Event on_world = [] {};                                             // one has formed
-  Event on_end = [] {};                                               // there is a result
+  Event on_world = [] {};                                                       // one has formed
+  Event on_end = [] {};                                                         // there is a result
   std::function<void(const std::string&)> on_free = [](const std::string&) {};  // of a slot
 
  private:

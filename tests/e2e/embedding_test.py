@@ -1,6 +1,7 @@
 """The rendezvous server as an installed library: programs are built against it outside of the source tree, and preempt trainings with it."""
 
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from horovod import rendezvous
 from processes import Running, pids_with, wait_until_none
 from training_log import TrainingLog
 
@@ -201,3 +203,33 @@ def test_scheduler_refuses_a_bad_command_line(any_scheduler):
     assert re.fullmatch(
         r'usage: scheduler\S* SLOTS "COMMAND" "URGENT COMMAND", with two slots or more\n', result.stderr
     )
+
+
+def test_job_of_agents_changes_its_size_without_losing_a_step(tmp_path):
+    """A server in Python, a job whose processes an agent starts with the job's credentials, and new limits while it trains."""
+    token = tmp_path / "token"
+    with rendezvous.Server() as server:
+        results = queue.Queue()
+        job = server.add_job(2, min_np=1, max_np=2, finished=results.put)
+        token.touch(mode=0o600)
+        token.write_text(job.credentials())
+        command = [
+            LIBRARY.parent / "bin/horovod-agent",
+            "--join",
+            server.addresses[0],
+            "--token-file",
+            token,
+            "--slots",
+            "3",
+        ]
+        running, mark = start([*command, "--", *training("one", 8).split()], tmp_path)
+        log = TrainingLog(running.stdout, "one")
+        log.wait_until(lambda: log.trains_with(2), 120, "two train")
+        job.set_limits(1, 1)
+        log.wait_until(lambda: log.trains_with(1), 60, "one trains alone")
+        job.set_limits(3)
+        log.wait_until(lambda: log.trains_with(3), 60, "three train")
+        assert results.get(timeout=120).success
+        assert running.wait(60) == 0, running.everything()
+    assert log.check_samples(240, 8) == 0
+    assert wait_until_none(lambda: pids_with(mark), 15) == []

@@ -175,17 +175,15 @@ class Job {
 
   std::string id() const { return hvd_rendezvous_job_id(job_.get()); }
   // The text of the file for `horovod-agent --join ADDRESS --token-file FILE`; secret.
-  std::string credentials() const {
-    return internal::Text(hvd_rendezvous_credentials, job_.get());
-  }
+  std::string credentials() const { return internal::Text(hvd_rendezvous_credentials, job_.get()); }
 
   void offer_slots(const std::vector<Host>& hosts) {
     std::vector<hvd_rendezvous_host> made;
     for (const Host& host : hosts) {
       made.push_back({host.host.c_str(), host.slots, host.machine.c_str()});
     }
-    internal::Check(hvd_rendezvous_offer_slots(job_.get(), made.data(),
-                                               static_cast<int32_t>(made.size())));
+    internal::Check(
+        hvd_rendezvous_offer_slots(job_.get(), made.data(), static_cast<int32_t>(made.size())));
   }
 
   void set_limits(int min_np, int max_np) {
