@@ -1,6 +1,7 @@
 """horovod.ray with jobs of fixed size, on a cluster of one node with four CPUs and two make-believe GPUs."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -342,6 +343,18 @@ def test_killed_driver_leaves_nothing():
         driver.communicate()
     assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 30) == []
     assert wait_until_none(programs_of_jobs, 15) == []
+
+
+@pytest.mark.parametrize("size", [["--num-workers", "2"], ["--min-workers", "2", "--max-workers", "2"]])
+def test_example(size):
+    script = Path(__file__).resolve().parents[2] / "examples/ray/digits_on_ray.py"
+    address = ray.get_runtime_context().gcs_address
+    done = subprocess.run(
+        [sys.executable, script, "--address", address, *size], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^epoch 5: test accuracy [\d.]+%, workers: 2$", done.stdout, re.M), done.stdout
+    assert float(re.search(r"^2 workers, test accuracy ([\d.]+)%$", done.stdout, re.M).group(1)) > 80
 
 
 def test_executor_that_is_not_started_or_twice(make):
