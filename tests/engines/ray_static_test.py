@@ -149,7 +149,7 @@ def test_current_placement_group_is_used(make):
     inside = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
     driver = Driver.options(scheduling_strategy=inside).remote()
     try:
-        assert ray.get(driver.run.remote()) == (False, [2, 2])
+        assert ray.get(driver.run.remote(), timeout=90) == (False, [2, 2])
         assert group.id.hex() in {
             key for key, one in ray.util.placement_group_table().items() if one["state"] == "CREATED"
         }, "it is not removed with the executor"
@@ -166,6 +166,7 @@ def test_placement_that_is_not_possible(make, shape):
         TimeoutError, match=r"^Placement group creation timed out after 1 s\..* resources requested .*'CPU': 1"
     ):
         executor.start()
+    assert {group["state"] for group in ray.util.placement_group_table().values()} == {"REMOVED"}
     with pytest.raises(RuntimeError, match="has not been started"):
         executor.run(place)
     executor.shutdown()
