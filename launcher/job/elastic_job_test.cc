@@ -213,6 +213,43 @@ TEST_F(ElasticJobTest, LaterDiscoveryFails_HostsStayAndOneWarningIsGiven) {
   EXPECT_FALSE(agents_["alpha"].input_closed);
 }
 
+TEST_F(ElasticJobTest, SigtermDrainsAllHostsBeforeTheEnd) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenWorkersOf("alpha", 2);
+  ThenSignal(SIGTERM);
+  Then([this] {
+    ASSERT_EQ(daemon_.reports.size(), 2u);
+    EXPECT_TRUE(daemon_.reports[1].empty());
+    EXPECT_EQ(searches_, 0);
+    EXPECT_TRUE(daemon_.stops.empty());
+  });
+  ThenWorkersOf("alpha", 0);
+  ThenNotice(rendezvous::membership::Notice::Kind::kHostLeft, "host alpha left");
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 143);
+  ASSERT_EQ(daemon_.stops.size(), 1u);
+  EXPECT_EQ(daemon_.stops[0].exit_code, 143);
+  EXPECT_THAT(stderr_, HasSubstr("interrupted by SIGTERM; all workers leave at their next commit, "
+                                 "within 30s"));
+}
+
+TEST_F(ElasticJobTest, SecondSignalAndLateWorkersEndTheDrain) {
+  for (const bool second_signal : {true, false}) {
+    MakeElastic();
+    ThenFound({"alpha"});
+    ThenWorkersOf("alpha", 2);
+    ThenSignal(SIGTERM);
+    if (second_signal) ThenSignal(SIGINT);
+    if (!second_signal) ThenTimePasses();
+    ThenAgentsExit();
+    EXPECT_EQ(Run(), second_signal ? 130 : 143);
+    ASSERT_EQ(daemon_.stops.size(), 1u);
+    EXPECT_EQ(daemon_.stops[0].grace, absl::ZeroDuration());
+    daemon_ = FakeJobDaemon();
+  }
+}
+
 TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
   MakeElastic();
   ThenFound({"alpha"});

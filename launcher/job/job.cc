@@ -209,10 +209,11 @@ void JobRun::On(const NoticeHappened& event) {
   } else {
     Verbose(line.text);
   }
+  if (phase_ == Phase::kDraining) CheckDrained();
 }
 
 void JobRun::On(const HostsFound& event) {
-  if (Ending()) return;
+  if (phase_ >= Phase::kDraining) return;
   const std::string warning = search_warnings_.Check(event.hosts.status(), clock_.Now());
   if (!search_warnings_.ever_succeeded()) {
     return Fail(event.hosts.status().message(), kUsageError);
@@ -227,6 +228,10 @@ void JobRun::On(const StopSignal& event) {
   ++stop_signals_;
   if (Ending()) return Hurry();
   explained_ = true;
+  if (event.signal == SIGTERM && elastic_.has_value() && phase_ < Phase::kDraining &&
+      HasWorkers()) {
+    return Drain(event.signal);
+  }
   const std::string what = plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc);
   if (event.signal == 0) {
     const std::string reason = "the program that started horovodrun is gone";
@@ -236,8 +241,10 @@ void JobRun::On(const StopSignal& event) {
   output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
                            SignalName(event.signal), "; stopping ", what,
                            " (Ctrl-C again to kill at once)\n"));
+  // The second signal of a drain.
+  const absl::Duration grace = phase_ == Phase::kDraining ? absl::ZeroDuration() : kInterruptGrace;
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
-       kInterruptGrace);
+       grace);
 }
 
 // As with any program whose reader has gone, an end without many messages. In the other cases
@@ -263,6 +270,9 @@ void JobRun::OnDeadline() {
   if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
+  if (phase_ == Phase::kDraining && now >= deadline_) {
+    return Stop("horovodrun was interrupted", 128 + drain_signal_, absl::ZeroDuration());
+  }
   if (elastic_.has_value() && now >= elastic_->NextDue()) {
     elastic_->StartDue();
     return CheckRefused();

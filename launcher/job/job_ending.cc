@@ -1,8 +1,10 @@
 // The end of a job, for any reason: in good order first, then by force.
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/duration_text.h"
 #include "launcher/job/job_run.h"
 #include "launcher/report/failure_report.h"
 
@@ -30,6 +32,36 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   if (server_ == nullptr) return;
   server_->RequestStop(reason, exit_code, grace);
   EndUnattached();
+}
+
+// As a scheduler asks before it takes the nodes away. The daemon stops who is late.
+void JobRun::Drain(int signal) {
+  const absl::Duration grace = plan_.elastic->spec.drain_grace;
+  output_.Say(absl::StrCat("horovodrun: interrupted by SIGTERM; all workers leave at their next ",
+                           "commit, within ", text::DurationText(grace),
+                           " (Ctrl-C, or another SIGTERM, ends the job at once)\n"));
+  phase_ = Phase::kDraining;
+  drain_signal_ = signal;
+  search_.reset();
+  SetDeadline(grace + kDaemonPatience);
+  elastic_->SetHosts({});
+  CheckDrained();
+}
+
+bool JobRun::HasWorkers() {
+  using rendezvous::lifecycle::WorkerState;
+  for (const auto& host : server_->Describe().hosts) {
+    for (const auto& worker : host.workers) {
+      if (worker.state != WorkerState::kFinished && worker.state != WorkerState::kFailed)
+        return true;
+    }
+  }
+  return false;
+}
+
+void JobRun::CheckDrained() {
+  if (HasWorkers()) return;
+  Stop("all workers have left, as SIGTERM asked for", 128 + drain_signal_, absl::ZeroDuration());
 }
 
 void JobRun::BeginEnd(absl::Duration time) {

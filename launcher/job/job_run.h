@@ -50,8 +50,9 @@ class JobRun {
   enum class Phase {
     kStarting,  // until every host has attached or the start's time is up
     kRunning,
-    kEnding,   // the daemon ends the job; agents exit by themselves
-    kClosing,  // all agents' inputs are closed
+    kDraining,  // elastic: all workers leave at their next commit
+    kEnding,    // the daemon ends the job; agents exit by themselves
+    kClosing,   // all agents' inputs are closed
     kKilling,
   };
 
@@ -81,6 +82,9 @@ class JobRun {
   void ReportWaiting();
   void AddWhatIsKnown(rendezvous::membership::Membership::View& view);
   // ---- The end: job_ending.cc
+  void Drain(int signal);
+  bool HasWorkers();
+  void CheckDrained();
   void BeginEnd(absl::Duration time);
   void Fail(absl::string_view message, int exit_code);
   void Stop(const std::string& reason, int exit_code, absl::Duration grace);
@@ -123,6 +127,7 @@ class JobRun {
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
   int stop_signals_ = 0;
+  int drain_signal_ = 0;  // that asked for the drain
 };
 
 }  // namespace hvd::launcher::job

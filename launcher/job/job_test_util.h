@@ -158,6 +158,15 @@ class JobTest : public ::testing::Test {
       found_(found);
     });
   }
+  // From now on the daemon knows so many workers of the host.
+  void ThenWorkersOf(const std::string& host, size_t count) {
+    Then([this, host, count] {
+      daemon_.view.hosts.assign(1, {});
+      daemon_.view.hosts[0].host = {host, 2};
+      daemon_.view.hosts[0].attached = true;
+      daemon_.view.hosts[0].workers.resize(count);
+    });
+  }
   void ThenSearchFails(absl::Status status) {
     Then([this, status] { found_(status); });
   }

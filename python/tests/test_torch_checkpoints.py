@@ -250,6 +250,17 @@ def test_last_commit_that_is_not_due_is_not_written_at_the_end(tmp_path, new_job
     assert names(tmp_path) == ["checkpoint-2-w1.hvd"]
 
 
+def test_last_commit_of_a_drained_process_is_written_at_its_end(tmp_path, new_job, monkeypatch):
+    ends = []
+    monkeypatch.setattr(checkpoints.atexit, "register", ends.append)
+    monkeypatch.setattr(checkpoints.process, "released", True)
+    state = state_in(tmp_path, every=100)
+    train(state, 3)
+    (end,) = ends
+    end()
+    assert names(tmp_path) == ["checkpoint-3-w1.hvd"]
+
+
 def test_last_commit_is_one_of_the_world_that_made_it(tmp_path, new_job, slow_disk, monkeypatch):
     """The process has left it by the time the file is written."""
     state = state_in(tmp_path)

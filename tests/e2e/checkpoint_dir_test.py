@@ -2,12 +2,16 @@
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from training_log import TrainingLog
+
 JOB = Path(__file__).resolve().parent / "jobs" / "checkpoints.py"
+TRAINING = JOB.parents[2] / "cluster" / "scripts" / "elastic_train.py"
 ALONE = ["-np", "1", "--min-np", "1", "-H", "localhost:1"]
 
 
@@ -48,3 +52,21 @@ def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
     assert entries(result.stdout) == [{"step": step, "found": kept} for step in (1, 2, 3)]
     lines = [line for line in result.stderr.splitlines() if "can't be written" in line]
     assert len(lines) == 1 and lines[0].endswith("can't be written: No space left on device")
+
+
+def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
+    """As Slurm's, before it takes the nodes away: all leave at a commit, whose state the requeued job begins with."""
+    folder = ["--checkpoint-dir", tmp_path, "--checkpoint-every", "100000", "--samples", "100000"]
+    command = ["-np", "2", "--min-np", "1", "--grace", "4", sys.executable, TRAINING, *folder]
+    first = horovodrun.start(*command)
+    log = TrainingLog(first.stdout)
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() >= 5, 90, "two ranks train")
+    first.signal(signal.SIGTERM)
+    assert first.wait(60) == 143, first.everything()
+    assert "all workers leave at their next commit, within 4s" in first.stderr.text
+    second = horovodrun.start(*command)
+    resumed = TrainingLog(second.stdout)
+    resumed.wait_until(lambda: resumed.last_step() > 0, 90, "it trains again")
+    assert next(iter(resumed.worlds().values()))[1] == log.last_step()
+    second.signal(signal.SIGINT)
+    assert second.wait(60) == 130, second.everything()

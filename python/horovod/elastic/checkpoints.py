@@ -8,6 +8,7 @@ import time
 from typing import Any, Callable, Optional
 
 from horovod import _ffi
+from horovod.common._process import process
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, folder_lock
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
@@ -66,7 +67,8 @@ class Checkpoints:
         self._began = 0.0
         self._is_long = False  # and that was told
         self._trees: tuple[Any, ...] = ()
-        self._postponed: Optional[Callable[[], None]] = None  # begins to write it
+        self._postponed: Optional[tuple[int, int, Contents]] = None  # a commit, and its world
+        self._watches_end = False  # of the process
         self._warned = ""
         self._damaged: set[str] = set()  # files that were skipped
         self._folder.make()
@@ -91,11 +93,10 @@ class Checkpoints:
             self._begin(commit, _world(), lambda: (values, trees))
 
     def postpone(self, commit: int, contents: Contents) -> None:
-        """Has commit number `commit`, if it is due, written when the process ends. `contents` gives
-        its values and trees then."""
-        if self._is_due(commit):
-            epoch = _world()
-            self._postponed = lambda: self._begin(commit, epoch, contents)
+        """Has commit number `commit` written when the process ends, if it is due, or this process was drained: nobody may
+        go on from its commits in memory. `contents` gives its values and trees then."""
+        self._watch_end()
+        self._postponed = (commit, _world(), contents)
 
     def forget(self) -> None:
         """Drops the postponed commit: its contents are gone."""
@@ -114,20 +115,27 @@ class Checkpoints:
             say(text.format(self._newest, self._folder.path, _MAX_WAIT_S))
 
     def _begin(self, commit: int, epoch: int, contents: Contents) -> None:
-        if self._thread is None:
-            atexit.register(self._finish)
+        self._watch_end()
         self._newest = commit
         self._began, self._is_long = time.monotonic(), False
         self._thread = threading.Thread(target=self._write, args=(commit, epoch, contents), name="hvd-checkpoint")
         self._thread.daemon = True
         self._thread.start()
 
+    def _watch_end(self) -> None:
+        if not self._watches_end:
+            atexit.register(self._finish)
+        self._watches_end = True
+
     def _finish(self) -> None:
         """At the end of the process."""
         self._ending.set()
         self.wait()
-        if self._postponed is not None and not self._writing():
-            self._postponed()
+        if self._postponed is None or self._writing():
+            return
+        commit = self._postponed[0]
+        if self._is_due(commit) or (process.released and commit > self._newest):
+            self._begin(*self._postponed)
             self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
