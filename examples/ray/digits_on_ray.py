@@ -9,6 +9,7 @@ Without --address it starts a cluster on this machine. The workers of the elasti
 import argparse
 
 import ray
+
 from horovod.ray import RayExecutor
 
 

@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import ray
 import ray.cloudpickle
 
-import ray
 from horovod.ray import BaseHorovodWorker, RayExecutor
-from horovod.ray.static import in_order_of_ranks
 from horovod.ray.strategy import create_placement_group
 from processes import command_line, environment_of, is_alive, pids_with, wait_until_none
 
@@ -21,6 +20,7 @@ from processes import command_line, environment_of, is_alive, pids_with, wait_un
 SHAPES = [dict(num_workers=4, num_hosts=None, num_workers_per_host=None), dict(num_hosts=1, num_workers_per_host=4)]
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers can't import this module
 STORE = 100 * 2**20  # bytes, of objects
+JOBS = Path(__file__).resolve().parent / "jobs"
 MARK = f"RAY_STATIC_TEST={os.getpid()}"
 
 
@@ -172,27 +172,6 @@ def test_placement_that_is_not_possible(make, shape):
     executor.shutdown()
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(num_workers=1, min_workers=1), "Both `min_workers` and `num_workers` provided"),
-        (dict(num_hosts=1, min_workers=1), "Both `min_workers` and `num_hosts` provided"),
-        (dict(max_workers=2), "`max_workers` provided without any positive `min_workers`"),
-        (dict(min_workers=3, max_workers=2), r"`max_workers` \(2\) is less than `min_workers` \(3\)"),
-        (dict(num_workers=1, num_hosts=1), "One of `num_workers`, `num_hosts` and `min_workers` must be given"),
-        (dict(), "One of `num_workers`, `num_hosts` and `min_workers` must be given"),
-        (dict(num_workers=0), "`num_workers` must be 1 or more: Got 0"),
-        (dict(min_workers=0), "`min_workers` must be 1 or more: Got 0"),
-        (dict(num_workers=1, gpus_per_worker=1), "gpus_per_worker is set, but use_gpu is False"),
-        (dict(num_workers=1, gpus_per_worker=-1, use_gpu=True), "gpus_per_worker must be >= 1: Got -1"),
-        (dict(min_workers=1, cooldown_range=[5, 1]), r"`cooldown_range` must be \(MIN, MAX\)"),
-    ],
-)
-def test_arguments_that_can_not_be(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RayExecutor(RayExecutor.create_settings(), **arguments)
-
-
 def test_error_of_one_worker_is_raised_and_frees_the_others(make):
     def fail():
         import horovod.numpy as hvd
@@ -320,21 +299,10 @@ def test_no_secret_is_in_an_environment_argument_or_file_of_rays(make, ray_folde
     assert key not in repr(executor.adapter._job.join_info)
 
 
-DRIVER = """
-import os, sys, ray
-from horovod.ray import RayExecutor
-ray.init(address=sys.argv[1], log_to_driver=False)
-executor = RayExecutor(RayExecutor.create_settings(), num_workers=2)
-executor.start()
-print(*executor.execute(lambda _: os.getpid()), flush=True)
-sys.stdin.read()
-"""
-
-
 def test_killed_driver_leaves_nothing():
     address = ray.get_runtime_context().gcs_address
     driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, JOBS / "ray_driver.py", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         pids = [int(word) for word in driver.stdout.readline().split()]
@@ -379,48 +347,6 @@ def test_worker_actor():
     ray.kill(actor)
 
 
-def test_parts_of_horovods_that_are_not_here():
-    for module, name in (("runner", "Coordinator"), ("utils", "detect_nics"), ("driver_service", "driver_service")):
-        with pytest.raises(ImportError):
-            exec(f"from horovod.ray.{module} import {name}")
-
-
-def test_ranks_go_by_node_the_drivers_first():
-    assert in_order_of_ranks(["a", "b", "a", "c", "b"], "c") == [3, 0, 2, 1, 4]
-    assert in_order_of_ranks(["a", "b", "a"], "elsewhere") == [0, 2, 1]
-    assert in_order_of_ranks([], "a") == []
-
-
-CLIENT = """
-import os, sys, ray
-ray.init(sys.argv[1])
-from horovod.ray import RayExecutor, ray_logger
-
-def add_up(number):
-    import numpy
-    import horovod.numpy as hvd
-    hvd.init()
-    ray_logger.log({"rank": hvd.rank()})
-    return float(hvd.allreduce(numpy.full(3, number), op=hvd.Sum)[0])
-
-def fail():
-    raise KeyError("on purpose")
-
-assert ray.util.client.ray.is_connected()
-for arguments in (dict(num_workers=3), dict(min_workers=2, max_workers=2)):
-    executor = RayExecutor(RayExecutor.create_settings(timeout_s=60), **arguments)
-    executor.start()
-    print(executor.run(add_up, args=[2], callbacks=[lambda value: None]), flush=True)
-    if "num_workers" in arguments:
-        print(ray.get(executor.run_remote(add_up, args=[3])), executor.execute_single(lambda _: 7), flush=True)
-        try:
-            executor.run(fail)
-        except KeyError:
-            print("raised KeyError", flush=True)
-    executor.shutdown()
-"""
-
-
 def test_ray_client(ray_folder):
     """Beside a process of its own for the client's server, whose workers and daemon are on the cluster."""
     with socket.socket() as probe:
@@ -441,7 +367,10 @@ def test_ray_client(ray_folder):
     server = subprocess.Popen([*serve, "--mode", "specific-server"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         client = subprocess.run(
-            [sys.executable, "-c", CLIENT, f"ray://127.0.0.1:{port}"], capture_output=True, text=True, timeout=120
+            [sys.executable, JOBS / "ray_client.py", f"ray://127.0.0.1:{port}"],
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     finally:
         server.terminate()

@@ -5,10 +5,10 @@ import sys
 import traceback
 
 import pytest
+import ray
 import ray.cloudpickle
 from ray.train import RunConfig, ScalingConfig
 
-import ray
 from horovod.ray.train import HorovodConfig, HorovodTrainer
 from processes import command_line, pids_with, wait_until_none
 

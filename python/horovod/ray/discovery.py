@@ -5,6 +5,7 @@ import time
 from typing import Any, Optional
 
 import ray
+
 from horovod.runner.elastic.discovery import HostDiscovery
 
 

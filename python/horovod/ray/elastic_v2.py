@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple, Optional
 
 import ray
+
 from horovod.ray.adapter import Adapter, BaseParams, Callbacks
 from horovod.ray.discovery import ChangingDiscovery as TestDiscovery  # noqa: F401  # a name of Horovod's
 from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery

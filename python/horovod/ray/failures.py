@@ -3,6 +3,7 @@
 from typing import Callable, NamedTuple
 
 import ray
+
 from horovod.ray.worker import is_consequence
 
 

@@ -5,6 +5,7 @@ import sys
 from typing import Any, Callable
 
 import ray
+
 from horovod.runner._job import Job, Limits, own_address
 
 logger = logging.getLogger("horovod.ray")

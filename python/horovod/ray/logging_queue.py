@@ -4,10 +4,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
+import ray
 from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-import ray
 
 
 class CallbackQueue:

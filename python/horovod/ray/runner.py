@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
+import ray
 import ray.util.client
 
-import ray
 from horovod.ray.adapter import Callbacks
 from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
 from horovod.ray.settings import MiniSettings as MiniSettings

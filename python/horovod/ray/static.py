@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+import ray
 from ray.util.placement_group import get_current_placement_group
 
-import ray
 from horovod.ray.adapter import Adapter, BaseParams, Callbacks, bound
 from horovod.ray.failures import WorkerError, raise_cause
 from horovod.ray.job import start_job

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from typing import Any, Optional
 
+import ray
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-import ray
 from horovod.ray.utils import map_blocking
 from horovod.ray.worker import BaseHorovodWorker
 

@@ -13,15 +13,15 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+import ray
+from ray import train as ray_train
 from ray.train.backend import Backend, BackendConfig
 
-import ray
 from horovod.ray.job import start_job
 from horovod.ray.settings import Networks, interfaces
 from horovod.ray.worker import Membership
 from horovod.runner._adoption import Adoption
 from horovod.runner._job import Job, Limits
-from ray import train as ray_train
 
 if getattr(ray_train, "is_v2_enabled", lambda: False)():
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer

@@ -6,6 +6,7 @@ import threading
 from typing import Any, Callable, NamedTuple, Optional
 
 import ray
+
 from horovod.common.exceptions import HorovodInternalError, WorkerReleased, translated
 from horovod.ray import ray_logger
 from horovod.runner._adoption import Adoption
