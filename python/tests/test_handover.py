@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import types
@@ -199,6 +200,15 @@ def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving,
     finally:
         for stranger in strangers:
             stranger.close()
+
+
+def test_a_stranger_that_has_reset_its_connection_ends_nothing(meeting):
+    resetting = struct.pack("ii", 1, 0)
+    for _ in range(2):  # they wait for the server
+        with socket.create_connection(meeting.worker().address) as stranger:
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, resetting)
+    with Serving(meeting):
+        assert meeting.worker().get_function()() == 5
 
 
 def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):

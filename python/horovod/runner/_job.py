@@ -90,6 +90,7 @@ class Job:
         self._server: Optional[TlsServer] = None
         self._handover: Optional[_handover.Handover] = None
         self._worker_stdin = ""
+        self._pid = os.getpid()
         self._owner, daemons = socket.socketpair()
         with daemons:
             listeners = [text for one in self._listen for text in ("--listen", join_host_port(one, 0))]
@@ -177,6 +178,10 @@ class Job:
 
     def stop(self) -> None:
         """Ends the job, if it still runs, and all that belongs to it."""
+        if os.getpid() == self._pid:
+            # Processes that were forked may have the socket, too.
+            with contextlib.suppress(OSError):  # the daemon has ended
+                self._owner.shutdown(socket.SHUT_RDWR)
         self._owner.close()
         if self.wait(_STOP_SECONDS) is None:
             self._process.kill()

@@ -177,7 +177,10 @@ class TlsServer:
             self._accepts_from = time.monotonic() + _PAUSE
             return
         plain.setblocking(False)
-        stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        try:
+            stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        except (OSError, ValueError):  # the client has reset the connection
+            return plain.close()
         connection = _Connection(stream, self._serve)
         self._connections.append(connection)
         self._selector.register(stream, connection.events, connection)
