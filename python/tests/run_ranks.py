@@ -18,6 +18,7 @@ _SINGLE = (
     "test_handover.py",
     "test_import_circles.py",
     "test_import_order.py",
+    "test_job.py",
     "test_missing.py",
     "test_object_state_store.py",
     "test_meeting_file.py",

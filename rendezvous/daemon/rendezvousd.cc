@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/net/http_listener.h"
 #include "base/os/line_writer.h"
+#include "base/os/starter.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/daemon/daemon_signals.h"
@@ -53,6 +54,9 @@ class Daemon {
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     if (options_.owner >= 0) {
       ASSIGN_OR_RETURN(owner_, Owner::Open(*loop_, options_.owner));
+      // Its end shows in two ways: what was forked from it may have the socket, too.
+      absl::StatusOr<os::Starter> starter = os::Starter::Find({/*parent=*/true, /*input=*/false});
+      if (starter.ok()) starter_ = *std::move(starter);
     }
     RETURN_IF_ERROR(OpenJob());
     reporting::JobTally so_far;
@@ -111,11 +115,17 @@ class Daemon {
       if (!options_.job.elastic.has_value()) return;
       server_->Drain(host, options_.job.elastic->drain_grace, "the engine takes it away");
     };
-    callbacks.on_end = [this] {
-      server_->RequestStop("the program that it belongs to has ended it, or has ended",
-                           128 + SIGTERM, kOwnerGrace);
-    };
+    callbacks.on_end = [this] { EndWithOwner(); };
+    if (starter_.has_value()) {
+      starter_->Watch(*loop_, [this](const std::string&) { EndWithOwner(); });
+    }
     return owner_->Watch(std::move(callbacks));
+  }
+
+  void EndWithOwner() {
+    if (std::exchange(owner_is_gone_, true)) return;  // a second request would shorten the grace
+    server_->RequestStop("the program that it belongs to has ended it, or has ended", 128 + SIGTERM,
+                         kOwnerGrace);
   }
 
   void KeepTokenFile() {
@@ -219,7 +229,9 @@ class Daemon {
                           }};
   std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<Owner> owner_;  // null: none
+  std::unique_ptr<Owner> owner_;        // null: none
+  std::optional<os::Starter> starter_;  // the owner's process, if it can be seen
+  bool owner_is_gone_ = false;
   std::unique_ptr<JobStore> store_;
   PersistentJob job_;
   std::unique_ptr<journal::Journal> journal_;

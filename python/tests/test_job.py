@@ -1,0 +1,62 @@
+"""A job's daemon ends with the process that it belongs to, also where that has forked others, which hold its sockets. Needs
+horovod-rendezvousd."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from horovod.runner._job import Job, Limits
+from launcher_there import needs_launcher
+
+pytestmark = needs_launcher
+OWNER = """
+import os
+from horovod.runner._job import Job, Limits
+job = Job(Limits(2), report=lambda line: None)
+child = os.fork()
+if child == 0:
+    os.read(0, 1)  # the test's end
+    os._exit(0)
+print(job._process.pid, flush=True)
+os.wait()
+"""
+
+
+@pytest.fixture
+def forked():
+    """A function that forks a process that lives on."""
+    children = []
+
+    def fork():
+        children.append(os.fork())
+        if children[-1] == 0:
+            while True:
+                signal.pause()
+
+    yield fork
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_forked_process_does_not_keep_the_job(forked):
+    job = Job(Limits(2), report=lambda line: None)
+    forked()
+    started = time.monotonic()
+    job.stop()
+    assert time.monotonic() - started < 20  # not the time after which it is killed
+    assert job.wait() == 128 + signal.SIGTERM
+
+
+def test_an_owner_that_is_killed_takes_the_job_with_it_though_a_forked_process_lives_on():
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        daemon = os.pidfd_open(int(owner.stdout.readline()))
+        owner.kill()
+        owner.wait()
+        assert select.select([daemon], [], [], 20)[0], "the daemon lives on"
+        os.close(daemon)
