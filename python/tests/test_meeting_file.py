@@ -1,4 +1,4 @@
-"""The file by which the processes of a launch find rank 0. Runs in one process."""
+"""The file by which the processes of a launch find rank 0. Needs horovod-rendezvousd; runs in one process."""
 
 import concurrent.futures
 import os
@@ -10,7 +10,11 @@ import pytest
 
 from horovod.common._origin import Launch
 from horovod.runner import _meeting_file
+from horovod.runner._job import Job, Limits
 from horovod.runner._meeting_file import Meeting, MeetingFile, file_of, own_addresses
+from launcher_there import needs_launcher
+
+pytestmark = needs_launcher
 
 
 @pytest.fixture
@@ -18,8 +22,22 @@ def file(tmp_path):
     return MeetingFile(tmp_path / "launch")
 
 
+@pytest.fixture(scope="module")
+def daemon():
+    """One of a job, which has an authority of its own."""
+    with Job(Limits(1), report=lambda line: None) as job:
+        yield job
+
+
 @pytest.fixture
-def listener():
+def meeting(daemon):
+    """A function that makes a meeting of addresses."""
+    return lambda addresses, credentials: Meeting(addresses, credentials, daemon.authority)
+
+
+@pytest.fixture
+def stranger():
+    """The address of a program that accepts connections, and says nothing."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -38,48 +56,65 @@ def launch(name="srun-1-2", is_local=True):
     return Launch("srun", 1, 2, name, is_local, "")
 
 
-def test_the_others_get_the_address_that_answers(file, tmp_path, listener, nobody):
-    file.write(Meeting([nobody, listener], "secret"))
-    assert MeetingFile(tmp_path / "launch").wait(0, "") == Meeting([listener], "secret")
+def test_the_others_get_the_address_that_answers(file, tmp_path, daemon, meeting, nobody):
+    file.write(meeting([nobody, daemon.address], "secret"))
+    assert MeetingFile(tmp_path / "launch").wait(0, "") == meeting([daemon.address], "secret")
 
 
-def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, listener):
-    file.write(Meeting([listener], "secret"))
+def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, daemon, meeting):
+    file.write(meeting([daemon.address], "secret"))
     (path,) = tmp_path.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     file.remove()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, listener, nobody, monkeypatch):
+def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemon, meeting, nobody, monkeypatch):
     """It is that of an earlier launch of the same name, which was killed."""
     tried = threading.Event()
     original = _meeting_file._first_answering
 
-    def first_answering(addresses):
+    def first_answering(given):
         try:
-            return original(addresses)
+            return original(given)
         finally:
             tried.set()
 
     monkeypatch.setattr(_meeting_file, "_first_answering", first_answering)
-    file.write(Meeting([nobody], "old"))
+    file.write(meeting([nobody], "old"))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = pool.submit(MeetingFile(tmp_path / "launch").wait, 60, "")
         assert tried.wait(60)
-        MeetingFile(tmp_path / "launch").write(Meeting([listener], "new"))
-        assert found.result(60) == Meeting([listener], "new")
+        MeetingFile(tmp_path / "launch").write(meeting([daemon.address], "new"))
+        assert found.result(60) == meeting([daemon.address], "new")
     with pytest.raises(RuntimeError, match=r"after 0 s nobody answers at \['.*'\] of .*/launch \(the hint\)"):
-        file.write(Meeting([nobody], "old"))
+        file.write(meeting([nobody], "old"))
         file.wait(0, "the hint")
 
 
-def test_a_later_launchs_file_is_not_removed(file, tmp_path, listener):
-    file.write(Meeting([listener], "old"))
+def test_a_later_launchs_file_is_not_removed(file, tmp_path, daemon, meeting):
+    file.write(meeting([daemon.address], "old"))
     later = MeetingFile(tmp_path / "launch")
-    later.write(Meeting([listener], "new"))
+    later.write(meeting([daemon.address], "new"))
     file.remove()
     assert MeetingFile(tmp_path / "launch").wait(0, "").credentials == "new"
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_who_listens_at_an_earlier_launchs_port_is_not_taken_for_rank_0(file, daemon, stranger, monkeypatch, other):
+    """Be it another program, or the daemon of another job."""
+    monkeypatch.setattr(_meeting_file, "_CONNECT_SECONDS", 0.2)
+    with Job(Limits(1), report=lambda line: None) as elsewhere:
+        address = elsewhere.address if other else stranger
+        file.write(Meeting([address, daemon.address], "secret", daemon.authority))
+        assert file.wait(0, "").addresses == [daemon.address]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_not_read(file, tmp_path, make):
+    make(tmp_path / "launch")
+    with pytest.raises(ValueError, match="/launch is not a file; remove it"):
+        file.wait(0, "")
 
 
 def test_names_that_differ_have_files_that_differ(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ import cloudpickle
 from horovod.common import _tracebacks
 from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_of
 
-_SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
+SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
 _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
@@ -146,7 +146,7 @@ class Worker:
     def _ask_once(self, request: bytes) -> bytes:
         with (
             socket.create_connection(self.address, timeout=_PATIENCE) as plain,
-            self._context.wrap_socket(plain, server_hostname=_SERVER_NAME) as stream,
+            self._context.wrap_socket(plain, server_hostname=SERVER_NAME) as stream,
         ):
             for part in (LENGTH.pack(len(request)), request):
                 view = memoryview(part)

@@ -137,6 +137,11 @@ class Job:
         """For agents; a secret."""
         return JoinInfo(self.address, self._words["credentials"], self._worker_stdin)
 
+    @property
+    def authority(self) -> str:
+        """PEM text: who has certified the daemon. No secret."""
+        return str(self._words["member"]["ca"])
+
     def serve(
         self,
         call: Callable[[], Any],

@@ -76,7 +76,9 @@ class _Host:
         self._file = file
         port = int(self.job.address.rpartition(":")[2])
         self.meeting = Meeting(
-            [_job.join_host_port(address, port) for address in addresses], self.job.join_info.credentials
+            [_job.join_host_port(address, port) for address in addresses],
+            self.job.join_info.credentials,
+            self.job.authority,
         )
         try:
             file.write(self.meeting)

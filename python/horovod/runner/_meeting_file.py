@@ -1,12 +1,14 @@
 """The file by which the processes of a launch find rank 0's daemon. It holds the job's secret."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
 import socket
+import ssl
 import stat
 import struct
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from horovod.common._origin import RENDEZVOUS_DIR, Launch
+from horovod.runner._handover import SERVER_NAME
 
 _POLL_SECONDS = (0.02, 0.5)  # the first pause, and the longest
 _NOTICE_SECONDS = 30.0
@@ -28,6 +31,7 @@ class Meeting(NamedTuple):
 
     addresses: list[str]  # HOST:PORT, of which not all need be reachable
     credentials: str
+    authority: str  # PEM text: who has certified the daemon
 
 
 def file_of(launch: Launch) -> "MeetingFile":
@@ -78,6 +82,8 @@ def _private(path: Path) -> Path:
 class MeetingFile:
     """A file that only its owner can read. Rank 0 writes and removes it; the others wait for it."""
 
+    _NO_FILE = "{} is not a file; remove it"
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._written: Optional[int] = None  # the inode
@@ -103,8 +109,8 @@ class MeetingFile:
                 os.unlink(self._path)
 
     def wait(self, timeout: float, hint: str) -> Meeting:
-        """The meeting at the first of its addresses that answers, and that alone. One where nobody answers is that of an
-        earlier launch, which has not removed it.
+        """The meeting at the first of its addresses where the daemon answers, and that alone. One where it does not is that
+        of an earlier launch, which has not removed it; another program may have the port now.
 
         Raises:
           ValueError: the file is not this user's, or open to others.
@@ -115,9 +121,9 @@ class MeetingFile:
         pause, longest = _POLL_SECONDS
         while True:
             meeting = self._read()
-            address = _first_answering(meeting.addresses) if meeting is not None else None
+            address = _first_answering(meeting) if meeting is not None else None
             if meeting is not None and address is not None:
-                return Meeting([address], meeting.credentials)
+                return meeting._replace(addresses=[address])
             what = (
                 f"{self._path} is not there"
                 if meeting is None
@@ -139,30 +145,49 @@ class MeetingFile:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        with os.fdopen(descriptor) as file:
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode):
-                raise ValueError(f"{self._path} is not a file; remove it")
-            if info.st_uid != os.getuid():
-                raise ValueError(
-                    f"{self._path} belongs to user {info.st_uid}, not to {os.getuid()}, and is not trusted; "
-                    f"set {RENDEZVOUS_DIR} to another directory"
-                )
-            if info.st_mode & 0o077:
-                raise ValueError(
-                    f"{self._path} is open to other users (mode {stat.S_IMODE(info.st_mode):04o}), who may know what is in "
-                    "it; remove it, and start anew"
-                )
-            try:
-                return Meeting(**json.load(file))
-            except (ValueError, TypeError):
-                raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise ValueError(self._NO_FILE.format(self._path)) from None
+        try:
+            self._check(os.fstat(descriptor))
+            with open(descriptor, closefd=False) as file:
+                text = file.read()
+        finally:
+            os.close(descriptor)
+        try:
+            return Meeting(**json.loads(text))
+        except (ValueError, TypeError):
+            raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
+
+    def _check(self, info: os.stat_result) -> None:
+        """Raises ValueError unless it is a file that nobody else can have written or read."""
+        if not stat.S_ISREG(info.st_mode):
+            raise ValueError(self._NO_FILE.format(self._path))
+        if info.st_uid != os.getuid():
+            raise ValueError(
+                f"{self._path} belongs to user {info.st_uid}, not to {os.getuid()}, and is not trusted; "
+                f"set {RENDEZVOUS_DIR} to another directory"
+            )
+        if info.st_mode & 0o077:
+            raise ValueError(
+                f"{self._path} is open to other users (mode {stat.S_IMODE(info.st_mode):04o}), who may know what is in "
+                "it; remove it, and start anew"
+            )
 
 
-def _first_answering(addresses: list[str]) -> Optional[str]:
-    for address in addresses:
+def _first_answering(meeting: Meeting) -> Optional[str]:
+    """The first address at which the daemon shows that it is the one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=meeting.authority)
+    context.set_alpn_protocols(["h2"])
+    for address in meeting.addresses:
         host, _, port = address.rpartition(":")
-        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=SERVER_NAME),
+        ):
             return address
     return None
 
