@@ -174,6 +174,77 @@ def test_arguments_that_are_refused(spark):
         horovod.spark.run_elastic(places, num_proc=2, min_num_proc=3)
 
 
+def test_older_names_of_limits(spark):
+    with pytest.warns(DeprecationWarning, match="min_np is deprecated, use min_num_proc instead"):
+        results = horovod.spark.run_elastic(places, num_proc=2, min_np=1, max_np=2, verbose=0)
+    assert results == [(rank, 2, rank, 2, 1) for rank in range(2)]
+    with pytest.raises(ValueError, match="max_np is an older name of max_num_proc: give one of them"):
+        horovod.spark.run_elastic(places, num_proc=2, max_num_proc=2, max_np=2)
+    with pytest.raises(ValueError, match=r"min_num_proc \(0\), num_proc \(2\)"):
+        horovod.spark.run_elastic(places, num_proc=2, min_num_proc=0)
+
+
+@pytest.mark.parametrize("run", [horovod.spark.run, horovod.spark.run_elastic])
+def test_an_agent_that_can_not_start_says_why(spark, run):
+    with pytest.raises(RuntimeError, match=r"^Spark task could not start its process: task\d.*: no address in nope0"):
+        run(places, num_proc=2, nics=["nope0"], verbose=0)
+    assert wait_until_none(workers_of_jobs, 10) == []
+
+
+def test_executable_of_the_processes(spark, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nSTARTED_BY=$0 exec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    both = horovod.spark.run(lambda: os.environ["STARTED_BY"], executable=str(python), verbose=0)
+    assert both == [str(python)] * 2
+    with pytest.raises(RuntimeError, match="command not found: /nowhere/python"):
+        horovod.spark.run(places, executable="/nowhere/python", verbose=0)
+
+
+def test_processes_have_the_environment_directory_and_path_of_their_tasks(spark, tmp_path):
+    module = tmp_path / "sent_by_spark.py"
+    module.write_text("VALUE = 42\n")
+    spark.sparkContext.addPyFile(str(module))
+
+    def seen(*_):
+        import sent_by_spark
+
+        yield os.getcwd(), dict(os.environ), sent_by_spark.VALUE
+
+    ((directory, variables, value),) = spark.sparkContext.parallelize([0], 1).mapPartitions(seen).collect()
+    ((own_directory, own, own_value),) = horovod.spark.run(
+        lambda: next(seen()), num_proc=1, env={"HADOOP_TOKEN_FILE_LOCATION": "here"}, verbose=0
+    )
+    assert (own_directory, own_value) == (directory, value)
+    changed = {name for name, text in variables.items() if own.get(name) != text}
+    assert changed <= {"PYTHONPATH", "PYTHONUNBUFFERED"}
+    assert own["PYTHONPATH"].endswith(variables["PYTHONPATH"]) and own["HADOOP_TOKEN_FILE_LOCATION"] == "here"
+
+
+def test_all_ranks_that_raise_end_an_elastic_job(spark):
+    def fn():
+        import horovod.torch as hvd
+
+        hvd.init()
+        raise KeyError("everywhere")
+
+    with pytest.raises(RuntimeError, match=r"(?s)^Horovod detected that one or more.*KeyError: 'everywhere'"):
+        horovod.spark.run_elastic(fn, num_proc=2, min_num_proc=1, verbose=0)
+    assert wait_until_none(workers_of_jobs, 10) == []
+
+
+def test_settings_are_pairs_that_spark_knows(spark):
+    """The names, and what Spark takes without them."""
+    conf = horovod.spark.conf
+    pairs = [value for name, value in vars(conf).items() if name.startswith("SPARK_CONF_") and type(value) is tuple]
+    assert len(pairs) == 17 and {name for name, _ in pairs} == set(conf.SPARK_CONF_DEFAULT_VALUES)
+    find = spark._jvm.org.apache.spark.internal.config.ConfigEntry.findEntry
+    for name, default in conf.SPARK_CONF_DEFAULT_VALUES.items():
+        entry = find(name)
+        assert entry is not None, name
+        assert entry.defaultValueString() in (default, "<undefined>"), name
+
+
 def test_without_a_session():
     code = "import horovod.spark; horovod.spark.run(print)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

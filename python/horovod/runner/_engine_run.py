@@ -14,6 +14,9 @@ from horovod.runner._job import Job, Limits, own_address
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
 _LOOK_SECONDS = 1.0  # between two questions for executors that leave
+_VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
+_AGENT = "horovod-agent: "
+_MISUSE = "2"  # exit code of an agent that was started wrongly, or of its job
 _TIMED_OUT = (
     "Timed out waiting for {engine} tasks to start. Please check that you have enough resources to run all Horovod "
     "processes. Each Horovod process runs in a {engine} task. You may need to increase the start_timeout parameter to a "
@@ -46,13 +49,16 @@ class Run:
     Args:
       job: serves the function.
       least: how many tasks must begin within `start_timeout` seconds.
+      show: called with what processes and agents print, as :meth:`Options.show`.
     """
 
-    def __init__(self, job: Job, engine: Engine, least: int, start_timeout: float) -> None:
-        self._job, self._engine, self._least = job, engine, least
+    def __init__(
+        self, job: Job, engine: Engine, least: int, start_timeout: float, show: Callable[[int, str], None]
+    ) -> None:
+        self._job, self._engine, self._least, self._show = job, engine, least, show
         self._start_timeout = start_timeout
         self._deadline = time.monotonic() + start_timeout
-        # ("task", name, it runs), ("job", exit code), ("engine", what it raised, or None)
+        # ("task", name, it runs), ("misuse",), ("job", exit code), ("engine", what it raised, or None)
         self._events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._begun: set[str] = set()
         self._running: set[str] = set()
@@ -60,19 +66,32 @@ class Run:
         self._executors: dict[str, str] = {}  # of the tasks that run
         self._drained: set[str] = set()
         self._job_is_over = threading.Event()
+        self._words_of_agent = ""
+        self._elastic = False
+
+    def on_output(self, stream: int, text: str) -> None:
+        """From any thread: whole lines of the processes, or of an agent, whose last one says why it has ended."""
+        said = [line for line in text.splitlines() if line.startswith(_AGENT)]
+        if said:
+            self._words_of_agent = said[-1].removeprefix(_AGENT)
+        self._show(stream, text)
 
     def on_task(self, text: str, runs: bool) -> bool:
-        """From any thread: a task has begun, "NAME EXECUTOR", or has ended. Returns whether it is wanted again."""
-        name, _, executor = text.partition(" ")
+        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns whether it is
+        wanted again."""
+        name, _, more = text.partition(" ")
         if runs:
-            self._executors[name] = executor
+            self._executors[name] = more
         else:
             self._executors.pop(name, None)
         self._events.put(("task", name, runs))
+        if not runs and more == _MISUSE:
+            self._events.put(("misuse",))
         return not runs and name in self._drained
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
         """Starts the tasks, at least `least` of them."""
+        self._elastic = task.elastic
 
         def run() -> None:
             try:
@@ -125,6 +144,8 @@ class Run:
                 self._wait_for_tasks()
                 return int(event[1])
             self._take(event)
+            if event[0] == "misuse" and not (self._elastic and self._running):
+                return self._status_after_misuse()
             if self._engine_is_over:
                 return self._status_without_tasks(event[1])
 
@@ -159,6 +180,13 @@ class Run:
             except queue.Empty:
                 return
 
+    def _status_after_misuse(self) -> int:
+        """The job's exit code, if that was the agent's. Else the engine would start the agent again and again."""
+        status = self._job.wait(_VERDICT_SECONDS)
+        if status is None:
+            raise RuntimeError(f"{self._engine.title} task could not start its process: {self._words_of_agent}")
+        return status
+
     def _status_without_tasks(self, error: Optional[BaseException]) -> int:
         """The job's exit code when no task is left."""
         status = self._job.wait(_ENDING_SECONDS)
@@ -186,9 +214,9 @@ def run_job(
     `name`: what the tasks call this machine; `call`: a function and its arguments. Raises as :meth:`Run.results`."""
     function, args, kwargs = call
     with Job(limits, [own_address(name)], name, options.report) as job:
-        run = Run(job, engine, limits.num_proc, start_timeout)
+        run = Run(job, engine, limits.num_proc, start_timeout, options.show)
         # A function of a function travels by value: the tasks need not have the caller's modules.
-        job.serve(lambda: function(*args, **(kwargs or {})), options.show, run.on_task)
+        job.serve(lambda: function(*args, **(kwargs or {})), run.on_output, run.on_task)
         elastic = limits.min_num_proc is not None
         task = Task(job.join_info, dict(options.env or {}), options.executable, options.networks(), elastic)
         run.start(task, tasks, at_once)

@@ -47,7 +47,7 @@ class Task(NamedTuple):
         status = agent.wait()
         again = False
         with contextlib.suppress(OSError):  # the caller has ended
-            again = caller.put_task(name, False)
+            again = caller.put_task(f"{name} {status}", False)
         if self.elastic and (again or status != 0):
             raise RuntimeError(f"{name} has left the job, and may come again where there is room")
         return status

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, Optional
 
@@ -108,8 +109,9 @@ def run_elastic(
     options.check()
     session = active_session()
     count = _number_of_processes(num_proc, session, verbose)
-    least, most = min_num_proc or min_np or count, max_num_proc or max_np or count
-    if not least <= count <= most:
+    least = _newer("min_num_proc", min_num_proc, "min_np", min_np, count)
+    most = _newer("max_num_proc", max_num_proc, "max_np", max_np, count)
+    if not 1 <= least <= count <= most:
         raise ValueError(f"min_num_proc ({least}), num_proc ({count}) and max_num_proc ({most}) are not in this order")
     if elastic_timeout is None:
         elastic_timeout = int(os.environ.get("HOROVOD_ELASTIC_TIMEOUT", _ELASTIC_SECONDS))
@@ -117,6 +119,16 @@ def run_elastic(
     limits = Limits(count, least, most, None, timeout + 60, elastic_timeout, reset_limit)
     _warn_of_few_failures(session)
     return run_job(session, session.name_of_driver(), limits, (fn, args, kwargs), options, most, False, timeout)
+
+
+def _newer(name: str, value: Optional[int], old_name: str, old_value: Optional[int], default: int) -> int:
+    """The value of an argument that has an older name."""
+    if old_value is None:
+        return default if value is None else value
+    if value is not None:
+        raise ValueError(f"{old_name} is an older name of {name}: give one of them")
+    warnings.warn(f"{old_name} is deprecated, use {name} instead", DeprecationWarning, stacklevel=3)
+    return old_value
 
 
 def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int) -> int:
