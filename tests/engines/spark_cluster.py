@@ -37,6 +37,12 @@ class StandaloneCluster:
     def start_worker(self):
         options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "-d", str(self._directory)]
         self.workers.append(self._start("org.apache.spark.deploy.worker.Worker", *options, self.url))
+        return self.workers[-1]
+
+    def end_worker(self, worker):
+        """And its executors."""
+        self.workers.remove(worker)
+        worker.end()
 
     def _start(self, service, *arguments):
         command = [str(SPARK / "bin" / "spark-class"), service, "--webui-port", "0", *arguments]

@@ -38,13 +38,14 @@ def jobs():
 
 
 @pytest.fixture
-def session(cluster):
+def session(cluster, request):
+    """`request.param`: further settings."""
     from pyspark.sql import SparkSession
 
     restart = horovod.spark.conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK
     settings = {**QUIET, **dict([restart]), "spark.driver.host": "127.0.0.1", "spark.decommission.enabled": "true"}
     builder = SparkSession.builder.master(cluster.url)
-    for name, value in settings.items():
+    for name, value in [*settings.items(), *getattr(request, "param", ())]:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session
@@ -62,7 +63,7 @@ class ElasticRun:
         def run():
             try:
                 self._results = horovod.spark.run_elastic(
-                    fn, arguments, stdout=self.stdout, stderr=self.stderr, elastic_timeout=120, **limits
+                    fn, arguments, stdout=self.stdout, stderr=self.stderr, **{"elastic_timeout": 120, **limits}
                 )
             except Exception as error:
                 self._error = error
@@ -105,9 +106,9 @@ def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(ses
     assert len(horovod.spark.run(places, num_proc=2, verbose=0)) == 2
 
 
-def start_training():
-    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "spark"]
-    run = ElasticRun(train, *arguments, num_proc=2, min_num_proc=1, max_num_proc=2)
+def start_training(*more, **limits):
+    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "spark", *more]
+    run = ElasticRun(train, *arguments, **{"num_proc": 2, "min_num_proc": 1, "max_num_proc": 2, **limits})
     log = TrainingLog(run.stdout.stream, job="spark")
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two ranks train")
     return run, log
@@ -138,6 +139,77 @@ def test_decommissioned_executor_is_drained(cluster, session):
     log.wait_until(lambda: log.trains_with(2), 120, "Spark has started the task again")
     run.results()
     assert log.check_samples(SAMPLES, EPOCHS) == 0, "a drained executor costs no step"
+
+
+def test_slots_that_come_are_used_up_to_the_limit(cluster, session, tmp_path):
+    run, log = start_training("--epochs", 1000, "--end-file", tmp_path / "end", max_num_proc=3)
+    first = set(log.process_ids().values())
+    third = cluster.start_worker()
+    log.wait_until(lambda: log.trains_with(3), 90, "the new executor's task has joined")
+    three = log.process_ids()
+    assert first < set(three.values()), "nobody was restarted"
+    unused = cluster.start_worker()
+    unused.stderr.wait_for("Successfully registered with master", 60)
+    cluster.end_worker(unused)
+    step = log.last_step()
+    log.wait_until(lambda: log.last_step() > step + 1, 60, "it goes on")
+    assert log.process_ids() == three, "what is not used changes nothing"
+    cluster.end_worker(third)
+    log.wait_until(lambda: log.trains_with(2), 60, "the third has gone")
+    assert set(log.process_ids().values()) == first
+    (tmp_path / "end").touch()
+    assert [rank for rank, _ in run.results()] == [0, 1]
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_too_few_executors_for_too_long_end_the_job(cluster, session, lost):
+    run, _ = start_training("--epochs", 1000, min_num_proc=2, elastic_timeout=3)
+    try:
+        for worker in list(cluster.workers):
+            cluster.end_worker(worker)
+            if len(cluster.workers) + lost == 2:
+                break
+        with pytest.raises(AssertionError) as caught:
+            run.results(60)
+    finally:
+        while len(cluster.workers) < 2:
+            cluster.start_worker().stderr.wait_for("Successfully registered with master", 60)
+    assert type(caught.value.__cause__) is RuntimeError
+    assert str(caught.value.__cause__).startswith("Horovod detected that one or more processes exited with non-zero")
+
+
+EXCLUSION = [
+    horovod.spark.conf.SPARK_CONF_BLACKLIST_ENABLED,
+    horovod.spark.conf.SPARK_CONF_DONT_REUSE_EXECUTOR_FOR_SAME_TASK,
+    horovod.spark.conf.SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR,
+    horovod.spark.conf.SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR_IN_APP,
+    horovod.spark.conf.SPARK_CONF_DONT_REUSE_FAILING_NODE,
+    horovod.spark.conf.SPARK_CONF_DONT_REUSE_FAILING_NODE_IN_APP,
+]
+
+
+@pytest.mark.parametrize("session", [EXCLUSION], indirect=True, ids=["exclusion"])
+def test_spark_excludes_nothing_for_a_process_that_is_killed(session):
+    run, log = start_training()
+    pids = log.process_ids()
+    os.kill(pids[1], signal.SIGKILL)
+    log.wait_until(lambda: log.trains_with(2) and pids[1] not in log.process_ids().values(), 90, "it was replaced")
+    assert pids[0] in log.process_ids().values(), "the survivor was not restarted"
+    assert [rank for rank, _ in run.results()] == [0, 1]
+
+
+def test_modules_that_spark_has_sent_are_those_of_the_executor(session, tmp_path):
+    module = tmp_path / "sent_to_executors.py"
+    module.write_text("")
+    session.sparkContext.addPyFile(str(module))
+
+    def fn():
+        import sent_to_executors
+
+        return sent_to_executors.__file__
+
+    files = horovod.spark.run(fn, num_proc=2, verbose=0)
+    assert len(set(files)) == 2 and all(file.startswith(os.environ[MARK]) for file in files), files
 
 
 def test_without_barrier_where_executors_come_and_go(cluster):

@@ -218,7 +218,34 @@ def test_processes_have_the_environment_directory_and_path_of_their_tasks(spark,
     assert (own_directory, own_value) == (directory, value)
     changed = {name for name, text in variables.items() if own.get(name) != text}
     assert changed <= {"PYTHONPATH", "PYTHONUNBUFFERED"}
-    assert own["PYTHONPATH"].endswith(variables["PYTHONPATH"]) and own["HADOOP_TOKEN_FILE_LOCATION"] == "here"
+    assert variables["PYTHONPATH"] in own["PYTHONPATH"] and own["HADOOP_TOKEN_FILE_LOCATION"] == "here"
+
+
+def test_exceptions_of_several_ranks_and_steps_are_survived(spark, tmp_path):
+    def fn(directory):
+        import horovod.torch as hvd
+
+        hvd.init()
+        state = hvd.elastic.ObjectState(step=0, seen=[])
+        faults = {(1, 4): "first", (0, 9): "second", (1, 13): "third"}
+
+        @hvd.elastic.run
+        def train(state):
+            while state.step < 20:
+                state.step += 1
+                state.seen = [*state.seen, state.step]
+                fault = faults.get((hvd.rank(), state.step))
+                if fault is not None and not (directory / fault).exists():
+                    (directory / fault).touch()
+                    raise RuntimeError(fault)
+                hvd.barrier()
+                state.commit()
+
+        train(state)
+        return state.seen
+
+    assert horovod.spark.run_elastic(fn, args=(tmp_path,), num_proc=2, verbose=0) == [list(range(1, 21))] * 2
+    assert {path.name for path in tmp_path.iterdir()} == {"first", "second", "third"}
 
 
 def test_all_ranks_that_raise_end_an_elastic_job(spark):

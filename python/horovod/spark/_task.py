@@ -3,11 +3,15 @@
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyspark import SparkFiles
+
 from horovod.runner._engine_task import Task, task_name
+from horovod.runner._job import environment_of_workers
 from horovod.spark.task import DEVICES_VARIABLE
 
 
@@ -21,9 +25,8 @@ class SparkTask(NamedTuple):
 
         context = TaskContext.get()
         attempt = context.attemptNumber() if self.task.elastic and context is not None else None
-        return self.task.run(
-            task_name(index, attempt), _executor(), {DEVICES_VARIABLE: json.dumps(_devices_of(context))}
-        )
+        variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), "PYTHONPATH": _python_path()}
+        return self.task.run(task_name(index, attempt), _executor(), variables)
 
     def of_partition(self, index: int, _: Iterable[Any]) -> Iterator[int]:
         """For RDD.mapPartitionsWithIndex."""
@@ -50,6 +53,14 @@ def _executor() -> str:
                 return words[words.index("--executor-id") + 1]
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return "-"
+
+
+def _python_path() -> str:
+    """With what Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
+    root = SparkFiles.getRootDirectory()
+    return os.pathsep.join(
+        [environment_of_workers()["PYTHONPATH"], *(path for path in sys.path if path.startswith(root))]
+    )
 
 
 def _devices_of(context: Any) -> list[str]:
