@@ -94,6 +94,8 @@ def test_start_worker_that_raises_is_a_start_that_failed(server, scheduler, monk
         ({"np": 0}, "np is 0, and must be from 1 to 1048576"),
         ({"np": 2, "min_np": 3}, "min_np is 3, and must be from 0 to 2"),
         ({"np": 1, "start_timeout": -1}, "start_timeout is -1 seconds, and must be from 0 to 604800"),
+        ({"np": 2**32 + 1}, "np is 4294967297, and must be from -2147483647 to 2147483647"),
+        ({"np": 1, "id": "a\0b"}, "'a\\x00b' has a NUL character"),
         ({"np": 1, "start_worker": print}, "start_worker and stop_worker: set both, or neither"),
     ],
 )
@@ -131,6 +133,18 @@ def test_offers_that_cannot_be_right(server, scheduler):
         job.offer_slots({"a": 0})
     with pytest.raises(ValueError, match="host a is offered twice"):
         job.offer_slots([rendezvous.Host("a"), rendezvous.Host("a")])
+    with pytest.raises(ValueError, match="a's slots is 4294967297"):
+        job.offer_slots({"a": 2**32 + 1})
+    with pytest.raises(TypeError, match="5 is a int, not a str"):
+        job.offer_slots({5: 1})
+
+
+def test_output_of_any_bytes_is_shown(server, scheduler):
+    started = queue.Queue()
+    job = server.add_job(1, start_worker=started.put, stop_worker=print, finished=scheduler.results.put)
+    job.offer_slots({"here": 1})
+    job.report_exit(started.get(timeout=SECONDS).worker, start_error="no\0such \udc80program")
+    assert "no\ufffdsuch ?program" in scheduler.results.get(timeout=SECONDS).summary
 
 
 def test_what_has_ended_says_so(server, scheduler):
@@ -190,7 +204,7 @@ def test_program_that_closes_nothing_ends_cleanly():
     code = (
         "from horovod import rendezvous; server = rendezvous.Server();"
         "job = server.add_job(1, max_np=2, start_worker=print, stop_worker=print, notice=lambda n: None);"
-        "job.offer_slots({str(n): 1 for n in range(50)}); print('end')"
+        "job.offer_slots({str(n): 1 for n in range(50)}); print('end\\n', end='')"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert (result.returncode, result.stderr) == (0, "") and "end\n" in result.stdout

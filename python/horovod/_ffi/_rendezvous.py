@@ -1,11 +1,13 @@
 """The functions of ``horovod/rendezvous.h``, which are a part of libhvd.so."""
 
 import ctypes
+import operator
 from typing import Any, Callable, Optional
 
 from horovod._ffi._library import library
 
 _ABI_VERSION = 1
+_MOST = 2**31 - 1
 
 _START_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _STOP_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_double)
@@ -142,10 +144,31 @@ def text_of(name: str, handle: int) -> str:
         _function("free")(made)
 
 
+def text(value: str) -> bytes:
+    """A name, for C. Raises TypeError, or ValueError for one that C would cut off or can't have."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is a {type(value).__name__}, not a str")
+    if "\0" in value:
+        raise ValueError(f"{value!r} has a NUL character")
+    return value.encode()
+
+
+def shown(value: str) -> bytes:
+    """A text for people, such as output, for C; what C can't have is replaced."""
+    return value.replace("\0", "\ufffd").encode(errors="replace")
+
+
+def int32(name: str, value: int) -> int:
+    """A number for C, which would take another if it is too large. Raises ValueError."""
+    if abs(operator.index(value)) > _MOST:
+        raise ValueError(f"{name} is {value}, and must be from -{_MOST} to {_MOST}")
+    return value
+
+
 def start(listen: list[str]) -> int:
     """A server. Raises Failure."""
     server = ctypes.c_void_p()
-    addresses = (ctypes.c_char_p * len(listen))(*(address.encode() for address in listen))
+    addresses = (ctypes.c_char_p * len(listen))(*map(text, listen))
     call("start", _ABI_VERSION, addresses, len(listen), ctypes.byref(server))
     return server.value or 0
 
@@ -223,9 +246,10 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
     """A job; `options` are members of hvd_rendezvous_job_options. Raises Failure."""
     given = _JobOptions()
     _function("job_options_init")(ctypes.byref(given), ctypes.sizeof(given))
-    given.id = None if name is None else name.encode()
+    given.id = None if name is None else text(name)
+    kinds = dict(_JobOptions._fields_)
     for option, value in options.items():
-        setattr(given, option, value)
+        setattr(given, option, int32(option, value) if kinds[option] is ctypes.c_int32 else value)
     for callback, function in vars(callbacks).items():
         setattr(given, callback, function)
     job = ctypes.c_void_p()
@@ -235,7 +259,8 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
 
 def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
     """Each a name, a number of slots, and a machine. Raises Failure."""
-    given = (_Host * len(hosts))(*(_Host(host.encode(), slots, machine.encode()) for host, slots, machine in hosts))
+    made = (_Host(text(host), int32(f"{host}'s slots", slots), text(machine)) for host, slots, machine in hosts)
+    given = (_Host * len(hosts))(*made)
     call("offer_slots", job, given, len(hosts))
 
 

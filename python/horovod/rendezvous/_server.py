@@ -206,7 +206,7 @@ class Job:
         Raises ValueError, and RendezvousError for a job of fixed size.
         """
         with self._handle.use() as job:
-            api.call("set_limits", job, min_np, max_np or 0)
+            api.call("set_limits", job, api.int32("min_np", min_np), api.int32("max_np", max_np or 0))
 
     def report_started(self, worker: int, pid: int) -> None:
         """The process of `worker` was started."""
@@ -226,6 +226,7 @@ class Job:
         """The process of `worker` has ended, with `returncode` as of ``subprocess.Popen`` (-N:
         killed by signal N), or could not be started, because of `start_error`. `last_output`, its
         last lines on stderr, goes into the report of a failure."""
+        api.int32("returncode", returncode)
         with self._handle.use() as job:
             api.report_exit(
                 job,
@@ -234,21 +235,21 @@ class Job:
                 signal=max(-returncode, 0),
                 core_dumped=core_dumped,
                 out_of_memory=out_of_memory,
-                start_error=start_error.encode() or None,
-                last_output=last_output.encode() or None,
+                start_error=api.shown(start_error) or None,
+                last_output=api.shown(last_output) or None,
             )
 
     def drain(self, host: str, grace: float = 30, reason: str = "") -> None:
         """Has the host leave an elastic job at the next commit, without a step being lost; after
         `grace` seconds its workers are stopped."""
         with self._handle.use() as job:
-            api.call("drain", job, host.encode(), grace, reason.encode())
+            api.call("drain", job, api.text(host), grace, api.shown(reason))
 
     def request_stop(self, reason: str = "", exit_code: int = 1, grace: float = 5) -> None:
         """Ends the job. Workers get SIGTERM, after `grace` seconds SIGKILL. A second call shortens
         the grace."""
         with self._handle.use() as job:
-            api.call("request_stop", job, reason.encode(), exit_code, grace)
+            api.call("request_stop", job, api.shown(reason), api.int32("exit_code", exit_code), grace)
 
     def describe(self) -> dict[str, Any]:
         """The job now: "state" (forming, running, resetting, done, failed), "world", "size",
