@@ -247,7 +247,7 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
     given = _JobOptions()
     _function("job_options_init")(ctypes.byref(given), ctypes.sizeof(given))
     given.id = None if name is None else text(name)
-    kinds = dict(_JobOptions._fields_)
+    kinds = {field[0]: field[1] for field in _JobOptions._fields_}
     for option, value in options.items():
         setattr(given, option, int32(option, value) if kinds[option] is ctypes.c_int32 else value)
     for callback, function in vars(callbacks).items():
