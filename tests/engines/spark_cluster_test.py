@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -199,9 +200,10 @@ def test_spark_excludes_nothing_for_a_process_that_is_killed(session):
 
 
 def test_modules_that_spark_has_sent_are_those_of_the_executor(session, tmp_path):
-    module = tmp_path / "sent_to_executors.py"
-    module.write_text("")
-    session.sparkContext.addPyFile(str(module))
+    archive = tmp_path / "sent.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("sent_to_executors.py", "")
+    session.sparkContext.addPyFile(str(archive))
 
     def fn():
         import sent_to_executors
