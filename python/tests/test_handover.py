@@ -86,7 +86,7 @@ def serving(meeting):
 
 def test_the_function_goes_out_and_results_come_back(meeting, serving):
     worker = meeting.worker()
-    assert worker.get_function()() == 5
+    assert _handover.loaded(worker.get_function())() == 5
     large = bytes(3 << 20)
     worker.put_result(1, _handover.pickled({"of": large}))
     worker.put_result(0, _handover.pickled(None))
@@ -194,7 +194,7 @@ def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving,
     try:
         for _ in range(most + 50):
             strangers.append(socket.create_connection(address, timeout=30))
-        assert meeting.worker().get_function()() == 5
+        assert _handover.loaded(meeting.worker().get_function())() == 5
         assert len(serving.server._connections) <= most
         assert threading.active_count() == threads
     finally:
@@ -208,7 +208,7 @@ def test_a_stranger_that_has_reset_its_connection_ends_nothing(meeting):
         with socket.create_connection(meeting.worker().address) as stranger:
             stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, resetting)
     with Serving(meeting):
-        assert meeting.worker().get_function()() == 5
+        assert _handover.loaded(meeting.worker().get_function())() == 5
 
 
 def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):

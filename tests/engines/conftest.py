@@ -18,5 +18,11 @@ os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
 def ray_folder():
     """What Ray would write to /tmp/ray."""
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets' paths must be short
+    address_folder = Path(
+        "/tmp/ray"
+    )  # Ray writes a cluster's address there, but does not make it for a cluster elsewhere
+    makes_it = not address_folder.exists()
+    address_folder.mkdir(exist_ok=True)
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    for each in [folder, *([address_folder] if makes_it else [])]:
+        shutil.rmtree(each, ignore_errors=True)

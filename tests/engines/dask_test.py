@@ -84,6 +84,93 @@ def test_results_output_and_errors(client, monkeypatch):
     stderr.close()
 
 
+class OnlyHere:
+    """What the workers can't unpickle, or what the caller can't."""
+
+    def __reduce__(self):
+        return int, ("x",)
+
+
+def exits(status):
+    sys.exit(status)
+
+
+@pytest.mark.parametrize(
+    "fn, args, error, text",
+    [
+        (exits, (0,), RuntimeError, r"Rank \d raised:(?s:.)*the function called sys\.exit\(0\); it has to return"),
+        (exits, (3,), RuntimeError, r"the function called sys\.exit\(3\); it has to return"),
+        (os._exit, (0,), RuntimeError, r"^no result came back from ranks \[0, 1\]$"),
+        (print, (OnlyHere(),), RuntimeError, r"can't be unpickled on this worker: ValueError: invalid literal"),
+        (OnlyHere, (), RuntimeError, r"^the result of rank 0 can't be unpickled here: ValueError: invalid literal"),
+        (print, (threading.Lock(),), TypeError, r"^the function or one of its arguments can't be pickled: "),
+        (threading.Lock, (), RuntimeError, r"the function's result, a lock, can't be pickled"),
+        (input, ("? ",), RuntimeError, r"EOFError"),
+    ],
+)
+def test_functions_that_give_no_result(client, fn, args, error, text):
+    with pytest.raises(error, match=text):
+        horovod.dask.run(fn, args, verbose=0)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"nics": ["nope0"]}, r"task\d: no address in nope0; it has lo"),
+        ({"executable": "/nope/python"}, r"task\d: command not found: /nope/python"),
+    ],
+)
+def test_an_agent_that_can_not_take_part_says_why(client, options, text):
+    with pytest.raises(RuntimeError, match=text):
+        horovod.dask.run(places, verbose=0, **options)
+
+
+def test_a_failure_of_an_elastic_job_shows_the_users_frames_alone(client):
+    stderr = Output()
+    with pytest.raises(RuntimeError, match=r"sys\.exit\(3\)"):
+        horovod.dask.run_elastic(exits, (3,), stderr=stderr, verbose=0)
+    stderr.close()
+    assert "in exits" in stderr.text and "run_task.py" not in stderr.text
+
+
+def test_waiting_for_workers_is_told(cluster, client, monkeypatch):
+    monkeypatch.setattr("horovod.runner._engine_run._NOTICE_SECONDS", 0.5)
+    stderr, results = Output(), []
+    run = threading.Thread(
+        target=lambda: results.extend(
+            horovod.dask.run(places, client=client, num_workers=3, start_timeout=90, stderr=stderr)
+        )
+    )
+    run.start()
+    stderr.stream.wait_for(
+        r"horovod: 2 of 3 tasks have started; the others wait for room in Dask, for at most 90 s", 60
+    )
+    cluster.scale(3)
+    run.join(90)
+    stderr.close()
+    assert [rank for rank, *_ in results] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "options, error, text",
+    [
+        ({"fn": None}, TypeError, "^fn must be a function: Got None$"),
+        ({"args": 3}, TypeError, "^args must be a list or tuple"),
+        ({"kwargs": [1]}, TypeError, "^kwargs must be a dict"),
+        ({"num_workers": "2"}, TypeError, "^num_workers must be a whole number: Got '2'$"),
+        ({"num_workers": True}, TypeError, "^num_workers must be a whole number: Got True$"),
+        ({"start_timeout": "9"}, TypeError, "^start_timeout must be a number of seconds: Got '9'$"),
+        ({"start_timeout": -1}, ValueError, "^start_timeout must be a number of seconds, more than 0"),
+        ({"env": {"A": 3}}, TypeError, "^env: variables and their values must be strings: Got 'A': 3$"),
+        ({"env": {"A=B": "1"}}, ValueError, "^env: 'A=B': '1' can't be a variable"),
+        ({"stdout": "file"}, TypeError, r"^stdout must be a file or another object with write\(\): Got 'file'$"),
+    ],
+)
+def test_arguments_that_are_refused(options, error, text):
+    with pytest.raises(error, match=text):
+        horovod.dask.run(**{"fn": places, **options})
+
+
 def test_without_a_client():
     with pytest.raises(ValueError, match="No global client found"):
         horovod.dask.run(places)

@@ -310,6 +310,28 @@ def test_bug_of_the_script_ends_the_job(cluster):
         executor.run(train)
 
 
+class OnlyThere:
+    """A result that the driver can't unpickle."""
+
+    def __reduce__(self):
+        return int, ("x",)
+
+
+@pytest.mark.parametrize(
+    "fn, args, text",
+    [
+        (sys.exit, [0], r"the function called sys\.exit\(0\); it has to return"),
+        (threading.Lock, [], "the function's result, a lock, can't be pickled"),
+        (OnlyThere, [], "no result came back from the workers: .*invalid literal"),
+    ],
+)
+def test_functions_that_give_no_result_end_the_job(cluster, fn, args, text):
+    executor = executor_for(Hosts(host_1=1), min_workers=1)
+    executor.start()
+    with pytest.raises(RuntimeError, match=text):
+        executor.run(fn, args)
+
+
 def test_too_few_workers_for_too_long(cluster):
     executor = executor_for(Hosts(host_1=1), min_workers=2, elastic_timeout=3)
     executor.start()

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,57 @@ def test_placement_that_is_not_possible(make, shape):
     with pytest.raises(RuntimeError, match="has not been started"):
         executor.run(place)
     executor.shutdown()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(num_workers="2"), "num_workers must be a whole number: Got '2'"),
+        (dict(num_workers=2.5), r"num_workers must be a whole number: Got 2\.5"),
+        (dict(min_workers="1"), "min_workers must be a whole number: Got '1'"),
+        (dict(min_workers=1, elastic_timeout="9"), "elastic_timeout must be a number of seconds: Got '9'"),
+    ],
+)
+def test_arguments_of_wrong_types(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        RayExecutor(RayExecutor.create_settings(), **arguments)
+    with pytest.raises(TypeError, match="timeout_s must be a number of seconds: Got '9'"):
+        RayExecutor.create_settings(timeout_s="9")
+    with pytest.raises(TypeError, match=r"settings is None: RayExecutor\.create_settings\(\) makes them"):
+        RayExecutor(None, num_workers=1)
+
+
+class OnlyThere:
+    """An error, or a result, that the driver can't unpickle."""
+
+    def __reduce__(self):
+        return int, ("x",)
+
+
+class TwoWords(Exception):
+    def __init__(self, first, second):
+        super().__init__(first)
+
+
+def test_functions_that_give_no_result(make):
+    def fail():
+        raise TwoWords("first", "second")
+
+    executor = make(num_workers=1)
+    with pytest.raises(TypeError, match="extra_env_vars: variables and their values must be strings: Got 3: 'a'"):
+        executor.start(extra_env_vars={3: "a"})
+    executor.start()
+    with pytest.raises(TypeError, match="fn must be a function: Got None"):
+        executor.run(None)
+    with pytest.raises(RuntimeError, match=r"the function called sys\.exit\(0\); it has to return"):
+        executor.run(sys.exit, [0])
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"(?s)what rank 0 returned or raised can't be unpickled here: .*first"):
+        executor.run(fail)
+    with pytest.raises(RuntimeError, match=r"can't be unpickled here: .*invalid literal"):
+        executor.run(OnlyThere)
+    assert time.monotonic() - begin < 20, "it waited for a job that goes on"
+    assert executor.run(len, ["abc"]) == [3]
 
 
 def test_error_of_one_worker_is_raised_and_frees_the_others(make):

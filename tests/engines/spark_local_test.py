@@ -149,6 +149,11 @@ def test_start_timeout_of_the_environment(spark, monkeypatch):
     monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "2")
     with pytest.raises(TimeoutError, match=r"Timeout after 2 seconds\.$"):
         horovod.spark.run(places, num_proc=3, verbose=0)
+    monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "2m")
+    with pytest.raises(
+        ValueError, match=r"^HOROVOD_SPARK_START_TIMEOUT: '2m' is not a whole number of seconds, as 600$"
+    ):
+        horovod.spark.run(places, verbose=0)
 
 
 def test_num_proc_precedes_sparks_parallelism(spark):
@@ -170,6 +175,12 @@ def test_arguments_that_are_refused(spark):
         horovod.spark.run(places, use_mpi=True)
     with pytest.raises(ValueError, match="num_proc is 0"):
         horovod.spark.run(places, num_proc=0)
+    with pytest.raises(TypeError, match=r"^num_proc must be a whole number: Got '2'$"):
+        horovod.spark.run(places, num_proc="2")
+    with pytest.raises(TypeError, match=r"^env: variables and their values must be strings: Got 'A': 3$"):
+        horovod.spark.run(places, env={"A": 3})
+    with pytest.raises(RuntimeError, match=r"task\d: no address in nope0"):
+        horovod.spark.run(places, nics=["nope0"], verbose=0)
     with pytest.raises(ValueError, match=r"min_num_proc \(3\), num_proc \(2\)"):
         horovod.spark.run_elastic(places, num_proc=2, min_num_proc=3)
 

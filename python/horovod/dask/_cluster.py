@@ -62,13 +62,15 @@ class Cluster:
             distributed.wait(running, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
 
     def _look(self, task: Task, count: int) -> None:
-        """Starts tasks on workers that have none, until there are `count`; forgets those whose workers have gone."""
+        """Starts tasks on workers that have none, until there are `count`; forgets those whose workers have gone. Where one has
+        failed, the next look starts another: until then the job may turn out to be over."""
         there = self.workers()
         if task.elastic:
             for address, future in list(self._futures.items()):
                 if address not in there or future.status == "error":
                     future.cancel()
                     del self._futures[address]
+                    there = [other for other in there if other != address]
         for address in there:
             if len(self._futures) < count and address not in self._futures and (task.elastic or self._attempts < count):
                 self._futures[address] = self._submit(task, address)

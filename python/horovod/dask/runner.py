@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 import distributed
 
 from horovod.dask._cluster import Cluster
-from horovod.runner._engine_options import Options
+from horovod.runner._engine_options import Options, check_call, check_counts, check_seconds
 from horovod.runner._engine_run import run_job
 from horovod.runner._engine_task import task_name
 from horovod.runner._job import Limits
@@ -50,6 +50,9 @@ def run(
     """
     options = Options(env, stdout, stderr, verbose, nics, False, executable)
     options.check()
+    check_call(fn, args, kwargs)
+    check_counts(num_workers=num_workers)
+    check_seconds(start_timeout=start_timeout)
     cluster = Cluster(client if client is not None else distributed.get_client())
     count = _number_of_processes(num_workers, cluster)
     limits = Limits(count, hosts=[task_name(index, None) for index in range(count)], start_timeout=start_timeout + 60)
@@ -91,6 +94,10 @@ def run_elastic(
     """
     options = Options(env, stdout, stderr, verbose, nics, False, executable)
     options.check()
+    check_call(fn, args, kwargs)
+    check_counts(num_workers=num_workers, min_num_workers=min_num_workers, max_num_workers=max_num_workers)
+    check_counts(0, reset_limit=reset_limit)
+    check_seconds(start_timeout=start_timeout, elastic_timeout=elastic_timeout)
     cluster = Cluster(client if client is not None else distributed.get_client())
     count = _number_of_processes(num_workers, cluster)
     least, most = min_num_workers or count, max_num_workers or max(count, _MANY)

@@ -138,6 +138,7 @@ class _Run:
         self._results: dict[int, Ended] = {}  # by rank
         self._finishing = False  # a worker is done, so all will be
         self._failure: Optional[Exception] = None  # the last one
+        self._unread: Optional[Exception] = None  # the last one that did not matter, unless nobody has a result
         self._next_look = 0.0
 
     def results(self) -> list[Any]:
@@ -152,6 +153,8 @@ class _Run:
             self._take_results(_DISCOVERY_SECONDS)
         if status != 0:
             self._raise()
+        if not self._results:
+            raise RuntimeError(f"no result came back from the workers: {self._unread or 'all have ended'}")
         return [self._results[rank].value for rank in sorted(self._results)]
 
     def _awaits_results(self) -> bool:
@@ -219,6 +222,7 @@ class _Run:
 
     def _note_failure(self, worker: _Worker, error: Exception) -> None:
         if worker.name in self._draining or self._job.wait(0) == 0:
+            self._unread = error
             return  # it was to go, or came too late
         logger.info("%s has failed: %s", worker.name, first_words(error))
         self._failure = error

@@ -20,6 +20,11 @@ class WorkerError(NamedTuple):
             return 2 if is_consequence(self.error) else 0
         return 1
 
+    @property
+    def is_death(self) -> bool:
+        """Whether the worker itself is gone, and so its job; else only its value or exception can't be had."""
+        return isinstance(self.error, ray.exceptions.RayActorError)
+
 
 def raise_cause(errors: list[WorkerError], verdict: Callable[[], str]) -> None:
     """Raises what ended the job: the exception of a worker's function as it is, or a RuntimeError with the job's
@@ -27,6 +32,8 @@ def raise_cause(errors: list[WorkerError], verdict: Callable[[], str]) -> None:
     first = min(errors, key=lambda error: error.order)
     if first.order == 0:
         raise first.error
+    if first.order == 1 and not first.is_death:
+        raise RuntimeError(f"what {first.worker} returned or raised can't be unpickled here: {first.error}") from None
     text = first_words(first.error)
     raise RuntimeError(f"{verdict() or 'a worker was lost'}\n{first.worker}: {text}") from first.error
 

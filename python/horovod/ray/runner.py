@@ -1,6 +1,6 @@
 """The executor that starts workers on a Ray cluster and runs functions there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import ray
@@ -11,6 +11,7 @@ from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
 from horovod.ray.settings import MiniSettings as MiniSettings
 from horovod.ray.settings import Networks
 from horovod.ray.static import StaticAdapter, StaticParams
+from horovod.runner._engine_options import check_call, check_seconds, check_variables, check_whole_numbers
 
 
 class RayExecutor:
@@ -32,7 +33,7 @@ class RayExecutor:
       override_discovery: nodes come from Ray; False: from ``settings.discovery``, an object with
         ``find_available_hosts_and_slots()``.
 
-    Raises ValueError for arguments that contradict each other.
+    Raises TypeError or ValueError for arguments that can't be, or contradict each other.
     """
 
     @classmethod
@@ -46,6 +47,7 @@ class RayExecutor:
     ) -> MiniSettings:
         """The settings of an executor; see :class:`MiniSettings`. There is no ssh: `ssh_str` is not used, nor written
         to `ssh_identity_file`."""
+        check_seconds(timeout_s=timeout_s, placement_group_timeout_s=placement_group_timeout_s)
         return MiniSettings(
             ssh_identity_file=ssh_identity_file,
             timeout_s=timeout_s,
@@ -70,6 +72,11 @@ class RayExecutor:
         elastic_timeout: float = 600,
         override_discovery: bool = True,
     ) -> None:
+        if settings is None:
+            raise TypeError("settings is None: RayExecutor.create_settings() makes them")
+        check_whole_numbers(num_workers=num_workers, num_hosts=num_hosts, num_workers_per_host=num_workers_per_host)
+        check_whole_numbers(min_workers=min_workers, max_workers=max_workers, reset_limit=reset_limit)
+        check_seconds(elastic_timeout=elastic_timeout)
         if max_workers and (not min_workers or min_workers <= 0):
             raise ValueError(
                 "`max_workers` provided without any positive `min_workers`. "
@@ -125,8 +132,12 @@ class RayExecutor:
           TimeoutError: the cluster has no room for them; says what there is and what was asked for.
           RuntimeError: they could not join the job. What the class raises is raised as it is.
         """
+        if not isinstance(extra_env_vars or {}, Mapping):
+            raise TypeError(f"extra_env_vars must be a dict: Got {extra_env_vars!r}")
+        variables = {name: str(value) for name, value in (extra_env_vars or {}).items()}
+        check_variables("extra_env_vars", variables)
         self._make_adapter()
-        self._call("start", executable_cls, executable_args, executable_kwargs, extra_env_vars)
+        self._call("start", executable_cls, executable_args, executable_kwargs, variables)
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
         """Calls ``fn(executable)`` in all workers; returns the values, in rank order. Raises as :meth:`run`."""
@@ -149,6 +160,7 @@ class RayExecutor:
         Raises the exception of the worker that failed first, or RuntimeError, with the job's verdict, if one died. A
         job of fixed size that had to be ended for it needs :meth:`shutdown` and :meth:`start`.
         """
+        check_call(fn, args, kwargs)
         return list(self._call("run", fn, args, kwargs, callbacks))
 
     def run_remote(
@@ -156,6 +168,7 @@ class RayExecutor:
     ) -> list[Any]:
         """As :meth:`run`, without waiting: returns the references of the values. Not for elastic jobs, whose workers
         come and go (NotImplementedError)."""
+        check_call(fn, args, kwargs)
         return list(self._call("run_remote", fn, args, kwargs))
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:

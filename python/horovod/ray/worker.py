@@ -10,6 +10,7 @@ import ray
 from horovod.common.exceptions import HorovodInternalError, WorkerReleased, translated
 from horovod.ray import ray_logger
 from horovod.runner._adoption import Adoption
+from horovod.runner._handover import pickled
 from horovod.runner._job import JoinInfo
 
 _END_SECONDS = 60.0  # for a job whose workers have all left
@@ -93,6 +94,10 @@ class BaseHorovodWorker:
         with self._busy:
             try:
                 return func(self.executable)
+            except WorkerReleased:
+                raise
+            except SystemExit as error:  # it would end the actor
+                raise RuntimeError(f"the function called sys.exit({error.code!r}); it has to return") from error
             except Exception as error:
                 mark_consequence(error)
                 raise
@@ -123,6 +128,7 @@ class BaseHorovodWorker:
             try:
                 self.executable = executable.make()
                 result = self.execute(func)
+                pickled(result)  # while the job can still be told that it can't be
             except WorkerReleased:
                 self._adoption.exit(0)
                 return None

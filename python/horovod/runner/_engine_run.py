@@ -13,6 +13,7 @@ from horovod.runner._engine_task import Task
 from horovod.runner._job import Job, Limits, own_address
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
+_NOTICE_SECONDS = 10.0  # of waiting for tasks, until that is said
 _LOOK_SECONDS = 1.0  # between two questions for executors that leave
 _VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
 _AGENT = "horovod-agent: "
@@ -50,14 +51,23 @@ class Run:
       job: serves the function.
       least: how many tasks must begin within `start_timeout` seconds.
       show: called with what processes and agents print, as :meth:`Options.show`.
+      report: called with a line for the user.
     """
 
     def __init__(
-        self, job: Job, engine: Engine, least: int, start_timeout: float, show: Callable[[int, str], None]
+        self,
+        job: Job,
+        engine: Engine,
+        least: int,
+        start_timeout: float,
+        show: Callable[[int, str], None],
+        report: Callable[[str], None],
     ) -> None:
+        self._report = report
         self._job, self._engine, self._least, self._show = job, engine, least, show
         self._start_timeout = start_timeout
         self._deadline = time.monotonic() + start_timeout
+        self._notice: Optional[float] = time.monotonic() + _NOTICE_SECONDS  # None: given
         # ("task", name, it runs), ("misuse",), ("job", exit code), ("engine", what it raised, or None)
         self._events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._begun: set[str] = set()
@@ -78,7 +88,7 @@ class Run:
 
     def on_task(self, text: str, runs: bool) -> bool:
         """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns whether it is
-        wanted again."""
+        wanted again, or one that has begun is not wanted any more."""
         name, _, more = text.partition(" ")
         if runs:
             self._executors[name] = more
@@ -87,7 +97,7 @@ class Run:
         self._events.put(("task", name, runs))
         if not runs and more == _MISUSE:
             self._events.put(("misuse",))
-        return not runs and name in self._drained
+        return self._job_is_over.is_set() if runs else name in self._drained
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
         """Starts the tasks, at least `least` of them."""
@@ -126,6 +136,9 @@ class Run:
             if status != 0:
                 raise RuntimeError(_jobs.explain(status, self._job.handover.failures(), self._job.last_line()))
             results = self._job.handover.results()
+            missing = [rank for rank in range(self._least) if rank not in results]
+            if missing and not (self._elastic and results):  # an elastic job has those of the ranks at its end
+                raise RuntimeError(f"no result came back from ranks {missing}")
             return [results[rank] for rank in sorted(results)]
         finally:
             if not self._engine_is_over:
@@ -137,9 +150,10 @@ class Run:
         while True:
             starting = len(self._begun) < self._least
             try:
-                event = self._events.get(timeout=max(0.0, self._deadline - time.monotonic()) if starting else None)
+                event = self._events.get(timeout=self._patience() if starting else None)
             except queue.Empty:
-                raise TimeoutError(self._timed_out()) from None
+                self._give_notice_or_up()
+                continue
             if event[0] == "job":
                 self._wait_for_tasks()
                 return int(event[1])
@@ -149,9 +163,18 @@ class Run:
             if self._engine_is_over:
                 return self._status_without_tasks(event[1])
 
-    def _timed_out(self) -> str:
+    def _patience(self) -> float:
+        return max(0.0, min(self._deadline, self._notice or self._deadline) - time.monotonic())
+
+    def _give_notice_or_up(self) -> None:
         count = f"{len(self._begun)} of {self._least} tasks have started"
-        return _TIMED_OUT.format(engine=self._engine.title, count=count, seconds=self._start_timeout)
+        title, seconds = self._engine.title, self._start_timeout
+        if time.monotonic() >= self._deadline:
+            raise TimeoutError(_TIMED_OUT.format(engine=title, count=count, seconds=seconds))
+        self._notice = None
+        self._report(
+            f"horovod: {count}; the others wait for room in {title}, for at most {seconds} seconds (start_timeout)"
+        )
 
     def _take(self, event: tuple[Any, ...]) -> None:
         if event[0] == "task":
@@ -214,7 +237,7 @@ def run_job(
     `name`: what the tasks call this machine; `call`: a function and its arguments. Raises as :meth:`Run.results`."""
     function, args, kwargs = call
     with Job(limits, [own_address(name)], name, options.report) as job:
-        run = Run(job, engine, limits.num_proc, start_timeout, options.show)
+        run = Run(job, engine, limits.num_proc, start_timeout, options.show, options.report)
         # A function of a function travels by value: the tasks need not have the caller's modules.
         job.serve(lambda: function(*args, **(kwargs or {})), run.on_output, run.on_task)
         elastic = limits.min_num_proc is not None

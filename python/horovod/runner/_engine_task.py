@@ -33,7 +33,8 @@ class Task(NamedTuple):
 
         Raises RuntimeError in an elastic job that goes on without it: the engine is to start the task again."""
         caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
-        caller.put_task(f"{name} {executor}", True)
+        if caller.put_task(f"{name} {executor}", True):
+            return 0  # the job is over
         agent = JoinedAgent(
             self.info,
             [self.executable or sys.executable, "-m", "horovod.runner.run_task"],

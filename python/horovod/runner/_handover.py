@@ -49,7 +49,7 @@ class Handover:
 
     `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2). `on_task(name, runs)` is
     told of the engine's tasks that run agents, at their begin and end; at the end it returns whether the task is wanted
-    again. Both are called on the server's thread."""
+    again, at the begin whether it comes too late. Both are called on the server's thread."""
 
     def __init__(
         self,
@@ -58,7 +58,9 @@ class Handover:
         on_task: Optional[Callable[[str, bool], bool]] = None,
     ) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
-        self._function: bytes = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
+        self._function: bytes = (
+            struct.pack("!Q", len(paths)) + paths + pickled(call, "the function or one of its arguments")
+        )
         self._on_output, self._on_task = on_output, on_task
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
@@ -89,9 +91,9 @@ class Handover:
         return b""
 
     def results(self) -> dict[int, Any]:
-        """What the function returned, by rank."""
+        """What the function returned, by rank. Raises RuntimeError if that can't be unpickled here."""
         with self._lock:
-            return {rank: cloudpickle.loads(data) for rank, data in self._results.items()}
+            return {rank: _result(rank, data) for rank, data in sorted(self._results.items())}
 
     def failures(self) -> list[Failure]:
         """What was raised; causes before consequences."""
@@ -100,14 +102,36 @@ class Handover:
         return sorted(found, key=lambda failure: (failure.caused_by_peer, failure.rank))
 
 
-def pickled(value: Any) -> bytes:
-    """What the function returned, as it travels. Raises TypeError, naming the type, if it can't."""
+def pickled(value: Any, what: str = "") -> bytes:
+    """A value as it travels. Raises TypeError, naming `what` it is, if it can't; default: the function's result."""
     try:
         data: bytes = cloudpickle.dumps(value)
         return data
     except Exception as error:
-        text = "the function's result, a {}, can't be pickled: {}"
-        raise TypeError(text.format(type(value).__name__, error)) from error
+        what = what or f"the function's result, a {type(value).__name__},"
+        raise TypeError(f"{what} can't be pickled: {error}") from error
+
+
+def _result(rank: int, data: bytes) -> Any:
+    try:
+        return cloudpickle.loads(data)
+    except Exception as error:
+        text = f"the result of rank {rank} can't be unpickled here: {type(error).__name__}: {error}"
+        raise RuntimeError(text) from error
+
+
+def loaded(data: bytes) -> Callable[[], Any]:
+    """The function that the caller gave out; its modules are found where the caller finds them, if they are there. Raises
+    RuntimeError if it can't be unpickled here."""
+    (length,) = struct.unpack_from("!Q", data)
+    paths, function = data[8 : 8 + length], data[8 + length :]
+    sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
+    try:
+        call: Callable[[], Any] = cloudpickle.loads(function)
+    except Exception as error:
+        text = "the function or its arguments can't be unpickled on this worker: {}: {}"
+        raise RuntimeError(text.format(type(error).__name__, error)) from None
+    return call
 
 
 def _split_address(address: str) -> tuple[str, int]:
@@ -155,14 +179,9 @@ class Worker:
             (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
             return _read(stream, length)
 
-    def get_function(self) -> Callable[[], Any]:
-        """The function; modules are found where the caller finds them, if they are there."""
-        data = self._ask(_GET, 0)
-        (length,) = struct.unpack_from("!Q", data)
-        paths, function = data[8 : 8 + length], data[8 + length :]
-        sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
-        call: Callable[[], Any] = cloudpickle.loads(function)
-        return call
+    def get_function(self) -> bytes:
+        """The function, to be :func:`loaded`."""
+        return self._ask(_GET, 0)
 
     def put_result(self, rank: int, result: bytes) -> None:
         """What the function returned on rank `rank`, :func:`pickled`."""
@@ -173,7 +192,8 @@ class Worker:
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
     def put_task(self, name: str, runs: bool) -> bool:
-        """The engine's task of that name has begun, or has ended; returns whether it is wanted again."""
+        """The engine's task of that name has begun, or has ended; returns whether one that has ended is wanted again, or one
+        that has begun is not wanted any more."""
         return self._ask(_BEGIN if runs else _END, 0, name.encode()) == _AGAIN
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:

@@ -3,9 +3,10 @@ caller hands out; how to reach it is on stdin."""
 
 import os
 import sys
+from typing import Any, Callable
 
 from horovod.common import _tracebacks
-from horovod.common.exceptions import translated
+from horovod.common.exceptions import WorkerReleased, translated
 from horovod.runner import _handover
 from horovod.runner.common.util.env import get_env_rank_and_size
 
@@ -27,25 +28,35 @@ def main() -> None:
     except (KeyError, ValueError):
         sys.exit("horovod.run: stdin does not say where the caller is; horovod.run starts this")
     try:
-        call = worker.get_function()
+        function = worker.get_function()
     except OSError as error:
         sys.exit("horovod.run: no function came from {}:{}: {}".format(*worker.address, error))
     try:
-        result = _handover.pickled(call())
+        result = _handover.pickled(_called(_handover.loaded(function)))
     except Exception as error:
         worker.put_failure(_rank(), error, getattr(translated(error), "caused_by_peer", False))
         if os.environ.get("HOROVOD_ELASTIC") == "1":
-            raise  # the job may go on, and the caller never see it
-        _end_with(error)
+            _end_with(error, _tracebacks.folded(error).rstrip())  # the job may go on, and the caller never see it
+        _end_with(error, _tracebacks.in_a_line(error))  # the caller shows the traceback
     worker.put_result(_rank(), result)
 
 
-def _end_with(error: Exception) -> None:
-    """As an exception that nobody catches, but for the traceback: the caller shows that."""
+def _called(call: Callable[[], Any]) -> Any:
+    """What `call` returns. Raises RuntimeError if it ends the process instead, for which there is no value."""
+    try:
+        return call()
+    except WorkerReleased:
+        raise
+    except SystemExit as error:
+        raise RuntimeError(f"the function called sys.exit({error.code!r}); it has to return") from error
+
+
+def _end_with(error: Exception, text: str) -> None:
+    """As an exception that nobody catches, but for what is printed."""
     basics = sys.modules.get("horovod.common.basics")
     if basics is not None:
         basics.report(error)
-    sys.exit(_tracebacks.in_a_line(error))
+    sys.exit(text)
 
 
 if __name__ == "__main__":

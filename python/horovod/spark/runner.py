@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, Optional
 
-from horovod.runner._engine_options import Options
+from horovod.runner._engine_options import Options, check_call, check_counts, check_seconds
 from horovod.runner._engine_run import run_job
 from horovod.runner._engine_task import task_name
 from horovod.runner._job import Limits
 from horovod.spark._session import Session, active_session
 
-_START_SECONDS = "600"
+_START_SECONDS = 600
 _ELASTIC_SECONDS = 600
 
 
@@ -59,6 +59,8 @@ def run(
     """
     options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
     options.check()
+    check_call(fn, args, kwargs)
+    check_counts(num_proc=num_proc)
     if use_mpi:
         raise ValueError("use_mpi: this Horovod is built without MPI")
     session = active_session()
@@ -107,6 +109,9 @@ def run_elastic(
     """
     options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, None)
     options.check()
+    check_call(fn, args, kwargs)
+    check_counts(num_proc=num_proc, min_num_proc=min_num_proc, max_num_proc=max_num_proc, min_np=min_np, max_np=max_np)
+    check_counts(0, reset_limit=reset_limit)
     session = active_session()
     count = _number_of_processes(num_proc, session, verbose)
     least = _newer("min_num_proc", min_num_proc, "min_np", min_np, count)
@@ -114,7 +119,8 @@ def run_elastic(
     if not 1 <= least <= count <= most:
         raise ValueError(f"min_num_proc ({least}), num_proc ({count}) and max_num_proc ({most}) are not in this order")
     if elastic_timeout is None:
-        elastic_timeout = int(os.environ.get("HOROVOD_ELASTIC_TIMEOUT", _ELASTIC_SECONDS))
+        elastic_timeout = _seconds_of_variable("HOROVOD_ELASTIC_TIMEOUT", _ELASTIC_SECONDS)
+    check_seconds(elastic_timeout=elastic_timeout)
     timeout = _start_timeout(start_timeout)
     limits = Limits(count, least, most, None, timeout + 60, elastic_timeout, reset_limit)
     _warn_of_few_failures(session)
@@ -133,8 +139,6 @@ def _newer(name: str, value: Optional[int], old_name: str, old_value: Optional[i
 
 def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int) -> int:
     count = session.parallelism() if num_proc is None else num_proc
-    if count < 1:
-        raise ValueError(f"num_proc is {count}: at least one process is needed")
     if verbose >= 1:
         inferred = " (inferred from spark.default.parallelism)" if num_proc is None else ""
         logging.info("Running %d processes%s...", count, inferred)
@@ -142,7 +146,15 @@ def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int
 
 
 def _start_timeout(given: Optional[int]) -> int:
-    return int(os.environ.get("HOROVOD_SPARK_START_TIMEOUT", _START_SECONDS)) if given is None else given
+    check_seconds(start_timeout=given)
+    return _seconds_of_variable("HOROVOD_SPARK_START_TIMEOUT", _START_SECONDS) if given is None else given
+
+
+def _seconds_of_variable(name: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"{name}: '{text}' is not a whole number of seconds, as {default}")
+    return int(text)
 
 
 def _warn_of_few_failures(session: Session) -> None:
