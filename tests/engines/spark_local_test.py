@@ -14,6 +14,7 @@ import pytest
 
 import horovod.spark
 from engine_output import Output
+from horovod.runner._engine_task import Task
 from horovod.runner._job import Job, JoinInfo
 from processes import command_line, environment_of, pids_with, wait_until_none
 from spark_cluster import QUIET, environment
@@ -336,6 +337,16 @@ def test_a_worker_that_fails_is_started_again_in_its_task(spark, output, tmp_pat
     stderr.stream.wait_for(r"host task[01]\.0 failed: exit code 3", 10)
 
 
+def test_failed_elastic_job_shows_no_errors_of_spark(spark, capfd):
+    def fn():
+        raise KeyError("mine")
+
+    with pytest.raises(RuntimeError, match="KeyError: 'mine'"):
+        horovod.spark.run_elastic(fn, num_proc=2, verbose=0)
+    said = capfd.readouterr().err
+    assert "ERROR" not in said and "may come again" not in said, said
+
+
 def test_secrets_are_in_no_command_line_environment_or_log(spark, monkeypatch):
     tokens = []
 
@@ -359,7 +370,8 @@ def test_secrets_are_in_no_command_line_environment_or_log(spark, monkeypatch):
     assert len(token) >= 32 and b"horovod-agent" in seen[0]
     logs = [path.read_bytes() for path in Path(os.environ[MARK]).rglob("*") if path.is_file()]
     assert logs and not any(token.encode() in text for text in [*seen, *logs])
-    assert token not in repr(JoinInfo("h:1", token, token))
+    info = JoinInfo("h:1", token, token)
+    assert token not in repr(info) and token not in repr(Task(info, {"PASSWORD": token}, None, (), True))
     assert token not in str(spark.sparkContext.getConf().getAll())
 
 

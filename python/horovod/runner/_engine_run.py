@@ -75,6 +75,7 @@ class Run:
         self._engine_is_over = False
         self._executors: dict[str, str] = {}  # of the tasks that run
         self._drained: set[str] = set()
+        self._ended: set[str] = set()
         self._job_is_over = threading.Event()
         self._words_of_agent = ""
         self._elastic = False
@@ -87,8 +88,8 @@ class Run:
         self._show(stream, text)
 
     def on_task(self, text: str, runs: bool) -> bool:
-        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns whether it is
-        wanted again, or one that has begun is not wanted any more."""
+        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE", perhaps said twice. Returns
+        whether it is wanted again, or one that has begun is not wanted any more."""
         name, _, more = text.partition(" ")
         if runs:
             self._executors[name] = more
@@ -97,7 +98,10 @@ class Run:
         self._events.put(("task", name, runs))
         if not runs and more == _MISUSE:
             self._events.put(("misuse",))
-        return self._job_is_over.is_set() if runs else name in self._drained
+        if runs:
+            return self._job_is_over.is_set()
+        first, self._ended = name not in self._ended, self._ended | {name}
+        return name in self._drained or (not first and not self._job_is_over.is_set())
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
         """Starts the tasks, at least `least` of them."""
@@ -193,7 +197,7 @@ class Run:
             except queue.Empty:
                 return
         if not self._engine_is_over and len(self._begun) >= self._least:
-            self._wait_for_engine(0.5)
+            self._wait_for_engine(1.0)
 
     def _wait_for_engine(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

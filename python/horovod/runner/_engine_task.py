@@ -5,11 +5,14 @@ import contextlib
 import json
 import os
 import sys
+import time
 from typing import Callable, NamedTuple, Optional
 
 from horovod.runner import _handover
 from horovod.runner._job import JoinInfo, environment_of_workers
 from horovod.runner._joined_agent import JoinedAgent, output_to_caller
+
+_VERDICT_SECONDS = 0.5
 
 
 class Task(NamedTuple):
@@ -46,12 +49,23 @@ class Task(NamedTuple):
         if on_start is not None:
             on_start(agent)
         status = agent.wait()
-        again = False
-        with contextlib.suppress(OSError):  # the caller has ended
-            again = caller.put_task(f"{name} {status}", False)
-        if self.elastic and (again or status != 0):
+        if self._is_wanted_again(caller, name, status):
             raise RuntimeError(f"{name} has left the job, and may come again where there is room")
         return status
+
+    def _is_wanted_again(self, caller: _handover.Worker, name: str, status: int) -> bool:
+        """Whether an elastic job goes on without this task, whose agent has ended with that code."""
+        with contextlib.suppress(OSError):  # the caller has ended, and with it the job
+            if caller.put_task(f"{name} {status}", False):
+                return True
+            if self.elastic and status != 0:
+                # Agents of a job that has failed end a moment before the caller knows.
+                time.sleep(_VERDICT_SECONDS)
+                return caller.put_task(f"{name} {status}", False, patience=0.0)
+        return False
+
+    def __repr__(self) -> str:
+        return f"Task({self.info})"  # what is in `env` may be secret, too
 
 
 def task_name(index: int, attempt: Optional[int]) -> str:

@@ -155,9 +155,9 @@ class Worker:
         reached = [one for one in addresses if one[0] == launcher.strip("[]")]
         return cls(credentials_of(words), (reached or addresses)[0])
 
-    def _ask(self, kind: bytes, rank: int, data: bytes = b"") -> bytes:
+    def _ask(self, kind: bytes, rank: int, data: bytes = b"", patience: float = _PATIENCE) -> bytes:
         request = _HEADER.pack(kind, rank) + data
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + patience
         while True:
             try:
                 return self._ask_once(request)
@@ -191,10 +191,10 @@ class Worker:
         """What a worker has written to its stdout (1) or stderr (2)."""
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
-    def put_task(self, name: str, runs: bool) -> bool:
+    def put_task(self, name: str, runs: bool, patience: float = _PATIENCE) -> bool:
         """The engine's task of that name has begun, or has ended; returns whether one that has ended is wanted again, or one
         that has begun is not wanted any more."""
-        return self._ask(_BEGIN if runs else _END, 0, name.encode()) == _AGAIN
+        return self._ask(_BEGIN if runs else _END, 0, name.encode(), patience) == _AGAIN
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""
