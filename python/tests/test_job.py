@@ -60,3 +60,15 @@ def test_an_owner_that_is_killed_takes_the_job_with_it_though_a_forked_process_l
         owner.wait()
         assert select.select([daemon], [], [], 20)[0], "the daemon lives on"
         os.close(daemon)
+
+
+def test_forked_process_does_not_answer_for_the_caller():
+    """Else workers of a job whose caller was killed would wait for answers."""
+    with Job(Limits(1), report=lambda line: None) as job:
+        job.serve(lambda: None)
+        (listener,) = job._server._listeners
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if listener.fileno() == -1 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert listener.fileno() != -1

@@ -35,6 +35,8 @@ struct hvd_rendezvous_job {
 
 namespace {
 
+constexpr int32_t kMostSlots = 1 << 16;  // of a host, as elsewhere
+
 using hvd::WorkerId;
 using hvd::rendezvous::c_api::Guarded;
 using hvd::rendezvous::c_api::InCallback;
@@ -142,9 +144,9 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
   for (int32_t i = 0; i < count; ++i) {
     const std::string name = OrEmpty(hosts[i].host);
     if (name.empty()) return absl::InvalidArgumentError("a host without a name is offered");
-    if (hosts[i].slots < 1) {
+    if (hosts[i].slots < 1 || hosts[i].slots > kMostSlots) {
       return absl::InvalidArgumentError(
-          absl::StrCat("host ", name, " is offered with ", hosts[i].slots, " slots; it needs one"));
+          absl::StrCat("host ", name, " is offered with ", hosts[i].slots, " slots; it may have 1 to ", kMostSlots));
     }
     if (!names.insert(name).second) {
       return absl::InvalidArgumentError(absl::StrCat("host ", name, " is offered twice"));

@@ -12,6 +12,7 @@ import distributed
 import pytest
 
 import horovod.dask
+from elastic_run import ElasticRun
 from engine_output import Output
 from processes import command_line, pids_with, wait_until_none
 from training import train
@@ -191,37 +192,13 @@ def test_worker_that_is_killed_ends_a_job_of_fixed_size(client):
         horovod.dask.run(fn, env={"DASK_PARENT": str(victim)}, verbose=0)
 
 
-class ElasticRun:
-    """run_elastic on a thread, with its output."""
-
-    def __init__(self, client, *arguments, **limits):
-        self.stdout, self.stderr = Output(), Output()
-        self._results, self._error = None, None
-
-        def run():
-            try:
-                self._results = horovod.dask.run_elastic(
-                    train, arguments, client=client, stdout=self.stdout, stderr=self.stderr, **limits
-                )
-            except Exception as error:
-                self._error = error
-            finally:
-                self.stdout.close()
-                self.stderr.close()
-
-        self._thread = threading.Thread(target=run)
-        self._thread.start()
-
-    def results(self, timeout=120):
-        self._thread.join(timeout)
-        assert not self._thread.is_alive(), self.stdout.text + self.stderr.text
-        if self._error is not None:
-            raise AssertionError(self.stderr.text) from self._error
-        return self._results
+def start_training(client):
+    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "dask"]
+    return ElasticRun(horovod.dask.run_elastic, train, *arguments, client=client, min_num_workers=1)
 
 
 def test_elastic_job_follows_the_cluster(cluster, client):
-    run = ElasticRun(client, "--epochs", EPOCHS, "--samples", SAMPLES, "--job", "dask", min_num_workers=1)
+    run = start_training(client)
     log = TrainingLog(run.stdout.stream, job="dask")
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
     first = set(log.process_ids().values())
@@ -235,7 +212,7 @@ def test_elastic_job_follows_the_cluster(cluster, client):
 
 
 def test_elastic_job_survives_the_loss_of_a_worker(client):
-    run = ElasticRun(client, "--epochs", EPOCHS, "--samples", SAMPLES, "--job", "dask", min_num_workers=1)
+    run = start_training(client)
     log = TrainingLog(run.stdout.stream, job="dask")
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
     pids = log.process_ids()

@@ -3,14 +3,13 @@
 import os
 import signal
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import horovod.spark
-from engine_output import Output
+from elastic_run import ElasticRun
 from processes import Running, command_line, pids_with, wait_until_none
 from spark_cluster import QUIET, StandaloneCluster, environment, executor_of
 from training import train
@@ -18,6 +17,7 @@ from training_log import TrainingLog
 
 MARK = "HOROVOD_SPARK_CLUSTER_TEST"
 SAMPLES, EPOCHS = 240, 12
+LIMITS = {"num_proc": 2, "min_num_proc": 1, "max_num_proc": 2, "elastic_timeout": 120}
 
 
 @pytest.fixture(scope="module")
@@ -54,35 +54,6 @@ def session(cluster, request):
     assert wait_until_none(jobs, 20) == []
 
 
-class ElasticRun:
-    """run_elastic on a thread, with its output."""
-
-    def __init__(self, fn, *arguments, **limits):
-        self.stdout, self.stderr = Output(), Output()
-        self._results, self._error = None, None
-
-        def run():
-            try:
-                self._results = horovod.spark.run_elastic(
-                    fn, arguments, stdout=self.stdout, stderr=self.stderr, **{"elastic_timeout": 120, **limits}
-                )
-            except Exception as error:
-                self._error = error
-            finally:
-                self.stdout.close()
-                self.stderr.close()
-
-        self._thread = threading.Thread(target=run)
-        self._thread.start()
-
-    def results(self, timeout=120):
-        self._thread.join(timeout)
-        assert not self._thread.is_alive(), self.stdout.text + self.stderr.text
-        if self._error is not None:
-            raise AssertionError(self.stderr.text) from self._error
-        return self._results
-
-
 def places():
     import horovod.torch as hvd
 
@@ -109,7 +80,7 @@ def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(ses
 
 def start_training(*more, **limits):
     arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "spark", *more]
-    run = ElasticRun(train, *arguments, **{"num_proc": 2, "min_num_proc": 1, "max_num_proc": 2, **limits})
+    run = ElasticRun(horovod.spark.run_elastic, train, *arguments, **{**LIMITS, **limits})
     log = TrainingLog(run.stdout.stream, job="spark")
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two ranks train")
     return run, log

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
@@ -152,6 +153,7 @@ class Job:
         before `join_info` is given away."""
         self._handover = _handover.Handover(call, on_output, on_task)
         listeners = [_listen_on(address) for address in self._listen]
+        _LISTENERS.update(listeners)
         port = listeners[0].getsockname()[1]
         self._worker_stdin = json.dumps({**self._words["member"], "addresses": [join_host_port(self._name, port)]})
         self._server = self._handover.server(Credentials(**self._words["server"]), listeners)
@@ -200,6 +202,18 @@ class Job:
 
     def __exit__(self, *exception: Any) -> None:
         self.stop()
+
+
+# What a process that is forked from this one must not hold: workers would wait for its answers.
+_LISTENERS: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
+
+
+def _close_listeners() -> None:
+    for listener in list(_LISTENERS):
+        listener.close()
+
+
+os.register_at_fork(after_in_child=_close_listeners)
 
 
 def join_host_port(host: str, port: int) -> str:
