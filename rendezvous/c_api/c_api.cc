@@ -145,8 +145,9 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
     const std::string name = OrEmpty(hosts[i].host);
     if (name.empty()) return absl::InvalidArgumentError("a host without a name is offered");
     if (hosts[i].slots < 1 || hosts[i].slots > kMostSlots) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("host ", name, " is offered with ", hosts[i].slots, " slots; it may have 1 to ", kMostSlots));
+      return absl::InvalidArgumentError(absl::StrCat("host ", name, " is offered with ",
+                                                     hosts[i].slots, " slots; it may have 1 to ",
+                                                     kMostSlots));
     }
     if (!names.insert(name).second) {
       return absl::InvalidArgumentError(absl::StrCat("host ", name, " is offered twice"));
