@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 import distributed
 
+from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import own_address_towards
 from horovod.runner._joined_agent import JoinedAgent
@@ -15,11 +16,10 @@ _LOOK_SECONDS = 1.0  # between two looks at the cluster's workers
 _PLUGIN = "horovod"
 
 
-class Cluster:
+class Cluster(Engine):
     """The workers of a client's cluster. `run` belongs to one thread."""
 
     title = "Dask"
-    notices_leaving = False  # the workers themselves do, see AgentsOfWorker
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -93,9 +93,6 @@ class Cluster:
         """Ends `run`. Tasks end by themselves when their job has ended."""
         self._cancelled.set()
         self._client.cancel(list(self._futures.values()), force=True)
-
-    def leaves(self, executor: str) -> bool:
-        return False
 
 
 class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distributed has no types for it

@@ -6,10 +6,9 @@ from typing import Any, Callable, Optional
 import distributed
 
 from horovod.dask._cluster import Cluster
+from horovod.runner import _engine_run
 from horovod.runner._engine_options import Options, check_call, check_counts, check_seconds
-from horovod.runner._engine_run import run_job
-from horovod.runner._engine_task import task_name
-from horovod.runner._job import Limits
+from horovod.runner._engine_run import Call, Sizes
 
 _START_SECONDS = 600.0
 _MANY = 1 << 16  # workers
@@ -55,8 +54,7 @@ def run(
     check_seconds(start_timeout=start_timeout)
     cluster = Cluster(client if client is not None else distributed.get_client())
     count = _number_of_processes(num_workers, cluster)
-    limits = Limits(count, hosts=[task_name(index, None) for index in range(count)], start_timeout=start_timeout + 60)
-    return run_job(cluster, cluster.name_of_caller(), limits, (fn, args, kwargs), options, count, True, start_timeout)
+    return _engine_run.run_fixed(cluster, Call(fn, args, kwargs), options, count, start_timeout)
 
 
 def run_elastic(
@@ -105,8 +103,8 @@ def run_elastic(
         raise ValueError(
             f"min_num_workers ({least}), num_workers ({count}) and max_num_workers ({most}) are not in this order"
         )
-    limits = Limits(count, least, most, None, start_timeout + 60, elastic_timeout, reset_limit)
-    return run_job(cluster, cluster.name_of_caller(), limits, (fn, args, kwargs), options, most, False, start_timeout)
+    sizes, call = Sizes(count, least, most), Call(fn, args, kwargs)
+    return _engine_run.run_elastic(cluster, call, options, sizes, start_timeout, elastic_timeout, reset_limit)
 
 
 def _number_of_processes(num_workers: Optional[int], cluster: Cluster) -> int:

@@ -1,23 +1,29 @@
 """One run on an engine whose tasks start agents (Spark, Dask), seen from the caller: the job's daemon, the engine's tasks,
 and what comes first of their ends."""
 
+import abc
 import queue
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Callable, Optional, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
 
 from horovod.runner import _jobs
 from horovod.runner._engine_options import Options
-from horovod.runner._engine_task import Task
+from horovod.runner._engine_progress import EngineEnded, Event, JobEnded, Progress, TaskBegan, TaskEnded
+from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import Job, Limits, own_address
+from horovod.runner._task_registry import TaskRegistry
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
+_ENGINE_SECONDS = 1.0  # for the engine to see that all tasks have ended
 _NOTICE_SECONDS = 10.0  # of waiting for tasks, until that is said
 _LOOK_SECONDS = 1.0  # between two questions for executors that leave
 _VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
+_DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin
 _AGENT = "horovod-agent: "
-_MISUSE = "2"  # exit code of an agent that was started wrongly, or of its job
+_REFUSED = "2"  # exit code of an agent that was started wrongly, or of its job
 _TIMED_OUT = (
     "Timed out waiting for {engine} tasks to start. Please check that you have enough resources to run all Horovod "
     "processes. Each Horovod process runs in a {engine} task. You may need to increase the start_timeout parameter to a "
@@ -25,112 +31,173 @@ _TIMED_OUT = (
 )
 
 
-class Engine(Protocol):
-    """Where tasks run."""
+class Engine(abc.ABC):
+    """Where tasks run. An object is for one job; `cancel` and `leaves` are called from other threads than `run`."""
 
     title: str  # in messages: "Spark"
-    notices_leaving: bool  # whether `leaves` may ever return true
+    notices_leaving = False  # whether `leaves` is worth asking
 
+    @abc.abstractmethod
+    def name_of_caller(self) -> str:
+        """What the tasks' machines call this one: a name or an address."""
+
+    @abc.abstractmethod
     def run(self, task: Task, count: int, at_once: bool) -> None:
-        """Runs `count` tasks, `at_once`: all or none; returns when they have ended. Raises what the engine does."""
+        """Has :meth:`Task.run` called in `count` tasks, with different names (:func:`task_name`), and returns when they have
+        ended. `at_once`: all of them start or none, where the engine can do so.
 
+        An elastic job may have fewer. A task of it that has raised, or was lost, starts again when there is room, as the
+        next attempt.
+
+        Raises: what the engine does if it can't run them, or a task of fixed size has raised."""
+
+    @abc.abstractmethod
     def cancel(self) -> None:
-        """Ends what `run` waits for, from another thread."""
+        """Has `run` return soon. Tasks end by themselves when their job has ended."""
 
     def leaves(self, executor: str) -> bool:
-        """Whether that executor of tasks soon goes away."""
+        """Whether that executor, as it was given to :meth:`Task.run`, soon goes away."""
+        return False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function and its arguments."""
+
+    function: Callable[..., Any]
+    args: Optional[Sequence[Any]]
+    kwargs: Optional[Mapping[str, Any]]
+
+    def __call__(self) -> Any:
+        return self.function(*(() if self.args is None else self.args), **(self.kwargs or {}))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of an elastic job: how many processes it begins with, and its limits."""
+
+    count: int
+    least: int
+    most: int
+
+
+def run_fixed(
+    engine: Engine, call: Call, options: Options, count: int, start_timeout: float, at_once: bool = True
+) -> list[Any]:
+    """Runs a job of fixed size; returns its results in rank order. Raises as :meth:`Run.results`, and TypeError or ValueError
+    for a call or a size that can't be.
+
+    `at_once`: as for :meth:`Engine.run`."""
+    hosts = [task_name(index, None) for index in range(count)]
+    limits = Limits(count, hosts=hosts, start_timeout=start_timeout + _DAEMON_SECONDS)
+    return _run(engine, call, options, limits, count, start_timeout, at_once)
+
+
+def run_elastic(
+    engine: Engine,
+    call: Call,
+    options: Options,
+    sizes: Sizes,
+    start_timeout: float,
+    elastic_timeout: Optional[float],
+    reset_limit: Optional[int],
+) -> list[Any]:
+    """Runs an elastic job; returns the results of those at its end, in rank order. Raises as :func:`run_fixed`."""
+    limits = Limits(
+        sizes.count,
+        sizes.least,
+        sizes.most,
+        start_timeout=start_timeout + _DAEMON_SECONDS,
+        elastic_timeout=elastic_timeout,
+        reset_limit=reset_limit,
+    )
+    return _run(engine, call, options, limits, sizes.most, start_timeout, at_once=False)
+
+
+def _run(
+    engine: Engine, call: Call, options: Options, limits: Limits, tasks: int, start_timeout: float, at_once: bool
+) -> list[Any]:
+    name = engine.name_of_caller()
+    elastic = limits.min_num_proc is not None
+    with Job(limits, [own_address(name)], name, options.report) as job:
+        run = Run(job, engine, elastic, limits.num_proc, start_timeout, options)
+        job.serve(call, run.on_output, run.on_task)
+        task = Task(job.join_info, dict(options.env or {}), options.executable, options.networks(), elastic)
+        run.start(task, tasks, at_once)
+        return run.results()
 
 
 class Run:
-    """Belongs to one thread, but for `on_task`.
+    """Belongs to one thread, but for `on_output` and `on_task`.
 
     In an elastic job executors that soon go away are drained: their tasks leave without the loss of a step, and the engine
     starts them again elsewhere.
 
     Args:
       job: serves the function.
-      least: how many tasks must begin within `start_timeout` seconds.
-      show: called with what processes and agents print, as :meth:`Options.show`.
-      report: called with a line for the user.
+      elastic: whether the job is.
+      least: how many tasks must begin within `start_timeout` seconds from now.
+      options: show what processes and agents print, and what the user is told.
     """
 
     def __init__(
-        self,
-        job: Job,
-        engine: Engine,
-        least: int,
-        start_timeout: float,
-        show: Callable[[int, str], None],
-        report: Callable[[str], None],
+        self, job: Job, engine: Engine, elastic: bool, least: int, start_timeout: float, options: Options
     ) -> None:
-        self._report = report
-        self._job, self._engine, self._least, self._show = job, engine, least, show
-        self._start_timeout = start_timeout
-        self._deadline = time.monotonic() + start_timeout
-        self._notice: Optional[float] = time.monotonic() + _NOTICE_SECONDS  # None: given
-        # ("task", name, it runs), ("misuse",), ("job", exit code), ("engine", what it raised, or None)
-        self._events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._begun: set[str] = set()
-        self._running: set[str] = set()
-        self._engine_is_over = False
-        self._executors: dict[str, str] = {}  # of the tasks that run
-        self._drained: set[str] = set()
-        self._ended: set[str] = set()
+        self._job, self._engine, self._elastic, self._least = job, engine, elastic, least
+        self._start_timeout, self._options = start_timeout, options
+        now = time.monotonic()
+        self._progress = Progress(elastic, least, now + _NOTICE_SECONDS, now + start_timeout)
+        self._registry = TaskRegistry()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._job_is_over = threading.Event()
-        self._words_of_agent = ""
-        self._elastic = False
+        self._last_words = ""  # of an agent: written before its task's end is told, and read after
 
     def on_output(self, stream: int, text: str) -> None:
         """From any thread: whole lines of the processes, or of an agent, whose last one says why it has ended."""
         said = [line for line in text.splitlines() if line.startswith(_AGENT)]
         if said:
-            self._words_of_agent = said[-1].removeprefix(_AGENT)
-        self._show(stream, text)
+            self._last_words = said[-1].removeprefix(_AGENT)
+        self._options.show(stream, text)
 
     def on_task(self, text: str, runs: bool) -> bool:
-        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE", perhaps said twice. Returns
-        whether it is wanted again, or one that has begun is not wanted any more."""
+        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns what
+        :class:`TaskRegistry` does."""
         name, _, more = text.partition(" ")
         if runs:
-            self._executors[name] = more
-        else:
-            self._executors.pop(name, None)
-        self._events.put(("task", name, runs))
-        if not runs and more == _MISUSE:
-            self._events.put(("misuse",))
-        if runs:
-            return self._job_is_over.is_set()
-        first, self._ended = name not in self._ended, self._ended | {name}
-        return name in self._drained or (not first and not self._job_is_over.is_set())
+            self._events.put(TaskBegan(name))
+            return self._registry.begin(name, more)
+        self._events.put(TaskEnded(name, refused=more == _REFUSED))
+        return self._registry.end(name)
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
-        """Starts the tasks, at least `least` of them."""
-        self._elastic = task.elastic
+        """Starts the tasks, at least `least` of them. Call it once."""
+        self._on_thread("engine", lambda: self._run_engine(task, count, at_once))
+        self._on_thread("job's end", self._wait_for_job)
+        if self._elastic and self._engine.notices_leaving:
+            self._on_thread("leaving executors", self._watch_executors)
 
-        def run() -> None:
-            try:
-                self._engine.run(task, count, at_once)
-                self._events.put(("engine", None))
-            except BaseException as error:
-                self._events.put(("engine", error))
+    @staticmethod
+    def _on_thread(name: str, function: Callable[[], None]) -> None:
+        threading.Thread(target=function, name=f"horovod {name}", daemon=True).start()
 
-        threading.Thread(target=run, name="horovod engine", daemon=True).start()
-        threading.Thread(target=self._wait_for_job, name="horovod job", daemon=True).start()
-        if self._engine.notices_leaving:
-            threading.Thread(target=self._watch_executors, name="horovod executors", daemon=True).start()
+    def _run_engine(self, task: Task, count: int, at_once: bool) -> None:
+        try:
+            self._engine.run(task, count, at_once)
+            self._events.put(EngineEnded(None))
+        except BaseException as error:
+            self._events.put(EngineEnded(error))
 
     def _wait_for_job(self) -> None:
         status = self._job.wait()
+        assert status is not None
+        self._registry.close()
         self._job_is_over.set()
-        self._events.put(("job", status))
+        self._events.put(JobEnded(status))
 
     def _watch_executors(self) -> None:
         while not self._job_is_over.wait(_LOOK_SECONDS):
-            leaving = {one for one in set(self._executors.values()) if self._engine.leaves(one)}
-            for name, executor in list(self._executors.items()):
-                if executor in leaving and name not in self._drained:
-                    self._drained.add(name)
-                    self._job.drain(name)
+            for name in self._registry.take_leaving(self._engine.leaves):
+                self._job.drain(name)
 
     def results(self) -> list[Any]:
         """Waits for the end; returns the results in rank order. Raises RuntimeError or TimeoutError. However this ends,
@@ -145,109 +212,72 @@ class Run:
                 raise RuntimeError(f"no result came back from ranks {missing}")
             return [results[rank] for rank in sorted(results)]
         finally:
-            if not self._engine_is_over:
+            if not self._progress.engine_is_over:
                 self._engine.cancel()
-                self._wait_for_engine(_ENDING_SECONDS)
+                self._take_until(lambda: self._progress.engine_is_over, _ENDING_SECONDS)
 
     def _wait(self) -> int:
         """The job's exit code."""
         while True:
-            starting = len(self._begun) < self._least
-            try:
-                event = self._events.get(timeout=self._patience() if starting else None)
-            except queue.Empty:
-                self._give_notice_or_up()
-                continue
-            if event[0] == "job":
+            event = self._take(self._progress.patience(time.monotonic()))
+            if event is None:
+                self._give_up_or_notice()
+            elif isinstance(event, JobEnded):
                 self._wait_for_tasks()
-                return int(event[1])
-            self._take(event)
-            if event[0] == "misuse" and not (self._elastic and self._running):
-                return self._status_after_misuse()
-            if self._engine_is_over:
-                return self._status_without_tasks(event[1])
+                return event.exit_code
+            elif isinstance(event, EngineEnded):
+                return self._status_without_tasks(event.error)
+            elif isinstance(event, TaskEnded) and event.refused and self._progress.is_refused(time.monotonic()):
+                return self._status_after_refusal()
 
-    def _patience(self) -> float:
-        return max(0.0, min(self._deadline, self._notice or self._deadline) - time.monotonic())
+    def _take(self, patience: Optional[float]) -> Optional[Event]:
+        """The next event, which the progress then has, too, or None after so many seconds."""
+        try:
+            event = self._events.get(timeout=patience)
+        except queue.Empty:
+            return None
+        self._progress.take(event, time.monotonic())
+        return event
 
-    def _give_notice_or_up(self) -> None:
-        count = f"{len(self._begun)} of {self._least} tasks have started"
-        title, seconds = self._engine.title, self._start_timeout
-        if time.monotonic() >= self._deadline:
+    def _take_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Whether that holds within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self._take(max(0.0, deadline - time.monotonic())) is None:
+                return False
+        return True
+
+    def _give_up_or_notice(self) -> None:
+        now, count, title, seconds = time.monotonic(), self._progress.count(), self._engine.title, self._start_timeout
+        if self._progress.is_late(now):
             raise TimeoutError(_TIMED_OUT.format(engine=title, count=count, seconds=seconds))
-        self._notice = None
-        self._report(
-            f"horovod: {count}; the others wait for room in {title}, for at most {seconds} seconds (start_timeout)"
-        )
-
-    def _take(self, event: tuple[Any, ...]) -> None:
-        if event[0] == "task":
-            _, name, runs = event
-            self._begun.add(name)
-            (self._running.add if runs else self._running.discard)(name)
-        elif event[0] == "engine":
-            self._engine_is_over = True
+        if self._progress.take_notice(now):
+            self._options.report(
+                f"horovod: {count}; the others wait for room in {title}, for at most {seconds} seconds (start_timeout)"
+            )
 
     def _wait_for_tasks(self) -> None:
         """After the job: those that run end by themselves; those that never got a slot must be cancelled."""
-        deadline = time.monotonic() + _ENDING_SECONDS
-        while self._running and not self._engine_is_over:
-            try:
-                self._take(self._events.get(timeout=max(0.0, deadline - time.monotonic())))
-            except queue.Empty:
-                return
-        if not self._engine_is_over and len(self._begun) >= self._least:
-            self._wait_for_engine(1.0)
+        progress = self._progress
+        ended = self._take_until(lambda: progress.engine_is_over or not progress.tasks_run, _ENDING_SECONDS)
+        if ended and progress.has_started:
+            self._take_until(lambda: progress.engine_is_over, _ENGINE_SECONDS)
 
-    def _wait_for_engine(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not self._engine_is_over:
-            try:
-                self._take(self._events.get(timeout=max(0.0, deadline - time.monotonic())))
-            except queue.Empty:
-                return
-
-    def _status_after_misuse(self) -> int:
+    def _status_after_refusal(self) -> int:
         """The job's exit code, if that was the agent's. Else the engine would start the agent again and again."""
         status = self._job.wait(_VERDICT_SECONDS)
         if status is None:
-            raise RuntimeError(f"{self._engine.title} task could not start its process: {self._words_of_agent}")
+            raise RuntimeError(f"{self._engine.title} task could not start its process: {self._last_words}")
         return status
 
     def _status_without_tasks(self, error: Optional[BaseException]) -> int:
         """The job's exit code when no task is left."""
         status = self._job.wait(_ENDING_SECONDS)
-        if status is not None and (status != 0 or error is None):
+        if status is not None:
             return status
-        if error is not None and status is None:
+        if error is not None:
             raise RuntimeError(f"{self._engine.title} job has failed, see the error above. {_brief(error)}") from error
-        if status is None:
-            raise RuntimeError(f"{self._engine.title}'s tasks have ended, but the job has not")
-        return status
-
-
-def run_job(
-    engine: Engine,
-    name: str,
-    limits: Limits,
-    call: tuple[Callable[..., Any], Sequence[Any], Optional[dict[str, Any]]],
-    options: Options,
-    tasks: int,
-    at_once: bool,
-    start_timeout: float,
-) -> list[Any]:
-    """Runs a job in at most so many of the engine's tasks, and returns its results in rank order.
-
-    `name`: what the tasks call this machine; `call`: a function and its arguments. Raises as :meth:`Run.results`."""
-    function, args, kwargs = call
-    with Job(limits, [own_address(name)], name, options.report) as job:
-        run = Run(job, engine, limits.num_proc, start_timeout, options.show, options.report)
-        # A function of a function travels by value: the tasks need not have the caller's modules.
-        job.serve(lambda: function(*args, **(kwargs or {})), run.on_output, run.on_task)
-        elastic = limits.min_num_proc is not None
-        task = Task(job.join_info, dict(options.env or {}), options.executable, options.networks(), elastic)
-        run.start(task, tasks, at_once)
-        return run.results()
+        raise RuntimeError(f"{self._engine.title}'s tasks have ended, but the job has not")
 
 
 def _brief(error: BaseException) -> str:

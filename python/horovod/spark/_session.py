@@ -1,11 +1,12 @@
 """The Spark session that a job's tasks run in: a classic one, with a SparkContext in this process, or one of Spark
 Connect."""
 
+import abc
 import contextlib
 import re
 import urllib.parse
 import uuid
-from typing import Any, Protocol
+from typing import Any
 
 import pyspark
 
@@ -18,15 +19,16 @@ _NO_SESSION = "Could not find an active SparkContext, are you running in a PySpa
 _LOCAL = re.compile(r"local(\[.*\])?$")
 
 
-class Session(Engine, Protocol):
+class Session(Engine):
     """A session, as an engine."""
 
+    title = "Spark"
+
+    @abc.abstractmethod
     def parallelism(self) -> int:
         """How many tasks run at once, as far as Spark says; raises ValueError if it does not."""
 
-    def name_of_driver(self) -> str:
-        """What executors call this machine."""
-
+    @abc.abstractmethod
     def setting(self, name: str, default: str) -> str:
         """A setting of Spark."""
 
@@ -45,10 +47,8 @@ def active_session() -> Session:
     raise RuntimeError(_NO_SESSION)
 
 
-class ClassicSession:
+class ClassicSession(Session):
     """A session with a SparkContext in this process."""
-
-    title = "Spark"
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -58,7 +58,7 @@ class ClassicSession:
     def parallelism(self) -> int:
         return int(self._context.defaultParallelism)
 
-    def name_of_driver(self) -> str:
+    def name_of_caller(self) -> str:
         if _LOCAL.match(self._context.master):
             return "127.0.0.1"
         return self.setting("spark.driver.host", "127.0.0.1")
@@ -80,11 +80,8 @@ class ClassicSession:
         return str(self._context.getConf().get(name, default))
 
 
-class ConnectSession:
+class ConnectSession(Session):
     """A session of Spark Connect. It does not say which executors soon go away."""
-
-    title = "Spark"
-    notices_leaving = False
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -93,7 +90,7 @@ class ConnectSession:
     def parallelism(self) -> int:
         raise ValueError("horovod.spark.run: give num_proc; Spark Connect does not say how many tasks can run")
 
-    def name_of_driver(self) -> str:
+    def name_of_caller(self) -> str:
         server = urllib.parse.urlsplit("//" + str(self._session.client.host)).hostname
         return own_address_towards(server or "127.0.0.1")
 
@@ -104,9 +101,6 @@ class ConnectSession:
 
     def cancel(self) -> None:
         self._session.interruptTag(self._tag)
-
-    def leaves(self, executor: str) -> bool:
-        return False
 
     def setting(self, name: str, default: str) -> str:
         try:

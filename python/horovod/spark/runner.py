@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, Optional
 
+from horovod.runner import _engine_run
 from horovod.runner._engine_options import Options, check_call, check_counts, check_seconds
-from horovod.runner._engine_run import run_job
-from horovod.runner._engine_task import task_name
-from horovod.runner._job import Limits
+from horovod.runner._engine_run import Call, Sizes
 from horovod.spark._session import Session, active_session
 
 _START_SECONDS = 600
@@ -66,9 +65,8 @@ def run(
     session = active_session()
     count = _number_of_processes(num_proc, session, verbose)
     timeout = _start_timeout(start_timeout)
-    limits = Limits(count, hosts=[task_name(index, None) for index in range(count)], start_timeout=timeout + 60)
     barrier = session.setting("spark.dynamicAllocation.enabled", "false") != "true"
-    return run_job(session, session.name_of_driver(), limits, (fn, args, kwargs), options, count, barrier, timeout)
+    return _engine_run.run_fixed(session, Call(fn, args, kwargs), options, count, timeout, at_once=barrier)
 
 
 def run_elastic(
@@ -122,9 +120,9 @@ def run_elastic(
         elastic_timeout = _seconds_of_variable("HOROVOD_ELASTIC_TIMEOUT", _ELASTIC_SECONDS)
     check_seconds(elastic_timeout=elastic_timeout)
     timeout = _start_timeout(start_timeout)
-    limits = Limits(count, least, most, None, timeout + 60, elastic_timeout, reset_limit)
     _warn_of_few_failures(session)
-    return run_job(session, session.name_of_driver(), limits, (fn, args, kwargs), options, most, False, timeout)
+    sizes, call = Sizes(count, least, most), Call(fn, args, kwargs)
+    return _engine_run.run_elastic(session, call, options, sizes, timeout, elastic_timeout, reset_limit)
 
 
 def _newer(name: str, value: Optional[int], old_name: str, old_value: Optional[int], default: int) -> int:

@@ -1,0 +1,47 @@
+"""The tasks of a job on an engine, as they report themselves to the caller."""
+
+import threading
+from typing import Callable
+
+
+class TaskRegistry:
+    """Which tasks run, and which are wanted again. Thread-safe.
+
+    A task of an elastic job that ends badly asks twice, some time apart: if the job has failed, the caller knows it by
+    then."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._executors: dict[str, str] = {}  # of the tasks that run, by their names
+        self._drained: set[str] = set()
+        self._ended: set[str] = set()
+        self._job_is_over = False
+
+    def begin(self, name: str, executor: str) -> bool:
+        """A task has begun. Returns whether it comes too late."""
+        with self._lock:
+            self._executors[name] = executor
+            return self._job_is_over
+
+    def end(self, name: str) -> bool:
+        """A task has ended. Returns whether the job goes on and wants it again."""
+        with self._lock:
+            self._executors.pop(name, None)
+            asks_again = name in self._ended
+            self._ended.add(name)
+            return not self._job_is_over and (asks_again or name in self._drained)
+
+    def take_leaving(self, leaves: Callable[[str], bool]) -> list[str]:
+        """The tasks on executors that leave, each once; they are wanted again."""
+        with self._lock:
+            running = dict(self._executors)
+        leaving = {executor for executor in set(running.values()) if leaves(executor)}  # may take its time
+        with self._lock:
+            found = [name for name, executor in running.items() if executor in leaving and name not in self._drained]
+            self._drained.update(found)
+        return found
+
+    def close(self) -> None:
+        """The job is over: no task is wanted any more."""
+        with self._lock:
+            self._job_is_over = True
