@@ -1,8 +1,12 @@
 """A Dask cluster as the engine of a job: at most one task of it on each worker."""
 
+import collections
 import contextlib
+import itertools
 import threading
 import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import distributed
@@ -16,16 +20,24 @@ _LOOK_SECONDS = 1.0  # between two looks at the cluster's workers
 _PLUGIN = "horovod"
 
 
-class Cluster(Engine):
-    """The workers of a client's cluster. `run` belongs to one thread."""
+@dataclass(frozen=True)
+class _Place:
+    """A task on a worker."""
 
-    title = "Dask"
+    index: int  # of the task
+    future: Any
+
+
+class Cluster(Engine):
+    """The workers of a client's cluster."""
+
+    title = "Dask"  # that a worker leaves, it notices itself: see AgentsOfWorker
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._name = f"horovod-{uuid.uuid4().hex[:12]}"
-        self._futures: dict[str, Any] = {}  # of the workers' tasks, by the workers' addresses
-        self._attempts = 0
+        self._places: dict[str, _Place] = {}  # by the workers' addresses; of the thread of `run`
+        self._attempts: collections.Counter[int] = collections.Counter()  # by the tasks' indexes
         self._cancelled = threading.Event()
 
     def workers(self) -> list[str]:
@@ -33,28 +45,28 @@ class Cluster(Engine):
         return list(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def name_of_caller(self) -> str:
-        """What workers call this machine: its address towards the scheduler."""
+        """Its address towards the scheduler."""
         _, _, host_port = self._client.scheduler.address.rpartition("://")
         return own_address_towards(host_port.rpartition(":")[0].strip("[]"))
 
     def run(self, task: Task, count: int, at_once: bool) -> None:
-        """Runs `count` tasks; those of an elastic job come and go with the workers."""
+        """At most one task on each worker; those of an elastic job come and go with the workers."""
         self._client.register_plugin(AgentsOfWorker(), name=_PLUGIN)
         try:
             while not self._cancelled.is_set():
                 self._look(task, count)
-                if self._futures and all(future.done() for future in self._futures.values()):
+                if self._places and all(place.future.done() for place in self._places.values()):
                     break
                 self._wait()
-            for future in self._futures.values():
-                if future.status == "error":
-                    future.result()
+            for place in self._places.values():
+                if place.future.status == "error":
+                    place.future.result()  # raises what the task has raised
         finally:
-            self._futures.clear()  # which frees them on the cluster
+            self._places.clear()  # the cluster forgets tasks that nobody holds
 
     def _wait(self) -> None:
         """For a task to end, or the next look."""
-        running = [future for future in self._futures.values() if not future.done()]
+        running = [place.future for place in self._places.values() if not place.future.done()]
         if not running:
             self._cancelled.wait(_LOOK_SECONDS)
             return
@@ -64,21 +76,29 @@ class Cluster(Engine):
     def _look(self, task: Task, count: int) -> None:
         """Starts tasks on workers that have none, until there are `count`; forgets those whose workers have gone. Where one has
         failed, the next look starts another: until then the job may turn out to be over."""
-        there = self.workers()
-        if task.elastic:
-            for address, future in list(self._futures.items()):
-                if address not in there or future.status == "error":
-                    future.cancel()
-                    del self._futures[address]
-                    there = [other for other in there if other != address]
-        for address in there:
-            if len(self._futures) < count and address not in self._futures and (task.elastic or self._attempts < count):
-                self._futures[address] = self._submit(task, address)
+        workers = self.workers()
+        failed = self._forget_lost(workers) if task.elastic else set()
+        for address in workers:
+            if len(self._places) < count and address not in self._places and address not in failed:
+                self._places[address] = self._submit(task, address)
 
-    def _submit(self, task: Task, address: str) -> Any:
-        name = task_name(self._attempts, 0 if task.elastic else None)
-        self._attempts += 1
-        return self._client.submit(
+    def _forget_lost(self, workers: Collection[str]) -> set[str]:
+        """Forgets the tasks that an elastic job has lost; returns their workers."""
+        lost = {
+            address
+            for address, place in self._places.items()
+            if address not in workers or place.future.status == "error"
+        }
+        for address in lost:
+            self._places.pop(address).future.cancel()
+        return lost
+
+    def _submit(self, task: Task, address: str) -> _Place:
+        used = {place.index for place in self._places.values()}
+        index = next(free for free in itertools.count() if free not in used)
+        name = task_name(index, self._attempts[index] if task.elastic else None)
+        self._attempts[index] += 1
+        future = self._client.submit(
             _run_task,
             task,
             name,
@@ -88,11 +108,10 @@ class Cluster(Engine):
             pure=False,
             retries=0,
         )
+        return _Place(index, future)
 
     def cancel(self) -> None:
-        """Ends `run`. Tasks end by themselves when their job has ended."""
         self._cancelled.set()
-        self._client.cancel(list(self._futures.values()), force=True)
 
 
 class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distributed has no types for it
@@ -105,8 +124,10 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
         """Called on the worker, on its event loop, which goes on meanwhile."""
         import asyncio
 
-        for agent in list(_agents):
+        leaving = list(_agents)
+        for agent in leaving:
             agent.drain()
+        for agent in leaving:
             await asyncio.to_thread(agent.wait)
 
 
