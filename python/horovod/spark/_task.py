@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark import SparkFiles
+from pyspark import SparkFiles, TaskContext
 
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import environment_of_workers
@@ -21,8 +21,6 @@ class SparkTask(NamedTuple):
     task: Task
 
     def __call__(self, index: int) -> int:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         attempt = context.attemptNumber() if self.task.elastic and context is not None else None
         variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), "PYTHONPATH": _python_path()}

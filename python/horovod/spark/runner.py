@@ -11,6 +11,7 @@ from horovod.runner._engine_options import Options, check_call, check_counts, ch
 from horovod.runner._engine_run import Call, Sizes
 from horovod.spark._session import Session, active_session
 
+_logger = logging.getLogger("horovod.spark")
 _START_SECONDS = 600
 _ELASTIC_SECONDS = 600
 
@@ -139,7 +140,7 @@ def _number_of_processes(num_proc: Optional[int], session: Session, verbose: int
     count = session.parallelism() if num_proc is None else num_proc
     if verbose >= 1:
         inferred = " (inferred from spark.default.parallelism)" if num_proc is None else ""
-        logging.info("Running %d processes%s...", count, inferred)
+        _logger.info("Running %d processes%s...", count, inferred)
     return count
 
 
@@ -158,7 +159,7 @@ def _seconds_of_variable(name: str, default: int) -> int:
 def _warn_of_few_failures(session: Session) -> None:
     failures = int(session.setting("spark.task.maxFailures", "4"))
     if failures < 100:
-        logging.warning(
+        _logger.warning(
             "spark.task.maxFailures is %d: Spark ends the job when a task has lost so many executors. "
             "conf.set(*horovod.spark.conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK) removes this limit.",
             failures,
