@@ -1,8 +1,10 @@
-"""How far a run on an engine has got, without an engine; and what its tasks are answered."""
+"""A run on an engine, without an engine: how far it has got, what its tasks are answered, and its output."""
 
 import pytest
 
+from horovod.runner._engine_options import Options
 from horovod.runner._engine_progress import EngineEnded, JobEnded, Progress, TaskBegan, TaskEnded
+from horovod.runner._engine_run import Run
 from horovod.runner._task_registry import TaskRegistry
 
 
@@ -98,3 +100,17 @@ def test_tasks_of_an_executor_that_leaves_are_taken_once_and_wanted_again():
     assert registry.end("task0.0") and not registry.end("task1.0")
     registry.close()
     assert not registry.end("task0.0"), "the job is over"
+
+
+def test_a_stream_of_the_users_that_fails_stops_nothing():
+    class Closed:
+        written = ""
+
+        def write(self, text):
+            self.written += text
+            raise ValueError("I/O operation on closed file")
+
+    closed = Closed()
+    options = Options(env=None, stdout=closed, stderr=None, verbose=1, nics=None, timestamps=False, executable=None)
+    Run(job=None, engine=None, elastic=False, least=1, start_timeout=60.0, options=options).on_output(1, "text\n")
+    assert closed.written == "text\n"

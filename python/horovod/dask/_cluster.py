@@ -29,9 +29,9 @@ class _Place:
 
 
 class Cluster(Engine):
-    """The workers of a client's cluster."""
+    """The workers of a client's cluster. Those that are about to leave see to it themselves: :class:`AgentsOfWorker`."""
 
-    title = "Dask"  # that a worker leaves, it notices itself: see AgentsOfWorker
+    title = "Dask"
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -2,6 +2,7 @@
 and what comes first of their ends."""
 
 import abc
+import contextlib
 import queue
 import threading
 import time
@@ -157,7 +158,9 @@ class Run:
         said = [line for line in text.splitlines() if line.startswith(_AGENT)]
         if said:
             self._last_words = said[-1].removeprefix(_AGENT)
-        self._options.show(stream, text)
+        # A stream of the user's that fails must not stop the processes: they would tell it again and again.
+        with contextlib.suppress(Exception):
+            self._options.show(stream, text)
 
     def on_task(self, text: str, runs: bool) -> bool:
         """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns what
