@@ -163,6 +163,32 @@ class GrpcRendezvousClient final : public RendezvousClient {
   std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);
 };
 
+// The connection that the clients of a factory share for as long as one of them lives. Thread-safe.
+class SharedChannel {
+ public:
+  SharedChannel(const std::string& address, const security::PeerCredentials& credentials,
+                absl::Duration patience)
+      : address_(address), credentials_(credentials), patience_(patience) {}
+
+  std::shared_ptr<grpc::Channel> Get() {
+    absl::MutexLock lock(&mu_);
+    std::shared_ptr<grpc::Channel> channel = channel_.lock();
+    if (channel == nullptr) {
+      channel_ = channel = transport::NewChannel(address_, credentials_, patience_);
+    }
+    return channel;
+  }
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const std::string address_;
+  const security::PeerCredentials credentials_;
+  const absl::Duration patience_;
+  absl::Mutex mu_;
+  std::weak_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
+};
+
 }  // namespace
 
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
@@ -173,8 +199,9 @@ std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
     absl::Duration patience) {
-  return [address, channel = transport::NewChannel(address, credentials, patience)] {
-    return std::make_unique<GrpcRendezvousClient>(address, channel, Clock::Real());
+  return [channel = std::make_shared<SharedChannel>(address, credentials, patience)] {
+    return std::make_unique<GrpcRendezvousClient>(channel->address(), channel->Get(),
+                                                  Clock::Real());
   };
 }
 

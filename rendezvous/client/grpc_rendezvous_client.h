@@ -17,8 +17,9 @@ namespace hvd::rendezvous::client {
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
     const std::string& address, const security::PeerCredentials& credentials);
 
-// A factory of such clients. All of them share one connection, which ends when the daemon is silent
-// for `patience` while its host answers. Thread-safe.
+// A factory of such clients. Those that live at the same time share one connection, which ends with
+// the last of them, or when the daemon is silent for `patience` while its host answers.
+// Thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
     absl::Duration patience = absl::Seconds(30));

@@ -182,6 +182,19 @@ TEST_F(GrpcRendezvousClientTest, ClientsOfOneFactory_ShareAConnectionButNotCance
   EXPECT_EQ(connections.size(), 1u);
 }
 
+TEST_F(GrpcRendezvousClientTest, ClientsOfOneFactory_TheLastOneEndsTheConnection) {
+  std::set<std::string> connections;
+  service_.script = [&](int, grpc::ServerContext& context, pb::JoinWorldResponse&) {
+    connections.insert(context.peer());
+    return grpc::Status::OK;
+  };
+  StartServer();
+  const auto new_client = GrpcRendezvousClients(address_, *authority_->IssueForHost("a"));
+  EXPECT_TRUE(new_client()->JoinWorld({}, absl::Minutes(1)).ok());
+  EXPECT_TRUE(new_client()->JoinWorld({}, absl::Minutes(1)).ok());
+  EXPECT_EQ(connections.size(), 2u);
+}
+
 TEST_F(GrpcRendezvousClientTest, CancelAll_EndsTryingAgain) {
   absl::Notification tried;
   service_.script = [&](int call, grpc::ServerContext&, pb::JoinWorldResponse&) {

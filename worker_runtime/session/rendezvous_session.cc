@@ -20,14 +20,14 @@ constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
 
 class SessionKeyExchange : public collectives::KeyExchange {
  public:
-  SessionKeyExchange(rendezvous::client::RendezvousClient& client, pb::WorkerIdentity identity,
-                     Epoch epoch)
-      : client_(client), identity_(std::move(identity)), epoch_(epoch) {}
+  SessionKeyExchange(std::shared_ptr<rendezvous::client::RendezvousClient> client,
+                     pb::WorkerIdentity identity, Epoch epoch)
+      : client_(std::move(client)), identity_(std::move(identity)), epoch_(epoch) {}
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override {
     ASSIGN_OR_RETURN(const pb::ExchangeResponse response,
-                     client_.Exchange(Request(key, value), timeout));
+                     client_->Exchange(Request(key, value), timeout));
     return std::vector<std::string>(response.values().begin(), response.values().end());
   }
 
@@ -36,7 +36,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
     pb::ExchangeRequest request = Request(key, value);
     request.mutable_selection();
     for (const int rank : ranks) request.mutable_selection()->add_ranks(rank);
-    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_.Exchange(request, timeout));
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_->Exchange(request, timeout));
     if (static_cast<size_t>(response.values_size()) != ranks.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the daemon has ", response.values_size(),
                                                      " of the values of ", ranks.size(),
@@ -55,7 +55,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
     return request;
   }
 
-  rendezvous::client::RendezvousClient& client_;
+  const std::shared_ptr<rendezvous::client::RendezvousClient> client_;
   const pb::WorkerIdentity identity_;
   const Epoch epoch_;
 };
@@ -149,15 +149,21 @@ void EpochWatch::Run(pb::WatchEpochRequest request) {
 Session::Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client)
     : standing_(std::move(standing)),
       incarnation_(incarnation),
-      new_client_(std::move(new_client)),
-      client_(new_client_()) {}
+      new_client_(std::move(new_client)) {}
+
+std::shared_ptr<rendezvous::client::RendezvousClient> Session::client() {
+  absl::MutexLock lock(&mutex_);
+  if (client_ == nullptr) client_ = new_client_();
+  return client_;
+}
 
 absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& request,
                                                     absl::Duration timeout) {
+  const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
   while (true) {
-    const auto response = client_->JoinWorld(request, std::max(timeout, standing_.reattach));
+    const auto response = client->JoinWorld(request, std::max(timeout, standing_.reattach));
     if (!absl::IsDeadlineExceeded(response.status())) return response;
-    const auto status = client_->GetStatus(kStatusTimeout);
+    const auto status = client->GetStatus(kStatusTimeout);
     if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
@@ -200,7 +206,7 @@ absl::StatusOr<std::vector<Peer>> Session::AskForMembers(Epoch epoch, int size) 
   pb::GetMembersRequest request;
   request.set_epoch(epoch.value());
   ASSIGN_OR_RETURN(const pb::GetMembersResponse response,
-                   client_->GetMembers(request, std::max(kMembersTimeout, standing_.reattach)));
+                   client()->GetMembers(request, std::max(kMembersTimeout, standing_.reattach)));
   if (response.members_size() != size) {
     return absl::InternalError("the daemon does not name all members of the world");
   }
@@ -215,7 +221,7 @@ Epoch Session::last_epoch() const {
 std::unique_ptr<collectives::KeyExchange> Session::NewKeyExchange(Epoch epoch) {
   pb::WorkerIdentity identity;
   FillIdentity(&identity);
-  return std::make_unique<SessionKeyExchange>(*client_, std::move(identity), epoch);
+  return std::make_unique<SessionKeyExchange>(client(), std::move(identity), epoch);
 }
 
 std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch, EpochWatch::Callback on_change) {
@@ -271,7 +277,7 @@ absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
   request.mutable_finished();
-  return client_->Report(request, timeout).status();
+  return ReportAndDisconnect(request, timeout);
 }
 
 absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
@@ -281,7 +287,16 @@ absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, boo
   request.set_epoch(epoch.value());
   request.mutable_failure()->set_message(message);
   request.mutable_failure()->set_caused_by_peer(caused_by_peer);
-  return client_->Report(request, timeout).status();
+  return ReportAndDisconnect(request, timeout);
+}
+
+absl::Status Session::ReportAndDisconnect(const pb::ReportRequest& request,
+                                          absl::Duration timeout) {
+  const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
+  absl::Status told = client->Report(request, timeout).status();
+  absl::MutexLock lock(&mutex_);
+  client_ = nullptr;  // `client` goes after the lock
+  return told;
 }
 
 void Session::FillIdentity(pb::WorkerIdentity* identity) const {

@@ -110,13 +110,15 @@ class Session {
   absl::Status ReportProgress(rendezvous::client::RendezvousClient& client, Epoch epoch,
                               absl::Duration timeout);
   absl::Status ReportProgress(Epoch epoch, absl::Duration timeout) {
-    return ReportProgress(*client_, epoch, timeout);
+    return ReportProgress(*client(), epoch, timeout);
   }
 
   // `patience`: for the daemon's silence. Must not outlive the session.
   std::unique_ptr<WorldLease> NewLease(Epoch epoch, absl::Duration patience);
 
   // Reports that this worker leaves `epoch` cleanly.
+  // This and ReportFailure end the connection, unless something else uses it: a daemon that shuts
+  // down waits for those that are open. Later calls make another.
   // Errors: those of RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
 
@@ -129,16 +131,20 @@ class Session {
   Epoch last_epoch() const;
 
  private:
+  // For calls of this object's.
+  std::shared_ptr<rendezvous::client::RendezvousClient> client();
   absl::StatusOr<pb::JoinWorldResponse> Join(const pb::JoinWorldRequest& request,
                                              absl::Duration timeout);
+  absl::Status ReportAndDisconnect(const pb::ReportRequest& request, absl::Duration timeout);
   absl::StatusOr<std::vector<Peer>> AskForMembers(Epoch epoch, int size);
   void FillIdentity(pb::WorkerIdentity* identity) const;
 
   const WorkerStanding standing_;
   const Incarnation incarnation_;
   const ClientFactory new_client_;
-  const std::unique_ptr<rendezvous::client::RendezvousClient> client_;
   mutable absl::Mutex mutex_;
+  // nullptr: not connected.
+  std::shared_ptr<rendezvous::client::RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
   Epoch last_epoch_ ABSL_GUARDED_BY(mutex_);
   uint64_t commit_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration committed_ ABSL_GUARDED_BY(mutex_);  // time since boot

@@ -25,6 +25,7 @@ struct Script {
   std::deque<absl::StatusOr<pb::WatchEpochResponse>> watch;         // empty: parks until cancelled
   absl::StatusOr<pb::GetMembersResponse> members = absl::UnimplementedError("not scripted");
   int members_asked = 0;
+  int clients = 0;  // that there are
   pb::JoinWorldRequest last_join;
   pb::WatchEpochRequest last_watch;
   pb::ReportRequest last_report;
@@ -33,7 +34,8 @@ struct Script {
 
 class ScriptedClient : public rendezvous::client::RendezvousClient {
  public:
-  explicit ScriptedClient(Script& script) : script_(script) {}
+  explicit ScriptedClient(Script& script) : script_(script) { ++script_.clients; }
+  ~ScriptedClient() override { --script_.clients; }
 
   absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
                                                   absl::Duration) override {
@@ -362,6 +364,20 @@ TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
   EXPECT_TRUE(script_.last_report.failure().caused_by_peer());
   ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
   EXPECT_TRUE(script_.last_report.has_finished());
+}
+
+TEST_F(SessionTest, LastWords_EndTheConnectionAndLaterCallsMakeAnother) {
+  EXPECT_EQ(script_.clients, 0);
+  ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.clients, 1);
+  ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.clients, 0);
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "late", false, absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.clients, 0);
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoMembers();
+  EXPECT_TRUE(Join(1).ok());
+  EXPECT_EQ(script_.clients, 1);
 }
 
 }  // namespace
