@@ -164,6 +164,10 @@ def test_waiting_for_workers_is_told(cluster, client, monkeypatch):
         ({"start_timeout": -1}, ValueError, "^start_timeout must be a number of seconds, more than 0"),
         ({"env": {"A": 3}}, TypeError, "^env: variables and their values must be strings: Got 'A': 3$"),
         ({"env": {"A=B": "1"}}, ValueError, "^env: 'A=B': '1' can't be a variable"),
+        ({"nics": 3}, TypeError, "^nics must be a list of names of network interfaces: Got 3$"),
+        ({"verbose": "1"}, TypeError, "^verbose must be a whole number: Got '1'$"),
+        ({"executable": 3}, TypeError, "^executable must be the path of a Python: Got 3$"),
+        ({"client": "tcp://here:1"}, TypeError, r"^client must be a distributed\.Client: Got 'tcp://here:1'$"),
         ({"stdout": "file"}, TypeError, r"^stdout must be a file or another object with write\(\): Got 'file'$"),
     ],
 )

@@ -332,6 +332,60 @@ def test_functions_that_give_no_result_end_the_job(cluster, fn, args, text):
         executor.run(fn, args)
 
 
+def reduced_to(maker, argument):
+    """A value that is unpickled by a call."""
+
+    class Reduced:
+        def __reduce__(self):
+            return maker, (argument,)
+
+    return Reduced()
+
+
+def once(path):
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+
+
+@pytest.mark.parametrize(
+    "nics, fn, executable, text",
+    [
+        (["nope0"], "abc", None, r"^this process could not join the job: host-\d/\d+: no address in nope0; it has lo"),
+        (None, OnlyThere(), None, r"^the function or one of its .* unpickled on this worker: ValueError: .*'x'$"),
+        (None, "abc", OnlyThere(), r"^the executable or one of its .* unpickled on this worker: ValueError: .*'x'$"),
+    ],
+)
+def test_workers_that_can_not_take_part_end_the_job_at_once(cluster, nics, fn, executable, text):
+    executor = executor_for(Hosts(host_1=2, host_2=1), min_workers=1)
+    executor.settings.nics = nics
+    executor.start(executable_cls=list, executable_args=[executable] if executable else None)
+    with pytest.raises(RuntimeError, match=text):
+        executor.run(len, [fn])
+
+
+def test_workers_that_can_not_be_sent_the_function(cluster):
+    executor = executor_for(Hosts(host_1=1), min_workers=1)
+    executor.start()
+    with pytest.raises(TypeError, match=r"^the function or one of its arguments can't be pickled: .*\.lock' object$"):
+        executor.run(len, [threading.Lock()])
+    executor.shutdown()
+    with pytest.raises(TypeError, match=r"^the executable or one of its arguments can't be pickled: .*\.lock' object$"):
+        executor.start(executable_cls=list, executable_args=[threading.Lock()])
+
+
+def test_workers_that_can_take_part_do_without_the_others(cluster, tmp_path):
+    """The one that is the second to make the file can't."""
+    executor = executor_for(Hosts(host_1=2), min_workers=1)
+    executor.start()
+    assert executor.run(type, [reduced_to(once, str(tmp_path / "first"))]) == [type(None)]
+
+
+def test_answer_of_a_discovery_that_is_none(cluster):
+    executor = executor_for(Hosts(host_1="2"), min_workers=1)
+    executor.start()
+    with pytest.raises(TypeError, match=r"^find_available_hosts_and_slots\(\): 'host-1': '2' is no host with a number"):
+        executor.run(len, ["abc"])
+
+
 def test_too_few_workers_for_too_long(cluster):
     executor = executor_for(Hosts(host_1=1), min_workers=2, elastic_timeout=3)
     executor.start()

@@ -4,6 +4,7 @@ import pytest
 import ray
 
 from horovod.ray import ElasticRayExecutor, RayExecutor, elastic, elastic_v2
+from horovod.ray.discovery import check_hosts
 from horovod.ray.roster import Roster
 from horovod.ray.static import in_order_of_ranks
 
@@ -22,6 +23,11 @@ from horovod.ray.static import in_order_of_ranks
         (dict(num_workers=1, gpus_per_worker=1), "gpus_per_worker is set, but use_gpu is False"),
         (dict(num_workers=1, gpus_per_worker=-1, use_gpu=True), "gpus_per_worker must be >= 1: Got -1"),
         (dict(min_workers=1, cooldown_range=[5, 1]), r"`cooldown_range` must be \(MIN, MAX\)"),
+        (dict(min_workers=1, cooldown_range=["a", "b"]), r"`cooldown_range` must be \(MIN, MAX\)"),
+        (dict(min_workers=1, reset_limit=-1), "reset_limit is -1: it must be 0 or more"),
+        (dict(min_workers=1, elastic_timeout=0), "elastic_timeout must be a number of seconds, more than 0"),
+        (dict(num_workers=1, cpus_per_worker=-1), "cpus_per_worker is -1: it must be 0 or more"),
+        (dict(num_workers=1, cpus_per_worker=float("nan")), "cpus_per_worker is nan: it must be 0 or more"),
     ],
 )
 def test_arguments_that_can_not_be(arguments, message):
@@ -29,10 +35,126 @@ def test_arguments_that_can_not_be(arguments, message):
         RayExecutor(RayExecutor.create_settings(), **arguments)
 
 
+def executor_with(**arguments):
+    return RayExecutor(RayExecutor.create_settings(), **arguments)
+
+
+def static():
+    return executor_with(num_workers=1)
+
+
+def elastic_settings(**more):
+    return ElasticRayExecutor.create_settings(**more)
+
+
+class NoDiscovery:
+    find_available_hosts_and_slots = 3
+
+
+def without_discovery(discovery):
+    settings = RayExecutor.create_settings()
+    settings.discovery = discovery
+    RayExecutor(settings, min_workers=1, override_discovery=False).start()
+
+
+def changed_settings():
+    executor = static()
+    executor.settings.nics = 3
+    executor.start()
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: RayExecutor(None, num_workers=1), r"settings is None: RayExecutor\.create_settings\(\) makes them"),
+        (lambda: RayExecutor({}, num_workers=1), r"settings is {}: RayExecutor\.create_settings\(\) makes them"),
+        (lambda: executor_with(num_workers="2"), "num_workers must be a whole number: Got '2'"),
+        (lambda: executor_with(num_workers=2.5), r"num_workers must be a whole number: Got 2\.5"),
+        (lambda: executor_with(min_workers="1"), "min_workers must be a whole number: Got '1'"),
+        (
+            lambda: executor_with(min_workers=1, elastic_timeout="9"),
+            "elastic_timeout must be a number of seconds: Got '9'",
+        ),
+        (lambda: executor_with(num_workers=1, cpus_per_worker="1"), "cpus_per_worker must be a number: Got '1'"),
+        (lambda: executor_with(num_workers=1, use_gpu="no"), "use_gpu must be True or False: Got 'no'"),
+        (
+            lambda: executor_with(num_workers=1, use_gpu=True, gpus_per_worker="1"),
+            "gpus_per_worker must be a number: Got '1'",
+        ),
+        (
+            lambda: executor_with(num_workers=1, use_current_placement_group=None),
+            "use_current_placement_group must be True",
+        ),
+        (lambda: executor_with(min_workers=1, override_discovery="x"), "override_discovery must be True or False"),
+        (lambda: RayExecutor.create_settings(timeout_s="9"), "timeout_s must be a number of seconds: Got '9'"),
+        (
+            lambda: RayExecutor.create_settings(placement_group_timeout_s=[]),
+            "placement_group_timeout_s must be a number",
+        ),
+        (lambda: RayExecutor.create_settings(nics=3), "nics must be a list of names of network interfaces: Got 3"),
+        (
+            lambda: RayExecutor.create_settings(nics=[3]),
+            r"nics must be a list of names of network interfaces: Got \[3\]",
+        ),
+        (lambda: elastic_settings(nics=b"eth0"), "nics must be a list of names"),
+        (lambda: elastic_settings(verbose="2"), "verbose must be a whole number: Got '2'"),
+        (lambda: elastic_settings(min_num_proc="1"), "min_num_proc must be a whole number: Got '1'"),
+        (lambda: elastic_settings(max_num_proc=1.5), r"max_num_proc must be a whole number: Got 1\.5"),
+        (lambda: elastic_settings(reset_limit="x"), "reset_limit must be a whole number: Got 'x'"),
+        (
+            lambda: elastic_settings(elastic_timeout=None, timeout_s=True),
+            "timeout_s must be a number of seconds: Got True",
+        ),
+        (changed_settings, "nics must be a list of names of network interfaces: Got 3"),
+        (lambda: without_discovery(None), "override_discovery=False needs settings.discovery: .*Got None"),
+        (lambda: without_discovery(NoDiscovery()), "override_discovery=False needs settings.discovery: .*NoDiscovery"),
+        (lambda: static().start(executable_cls=3), "executable_cls must be a function: Got 3"),
+        (lambda: static().start(executable_cls=int, executable_args=3), "executable_args must be a list or tuple"),
+        (lambda: static().start(executable_cls=int, executable_kwargs=[3]), "executable_kwargs must be a dict"),
+        (lambda: static().start(extra_env_vars=["A"]), r"extra_env_vars must be a dict: Got \['A'\]"),
+        (
+            lambda: static().start(extra_env_vars={3: "a"}),
+            "extra_env_vars: variables and their values must be strings: Got 3",
+        ),
+        (lambda: static().run(None), "fn must be a function: Got None"),
+        (lambda: static().run(len, "abc", [1]), "kwargs must be a dict"),
+        (lambda: static().run(len, 3), "args must be a list or tuple"),
+        (lambda: static().run(len, callbacks=3), "callbacks must be a list of functions: Got 3"),
+        (lambda: static().run(len, callbacks=[3]), "each of callbacks must be a function: Got 3"),
+        (lambda: static().execute(3), "fn must be a function: Got 3"),
+        (lambda: static().execute(len, print), "callbacks must be a list of functions: Got <built-in"),
+        (lambda: static().run_remote("f"), "fn must be a function: Got 'f'"),
+        (lambda: static().execute_single(None), "fn must be a function: Got None"),
+        (lambda: ElasticRayExecutor(None), r"settings is None: ElasticRayExecutor\.create_settings\(\) makes them"),
+        (
+            lambda: ElasticRayExecutor(RayExecutor.create_settings()),
+            r"ElasticRayExecutor\.create_settings\(\) makes them",
+        ),
+        (lambda: ElasticRayExecutor(elastic_settings(), cpus_per_slot="1"), "cpus_per_slot must be a number: Got '1'"),
+        (lambda: ElasticRayExecutor(elastic_settings(), env_vars=3), "env_vars must be a dict: Got 3"),
+        (lambda: ElasticRayExecutor(elastic_settings()).run(3), "worker_fn must be a function: Got 3"),
+        (lambda: elastic_v2.RayHostDiscovery(cpus_per_worker="1"), "cpus_per_worker must be a number: Got '1'"),
+        (lambda: elastic.TestDiscovery(1, "3", 0), "max_hosts must be a whole number: Got '3'"),
+        (lambda: elastic.TestDiscovery(1, 3, "0"), "change_frequency_s must be a number: Got '0'"),
+        (lambda: check_hosts([("a", 1)]), r"find_available_hosts_and_slots\(\) must return a dict of slots by host"),
+        (lambda: check_hosts({"a": "1"}), r"find_available_hosts_and_slots\(\): 'a': '1' is no host with"),
+    ],
+)
+def test_arguments_of_wrong_types_are_one_line(call, message):
+    with pytest.raises((TypeError, ValueError), match="^[^\n]*" + message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
 def test_parts_of_horovods_that_are_not_here():
     for module, name in (("runner", "Coordinator"), ("utils", "detect_nics"), ("driver_service", "driver_service")):
         with pytest.raises(ImportError):
             exec(f"from horovod.ray.{module} import {name}")
+
+
+def test_discovery_of_workers_with_no_gpu():
+    with pytest.raises(ValueError, match="gpus_per_worker is 0: it must be more than 0 if use_gpu is True"):
+        elastic_v2.RayHostDiscovery(use_gpu=True, gpus_per_worker=0)
 
 
 def test_ranks_go_by_node_the_drivers_first():
@@ -122,6 +244,16 @@ def test_roster_pauses_where_workers_fail():
     assert roster.plan({"a": 1}, {}, 49).start == [] and roster.plan({"a": 1}, {}, 50).start == ["a"]
     roster.note_failure("a", 700)
     assert roster.plan({"a": 1}, {}, 700).start == ["a"], "what was long ago does not count"
+
+
+def test_roster_leaves_a_host_that_refuses_alone():
+    roster = Roster()
+    roster.note_refusal("a", 10)
+    assert roster.plan({"a": 1, "b": 1}, {}, 39).start == ["b"]
+    assert roster.plan({"a": 1, "b": 1}, {}, 40).start == ["a", "b"]
+    roster = Roster(cooldown=(1, 5))
+    roster.note_refusal("a", 10)
+    assert roster.plan({"a": 1}, {}, 14).start == [] and roster.plan({"a": 1}, {}, 15).start == ["a"]
 
 
 def test_roster_keeps_the_cooldown_range():

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import ray.cloudpickle
 
 from horovod.ray import BaseHorovodWorker, RayExecutor
 from horovod.ray.strategy import create_placement_group
+from horovod.runner._adoption import Refused
 from processes import command_line, environment_of, is_alive, pids_with, wait_until_none
 
 # Four workers close to one another, or four on one node.
@@ -173,24 +175,6 @@ def test_placement_that_is_not_possible(make, shape):
     executor.shutdown()
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(num_workers="2"), "num_workers must be a whole number: Got '2'"),
-        (dict(num_workers=2.5), r"num_workers must be a whole number: Got 2\.5"),
-        (dict(min_workers="1"), "min_workers must be a whole number: Got '1'"),
-        (dict(min_workers=1, elastic_timeout="9"), "elastic_timeout must be a number of seconds: Got '9'"),
-    ],
-)
-def test_arguments_of_wrong_types(arguments, message):
-    with pytest.raises(TypeError, match=message):
-        RayExecutor(RayExecutor.create_settings(), **arguments)
-    with pytest.raises(TypeError, match="timeout_s must be a number of seconds: Got '9'"):
-        RayExecutor.create_settings(timeout_s="9")
-    with pytest.raises(TypeError, match=r"settings is None: RayExecutor\.create_settings\(\) makes them"):
-        RayExecutor(None, num_workers=1)
-
-
 class OnlyThere:
     """An error, or a result, that the driver can't unpickle."""
 
@@ -208,11 +192,7 @@ def test_functions_that_give_no_result(make):
         raise TwoWords("first", "second")
 
     executor = make(num_workers=1)
-    with pytest.raises(TypeError, match="extra_env_vars: variables and their values must be strings: Got 3: 'a'"):
-        executor.start(extra_env_vars={3: "a"})
     executor.start()
-    with pytest.raises(TypeError, match="fn must be a function: Got None"):
-        executor.run(None)
     with pytest.raises(RuntimeError, match=r"the function called sys\.exit\(0\); it has to return"):
         executor.run(sys.exit, [0])
     begin = time.monotonic()
@@ -222,6 +202,56 @@ def test_functions_that_give_no_result(make):
         executor.run(OnlyThere)
     assert time.monotonic() - begin < 20, "it waited for a job that goes on"
     assert executor.run(len, ["abc"]) == [3]
+
+
+@pytest.mark.parametrize("method", ["run", "run_remote", "execute", "execute_single"])
+def test_functions_that_workers_can_not_have(make, method):
+    """Not pickled, not unpickled: one line each, and the workers go on."""
+
+    def call(value):
+        fn = getattr(executor, method)
+        return fn(len, [value]) if method.startswith("run") else fn(lambda _: value)
+
+    executor = make(num_workers=1)
+    executor.start()
+    with pytest.raises(TypeError, match=r"^the function or one of its arguments can't be pickled: .*\.lock' object$"):
+        call(threading.Lock())
+    no = "the function or one of its arguments can't be unpickled on this worker: ValueError: invalid literal.*'x'"
+    if method == "run_remote":
+        with pytest.raises(Refused, match=f"{no}$"):
+            ray.get(call(OnlyThere()))
+    else:
+        with pytest.raises(RuntimeError, match=f"^rank 0: {no}$"):
+            call(OnlyThere())
+    assert executor.run(len, ["abc"]) == [3]
+
+
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        (threading.Lock(), TypeError, r"^the executable or one of its arguments can't be pickled: .*\.lock' object$"),
+        (
+            OnlyThere(),
+            RuntimeError,
+            r"^rank \d: the executable or one of its arguments can't be unpickled on this worker: ValueError: .*'x'$",
+        ),
+    ],
+)
+def test_executables_that_workers_can_not_have(make, value, error, text):
+    executor = make(num_workers=2)
+    with pytest.raises(error, match=text):
+        executor.start(executable_cls=list, executable_args=[value])
+    executor.start()
+    assert executor.run(add_up) == [2, 2]
+
+
+def test_network_interfaces_that_no_machine_has(make):
+    executor = make(num_workers=2)
+    executor.settings.nics = ["nope0"]
+    with pytest.raises(
+        RuntimeError, match=r"^rank \d: this process could not join the job: \S+/\d: no address in nope0"
+    ):
+        executor.start()
 
 
 def test_error_of_one_worker_is_raised_and_frees_the_others(make):
@@ -428,5 +458,7 @@ def test_ray_client(ray_folder):
         server.terminate()
         server.communicate()
     assert client.returncode == 0, client.stderr
-    assert client.stdout.splitlines() == ["[6.0, 6.0, 6.0]", "[9.0, 9.0, 9.0] 7", "raised KeyError", "[4.0, 4.0]"]
+    *said, refused = client.stdout.splitlines()
+    assert said == ["[6.0, 6.0, 6.0]", "[9.0, 9.0, 9.0] 7", "raised KeyError", "[4.0, 4.0]"]
+    assert re.fullmatch(r"rank 0: this process could not join the job: \S+: no address in nope0; it has .*", refused)
     assert wait_until_none(programs_of_jobs, 15) == []

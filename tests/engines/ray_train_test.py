@@ -49,6 +49,21 @@ def fit(tmp_path):
     return fit
 
 
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: HorovodConfig(nics=3), "nics must be a list of names of network interfaces: Got 3"),
+        (lambda: HorovodConfig(verbose="2"), "verbose must be a whole number: Got '2'"),
+        (lambda: HorovodConfig(timeout_s="9"), "timeout_s must be a number of seconds: Got '9'"),
+        (lambda: HorovodTrainer(3), "train_loop_per_worker must be a function: Got 3"),
+        (lambda: HorovodTrainer(print, horovod_config={}), "horovod_config must be a HorovodConfig: Got {}"),
+    ],
+)
+def test_arguments_of_wrong_types_are_one_line(call, message):
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        call()
+
+
 def programs_of_jobs():
     return [pid for pid in pids_with(MARK.encode() + b"\0") if "bin/horovod-" in command_line(pid)]
 

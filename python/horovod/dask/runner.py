@@ -52,7 +52,7 @@ def run(
     check_call(fn, args, kwargs)
     check_counts(num_workers=num_workers)
     check_seconds(start_timeout=start_timeout)
-    cluster = Cluster(client if client is not None else distributed.get_client())
+    cluster = _cluster_of(client)
     count = _number_of_processes(num_workers, cluster)
     return _engine_run.run_fixed(cluster, Call(fn, args, kwargs), options, count, start_timeout)
 
@@ -96,7 +96,7 @@ def run_elastic(
     check_counts(num_workers=num_workers, min_num_workers=min_num_workers, max_num_workers=max_num_workers)
     check_counts(0, reset_limit=reset_limit)
     check_seconds(start_timeout=start_timeout, elastic_timeout=elastic_timeout)
-    cluster = Cluster(client if client is not None else distributed.get_client())
+    cluster = _cluster_of(client)
     count = _number_of_processes(num_workers, cluster)
     least, most = min_num_workers or count, max_num_workers or max(count, _MANY)
     if not least <= count <= most:
@@ -105,6 +105,14 @@ def run_elastic(
         )
     sizes, call = Sizes(count, least, most), Call(fn, args, kwargs)
     return _engine_run.run_elastic(cluster, call, options, sizes, start_timeout, elastic_timeout, reset_limit)
+
+
+def _cluster_of(client: Any) -> Cluster:
+    if client is None:
+        return Cluster(distributed.get_client())
+    if not isinstance(client, distributed.Client):
+        raise TypeError(f"client must be a distributed.Client: Got {client!r}")
+    return Cluster(client)
 
 
 def _number_of_processes(num_workers: Optional[int], cluster: Cluster) -> int:

@@ -1,8 +1,10 @@
 """What executors of both kinds have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
+
+from horovod.runner._engine_options import check_amounts, check_flags, check_function, check_variables, is_number
 
 Callbacks = Optional[Sequence[Callable[[Any], Any]]]
 
@@ -16,16 +18,39 @@ class BaseParams:
     gpus_per_worker: Optional[float] = None
 
     def __post_init__(self) -> None:
+        check_amounts(cpus_per_worker=self.cpus_per_worker)
         check_gpus(self.use_gpu, self.gpus_per_worker, "gpus_per_worker")
         self.gpus_per_worker = self.gpus_per_worker or int(self.use_gpu)
 
 
 def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
-    """Raises ValueError for a number of GPUs (its argument's `name`) that can't be."""
+    """Raises TypeError or ValueError for a number of GPUs (its argument's `name`) that can't be."""
+    check_flags(use_gpu=use_gpu)
+    if number is not None and not is_number(number):
+        raise TypeError(f"{name} must be a number: Got {number!r}")
     if number and not use_gpu:
         raise ValueError(f"{name} is set, but use_gpu is False. use_gpu must be True if {name} is set.")
     if use_gpu and number is not None and number < 1:
         raise ValueError(f"{name} must be >= 1: Got {number}.")
+
+
+def variables_of(variables: Any, name: str) -> dict[str, str]:
+    """The environment in the argument of that name, as text. Raises TypeError or ValueError for what is none."""
+    if not isinstance(variables or {}, Mapping):
+        raise TypeError(f"{name} must be a dict: Got {variables!r}")
+    texts = {variable: str(value) for variable, value in (variables or {}).items()}
+    check_variables(name, texts)
+    return texts
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Raises TypeError for what is no list of functions."""
+    if callbacks is None:
+        return
+    if not isinstance(callbacks, Sequence):
+        raise TypeError(f"callbacks must be a list of functions: Got {callbacks!r}")
+    for callback in callbacks:
+        check_function(callback, "each of callbacks")
 
 
 class Adapter:
@@ -37,7 +62,7 @@ class Adapter:
         executable_cls: Optional[type] = None,
         executable_args: Optional[Sequence[Any]] = None,
         executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, str]] = None,
     ) -> None:
         """As :meth:`horovod.ray.RayExecutor.start`, and so are the others."""
         raise NotImplementedError

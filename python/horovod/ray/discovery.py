@@ -2,11 +2,22 @@
 
 import random
 import time
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import ray
 
+from horovod.runner._engine_options import check_amounts, check_counts, check_flags
 from horovod.runner.elastic.discovery import HostDiscovery
+
+
+def check_hosts(found: Any) -> None:
+    """Raises TypeError if a discovery's answer is no number of slots for each host."""
+    if not isinstance(found, Mapping):
+        raise TypeError(f"find_available_hosts_and_slots() must return a dict of slots by host: Got {found!r}")
+    for host, slots in found.items():
+        if not isinstance(host, str) or not isinstance(slots, int):
+            raise TypeError(f"find_available_hosts_and_slots(): {host!r}: {slots!r} is no host with a number of slots")
 
 
 def draining_nodes() -> set[str]:
@@ -20,6 +31,10 @@ class RayHostDiscovery(HostDiscovery):
     """All nodes that live and stay, with as many slots as their resources allow; it takes the whole cluster."""
 
     def __init__(self, use_gpu: bool = False, cpus_per_worker: float = 1, gpus_per_worker: float = 1) -> None:
+        check_flags(use_gpu=use_gpu)
+        check_amounts(cpus_per_worker=cpus_per_worker, gpus_per_worker=gpus_per_worker)
+        if use_gpu and not gpus_per_worker:
+            raise ValueError(f"gpus_per_worker is {gpus_per_worker}: it must be more than 0 if use_gpu is True")
         self.use_gpu = use_gpu
         self.cpus_per_worker = cpus_per_worker
         self.gpus_per_worker = gpus_per_worker
@@ -64,6 +79,9 @@ class ChangingDiscovery(RayHostDiscovery):
         _graceful: bool = True,
     ) -> None:
         super().__init__(use_gpu, cpus_per_worker, gpus_per_worker)
+        check_counts(min_hosts=min_hosts, max_hosts=max_hosts)
+        check_amounts(change_frequency_s=change_frequency_s)
+        check_flags(verbose=verbose, _graceful=_graceful)
         if not _graceful:
             raise ValueError(
                 "_graceful=False: nodes are not ended by this version of Horovod; `ray drain-node` does that"

@@ -5,35 +5,27 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from horovod.ray import discovery
-from horovod.ray.adapter import Callbacks, check_gpus
+from horovod.ray.adapter import Callbacks, check_gpus, variables_of
 from horovod.ray.runner import RayExecutor
 from horovod.ray.settings import ElasticSettings, Networks
+from horovod.runner._engine_options import check_amounts, check_function
+
+_NEWER_NAMES = {"cpus_per_slot": "cpus_per_worker", "gpus_per_slot": "gpus_per_worker"}
 
 
-class RayHostDiscovery(discovery.RayHostDiscovery):
+class _OlderNames:
+    """A discovery that takes `cpus_per_slot` and `gpus_per_slot`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{_NEWER_NAMES.get(name, name): value for name, value in kwargs.items()})
+
+
+class RayHostDiscovery(_OlderNames, discovery.RayHostDiscovery):
     """The same as :class:`horovod.ray.discovery.RayHostDiscovery`, with older names of its arguments."""
 
-    def __init__(self, use_gpu: bool = False, cpus_per_slot: float = 1, gpus_per_slot: float = 1) -> None:
-        super().__init__(use_gpu, cpus_per_slot, gpus_per_slot)
 
-
-class TestDiscovery(discovery.ChangingDiscovery):
+class TestDiscovery(_OlderNames, discovery.ChangingDiscovery):
     """The same as :class:`horovod.ray.discovery.ChangingDiscovery`, with older names of its arguments."""
-
-    def __init__(
-        self,
-        min_hosts: int,
-        max_hosts: int,
-        change_frequency_s: float,
-        use_gpu: bool = False,
-        cpus_per_slot: float = 1,
-        gpus_per_slot: float = 1,
-        verbose: bool = True,
-        _graceful: bool = True,
-    ) -> None:
-        super().__init__(
-            min_hosts, max_hosts, change_frequency_s, use_gpu, cpus_per_slot, gpus_per_slot, verbose, _graceful
-        )
 
 
 class ElasticRayExecutor:
@@ -45,7 +37,7 @@ class ElasticRayExecutor:
       env_vars: variables for the workers.
       override_discovery: nodes come from Ray; False: from ``settings.discovery``.
 
-    Raises ValueError for arguments that contradict each other.
+    Raises TypeError or ValueError for arguments that can't be, or contradict each other.
     """
 
     @staticmethod
@@ -85,9 +77,12 @@ class ElasticRayExecutor:
         env_vars: Optional[dict[str, Any]] = None,
         override_discovery: bool = True,
     ) -> None:
+        if not isinstance(settings, ElasticSettings):
+            raise TypeError(f"settings is {settings!r}: ElasticRayExecutor.create_settings() makes them")
         check_gpus(use_gpu, gpus_per_slot, "gpus_per_slot")
+        check_amounts(cpus_per_slot=cpus_per_slot)
         self.settings = settings
-        self.env_vars = env_vars or {}
+        self.env_vars = variables_of(env_vars, "env_vars")
         self._executor = RayExecutor(
             settings,
             min_workers=settings.min_num_proc,
@@ -107,4 +102,5 @@ class ElasticRayExecutor:
 
     def run(self, worker_fn: Callable[[], Any], callbacks: Callbacks = None) -> Sequence[Any]:
         """Calls `worker_fn()` in each worker; as :meth:`RayExecutor.run`."""
+        check_function(worker_fn, "worker_fn")
         return self._executor.run(worker_fn, callbacks=callbacks)

@@ -12,16 +12,20 @@ import ray
 from horovod.ray.adapter import Adapter, BaseParams, Callbacks
 from horovod.ray.discovery import ChangingDiscovery as TestDiscovery  # noqa: F401  # a name of Horovod's
 from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery
-from horovod.ray.failures import first_words
+from horovod.ray.discovery import check_hosts
+from horovod.ray.failures import first_words, refusal
 from horovod.ray.job import logger, start_job
 from horovod.ray.logging_queue import CallbackQueue
+from horovod.ray.parcel import Parcel, executable_parcel, function_parcel
 from horovod.ray.roster import Roster
 from horovod.ray.settings import interfaces
-from horovod.ray.worker import BaseHorovodWorker, Ended, Executable, Membership
+from horovod.ray.worker import BaseHorovodWorker, Ended, Membership
+from horovod.runner._engine_options import is_number
 from horovod.runner._job import Job, Limits
 
 _DISCOVERY_SECONDS = 1.0  # between two looks at the cluster
 _LEAVE_SECONDS = 30.0  # for workers to return, once the job has ended
+_VERDICT_SECONDS = 1.0  # for the job to end after it has taken no more workers
 _DEFAULT_TIMEOUT = 600  # what the daemon has as well, unless HOROVOD_ELASTIC_TIMEOUT says otherwise
 
 
@@ -59,7 +63,7 @@ class ElasticParams(BaseParams):
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, Sequence) and len(value) == 2 and 0 < value[0] <= value[1]
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(is_number, value)) and 0 < value[0] <= value[1]
 
 
 class ElasticAdapter(Adapter):
@@ -72,9 +76,12 @@ class ElasticAdapter(Adapter):
             settings.discovery = RayHostDiscovery(
                 params.use_gpu, params.cpus_per_worker, params.gpus_per_worker or int(params.use_gpu)
             )
-        if settings.discovery is None:
-            raise ValueError("override_discovery=False needs settings.discovery: an object that finds hosts")
-        self._executable = Executable()
+        if not callable(getattr(settings.discovery, "find_available_hosts_and_slots", None)):
+            raise ValueError(
+                "override_discovery=False needs settings.discovery: an object with find_available_hosts_and_slots(): "
+                f"Got {settings.discovery!r}"
+            )
+        self._executable: Any = None
         self._environment: dict[str, str] = {}
 
     def start(
@@ -82,16 +89,17 @@ class ElasticAdapter(Adapter):
         executable_cls: Optional[type] = None,
         executable_args: Optional[Sequence[Any]] = None,
         executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, str]] = None,
     ) -> None:
-        self._executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs)
-        self._environment = {name: str(value) for name, value in (extra_env_vars or {}).items()}
+        self._executable = executable_parcel(executable_cls, executable_args, executable_kwargs)
+        self._environment = extra_env_vars or {}
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
+        work = self._executable, function_parcel(fn)
         with contextlib.ExitStack() as stack:
             queue = stack.enter_context(CallbackQueue(callbacks)).queue if callbacks else None
             job = stack.enter_context(start_job(self.params.limits(), self.settings))
-            run = _Run(job, self.settings, self.params, (self._executable, fn), self._environment, queue)
+            run = _Run(job, self.settings, self.params, work, self._environment, queue)
             stack.callback(run.close)
             return run.results()
 
@@ -123,7 +131,7 @@ class _Run:
         job: Job,
         settings: Any,
         params: ElasticParams,
-        work: tuple[Executable, Callable[[Any], Any]],
+        work: tuple[Parcel, Parcel],
         environment: dict[str, str],
         queue: Any,
     ) -> None:
@@ -139,6 +147,8 @@ class _Run:
         self._finishing = False  # a worker is done, so all will be
         self._failure: Optional[Exception] = None  # the last one
         self._unread: Optional[Exception] = None  # the last one that did not matter, unless nobody has a result
+        self._refusal = ""  # of the last worker that failed
+        self._has_worked = False  # a worker has taken part
         self._next_look = 0.0
 
     def results(self) -> list[Any]:
@@ -147,7 +157,9 @@ class _Run:
         while status is None:
             self._look_at_the_cluster()
             self._take_results(_DISCOVERY_SECONDS)
-            status = self._job.wait(0)
+            status = self._job.wait(_VERDICT_SECONDS if self._is_refused() else 0)
+            if status is None and self._is_refused():
+                raise RuntimeError(self._refusal)
         deadline = time.monotonic() + _LEAVE_SECONDS
         while status == 0 and self._awaits_results() and time.monotonic() < deadline:
             self._take_results(_DISCOVERY_SECONDS)
@@ -174,9 +186,12 @@ class _Run:
             return
         self._next_look = now + _DISCOVERY_SECONDS
         try:
-            self._hosts = dict(self._settings.discovery.find_available_hosts_and_slots())
+            found = self._settings.discovery.find_available_hosts_and_slots()
         except Exception as error:
             logger.warning("The hosts are not known now, and stay as they were: %s", first_words(error))
+        else:
+            check_hosts(found)
+            self._hosts = dict(found)
         workers = {worker.name: worker.host for worker in self._workers.values() if worker.name not in self._draining}
         change = self._roster.plan(self._hosts, workers, now)
         for name in change.drain:
@@ -216,6 +231,7 @@ class _Run:
             ray.kill(worker.actor)
 
     def _note_result(self, ended: Optional[Ended]) -> None:
+        self._has_worked = True
         if ended is not None:
             self._finishing = True
             self._results[ended.rank] = ended
@@ -225,11 +241,19 @@ class _Run:
             self._unread = error
             return  # it was to go, or came too late
         logger.info("%s has failed: %s", worker.name, first_words(error))
-        self._failure = error
-        self._roster.note_failure(worker.host, time.monotonic())
+        self._failure, self._refusal = error, refusal(error)
+        if self._refusal:
+            self._roster.note_refusal(worker.host, time.monotonic())
+        else:
+            self._has_worked = True
+            self._roster.note_failure(worker.host, time.monotonic())
+
+    def _is_refused(self) -> bool:
+        """Whether no worker could take part, and others would not, either."""
+        return bool(self._refusal) and not self._workers and not self._has_worked
 
     def _raise(self) -> None:
         text = self._job.last_line()
         if self._failure is not None:
-            text += f"\nThe last worker that failed said: {self._failure}"
+            text += f"\nThe last worker that failed said: {self._refusal or self._failure}"
         raise RuntimeError(text) from self._failure

@@ -4,7 +4,8 @@ from typing import Callable, NamedTuple
 
 import ray
 
-from horovod.ray.worker import is_consequence
+from horovod.common.exceptions import HorovodInternalError, translated
+from horovod.runner._adoption import Refused
 
 
 class WorkerError(NamedTuple):
@@ -30,12 +31,36 @@ def raise_cause(errors: list[WorkerError], verdict: Callable[[], str]) -> None:
     """Raises what ended the job: the exception of a worker's function as it is, or a RuntimeError with the job's
     `verdict`, which is asked for then, if a worker died. REQUIRES: there is an error."""
     first = min(errors, key=lambda error: error.order)
+    if refusal(first.error):
+        raise RuntimeError(f"{first.worker}: {refusal(first.error)}") from None
     if first.order == 0:
         raise first.error
     if first.order == 1 and not first.is_death:
         raise RuntimeError(f"what {first.worker} returned or raised can't be unpickled here: {first.error}") from None
     text = first_words(first.error)
     raise RuntimeError(f"{verdict() or 'a worker was lost'}\n{first.worker}: {text}") from first.error
+
+
+_CONSEQUENCE = "horovod_caused_by_peer"
+
+
+def mark_consequence(error: Exception) -> None:
+    """Notes on `error` whether it only says that another worker is gone; it is kept when `error` is pickled."""
+    known = translated(error)
+    if isinstance(known, HorovodInternalError) and known.caused_by_peer:
+        setattr(error, _CONSEQUENCE, True)
+
+
+def is_consequence(error: BaseException) -> bool:
+    """Whether `error`, which a worker raised, was marked so."""
+    cause = getattr(error, "cause", None) or error
+    return bool(getattr(cause, _CONSEQUENCE, False))
+
+
+def refusal(error: BaseException) -> str:
+    """Why its worker can't take part in the job, now or later; empty: `error` says something else."""
+    cause = getattr(error, "cause", None) or error
+    return str(cause) if isinstance(cause, Refused) else ""
 
 
 def first_words(error: Exception) -> str:

@@ -28,11 +28,16 @@ class Roster:
         self._most = most
         self._cooldown = cooldown
         self._failures: dict[str, list[float]] = {}
+        self._refusals: dict[str, float] = {}
 
     def note_failure(self, host: str, now: float) -> None:
         """A worker on `host` has failed."""
         recent = [time for time in self._failures.get(host, []) if now - time < _MEMORY]
         self._failures[host] = [*recent, now]
+
+    def note_refusal(self, host: str, now: float) -> None:
+        """A worker on `host` could not take part, and others would not, either: the pause is the longest at once."""
+        self._refusals[host] = now
 
     def plan(self, hosts: Mapping[str, int], workers: Mapping[str, str], now: float) -> Change:
         """What is to be done if there are `hosts` with so many slots, and `workers`, each with its host, oldest first."""
@@ -49,11 +54,13 @@ class Roster:
         return Change(free[: max(0, room)], drain)
 
     def _resting_until(self, host: str) -> float:
+        longest = _LONGEST if self._cooldown is None else self._cooldown[1]
+        until = self._refusals.get(host, float("-inf")) + longest
         times = self._failures.get(host)
         if not times:
-            return float("-inf")
+            return until
         if self._cooldown is None:
-            pause = min(2.0 ** (len(times) - 2), _LONGEST) if len(times) > 1 else 0.0
+            pause = 2.0 ** (len(times) - 2) if len(times) > 1 else 0.0
         else:
-            pause = min(self._cooldown[0] * 2.0 ** (len(times) - 1), self._cooldown[1])
-        return times[-1] + pause
+            pause = self._cooldown[0] * 2.0 ** (len(times) - 1)
+        return max(until, times[-1] + min(pause, longest))

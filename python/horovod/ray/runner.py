@@ -1,17 +1,25 @@
 """The executor that starts workers on a Ray cluster and runs functions there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 import ray
 import ray.util.client
 
-from horovod.ray.adapter import Callbacks
+from horovod.ray.adapter import Callbacks, check_callbacks, variables_of
 from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
 from horovod.ray.settings import MiniSettings as MiniSettings
 from horovod.ray.settings import Networks
 from horovod.ray.static import StaticAdapter, StaticParams
-from horovod.runner._engine_options import check_call, check_seconds, check_variables, check_whole_numbers
+from horovod.runner._engine_options import (
+    check_arguments,
+    check_call,
+    check_counts,
+    check_flags,
+    check_function,
+    check_seconds,
+    check_whole_numbers,
+)
 
 
 class RayExecutor:
@@ -47,7 +55,6 @@ class RayExecutor:
     ) -> MiniSettings:
         """The settings of an executor; see :class:`MiniSettings`. There is no ssh: `ssh_str` is not used, nor written
         to `ssh_identity_file`."""
-        check_seconds(timeout_s=timeout_s, placement_group_timeout_s=placement_group_timeout_s)
         return MiniSettings(
             ssh_identity_file=ssh_identity_file,
             timeout_s=timeout_s,
@@ -72,11 +79,13 @@ class RayExecutor:
         elastic_timeout: float = 600,
         override_discovery: bool = True,
     ) -> None:
-        if settings is None:
-            raise TypeError("settings is None: RayExecutor.create_settings() makes them")
+        if not isinstance(settings, MiniSettings):
+            raise TypeError(f"settings is {settings!r}: RayExecutor.create_settings() makes them")
         check_whole_numbers(num_workers=num_workers, num_hosts=num_hosts, num_workers_per_host=num_workers_per_host)
-        check_whole_numbers(min_workers=min_workers, max_workers=max_workers, reset_limit=reset_limit)
+        check_whole_numbers(min_workers=min_workers, max_workers=max_workers)
+        check_counts(0, reset_limit=reset_limit)
         check_seconds(elastic_timeout=elastic_timeout)
+        check_flags(use_current_placement_group=use_current_placement_group, override_discovery=override_discovery)
         if max_workers and (not min_workers or min_workers <= 0):
             raise ValueError(
                 "`max_workers` provided without any positive `min_workers`. "
@@ -132,15 +141,22 @@ class RayExecutor:
           TimeoutError: the cluster has no room for them; says what there is and what was asked for.
           RuntimeError: they could not join the job. What the class raises is raised as it is.
         """
-        if not isinstance(extra_env_vars or {}, Mapping):
-            raise TypeError(f"extra_env_vars must be a dict: Got {extra_env_vars!r}")
-        variables = {name: str(value) for name, value in (extra_env_vars or {}).items()}
-        check_variables("extra_env_vars", variables)
+        self.settings.check()
+        if executable_cls is not None:
+            check_function(executable_cls, "executable_cls")
+        check_arguments(executable_args, executable_kwargs, "executable_")
+        variables = variables_of(extra_env_vars, "extra_env_vars")
         self._make_adapter()
-        self._call("start", executable_cls, executable_args, executable_kwargs, variables)
+        try:
+            self._call("start", executable_cls, executable_args, executable_kwargs, variables)
+        except BaseException:
+            self.shutdown()
+            raise
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
         """Calls ``fn(executable)`` in all workers; returns the values, in rank order. Raises as :meth:`run`."""
+        check_function(fn)
+        check_callbacks(callbacks)
         return list(self._call("execute", fn, callbacks))
 
     def run(
@@ -161,6 +177,7 @@ class RayExecutor:
         job of fixed size that had to be ended for it needs :meth:`shutdown` and :meth:`start`.
         """
         check_call(fn, args, kwargs)
+        check_callbacks(callbacks)
         return list(self._call("run", fn, args, kwargs, callbacks))
 
     def run_remote(
@@ -174,6 +191,7 @@ class RayExecutor:
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
         """Calls ``fn(executable)`` in the worker of rank 0; returns its value. Not for elastic jobs
         (NotImplementedError)."""
+        check_function(fn)
         return self._call("execute_single", fn)
 
     def shutdown(self) -> None:
@@ -200,4 +218,9 @@ class RayExecutor:
         if self.adapter is None:
             raise RuntimeError("The executor has not been started; start() does that.")
         function = getattr(self.adapter, method)
-        return ray.get(function.remote(*args)) if self._is_remote else function(*args)
+        if not self._is_remote:
+            return function(*args)
+        try:
+            return ray.get(function.remote(*args))
+        except ray.exceptions.RayTaskError as error:
+            raise (getattr(error, "cause", None) or error) from error  # what the adapter has raised

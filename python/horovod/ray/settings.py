@@ -4,6 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
+from horovod.runner._engine_options import check_counts, check_networks, check_seconds, check_whole_numbers
+
 Networks = Union[str, Collection[str], None]
 
 
@@ -31,6 +33,15 @@ class MiniSettings:
     elastic: bool = False
     discovery: Any = None
 
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raises TypeError or ValueError for what can't be."""
+        check_networks(self.nics)
+        check_whole_numbers(verbose=self.verbose)
+        check_seconds(timeout_s=self.timeout_s, placement_group_timeout_s=self.placement_group_timeout_s)
+
 
 @dataclass
 class ElasticSettings(MiniSettings):
@@ -42,6 +53,12 @@ class ElasticSettings(MiniSettings):
     reset_limit: Optional[int] = None
     cooldown_range: Optional[tuple[int, int]] = None
     elastic: bool = True
+
+    def check(self) -> None:
+        super().check()
+        check_counts(min_num_proc=self.min_num_proc, max_num_proc=self.max_num_proc)
+        check_counts(0, reset_limit=self.reset_limit)
+        check_seconds(elastic_timeout=self.elastic_timeout)
 
 
 def interfaces(settings: Any) -> Optional[list[str]]:

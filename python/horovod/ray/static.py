@@ -13,6 +13,7 @@ from horovod.ray.adapter import Adapter, BaseParams, Callbacks, bound
 from horovod.ray.failures import WorkerError, raise_cause
 from horovod.ray.job import start_job
 from horovod.ray.logging_queue import CallbackQueue
+from horovod.ray.parcel import executable_parcel, function_parcel
 from horovod.ray.settings import interfaces
 from horovod.ray.strategy import BaseStrategy, ColocatedStrategy, PGStrategy
 from horovod.ray.utils import map_blocking
@@ -85,20 +86,16 @@ class StaticAdapter(Adapter):
         executable_cls: Optional[type] = None,
         executable_args: Optional[Sequence[Any]] = None,
         executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, Any]] = None,
+        extra_env_vars: Optional[dict[str, str]] = None,
     ) -> None:
         if self.strategy is not None:
             raise RuntimeError("The executor has been started already; shutdown() ends it.")
+        executable = executable_parcel(executable_cls, executable_args, executable_kwargs)
         self.strategy = self.params.strategy(self.settings)
         try:
             workers = self.strategy.create_workers()
-            self._start_job(workers, {name: str(value) for name, value in (extra_env_vars or {}).items()})
-            self._collect(
-                [
-                    worker.start_executable.remote(executable_cls, executable_args, executable_kwargs)
-                    for worker in self.workers
-                ]
-            )
+            self._start_job(workers, extra_env_vars or {})
+            self._collect([worker.make_executable.remote(executable) for worker in self.workers])
         except BaseException:
             self.shutdown()
             raise
@@ -135,7 +132,7 @@ class StaticAdapter(Adapter):
         return references
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
-        return self._collect([self._live_workers()[0].execute.remote(fn)])[0]
+        return self._collect([self._live_workers()[0].execute_parcel.remote(function_parcel(fn))])[0]
 
     def shutdown(self) -> None:
         job, self._job = self._job, None
@@ -160,7 +157,8 @@ class StaticAdapter(Adapter):
         return self.workers
 
     def _submit(self, fn: Callable[[Any], Any]) -> list[Any]:
-        return [worker.execute.remote(fn) for worker in self._live_workers()]
+        workers, work = self._live_workers(), function_parcel(fn)
+        return [worker.execute_parcel.remote(work) for worker in workers]
 
     @contextlib.contextmanager
     def _callbacks(self, callbacks: Callbacks) -> Any:

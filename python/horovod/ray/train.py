@@ -21,6 +21,7 @@ from horovod.ray.job import start_job
 from horovod.ray.settings import Networks, interfaces
 from horovod.ray.worker import Membership
 from horovod.runner._adoption import Adoption
+from horovod.runner._engine_options import check_function, check_networks, check_seconds, check_whole_numbers
 from horovod.runner._job import Job, Limits
 
 if getattr(ray_train, "is_v2_enabled", lambda: False)():
@@ -39,11 +40,18 @@ class HorovodConfig(BackendConfig):  # type: ignore[misc]
       nics: names of network interfaces, or networks, that workers may use; None: the way to the trainer.
       verbose: 2 and more: what the job's daemon says goes to stderr; less: to the logger ``horovod.ray``.
       timeout_s: seconds for all workers to join.
+
+    Raises TypeError or ValueError for attributes that can't be.
     """
 
     nics: Networks = None
     verbose: int = 1
     timeout_s: float = 300
+
+    def __post_init__(self) -> None:
+        check_networks(self.nics)
+        check_whole_numbers(verbose=self.verbose)
+        check_seconds(timeout_s=self.timeout_s)
 
     @property
     def backend_cls(self) -> type:
@@ -51,7 +59,7 @@ class HorovodConfig(BackendConfig):  # type: ignore[misc]
 
 
 class HorovodTrainer(DataParallelTrainer):  # type: ignore[misc]
-    """A data-parallel trainer with this back end.
+    """A data-parallel trainer with this back end. Raises TypeError for arguments that can't be.
 
     Args:
       train_loop_per_worker: what each worker calls, with `train_loop_config` if it takes an argument.
@@ -66,6 +74,9 @@ class HorovodTrainer(DataParallelTrainer):  # type: ignore[misc]
         horovod_config: Optional[HorovodConfig] = None,
         **arguments: Any,
     ) -> None:
+        check_function(train_loop_per_worker, "train_loop_per_worker")
+        if not isinstance(horovod_config, (HorovodConfig, type(None))):
+            raise TypeError(f"horovod_config must be a HorovodConfig: Got {horovod_config!r}")
         super().__init__(train_loop_per_worker, backend_config=horovod_config or HorovodConfig(), **arguments)
 
 

@@ -7,24 +7,15 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import ray
 
-from horovod.common.exceptions import HorovodInternalError, WorkerReleased, translated
+from horovod.common.exceptions import WorkerReleased
 from horovod.ray import ray_logger
+from horovod.ray.failures import mark_consequence
+from horovod.ray.parcel import Executable, Parcel
 from horovod.runner._adoption import Adoption
 from horovod.runner._handover import pickled
 from horovod.runner._job import JoinInfo
 
 _END_SECONDS = 60.0  # for a job whose workers have all left
-
-
-class Executable(NamedTuple):
-    """The class of which each worker makes an object, and its arguments."""
-
-    cls: Optional[type] = None
-    args: tuple[Any, ...] = ()
-    kwargs: Optional[dict[str, Any]] = None
-
-    def make(self) -> Any:
-        return self.cls(*self.args, **(self.kwargs or {})) if self.cls else None
 
 
 class Membership(NamedTuple):
@@ -89,6 +80,14 @@ class BaseHorovodWorker:
         """Makes the executable, of no class: None."""
         self.executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs).make()
 
+    def make_executable(self, parcel: Parcel) -> None:
+        """As :meth:`start_executable`, of an :class:`Executable`."""
+        self.executable = parcel.open().make()
+
+    def execute_parcel(self, parcel: Parcel) -> Any:
+        """As :meth:`execute`."""
+        return self.execute(parcel.open())
+
     def execute(self, func: Callable[[Any], Any]) -> Any:
         """Calls ``func(executable)``."""
         with self._busy:
@@ -120,14 +119,16 @@ class BaseHorovodWorker:
         if self._adoption is not None:
             self._adoption.exit(0, timeout=_END_SECONDS)
 
-    def take_part(self, membership: Membership, executable: Executable, func: Callable[[Any], Any]) -> Optional[Ended]:
-        """The whole life of a worker of an elastic job. None: the job has released it. What `func` raises it raises, too."""
+    def take_part(self, membership: Membership, executable: Parcel, func: Parcel) -> Optional[Ended]:
+        """The whole life of a worker of an elastic job. None: the job has released it. What the function raises it raises."""
+        self.update_env_vars(membership.environment)  # what is imported next may read them
+        opened, function = executable.open(), func.open()
         self.join(membership)
         assert self._adoption is not None
         with self._busy:
             try:
-                self.executable = executable.make()
-                result = self.execute(func)
+                self.executable = opened.make()
+                result = self.execute(function)
                 pickled(result)  # while the job can still be told that it can't be
             except WorkerReleased:
                 self._adoption.exit(0)
@@ -155,19 +156,3 @@ def _place() -> tuple[int, int]:
     if basics.is_initialized():
         return basics.rank(), basics.size()
     return int(os.environ.get("HOROVOD_RANK", "0")), 0
-
-
-_CONSEQUENCE = "horovod_caused_by_peer"
-
-
-def mark_consequence(error: Exception) -> None:
-    """Notes on `error` whether it only says that another worker is gone; it is kept when `error` is pickled."""
-    known = translated(error)
-    if isinstance(known, HorovodInternalError) and known.caused_by_peer:
-        setattr(error, _CONSEQUENCE, True)
-
-
-def is_consequence(error: BaseException) -> bool:
-    """Whether `error`, which a worker raised, was marked so."""
-    cause = getattr(error, "cause", None) or error
-    return bool(getattr(cause, _CONSEQUENCE, False))

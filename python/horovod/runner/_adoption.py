@@ -15,6 +15,11 @@ from horovod.runner._joined_agent import private_file
 from horovod.runner._programs import find_program
 
 _LEAST_GRACE = 5.0  # s, as an agent's
+_REFUSED = 2  # an agent's exit code
+
+
+class Refused(RuntimeError):
+    """Why a process can't take part in a job, and could not at another time, either."""
 
 
 class Adoption:
@@ -84,14 +89,16 @@ class Adoption:
 
         Raises:
           TimeoutError: it is not taken yet.
-          RuntimeError: the agent has ended; says why.
+          RuntimeError: the agent has ended; says why. Refused: another attempt would end alike.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._variables is not None or self._ended, timeout):
                 raise TimeoutError(f"the job has not started this process within {timeout:g} s")
             if self._variables is None:
-                reason = self._error or f"horovod-agent ended with code {self._agent.wait()}"
-                raise RuntimeError(f"this process could not join the job: {reason}")
+                code = self._agent.wait()
+                reason = self._error or f"horovod-agent ended with code {code}"
+                kind = Refused if code == _REFUSED else RuntimeError
+                raise kind(f"this process could not join the job: {reason}")
             if self._before is None and not self._said_exit:
                 self._before = _set_variables(self._variables)
 

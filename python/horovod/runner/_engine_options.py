@@ -1,5 +1,6 @@
-"""What the functions that run jobs on engines (Spark, Dask) have in common."""
+"""What the functions that run jobs on engines (Spark, Ray, Dask) have in common: their arguments."""
 
+import math
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -24,6 +25,10 @@ class Options(NamedTuple):
         if self.env is not None and not isinstance(self.env, dict):
             raise TypeError(f"env argument must be a dict, not {type(self.env)}: {self.env}")
         check_variables("env", self.env or {})
+        check_networks(self.nics)
+        check_whole_numbers(verbose=self.verbose)
+        if self.executable is not None and not isinstance(self.executable, str):
+            raise TypeError(f"executable must be the path of a Python: Got {self.executable!r}")
         for name, stream in (("stdout", self.stdout), ("stderr", self.stderr)):
             if stream is not None and not hasattr(stream, "write"):
                 raise TypeError(f"{name} must be a file or another object with write(): Got {stream!r}")
@@ -56,14 +61,52 @@ def check_variables(name: str, variables: Mapping[Any, Any]) -> None:
             raise ValueError(f"{name}: {variable!r}: {value!r} can't be a variable of a process")
 
 
+def check_networks(nics: Any) -> None:
+    """Raises TypeError for what can't be names of network interfaces."""
+    names = [nics] if isinstance(nics, str) else nics
+    if names is None or (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+        return
+    raise TypeError(f"nics must be a list of names of network interfaces: Got {nics!r}")
+
+
+def check_function(fn: Any, name: str = "fn") -> None:
+    """Raises TypeError, which names the argument, for what is none."""
+    if not callable(fn):
+        raise TypeError(f"{name} must be a function: Got {fn!r}")
+
+
 def check_call(fn: Any, args: Any, kwargs: Any) -> None:
     """Raises TypeError if ``fn(*args, **kwargs)`` is no call."""
-    if not callable(fn):
-        raise TypeError(f"fn must be a function: Got {fn!r}")
+    check_function(fn)
+    check_arguments(args, kwargs)
+
+
+def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
+    """Raises TypeError, which names the argument, for what is no list, and no dict. `prefix`: of their names."""
     if args is not None and not isinstance(args, Iterable):
-        raise TypeError(f"args must be a list or tuple of the function's arguments: Got {args!r}")
+        raise TypeError(f"{prefix}args must be a list or tuple of the function's arguments: Got {args!r}")
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise TypeError(f"kwargs must be a dict of the function's arguments: Got {kwargs!r}")
+        raise TypeError(f"{prefix}kwargs must be a dict of the function's arguments: Got {kwargs!r}")
+
+
+def check_flags(**flags: Any) -> None:
+    """Raises TypeError, which names the argument, for what is neither True nor False."""
+    for name, value in flags.items():
+        if value not in (True, False):
+            raise TypeError(f"{name} must be True or False: Got {value!r}")
+
+
+def check_amounts(**amounts: Any) -> None:
+    """Raises TypeError or ValueError, which name the argument, for what is no amount of a resource. None: not given."""
+    for name, value in amounts.items():
+        if value is not None and not is_number(value):
+            raise TypeError(f"{name} must be a number: Got {value!r}")
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"{name} is {value}: it must be 0 or more")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def check_whole_numbers(**numbers: Any) -> None:
@@ -86,7 +129,7 @@ def check_seconds(**times: Any) -> None:
     for name, value in times.items():
         if value is None:
             continue
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
+        if not is_number(value):
             raise TypeError(f"{name} must be a number of seconds: Got {value!r}")
         if not 0 < value <= _MOST_SECONDS:
             raise ValueError(f"{name} must be a number of seconds, more than 0 and at most a week: Got {value}")

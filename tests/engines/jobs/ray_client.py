@@ -35,3 +35,8 @@ for arguments in (dict(num_workers=3), dict(min_workers=2, max_workers=2)):
         except KeyError:
             print("raised KeyError", flush=True)
     executor.shutdown()
+executor = RayExecutor(RayExecutor.create_settings(nics=["nope0"]), num_workers=1)
+try:
+    executor.start()
+except RuntimeError as error:
+    print(error)
