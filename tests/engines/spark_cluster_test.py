@@ -135,7 +135,7 @@ def test_slots_that_come_are_used_up_to_the_limit(cluster, session, tmp_path):
 
 @pytest.mark.parametrize("lost", [1, 2])
 def test_too_few_executors_for_too_long_end_the_job(cluster, session, lost):
-    run, _ = start_training("--epochs", 1000, min_num_proc=2, elastic_timeout=3)
+    run, _ = start_training("--epochs", 1000, min_num_proc=2, elastic_timeout=20)
     try:
         for worker in list(cluster.workers):
             cluster.end_worker(worker)

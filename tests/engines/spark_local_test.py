@@ -191,11 +191,11 @@ def test_arguments_that_are_refused(spark):
         horovod.spark.run(places, num_proc="2")
     with pytest.raises(TypeError, match=r"^env: variables and their values must be strings: Got 'A': 3$"):
         horovod.spark.run(places, env={"A": 3})
-    with pytest.raises(TypeError, match="^nics must be a list of names of network interfaces: Got 3$"):
+    with pytest.raises(TypeError, match=r"^nics must be a list of names of network interfaces: Got 3$"):
         horovod.spark.run(places, nics=3)
-    with pytest.raises(TypeError, match="^verbose must be a whole number: Got '2'$"):
+    with pytest.raises(TypeError, match=r"^verbose must be a whole number: Got '2'$"):
         horovod.spark.run_elastic(places, verbose="2")
-    with pytest.raises(TypeError, match="^executable must be the path of a Python: Got 3$"):
+    with pytest.raises(TypeError, match=r"^executable must be the path of a Python: Got 3$"):
         horovod.spark.run(places, executable=3)
     with pytest.raises(RuntimeError, match=r"task\d: no address in nope0"):
         horovod.spark.run(places, nics=["nope0"], verbose=0)

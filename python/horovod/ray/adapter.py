@@ -22,6 +22,16 @@ class BaseParams:
         check_gpus(self.use_gpu, self.gpus_per_worker, "gpus_per_worker")
         self.gpus_per_worker = self.gpus_per_worker or int(self.use_gpu)
 
+    def resources(self) -> dict[str, float]:
+        """Those of one worker, as Ray names them."""
+        return resources_of(self.cpus_per_worker, self.gpus_per_worker or 0)
+
+
+def resources_of(cpus: float, gpus: float) -> dict[str, float]:
+    """A bundle of a placement group; none may be empty."""
+    resources = {"CPU": cpus, "GPU": gpus}
+    return {name: amount for name, amount in resources.items() if amount} or {"CPU": 0.001}
+
 
 def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
     """Raises TypeError or ValueError for a number of GPUs (its argument's `name`) that can't be."""

@@ -10,6 +10,7 @@ from typing import Any, Callable, NamedTuple, Optional
 import ray
 
 from horovod.ray.adapter import Adapter, BaseParams, Callbacks
+from horovod.ray.demand import Demand
 from horovod.ray.discovery import ChangingDiscovery as TestDiscovery  # noqa: F401  # a name of Horovod's
 from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery
 from horovod.ray.discovery import check_hosts
@@ -121,6 +122,7 @@ class _Worker(NamedTuple):
     name: str
     host: str
     actor: Any
+    placed: Any  # a reference, which is there once the actor runs
 
 
 class _Run:
@@ -139,6 +141,7 @@ class _Run:
         self._environment, self._queue = environment, queue
         cooldown = tuple(map(float, params.cooldown_range)) if params.cooldown_range else None
         self._roster = Roster(params.max_workers, cooldown)  # type: ignore[arg-type]
+        self._demand = Demand(params.resources())
         self._numbers = itertools.count()
         self._workers: dict[Any, _Worker] = {}  # by the reference of what each returns
         self._draining: set[str] = set()
@@ -176,6 +179,7 @@ class _Run:
 
     def close(self) -> None:
         """Ends the actors."""
+        self._demand.ask(0)
         for worker in self._workers.values():
             ray.kill(worker.actor)
         self._workers.clear()
@@ -199,6 +203,16 @@ class _Run:
             self._job.drain(name)
         for host in change.start:
             self._start_worker(host)
+        if self._params.override_discovery:
+            self._ask_for_room()
+
+    def _ask_for_room(self) -> None:
+        """Has an autoscaler add nodes for the workers that are missing."""
+        wanted = (self._params.max_workers or self._params.min_workers) - sum(self._hosts.values())
+        starting = [worker.placed for worker in self._workers.values()]
+        if starting and ray.wait(starting, num_returns=len(starting), timeout=0)[1]:
+            wanted = 0  # they come first where there is room
+        self._demand.ask(wanted)
 
     def _start_worker(self, host: str) -> None:
         name = f"{host}/{next(self._numbers)}"
@@ -212,10 +226,11 @@ class _Run:
         actor = ray.remote(BaseHorovodWorker).options(**options).remote()
         if self._queue is not None:
             actor.set_queue.remote(self._queue)
+        placed = actor.node_id.remote()
         # It sees its own GPUs alone, and so is a machine for itself, with local rank 0.
         machine = name if use_gpu else None
         membership = Membership(self._job.join_info, name, machine, interfaces(self._settings), None, self._environment)
-        self._workers[actor.take_part.remote(membership, *self._work)] = _Worker(name, host, actor)
+        self._workers[actor.take_part.remote(membership, *self._work)] = _Worker(name, host, actor, placed)
 
     def _take_results(self, patience: float) -> None:
         if not self._workers:

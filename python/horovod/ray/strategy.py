@@ -7,6 +7,7 @@ import ray
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from horovod.ray.adapter import resources_of
 from horovod.ray.utils import map_blocking
 from horovod.ray.worker import BaseHorovodWorker
 
@@ -63,8 +64,7 @@ class BaseStrategy:
         self.placement_group = None
 
     def _resources(self, workers: int = 1) -> dict[str, float]:
-        resources = {"CPU": self.cpus_per_worker * workers, "GPU": self.gpus_per_worker * workers}
-        return {name: amount for name, amount in resources.items() if amount} or {"CPU": 0.001}
+        return resources_of(self.cpus_per_worker * workers, self.gpus_per_worker * workers)
 
     def _create_group(self, resources: dict[str, float], count: int, kind: str) -> None:
         timeout = self.settings.placement_group_timeout_s
