@@ -1,9 +1,12 @@
 """Fixtures of the tests that run jobs on engines: Spark, Ray, Dask."""
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,33 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 # Ray's clusters tell nobody that they are there, and write no token into the home folder.
 os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+
+
+@pytest.fixture
+def tokens(monkeypatch):
+    """Those of the jobs that Spark and Dask run from now on."""
+    from horovod.runner._job import Job
+
+    found = set()
+
+    class Recorder(Job):
+        @property
+        def join_info(self):
+            info = super().join_info
+            found.update(line.split('"')[1] for line in info.credentials.splitlines() if line.startswith("token"))
+            return info
+
+    monkeypatch.setattr("horovod.runner._engine_run.Job", Recorder)
+    return found
+
+
+def text_of_pages(root, paths):
+    """What a server of web pages says at these paths; a page that is not there is an empty one."""
+    texts = []
+    for path in paths:
+        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(root + path, timeout=60) as page:
+            texts.append(page.read())
+    return b"".join(texts)
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.parse
 from pathlib import Path
 
 import distributed
 import pytest
 
 import horovod.dask
+from conftest import text_of_pages
 from elastic_run import ElasticRun
 from engine_output import Output
-from processes import command_line, pids_with, wait_until_none
+from processes import command_line, environment_of, pids_with, wait_until_none
 from training import train
 from training_log import TrainingLog
 
@@ -132,6 +134,26 @@ def test_a_failure_of_an_elastic_job_shows_the_users_frames_alone(client):
         horovod.dask.run_elastic(exits, (3,), stderr=stderr, verbose=0)
     stderr.close()
     assert "in exits" in stderr.text and "run_task.py" not in stderr.text
+
+
+def test_secrets_are_in_no_command_line_environment_or_page(cluster, client, tokens):
+    def fn(url, workers):
+        pids = map(int, filter(str.isdigit, os.listdir("/proc")))
+        processes = b"".join(command_line(pid).encode() + environment_of(pid) for pid in pids)
+        of_workers = [f"info/{page}/{worker}.html" for page in ("worker", "call-stacks", "logs") for worker in workers]
+        paths = ["info/main/workers.html", "info/main/logs.html", "json/identity.json", "json/counts.json", *of_workers]
+        pages = text_of_pages(url, paths)
+        tasks = sorted(set(re.findall(r"task/(horovod[^\"]+)\.html", pages.decode())))
+        of_tasks = [f"info/{page}/{task}.html" for page in ("task", "call-stack") for task in tasks]
+        return processes, tasks, pages + text_of_pages(url, of_tasks)
+
+    workers = [urllib.parse.quote(worker, safe="") for worker in client.scheduler_info(n_workers=-1)["workers"]]
+    url = f"http://127.0.0.1:{cluster.scheduler.http_server.port}/"
+    ((processes, tasks, pages),) = horovod.dask.run(fn, (url, workers), num_workers=1, verbose=0)
+    (token,) = tokens
+    assert len(token) >= 32 and b"horovod-agent" in processes
+    assert len(tasks) == 1 and b"_run_task" in pages
+    assert token.encode() not in processes + pages
 
 
 def test_waiting_for_workers_is_told(cluster, client, monkeypatch):

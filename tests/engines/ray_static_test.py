@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import ray
 import ray.cloudpickle
+from ray.experimental import internal_kv
 
 from horovod.ray import BaseHorovodWorker, RayExecutor
 from horovod.ray.strategy import create_placement_group
@@ -368,6 +369,21 @@ def test_workers_see_all_gpus_of_their_node(make, shape):
     assert sorted(places[0][1]) == ["0", "1"] and places[0][1] == places[1][1]
 
 
+def what_the_dashboard_reads():
+    """What Ray's GCS has of actors, jobs, workers, placement groups and tasks, and its key-value store."""
+    state = ray._private.state.state
+    connect = getattr(state, "_connect_and_get_accessor", None) or state._check_connected
+    accessor = connect() or state.global_state_accessor
+    names = ["get_job_table", "get_worker_table", "get_placement_group_table", "get_task_events", "get_profiling_data"]
+    tables = [getattr(accessor, name)() for name in names if hasattr(accessor, name)]
+    tables.append(accessor.get_actor_table(*([None, None] if "job_id" in accessor.get_actor_table.__doc__ else [])))
+    entries = [value for table in tables for value in table]
+    for space in (None, b"fun", b"job", b"session", b"tracing"):
+        for key in internal_kv._internal_kv_list(b"", namespace=space):
+            entries.append(internal_kv._internal_kv_get(key, namespace=space) or b"")
+    return b"".join(entries)
+
+
 def test_no_secret_is_in_an_environment_argument_or_file_of_rays(make, ray_folder):
     executor = make(num_workers=2)
     executor.start()
@@ -381,6 +397,8 @@ def test_no_secret_is_in_an_environment_argument_or_file_of_rays(make, ray_folde
     files = [path for path in Path(ray_folder).rglob("*") if path.is_file() and not path.is_symlink()]
     assert files and not [path for path in files if key.encode() in path.read_bytes()]
     assert key not in repr(executor.adapter._job.join_info)
+    state = what_the_dashboard_reads()
+    assert b"BaseHorovodWorker" in state and key.encode() not in state
 
 
 def test_killed_driver_leaves_nothing():

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import horovod.spark
+from conftest import text_of_pages
 from engine_output import Output
 from horovod.runner._engine_task import Task
-from horovod.runner._job import Job, JoinInfo
+from horovod.runner._job import JoinInfo
 from processes import command_line, environment_of, pids_with, wait_until_none
 from spark_cluster import QUIET, environment
 
@@ -39,6 +40,8 @@ def spark(tmp_path_factory):
     for name, value in {
         **QUIET,
         **own,
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{logs}",
     }.items():
@@ -364,29 +367,25 @@ def test_failed_elastic_job_shows_no_errors_of_spark(spark, capfd):
     assert "ERROR" not in said and "may come again" not in said, said
 
 
-def test_secrets_are_in_no_command_line_environment_or_log(spark, monkeypatch):
-    tokens = []
-
-    class Recorder(Job):
-        @property
-        def join_info(self):
-            info = super().join_info
-            tokens.extend(line.split('"')[1] for line in info.credentials.splitlines() if line.startswith("token"))
-            return info
-
-    def fn():
+def test_secrets_are_in_no_command_line_environment_log_or_page(spark, tokens):
+    def fn(url):
         import horovod.torch as hvd
 
         hvd.init()
         pids = map(int, filter(str.isdigit, os.listdir("/proc")))
-        return b"".join(command_line(pid).encode() + environment_of(pid) for pid in pids)
+        processes = b"".join(command_line(pid).encode() + environment_of(pid) for pid in pids)
+        pages = ["jobs/", "stages/", "environment/", "executors/", "executors/threadDump/?executorId=driver"]
+        of_rest = ["jobs", "stages?details=true&withSummaries=true", "allexecutors", "environment", "storage/rdd"]
+        rest = [f"api/v1/applications/{application}/{path}" for path in of_rest]
+        return processes, text_of_pages(url + "/", pages + rest)
 
-    monkeypatch.setattr("horovod.runner._engine_run.Job", Recorder)
-    seen = horovod.spark.run(fn, verbose=0)
-    (token,) = set(tokens)
-    assert len(token) >= 32 and b"horovod-agent" in seen[0]
+    application = spark.sparkContext.applicationId
+    processes, pages = horovod.spark.run(fn, args=(spark.sparkContext.uiWebUrl,), num_proc=1, verbose=0)[0]
+    (token,) = tokens
+    assert len(token) >= 32 and b"horovod-agent" in processes
+    assert b"numActiveTasks" in pages and b"spark.ui.port" in pages and b"Thread dump" in pages
     logs = [path.read_bytes() for path in Path(os.environ[MARK]).rglob("*") if path.is_file()]
-    assert logs and not any(token.encode() in text for text in [*seen, *logs])
+    assert logs and not any(token.encode() in text for text in [processes, pages, *logs])
     info = JoinInfo("h:1", token, token)
     assert token not in repr(info) and token not in repr(Task(info, {"PASSWORD": token}, None, (), True))
     assert token not in str(spark.sparkContext.getConf().getAll())
