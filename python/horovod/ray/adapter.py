@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+from horovod.ray.parcel import Executable
 from horovod.runner._engine_options import check_amounts, check_flags, check_function, check_variables, is_number
 
 Callbacks = Optional[Sequence[Callable[[Any], Any]]]
@@ -67,14 +68,8 @@ class Adapter:
     """An executor's way to run functions on workers. For one thread; its arguments can be pickled, for with Ray Client it is an
     actor of the cluster."""
 
-    def start(
-        self,
-        executable_cls: Optional[type] = None,
-        executable_args: Optional[Sequence[Any]] = None,
-        executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, str]] = None,
-    ) -> None:
-        """As :meth:`horovod.ray.RayExecutor.start`, and so are the others."""
+    def start(self, executable: Executable, environment: dict[str, str]) -> None:
+        """As :meth:`horovod.ray.RayExecutor.start`, and the others are as theirs."""
         raise NotImplementedError
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:

@@ -17,7 +17,7 @@ from horovod.ray.discovery import check_hosts
 from horovod.ray.failures import first_words, refusal
 from horovod.ray.job import logger, start_job
 from horovod.ray.logging_queue import CallbackQueue
-from horovod.ray.parcel import Parcel, executable_parcel, function_parcel
+from horovod.ray.parcel import Executable, Parcel, executable_parcel, function_parcel
 from horovod.ray.roster import Roster
 from horovod.ray.settings import interfaces
 from horovod.ray.worker import BaseHorovodWorker, Ended, Membership
@@ -85,15 +85,9 @@ class ElasticAdapter(Adapter):
         self._executable: Any = None
         self._environment: dict[str, str] = {}
 
-    def start(
-        self,
-        executable_cls: Optional[type] = None,
-        executable_args: Optional[Sequence[Any]] = None,
-        executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, str]] = None,
-    ) -> None:
-        self._executable = executable_parcel(executable_cls, executable_args, executable_kwargs)
-        self._environment = extra_env_vars or {}
+    def start(self, executable: Executable, environment: dict[str, str]) -> None:
+        self._executable = executable_parcel(executable)
+        self._environment = environment
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
         work = self._executable, function_parcel(fn)

@@ -1,6 +1,5 @@
 """What workers are given to do, in Ray's store: once for all of them, and opened where its failure can be told."""
 
-from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 import ray
@@ -44,9 +43,9 @@ class Executable(NamedTuple):
         return self.cls(*self.args, **(self.kwargs or {})) if self.cls else None
 
 
-def executable_parcel(cls: Optional[type], args: Optional[Sequence[Any]], kwargs: Optional[dict[str, Any]]) -> Parcel:
-    """A parcel with an :class:`Executable`. Raises TypeError for what can't be pickled."""
-    return Parcel.of(Executable(cls, tuple(args or ()), kwargs), "the executable or one of its arguments")
+def executable_parcel(executable: Executable) -> Parcel:
+    """A parcel with it. Raises TypeError for what can't be pickled."""
+    return Parcel.of(executable, "the executable or one of its arguments")
 
 
 def function_parcel(fn: Callable[[Any], Any]) -> Parcel:

@@ -8,6 +8,7 @@ import ray.util.client
 
 from horovod.ray.adapter import Callbacks, check_callbacks, variables_of
 from horovod.ray.elastic_v2 import ElasticAdapter, ElasticParams
+from horovod.ray.parcel import Executable
 from horovod.ray.settings import MiniSettings as MiniSettings
 from horovod.ray.settings import Networks
 from horovod.ray.static import StaticAdapter, StaticParams
@@ -146,9 +147,10 @@ class RayExecutor:
             check_function(executable_cls, "executable_cls")
         check_arguments(executable_args, executable_kwargs, "executable_")
         variables = variables_of(extra_env_vars, "extra_env_vars")
+        executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs)
         self._make_adapter()
         try:
-            self._call("start", executable_cls, executable_args, executable_kwargs, variables)
+            self._call("start", executable, variables)
         except BaseException:
             self.shutdown()
             raise

@@ -13,7 +13,7 @@ from horovod.ray.adapter import Adapter, BaseParams, Callbacks, bound
 from horovod.ray.failures import WorkerError, raise_cause
 from horovod.ray.job import start_job
 from horovod.ray.logging_queue import CallbackQueue
-from horovod.ray.parcel import executable_parcel, function_parcel
+from horovod.ray.parcel import Executable, executable_parcel, function_parcel
 from horovod.ray.settings import interfaces
 from horovod.ray.strategy import BaseStrategy, ColocatedStrategy, PGStrategy
 from horovod.ray.utils import map_blocking
@@ -81,21 +81,15 @@ class StaticAdapter(Adapter):
         self.workers: list[Any] = []  # in the order of ranks
         self._job: Optional[Job] = None
 
-    def start(
-        self,
-        executable_cls: Optional[type] = None,
-        executable_args: Optional[Sequence[Any]] = None,
-        executable_kwargs: Optional[dict[str, Any]] = None,
-        extra_env_vars: Optional[dict[str, str]] = None,
-    ) -> None:
+    def start(self, executable: Executable, environment: dict[str, str]) -> None:
         if self.strategy is not None:
             raise RuntimeError("The executor has been started already; shutdown() ends it.")
-        executable = executable_parcel(executable_cls, executable_args, executable_kwargs)
+        parcel = executable_parcel(executable)
         self.strategy = self.params.strategy(self.settings)
         try:
             workers = self.strategy.create_workers()
-            self._start_job(workers, extra_env_vars or {})
-            self._collect([worker.make_executable.remote(executable) for worker in self.workers])
+            self._start_job(workers, environment)
+            self._collect([worker.make_executable.remote(parcel) for worker in self.workers])
         except BaseException:
             self.shutdown()
             raise
