@@ -342,8 +342,13 @@ def reduced_to(maker, argument):
     return Reduced()
 
 
-def once(path):
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+def first_in(folder):
+    """Fails for who comes second."""
+    try:
+        (folder / "first").touch(exist_ok=False)
+    except FileExistsError:
+        (folder / "second").touch()
+        raise
 
 
 @pytest.mark.parametrize(
@@ -373,10 +378,24 @@ def test_workers_that_can_not_be_sent_the_function(cluster):
 
 
 def test_workers_that_can_take_part_do_without_the_others(cluster, tmp_path):
-    """The one that is the second to make the file can't."""
-    executor = executor_for(Hosts(host_1=2), min_workers=1)
+    class Looks(Hosts):
+        """Those that there have been since a worker could not take part."""
+
+        def find_available_hosts_and_slots(self):
+            if (tmp_path / "second").exists():
+                self.count = getattr(self, "count", 0) + 1
+            if getattr(self, "count", 0) == 3:
+                (tmp_path / "end").touch()
+            return super().find_available_hosts_and_slots()
+
+    def train(_):
+        while not (tmp_path / "end").exists():
+            time.sleep(0.05)
+        return "done"
+
+    executor = executor_for(Looks(host_1=2), min_workers=1)
     executor.start()
-    assert executor.run(type, [reduced_to(once, str(tmp_path / "first"))]) == [type(None)]
+    assert executor.run(train, [reduced_to(first_in, tmp_path)]) == ["done"]
 
 
 def test_answer_of_a_discovery_that_is_none(cluster):
