@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import sys
+import time
 
 import pytest
 import ray
@@ -89,19 +90,19 @@ def living_nodes():
 
 
 def test_a_job_asks_for_nodes_up_to_max_workers_and_gives_them_back(cluster):
-    def train():
+    def train(end):
         import numpy
 
         import horovod.numpy as hvd
 
         hvd.init()
-        state = hvd.elastic.State(step=0)
+        state = hvd.elastic.State(is_late=0.0)
 
         @hvd.elastic.run
         def loop(state):
-            while hvd.size() < 3:
-                hvd.allreduce(numpy.ones(1))
-                state.step += 1
+            while hvd.size() < 3 and not state.is_late:
+                late = numpy.array([float(time.time() > end)])
+                state.is_late = float(hvd.allreduce(late, op=hvd.Max)[0])
                 state.commit()
 
         loop(state)
@@ -110,7 +111,7 @@ def test_a_job_asks_for_nodes_up_to_max_workers_and_gives_them_back(cluster):
     assert len(living_nodes()) == 1
     executor = RayExecutor(RayExecutor.create_settings(), min_workers=1, max_workers=3, elastic_timeout=120)
     executor.start()
-    assert executor.run(train) == [3, 3, 3]
+    assert executor.run(train, [time.time() + 90]) == [3, 3, 3]
     groups = ray.util.placement_group_table().values()
     assert {group["state"] for group in groups} == {"REMOVED"}, "it asks for nothing any more"
 
