@@ -115,6 +115,9 @@ class Parser {
                    ASSIGN_OR_RETURN(options_.job.expected_hosts, ParseHosts(text));
                    return absl::OkStatus();
                  });
+    flags_.Flag("--keep-host-order",
+                "Ranks follow --hosts also where a machine's hosts are not neighbours there",
+                [this] { options_.job.keep_host_order = true; });
     flags_.Value("--start-timeout", "SECONDS", "For the first -np slots to be there (600)",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.job.start_timeout,
@@ -178,6 +181,10 @@ class Parser {
       return absl::InvalidArgumentError(
           absl::StrCat("-np: ", np_, " workers, but --hosts has ", slots, " slots"));
     }
+    if (options_.job.keep_host_order && options_.job.expected_hosts.empty()) {
+      return absl::InvalidArgumentError(
+          "--keep-host-order needs --hosts: else there is no order of hosts");
+    }
     if (has_reattach_timeout_ && options_.state_dir.empty()) {
       return absl::InvalidArgumentError(
           "--reattach-timeout needs --state-dir: without it no daemon comes back");
@@ -191,6 +198,10 @@ class Parser {
     policy::JobSpec& job = options_.job;
     job.min_workers = job.max_workers = np_;
     if (!elastic.has_value()) return absl::OkStatus();
+    if (job.keep_host_order) {
+      return absl::InvalidArgumentError(
+          "--keep-host-order is for jobs of fixed size: ranks of an elastic job change");
+    }
     job.min_workers = elastic->min_workers;
     job.max_workers = elastic->max_workers > 0 ? elastic->max_workers : kMostWorkers;
     job.start_workers = np_;

@@ -44,6 +44,18 @@ TEST(RendezvousdOptionsTest, WithoutHosts_AnybodyMayCome) {
   EXPECT_TRUE(command.options->job.expected_hosts.empty());
 }
 
+TEST(RendezvousdOptionsTest, KeepHostOrder_IsForListedHostsOfAStaticJob) {
+  const std::vector<const char*> job = {"--listen", "10.0.0.1:0",       "--np", "2", "--token-file",
+                                        "f",        "--keep-host-order"};
+  std::vector<const char*> listed = job;
+  listed.insert(listed.end(), {"--hosts", "a:1,b:1"});
+  EXPECT_TRUE(Parse(listed).options->job.keep_host_order);
+  listed.pop_back();
+  ExpectRefusal(Parse(job), "--keep-host-order needs --hosts");
+  listed.insert(listed.end(), {"a:1,b:1", "--min-np", "1"});
+  ExpectRefusal(Parse(listed), "--keep-host-order is for jobs of fixed size");
+}
+
 TEST(RendezvousdOptionsTest, EncryptData_ComesFromFlagOrVariable) {
   const std::vector<const char*> job = {"--listen", "10.0.0.1:0", "--np", "3", "--token-file", "f"};
   std::vector<const char*> encrypted = job;

@@ -138,6 +138,7 @@ policy::JobSpec UnusualSpec() {
   spec.settle_time = absl::Seconds(2);
   spec.failure_grace = absl::Seconds(3);
   spec.encrypt_data = true;
+  spec.keep_host_order = true;
   policy::ElasticSpec& elastic = spec.elastic.emplace();
   elastic.spares = 1;
   elastic.elastic_timeout = absl::Seconds(4);

@@ -44,8 +44,8 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
 
 // By structured bindings, as events: a field that is added does not compile before it is kept.
 pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
-  const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, start_timeout,
-               reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;
+  const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, keep_host_order,
+               start_timeout, reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;
   pb::journal::JobSpec message;
   message.set_min_workers(min_workers);
   message.set_max_workers(max_workers);
@@ -57,6 +57,7 @@ pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
     added.set_slots(host.slots);
     added.set_machine(host.machine);
   }
+  message.set_keep_host_order(keep_host_order);
   message.set_start_timeout_ns(ToNanoseconds(start_timeout));
   message.set_reattach_timeout_ns(ToNanoseconds(reattach_timeout));
   message.set_settle_time_ns(ToNanoseconds(settle_time));
@@ -74,6 +75,7 @@ policy::JobSpec FromSpecMessage(const pb::journal::JobSpec& message) {
   for (const pb::journal::HostSlots& host : message.expected_hosts()) {
     spec.expected_hosts.push_back({host.host(), host.slots(), host.machine()});
   }
+  spec.keep_host_order = message.keep_host_order();
   spec.start_timeout = DurationFromNanoseconds(message.start_timeout_ns());
   spec.reattach_timeout = DurationFromNanoseconds(message.reattach_timeout_ns());
   spec.settle_time = DurationFromNanoseconds(message.settle_time_ns());

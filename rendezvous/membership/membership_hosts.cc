@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
+#include "rendezvous/placement/machines.h"
 #include "rendezvous/placement/static_ranks.h"
 
 namespace hvd::rendezvous::membership {
@@ -41,27 +42,35 @@ void Membership::State::StartWhenComplete() {
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
-  for (const auto& [on, slot, place] : placement::AssignStaticRanks(slots, spec.max_workers)) {
+  const auto rank_order =
+      spec.keep_host_order ? placement::RankOrder::kByHost : placement::RankOrder::kByMachine;
+  const std::vector<placement::PlacedSlot> plan =
+      placement::AssignStaticRanks(slots, spec.max_workers, rank_order);
+  for (const auto& [on, slot, place] : plan) {
     Worker worker;
     worker.id = StaticWorker(place.rank);
     worker.host = on;
     worker.place = place;
     worker.slot = slot;
-    workers.Add(worker, &hosts);
+    const Worker& added = workers.Add(worker, &hosts);
     const Host& host = hosts[on];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot,
-                                        /*most_on_machine=*/0, TorchGroupOf(place)});
+                                        /*most_on_machine=*/0, TorchGroupOf(added)});
   }
 }
 
 // Groups are the machines. The worker with local rank 0 has the number of its machine as cross
-// rank.
-TorchGroup Membership::State::TorchGroupOf(const Placement& place) {
+// rank. Local ranks follow the ranks: its own is no higher than if the machine's were neighbours.
+TorchGroup Membership::State::TorchGroupOf(const Worker& worker) {
   if (elastic()) return {};
-  const Worker* const first = workers.Find(StaticWorker(0));
-  const Worker* const first_on_host = workers.Find(StaticWorker(place.rank - place.local_rank));
-  return {HostOf(*first).store_address, first_on_host->place.cross_rank,
-          first_on_host->place.cross_size};
+  const std::string& machine = placement::MachineName(HostOf(worker).slots);
+  int rank = worker.place.rank - worker.place.local_rank;
+  const Worker* first = workers.Find(StaticWorker(rank));
+  while (first->place.local_rank != 0 || placement::MachineName(HostOf(*first).slots) != machine) {
+    first = workers.Find(StaticWorker(--rank));
+  }
+  return {HostOf(*workers.Find(StaticWorker(0))).store_address, first->place.cross_rank,
+          first->place.cross_size};
 }
 
 void Membership::State::On(const HostLost& event, absl::Time now) {

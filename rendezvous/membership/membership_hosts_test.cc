@@ -40,6 +40,28 @@ TEST_F(MembershipHostsTest, HostJoined_WorkersOfAStaticJob_KnowTheStoreOfRank0sH
   EXPECT_EQ(starts[2].place.cross_rank, 0) << "unlike its group's rank";
 }
 
+TEST_F(MembershipHostsTest, HostJoined_HostOrderIsKept_GroupsAreTheMachines) {
+  spec().expected_hosts = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
+  spec().min_workers = spec().max_workers = 5;
+  spec().keep_host_order = true;
+  Membership machine(spec(), now());
+  for (const char* host : {"a", "b", "c", "d"}) {
+    const std::string on = *host == 'a' || *host == 'c' ? "m" : "n";
+    machine.Apply(HostJoined{{host, 1, on}, Incarnation(*host)}, now());
+  }
+  const auto starts =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"e", 1, "m"}, Incarnation('e')}, now()));
+  ASSERT_THAT(starts, SizeIs(5));
+  for (int rank = 0; rank < 5; ++rank) {
+    EXPECT_EQ(starts[rank].host, std::string(1, static_cast<char>('a' + rank)));
+    EXPECT_EQ(starts[rank].place.rank, rank);
+    EXPECT_EQ(starts[rank].place.local_rank, rank / 2);
+    EXPECT_EQ(starts[rank].place.local_size, rank % 2 == 0 ? 3 : 2);
+    EXPECT_EQ(starts[rank].torch.group_rank, rank % 2);
+    EXPECT_EQ(starts[rank].torch.groups, 2);
+  }
+}
+
 TEST_F(MembershipHostsTest, HostJoined_NoneExpected_StartsWhenThereAreEnoughSlots) {
   spec().min_workers = spec().max_workers = 3;
   spec().start_workers = 1;

@@ -38,8 +38,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
                     &hosts);
     } else if (!known) {
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
-                                          worker.slot, most[worker.host],
-                                          TorchGroupOf(worker.place)});
+                                          worker.slot, most[worker.host], TorchGroupOf(worker)});
     }
   }
   if (!to_stop.empty()) {

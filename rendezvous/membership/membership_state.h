@@ -57,7 +57,7 @@ struct Membership::State {
   void On(const HostLost& event, absl::Time now);
   void On(const WorkerStarted& event, absl::Time now);
   void StartWhenComplete();
-  TorchGroup TorchGroupOf(const Placement& place);
+  TorchGroup TorchGroupOf(const Worker& worker);
   void LoseStartedHost(const Host& host, absl::string_view reason, absl::Time now);
   // "hosts b, c to attach (1 of 3 attached)"
   std::string MissingText() const;

@@ -15,10 +15,11 @@ std::vector<int> Machines(const std::vector<HostSlots>& hosts) {
   return MachinesOf(pointers);
 }
 
-// Indices of the hosts, those of a machine beside each other.
-std::vector<int> MachineByMachine(const std::vector<int>& machines) {
+// Indices of the hosts.
+std::vector<int> InOrder(const std::vector<int>& machines, RankOrder rank_order) {
   std::vector<int> order(machines.size());
   std::iota(order.begin(), order.end(), 0);
+  if (rank_order == RankOrder::kByHost) return order;
   std::stable_sort(order.begin(), order.end(),
                    [&machines](int a, int b) { return machines[a] < machines[b]; });
   return order;
@@ -26,12 +27,13 @@ std::vector<int> MachineByMachine(const std::vector<int>& machines) {
 
 }  // namespace
 
-std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers) {
+std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers,
+                                          RankOrder rank_order) {
   const std::vector<int> machines = Machines(hosts);
   std::vector<PlacedSlot> plan;
   std::vector<int> local_sizes(hosts.size());  // by machine
   std::vector<int> machines_with_local_rank;   // by local rank
-  for (const int host : MachineByMachine(machines)) {
+  for (const int host : InOrder(machines, rank_order)) {
     const int left = max_workers - static_cast<int>(plan.size());
     for (int slot = 0; slot < std::min(hosts[host].slots, left); ++slot) {
       Placement place;

@@ -8,17 +8,23 @@
 
 namespace hvd::rendezvous::placement {
 
+// How ranks go through hosts of which several are on one machine.
+enum class RankOrder {
+  kByMachine,  // the ranks of a machine are neighbours: machines in the order of their first hosts
+  kByHost,     // in the order of the hosts, wherever these are
+};
+
 struct PlacedSlot {
   int host = 0;  // index into the hosts given
   int slot = 0;  // on that host
   Placement place;
 };
 
-// Fills the machines in the order of their first hosts, the hosts of a machine in the order given,
-// and stops after `max_workers` slots; the result is in rank order. Ranks run through the hosts, so
-// the ranks of one host are neighbours, and those of one machine. A host with no (or a negative
+// Fills the hosts in that order, and stops after `max_workers` slots; the result is in rank order.
+// The ranks of one host are neighbours. Local ranks follow the ranks. A host with no (or a negative
 // number of) slots gets no worker.
-std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers);
+std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers,
+                                          RankOrder rank_order = RankOrder::kByMachine);
 
 }  // namespace hvd::rendezvous::placement
 

@@ -14,9 +14,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // "host: rank/size local_rank/local_size cross_rank/cross_size"
-std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_workers) {
+std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_workers,
+                              RankOrder rank_order = RankOrder::kByMachine) {
   std::vector<std::string> lines;
-  for (const auto& [host, slot, place] : AssignStaticRanks(hosts, max_workers)) {
+  for (const auto& [host, slot, place] : AssignStaticRanks(hosts, max_workers, rank_order)) {
     lines.push_back(absl::StrCat(hosts[host].host, ": ", place.rank, "/", place.size, " ",
                                  place.local_rank, "/", place.local_size, " ", place.cross_rank,
                                  "/", place.cross_size));
@@ -49,6 +50,13 @@ TEST(StaticRanksTest, HostsOfOneMachine_ShareItsLocalRanks) {
   EXPECT_THAT(Plan({{"a", 2, "m"}, {"b", 2, "n"}, {"c", 1, "m"}}, 5),
               ElementsAre("a: 0/5 0/3 0/2", "a: 1/5 1/3 0/2", "c: 2/5 2/3 0/1", "b: 3/5 0/2 1/2",
                           "b: 4/5 1/2 1/2"));
+}
+
+TEST(StaticRanksTest, ByHost_RanksOfAMachineNeedNotBeNeighbours) {
+  EXPECT_THAT(
+      Plan({{"a", 1, "m"}, {"b", 2, "n"}, {"c", 1, "m"}, {"d", 1, "o"}}, 5, RankOrder::kByHost),
+      ElementsAre("a: 0/5 0/2 0/3", "b: 1/5 0/2 1/3", "b: 2/5 1/2 0/2", "c: 3/5 1/2 1/2",
+                  "d: 4/5 0/1 2/3"));
 }
 
 TEST(StaticRanksTest, HostsOfOneMachine_HaveSlotsOfTheirOwn) {

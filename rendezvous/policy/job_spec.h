@@ -47,6 +47,8 @@ struct JobSpec {
   std::optional<ElasticSpec> elastic;
   std::vector<placement::HostSlots>
       expected_hosts;  // ranks follow this order, machine by machine; empty: that of attaching
+  // Of a static job: ranks follow the order of the hosts also where a machine's are not neighbours.
+  bool keep_host_order = false;
   absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
   // The wait for agents after Restarted, and of agents for a daemon. Zero: none returns.
   absl::Duration reattach_timeout = absl::Seconds(30);

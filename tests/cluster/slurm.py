@@ -144,5 +144,10 @@ class Job:
             self._slurm.wait_for_controller(rf"_job_complete: JobId={self.number} done", timeout)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.output.text}") from None
-        shown = self._slurm.run(["scontrol", "show", "job", self.number], "/").stdout
+        deadline = time.monotonic() + timeout
+        while True:
+            shown = self._slurm.run(["scontrol", "show", "job", self.number], "/").stdout
+            if "JobState=COMPLETING" not in shown:
+                break
+            assert time.monotonic() < deadline, "the job is completing for ever"
         return f"{re.search(r'JobState=(.*?) ', shown)[1]} {re.search(r'ExitCode=(.*?)$', shown, re.M)[1]}"

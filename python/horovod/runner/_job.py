@@ -33,6 +33,7 @@ class Limits(NamedTuple):
     elastic_timeout: Optional[float] = None
     reset_limit: Optional[int] = None
     cooldown_range: Optional[tuple[float, float]] = None
+    keep_host_order: bool = False  # `hosts` is the order of ranks also where a machine's are not neighbours
 
     def flags(self) -> list[str]:
         """horovod-rendezvousd's arguments."""
@@ -46,6 +47,8 @@ class Limits(NamedTuple):
             "--reset-limit": self.reset_limit,
         }
         flags = [text for flag, value in values.items() if value is not None for text in (flag, str(value))]
+        if self.keep_host_order:
+            flags.append("--keep-host-order")
         if self.cooldown_range is not None:
             flags += ["--blacklist-cooldown-range", *map(str, self.cooldown_range)]
         return flags

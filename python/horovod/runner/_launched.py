@@ -43,7 +43,6 @@ def join(launch: Launch) -> None:
         raise HorovodInternalError(f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}") from None
     if host is not None:
         file.remove()
-    _check_rank(launch)
     member.joined = True
     note_launch(launch)
 
@@ -67,7 +66,10 @@ class _Host:
     def __init__(self, launch: Launch, file: MeetingFile, patience: float) -> None:
         self._said = threading.Event()
         limits = _job.Limits(
-            launch.size, hosts=[_name(rank) for rank in range(launch.size)], start_timeout=round(patience)
+            launch.size,
+            hosts=[_name(rank) for rank in range(launch.size)],
+            start_timeout=round(patience),
+            keep_host_order=True,
         )
         addresses = [_meeting_file.loopback_address()] if launch.is_local else _meeting_file.own_addresses()
         everywhere = "::" if ":" in addresses[0] else "0.0.0.0"
@@ -108,15 +110,6 @@ def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
     if not launch.is_local:
         hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"
     return file.wait(patience, hint)
-
-
-def _check_rank(launch: Launch) -> None:
-    rank = int(os.environ["HOROVOD_RANK"])
-    if rank != launch.rank:
-        raise HorovodInternalError(
-            f"hvd.init(): {launch.launcher}'s rank {launch.rank} would be Horovod's rank {rank}, since ranks go through "
-            "one machine after another: have neighbours on one machine (srun --distribution=block, mpirun --map-by slot)"
-        )
 
 
 class _Member:
