@@ -6,10 +6,14 @@ import sys
 
 import pytest
 
+from horovod.common._ancestors import Ancestor
 from horovod.common._origin import complaint, launch_of
 
 TORCHRUN = dict(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2", MASTER_ADDR="localhost")
 STEP = dict(SLURM_PROCID="3", SLURM_STEP_NUM_TASKS="8", SLURM_NTASKS="8", SLURM_JOB_ID="17", SLURM_STEP_ID="2")
+HYDRA = Ancestor(17, ["/usr/bin/hydra_pmi_proxy", "--control-port", "vm:4711", "--proxy-id", "0"], 99)
+RAYLET = [Ancestor(8, ["/ray/raylet", "-x"], 1), Ancestor(7, ["python", "/bin/ray", "start"], 1)]
+STEPD = Ancestor(6, ["slurmstepd: [17.2]"], 1)
 # What they tell: the launcher, the rank, the size, the name, and whether all are on this machine.
 JOINED = {
     "torchrun": (
@@ -108,6 +112,30 @@ def test_the_child_of_a_process_of_a_launch_is_alone_without_its_agent():
     assert launch_of({**variables, "HOROVOD_JOINED_LAUNCH": "srun-17-1"}) is not None, (
         "another step, which it has started"
     )
+
+
+@pytest.mark.parametrize(
+    "local, proxy, name",
+    [
+        ("4", HYDRA, "mpirun-vm:4711"),
+        ("2", HYDRA, "mpirun-vm:4711"),
+        ("4", Ancestor(17, ["hydra_pmi_proxy", "--usize", "-1"], 99), "mpirun-17-99"),
+        ("2", Ancestor(17, ["hydra_pmi_proxy", "--usize", "-1"], 99), ""),
+        ("2", Ancestor(17, ["/usr/bin/some_proxy", "--control-port", "vm:4711"], 99), ""),
+    ],
+)
+def test_the_helper_of_mpich_tells_its_launch(local, proxy, name):
+    variables = dict(PMI_RANK="1", PMI_SIZE="4", MPI_LOCALNRANKS=local)
+    launch = launch_of(variables, [Ancestor(18, ["sh"], 99), proxy])
+    assert launch[:5] == ("mpirun", 1, 4, name, local == "4")
+    assert launch_of({**variables, "HOROVOD_JOINED_LAUNCH": name or "mpirun"}, [proxy]) is None
+
+
+def test_of_what_srun_has_started_the_workers_of_ray_are_no_tasks():
+    variables, _ = JOINED["srun"]
+    assert launch_of(variables, [Ancestor(9, ["ray::IDLE"], 1), *RAYLET, STEPD]) is None
+    assert launch_of(variables, [Ancestor(9, ["bash"], 1), STEPD, *RAYLET]) is not None, "Ray has started srun"
+    assert launch_of(JOINED["mpirun"][0], RAYLET) is not None, "Ray has started mpirun"
 
 
 def test_workers_of_horovod_are_taken_wherever_the_launcher_was_started():

@@ -43,6 +43,24 @@ def test_processes_on_two_machines_are_one_job(cluster, tmp_path):
     assert [place["OMPI_COMM_WORLD_RANK"] for place in places] == ["0", "1", "2", "3"]
 
 
+def test_processes_of_mpich_on_two_machines_are_one_job(cluster, tmp_path):
+    """Which start in turn on either of the machines."""
+    result = cluster["a"].run(
+        ["mpiexec.hydra", "-launcher", "ssh", "-hosts", "a,b", "-ppn", "1", "-np", "4", "python", SCRIPT],
+        timeout=120,
+        env={"HOROVOD_RENDEZVOUS_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    places = [json.loads(line) for line in result.stdout.splitlines() if line[0] == "{"]
+    assert sorted((place["rank"], place["local_rank"], place["cross_rank"], place["total"]) for place in places) == [
+        (0, 0, 0, 4.0),
+        (1, 0, 1, 4.0),
+        (2, 1, 0, 4.0),
+        (3, 1, 1, 4.0),
+    ]
+    assert list(tmp_path.glob("mpirun*")) == []
+
+
 def test_neighbours_may_be_on_different_machines(cluster, tmp_path):
     """With more processes on one than on the other."""
     hosts = ["--host", "a:3,b:2", "--map-by", "node", "-np", "5"]

@@ -124,7 +124,7 @@ def test_directories_that_the_nodes_do_not_share_are_told(slurm, cluster, work):
     assert result.returncode == 1
     assert re.search(
         rf"process 1 of srun: after 5 s {own}/srun-\S+ is not there \(rank 0, on \S+, writes it in hvd.init\(\); all machines must "
-        rf"see it: set {VARIABLE} to a directory that they share\)",
+        rf"see it: set {VARIABLE} to a directory that they share; a process",
         result.stderr,
     ), result.stderr
     assert "gave up after" in result.stderr

@@ -13,6 +13,7 @@ from processes import Running, pids_with, wait_until_none
 
 SCRIPT = Path(__file__).resolve().parent / "jobs" / "launched.py"
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
+HYDRA = ["mpiexec.hydra", "-np"]  # MPICH's mpirun
 
 
 def places_of(result):
@@ -28,6 +29,27 @@ def test_processes_of_mpirun_are_one_job(launch):
     ]
     assert [place["OMPI_COMM_WORLD_RANK"] for place in places] == ["0", "1", "2"]
     assert {place["total"] for place in places} == {3.0}
+
+
+def test_processes_of_mpich_are_one_job(launch):
+    """They have no variable that tells their launch from others, nor have processes that they start, which are
+    alone without the agent of the rank."""
+    child = "import horovod.numpy as hvd; hvd.init(); print('alone', hvd.size())"
+    script = (
+        "import os, subprocess, sys, horovod.numpy as hvd; hvd.init(); assert hvd.size() == 2\n"
+        'del os.environ["HOROVOD_AGENT_SOCKET"]\n'
+        f'subprocess.run([sys.executable, "-c", {child!r}], check=True)'
+    )
+    places = places_of(launch(*HYDRA, 3, sys.executable, SCRIPT, "twice"))
+    assert [(place["rank"], place["size"], place["local_rank"]) for place in places] == [(r, 3, r) for r in range(3)]
+    result = launch(*HYDRA, 2, sys.executable, "-c", script)
+    assert (result.returncode, result.stdout) == (0, "alone 1\n" * 2), result.stderr
+
+
+def test_a_process_of_mpich_that_fails_ends_the_others(launch):
+    result = launch(*HYDRA, 3, sys.executable, SCRIPT, "exit")
+    assert result.returncode == 7, result.stdout + result.stderr
+    assert len(re.findall(r"HorovodInternalError: .*?rank 1", result.stderr)) == 2, result.stderr
 
 
 def test_a_process_may_leave_and_join_again(launch):
@@ -66,6 +88,7 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     missing = alone()
     path = Path(re.search(r"after 1 s (\S+) is not there", missing)[1])
     assert path.parent == tmp_path and "set HOROVOD_RENDEZVOUS_DIR to a directory that they share" in missing
+    assert "a process that is no rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE" in missing
     path.write_text("{}")
     path.chmod(0o644)
     assert f"{path} is open to other users (mode 0644)" in alone()

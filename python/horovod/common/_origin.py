@@ -1,9 +1,11 @@
 """Who has started this process, and whether it may therefore join a world."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import NamedTuple, Optional
 
+from horovod.common._ancestors import Ancestor, ancestors
 from horovod.common.exceptions import HorovodInternalError
 
 # Tells the processes that a member of a world starts who that is: its id, and its place in the job.
@@ -21,6 +23,7 @@ class Launch(NamedTuple):
     name: str  # unlike that of any other launch; empty: the launcher gives none
     is_local: bool  # all are on this machine
     root: str  # what is known of where rank 0 is, for messages
+    variable: str  # without it a process is none of the launch's
 
 
 class _Launcher(NamedTuple):
@@ -35,6 +38,8 @@ class _Launcher(NamedTuple):
     root: str = ""
 
 
+# No variable: what _hydra() finds.
+_HYDRA = "hydra_pmi_proxy"
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
 _ATTEMPT = ("SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT")
 _TORCHRUN = _Launcher(
@@ -45,6 +50,15 @@ _TORCHRUN = _Launcher(
     ("TORCHELASTIC_RESTART_COUNT",),
     ("LOCAL_WORLD_SIZE", "WORLD_SIZE"),
     "MASTER_ADDR",
+)
+_SRUN = _Launcher(
+    "srun",
+    "SLURM_PROCID",
+    "SLURM_STEP_NUM_TASKS",
+    _STEP,
+    _ATTEMPT,
+    ("SLURM_STEP_NUM_NODES", "1"),
+    "SLURM_STEP_NODELIST",
 )
 # Each pair is set for the processes of one launch, not for a whole allocation: a notebook or one
 # process in a batch job of several tasks has none of them, or a size of 1. A launcher that another
@@ -59,17 +73,10 @@ _LAUNCHERS = (
         ("OMPI_MCA_orte_hnp_uri", *_STEP, *_ATTEMPT),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
     ),
+    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", (_HYDRA,), (), ("MPI_LOCALNRANKS", "PMI_SIZE")),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("PALS_APID",), (), ("PMI_LOCAL_SIZE", "PMI_SIZE")),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", _STEP, _ATTEMPT, ("MPI_LOCALNRANKS", "PMI_SIZE")),
-    _Launcher(
-        "srun",
-        "SLURM_PROCID",
-        "SLURM_STEP_NUM_TASKS",
-        _STEP,
-        _ATTEMPT,
-        ("SLURM_STEP_NUM_NODES", "1"),
-        "SLURM_STEP_NODELIST",
-    ),
+    _SRUN,
 )
 # Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
 _EXECUTOR = _Launcher("another launcher", "HOROVOD_RANK", "HOROVOD_SIZE")
@@ -96,17 +103,36 @@ def _launch_by(launcher: _Launcher, environment: Mapping[str, str]) -> Optional[
     name = "-".join([launcher.name, *names, *more]) if names and all(names) else ""
     one, other = launcher.is_local
     is_local = one in environment and environment[one] == environment.get(other, other)
-    return Launch(launcher.name, rank, size, name, is_local, environment.get(launcher.root, ""))
+    return Launch(launcher.name, rank, size, name, is_local, environment.get(launcher.root, ""), launcher.size)
 
 
-def launch_of(environment: Mapping[str, str]) -> Optional[Launch]:
+def _hydra(environment: Mapping[str, str], above: Iterable[Ancestor]) -> dict[str, str]:
+    """What the nearest helper of MPICH's mpirun tells of the launch. Its processes are told too little, and to ask the
+    helper has side effects: it takes one that has asked for a program of MPI, and its end for a failure."""
+    proxy = next((each for each in above if each.program == _HYDRA), None)
+    if proxy is None:
+        return {}
+    name = proxy.option("--control-port")  # mpirun's own HOST:PORT, the same on all machines
+    if not name and environment.get("MPI_LOCALNRANKS") == environment.get("PMI_SIZE"):
+        name = f"{proxy.pid}-{proxy.started}"
+    return {_HYDRA: name}
+
+
+def _is_in_ray(above: Iterable[Ancestor]) -> bool:
+    """Whether Ray, which srun has started, has started this process: it has the variables of a task, and is none."""
+    return any(each.program == "raylet" for each in takewhile(lambda each: each.program != "slurmstepd", above))
+
+
+def launch_of(environment: Mapping[str, str], above: Iterable[Ancestor] = ()) -> Optional[Launch]:
     """Which of several processes this one is that another launcher than Horovod's has started together; None:
-    it is a single process, or one of Horovod's."""
+    it is a single process, or one of Horovod's. `above`: its ancestors."""
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
     # A worker's child that dropped the agent's socket, or all of Horovod's variables, to be alone, still has the
     # agent's other variables.
     is_child = environment.get("HOROVOD_WORKER_WORD") or environment.get("TORCHELASTIC_RUN_ID", "").startswith(_RUN)
+    above = list(above)
+    environment = {**environment, **_hydra(environment, above)}
     # srun may set PMI's variables, too: the same.
     pmi_is_srun = all(environment.get(pmi) == environment.get(slurm) for pmi, slurm in _PMI_OF_SLURM)
     named = unnamed = None
@@ -119,6 +145,8 @@ def launch_of(environment: Mapping[str, str]) -> Optional[Launch]:
             break
         unnamed = unnamed or launch
     launch = named or unnamed
+    if launch is not None and launch.launcher == _SRUN.name and _is_in_ray(above):
+        return None
     return None if launch is None or _label(launch) == environment.get(_JOINED) else launch
 
 
@@ -181,7 +209,7 @@ def check() -> Optional[Launch]:
     :class:`HorovodInternalError` if this process must not join: an ancestor is a member of the world in the
     same place, so the world would break; or the others of its launch can't be found."""
     _check_no_member_started_this()
-    launch = launch_of(os.environ)
+    launch = launch_of(os.environ, ancestors())
     refusal = None if launch is None else complaint(launch, os.environ)
     if refusal is not None:
         raise HorovodInternalError(refusal)

@@ -31,6 +31,7 @@ def join(launch: Launch) -> None:
     Raises HorovodInternalError, with one line for the user.
     """
     patience = _start_timeout()
+    host = None
     try:
         file = _meeting_file.file_of(launch)
         host = _Host(launch, file, patience) if launch.rank == 0 else None
@@ -38,13 +39,26 @@ def join(launch: Launch) -> None:
         if launch.launcher == "torchrun":
             os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
         member = _Member(launch, meeting, host, patience)
-        member.adoption.wait_for_start(patience + 30)  # the daemon gives up first
+        _wait_for_start(launch, member, patience)
     except (OSError, ValueError, RuntimeError) as error:
         raise HorovodInternalError(f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}") from None
-    if host is not None:
-        file.remove()
+    finally:
+        if host is not None:
+            file.remove()
     member.joined = True
     note_launch(launch)
+
+
+def _wait_for_start(launch: Launch, member: "_Member", patience: float) -> None:
+    try:
+        member.adoption.wait_for_start(patience + 30)  # the daemon gives up first
+    except RuntimeError as error:
+        raise RuntimeError(f"{error} ({_advice(launch)})" if launch.rank == 0 else str(error)) from None
+
+
+def _advice(launch: Launch) -> str:
+    """To who is alone: another process that the launcher has started may not have called hvd.init()."""
+    return f"a process that is no rank of {launch.launcher} needs to be started without {launch.variable}"
 
 
 def _name(rank: int) -> str:
@@ -109,7 +123,7 @@ def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
     hint = f"rank 0, {where}, writes it in hvd.init()"
     if not launch.is_local:
         hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"
-    return file.wait(patience, hint)
+    return file.wait(patience, f"{hint}; {_advice(launch)}")
 
 
 class _Member:

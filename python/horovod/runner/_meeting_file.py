@@ -127,7 +127,7 @@ class MeetingFile:
             what = (
                 f"{self._path} is not there"
                 if meeting is None
-                else f"nobody answers at {meeting.addresses} of {self._path}"
+                else f"nobody answers at {', '.join(meeting.addresses)} of {self._path}"
             )
             now = time.monotonic()
             if now >= deadline:

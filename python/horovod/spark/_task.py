@@ -1,15 +1,14 @@
 """A Spark task of a job."""
 
-import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark import SparkFiles, TaskContext
 
+from horovod.common._ancestors import ancestors
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import environment_of_workers
 from horovod.spark.task import DEVICES_VARIABLE
@@ -43,14 +42,7 @@ class SparkTask(NamedTuple):
 def _executor() -> str:
     """The number of the executor that this process belongs to, as it is found in the command line of its JVM; "-" without
     one, as in local mode."""
-    pid = os.getppid()
-    with contextlib.suppress(OSError):
-        while pid > 1:
-            words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
-            if "--executor-id" in words[:-1]:
-                return words[words.index("--executor-id") + 1]
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return "-"
+    return next((number for each in ancestors() if (number := each.option("--executor-id"))), "-")
 
 
 def _python_path() -> str:
