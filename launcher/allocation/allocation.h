@@ -15,6 +15,7 @@ struct AllocatedHost {
 
 struct Allocation {
   std::string job;       // in messages: "Slurm's job 17"
+  std::string source;    // in messages, what lists the hosts: "PBS_NODEFILE (/var/nodes)"
   std::string slot;      // in messages, what a process is started for: "GPU"
   std::string launcher;  // the scheduler's command that reaches its hosts: "srun"
   std::vector<AllocatedHost> hosts;

@@ -39,10 +39,11 @@ int CountGpus(const Environment& environment) {
   return gpus;
 }
 
-Allocation MakeAllocation(std::string job, std::string launcher, const HostCounts& hosts, int gpus,
-                          bool by_gpu) {
+Allocation MakeAllocation(std::string job, std::string source, std::string launcher,
+                          const HostCounts& hosts, int gpus, bool by_gpu) {
   Allocation allocation;
   allocation.job = std::move(job);
+  allocation.source = std::move(source);
   allocation.slot = by_gpu ? "GPU" : "slot";
   allocation.launcher = std::move(launcher);
   for (const auto& [name, slots] : hosts) {
@@ -51,34 +52,39 @@ Allocation MakeAllocation(std::string job, std::string launcher, const HostCount
   return allocation;
 }
 
+// A file, and the variable that names it.
+std::string FileOf(const Environment& environment, const std::string& variable) {
+  return absl::StrCat(variable, " (", Excerpt(ValueOf(environment, variable)), ")");
+}
+
 using Parse = absl::StatusOr<HostCounts> (*)(absl::string_view text);
 
 // The hosts of the file that a variable names.
 absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::string& scheduler,
                                      const std::string& variable, const ReadFile& read_file,
                                      Parse parse) {
-  const std::string path = ValueOf(environment, variable);
-  const std::string where = absl::StrCat(variable, " (", Excerpt(path), ")");
-  const std::optional<std::string> text = read_file(path);
+  const std::string where = FileOf(environment, variable);
+  const std::optional<std::string> text = read_file(ValueOf(environment, variable));
   if (!text.has_value()) return Broken(scheduler, where, "this file can't be read");
   absl::StatusOr<HostCounts> hosts = parse(*text);
   return hosts.ok() ? hosts : Broken(scheduler, where, hosts.status().message());
 }
 
-absl::StatusOr<HostCounts> ReadLsfHosts(const Environment& environment, const ReadFile& read_file) {
-  const std::string list = ValueOf(environment, "LSB_MCPU_HOSTS");
-  if (list.empty() || !ValueOf(environment, "LSB_DJOB_HOSTFILE").empty()) {
-    return ReadHosts(environment, "LSF", "LSB_DJOB_HOSTFILE", read_file, ParseRepeatedHosts);
-  }
-  absl::StatusOr<HostCounts> hosts = ParseHostsAndCounts(list);
-  return hosts.ok() ? hosts : Broken("LSF", "LSB_MCPU_HOSTS", hosts.status().message());
-}
-
 absl::StatusOr<Allocation> ReadLsf(const Environment& environment, const ReadFile& read_file) {
-  ASSIGN_OR_RETURN(const HostCounts hosts, ReadLsfHosts(environment, read_file));
+  const std::string list = ValueOf(environment, "LSB_MCPU_HOSTS");
+  std::string source = absl::StrCat("LSB_MCPU_HOSTS='", Excerpt(list), "'");
+  absl::StatusOr<HostCounts> hosts;
+  if (list.empty() || !ValueOf(environment, "LSB_DJOB_HOSTFILE").empty()) {
+    source = FileOf(environment, "LSB_DJOB_HOSTFILE");
+    hosts = ReadHosts(environment, "LSF", "LSB_DJOB_HOSTFILE", read_file, ParseRepeatedHosts);
+    RETURN_IF_ERROR(hosts.status());
+  } else {
+    hosts = ParseHostsAndCounts(list);
+    if (!hosts.ok()) return Broken("LSF", source, hosts.status().message());
+  }
   const int gpus = CountGpus(environment);
-  return MakeAllocation(absl::StrCat("LSF's job ", ValueOf(environment, "LSB_JOBID")), "blaunch",
-                        hosts, gpus, gpus > 0);
+  return MakeAllocation(absl::StrCat("LSF's job ", ValueOf(environment, "LSB_JOBID")),
+                        std::move(source), "blaunch", *hosts, gpus, gpus > 0);
 }
 
 absl::StatusOr<Allocation> ReadPbs(const Environment& environment, const ReadFile& read_file) {
@@ -87,8 +93,9 @@ absl::StatusOr<Allocation> ReadPbs(const Environment& environment, const ReadFil
   const int gpus = CountGpus(environment);
   const bool one_each =
       std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.second == 1; });
-  return MakeAllocation(absl::StrCat("PBS's job ", ValueOf(environment, "PBS_JOBID")), "pbs_tmrsh",
-                        hosts, gpus, gpus > 0 && one_each);
+  return MakeAllocation(absl::StrCat("PBS's job ", ValueOf(environment, "PBS_JOBID")),
+                        FileOf(environment, "PBS_NODEFILE"), "pbs_tmrsh", hosts, gpus,
+                        gpus > 0 && one_each);
 }
 
 absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
@@ -96,8 +103,8 @@ absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
   ASSIGN_OR_RETURN(const HostCounts hosts, ReadHosts(environment, "Grid Engine", "PE_HOSTFILE",
                                                      read_file, ParsePeHostfile));
   const int gpus = CountGpus(environment);
-  return MakeAllocation(absl::StrCat("Grid Engine's job ", ValueOf(environment, "JOB_ID")), "qrsh",
-                        hosts, gpus, gpus > 0);
+  return MakeAllocation(absl::StrCat("Grid Engine's job ", ValueOf(environment, "JOB_ID")),
+                        FileOf(environment, "PE_HOSTFILE"), "qrsh", hosts, gpus, gpus > 0);
 }
 
 }  // namespace
@@ -105,7 +112,9 @@ absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
 absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& environment,
                                                          const ReadFile& read_file) {
   // The number of a job alone is also in sessions that somebody has opened on one of its hosts.
-  if (environment.count("SLURM_JOB_NODELIST") > 0) return ReadSlurmAllocation(environment);
+  if (environment.count("SLURM_JOB_NODELIST") + environment.count("SLURM_HET_SIZE") > 0) {
+    return ReadSlurmAllocation(environment);
+  }
   if (environment.count("LSB_DJOB_HOSTFILE") + environment.count("LSB_MCPU_HOSTS") > 0) {
     return ReadLsf(environment, read_file);
   }

@@ -80,13 +80,37 @@ TEST(FindAllocationTest, GridEngine) {
             "Grid Engine's job 3 by qrsh: a:2 b:1, a slot each");
 }
 
+TEST(FindAllocationTest, Source_IsWhatListsTheHosts) {
+  const auto source = [](const Environment& environment) {
+    return FindAllocation(environment, ReadTestFile).value().value().source;
+  };
+  EXPECT_EQ(source({{"SLURM_JOB_NODELIST", "n[1-2]"}}), "SLURM_JOB_NODELIST='n[1-2]'");
+  EXPECT_EQ(source({{"LSB_MCPU_HOSTS", "x 3 y 1"}}), "LSB_MCPU_HOSTS='x 3 y 1'");
+  EXPECT_EQ(source({{"LSB_DJOB_HOSTFILE", "/lsf"}}), "LSB_DJOB_HOSTFILE (/lsf)");
+  EXPECT_EQ(source({{"PBS_NODEFILE", "/pbs"}}), "PBS_NODEFILE (/pbs)");
+  EXPECT_EQ(source({{"PE_HOSTFILE", "/pe"}}), "PE_HOSTFILE (/pe)");
+}
+
+TEST(FindAllocationTest, HeterogeneousJobOfSlurm_IsRefused) {
+  // salloc tells no list of its own, sbatch that of the first component
+  const Environment job = {{"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "a"}};
+  Environment batch = job;
+  batch["SLURM_JOB_NODELIST"] = "a";
+  for (const Environment& environment : {job, batch}) {
+    EXPECT_THAT(Find(environment), AllOf(HasSubstr("which of its 2 components"), HasSubstr("-H"),
+                                         HasSubstr("srun --het-group=0-1 python")));
+  }
+  EXPECT_EQ(Find({{"SLURM_HET_SIZE", "1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "a"}}),
+            "Slurm's job 7 by srun: a:1, a node each");
+}
+
 TEST(FindAllocationTest, BrokenList_IsRefusedWithPlaceAndRemedy) {
   EXPECT_THAT(
       Find({{"PBS_NODEFILE", "/gone"}}),
       AllOf(HasSubstr("PBS_NODEFILE (/gone)"), HasSubstr("can't be read"), HasSubstr("with -H")));
   EXPECT_THAT(Find({{"PE_HOSTFILE", "/lsf"}}), HasSubstr("'a' has no number of slots"));
   EXPECT_THAT(Find({{"PBS_NODEFILE", "/empty"}}), HasSubstr("lists no host"));
-  EXPECT_THAT(Find({{"LSB_JOBID", "9"}, {"LSB_MCPU_HOSTS", "x"}}), HasSubstr("LSB_MCPU_HOSTS"));
+  EXPECT_THAT(Find({{"LSB_JOBID", "9"}, {"LSB_MCPU_HOSTS", "x"}}), HasSubstr("LSB_MCPU_HOSTS='x'"));
   EXPECT_THAT(Find({{"LSB_JOBID", "9"}, {"LSB_DJOB_HOSTFILE", "/gone"}}),
               HasSubstr("LSB_DJOB_HOSTFILE (/gone)"));
 }

@@ -104,6 +104,19 @@ absl::Status CheckStep(const Environment& environment) {
                    "without srun, and starts all the processes itself"));
 }
 
+// Slurm tells the first component's nodes, or none, as if they were all.
+absl::Status CheckComponents(const Environment& environment) {
+  int components = 0;
+  if (!ParseCount(ValueOf(environment, "SLURM_HET_SIZE"), &components) || components == 1) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "this job of Slurm is heterogeneous: which of its ", components,
+      " components are to train? Give -np and their hosts with -H, or start a process for each "
+      "task without horovodrun: srun --het-group=0-",
+      components - 1, " python train.py"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<int>> ParseNodeCounts(absl::string_view text) {
@@ -127,6 +140,7 @@ absl::StatusOr<std::vector<int>> ParseNodeCounts(absl::string_view text) {
 
 absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment) {
   RETURN_IF_ERROR(CheckStep(environment));
+  RETURN_IF_ERROR(CheckComponents(environment));
   const std::string list = ValueOf(environment, "SLURM_JOB_NODELIST");
   const auto names = ExpandHostlist(list);
   if (!names.ok() || names->empty() || HasTwins(*names)) return Broken("SLURM_JOB_NODELIST", list);
@@ -137,6 +151,7 @@ absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment) {
   Allocation allocation;
   const std::string id = ValueOf(environment, "SLURM_JOB_ID");
   allocation.job = id.empty() ? "a job of Slurm" : absl::StrCat("Slurm's job ", id);
+  allocation.source = absl::StrCat("SLURM_JOB_NODELIST='", Excerpt(list), "'");
   allocation.slot = by_task ? "task" : has_gpus ? "GPU" : "node";
   allocation.launcher = "srun";
   for (size_t i = 0; i < names->size(); ++i) {

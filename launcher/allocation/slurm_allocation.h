@@ -19,10 +19,10 @@ absl::StatusOr<std::vector<int>> ParseNodeCounts(absl::string_view text);
 // The nodes of the job, with a slot for each task if the user has asked for tasks, else for each
 // GPU, else one. A single task on a node with several GPUs is taken for one that starts others: the
 // GPUs count.
-// REQUIRES: SLURM_JOB_NODELIST is set.
+// REQUIRES: SLURM_JOB_NODELIST or SLURM_HET_SIZE is set.
 // Errors: one line with the remedy.
 //   - InvalidArgument: this is one of several tasks that srun has started; a variable is missing or
-//     broken; nobody knows how many GPUs each node has.
+//     broken; nobody knows how many GPUs each node has; the job has several components.
 absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment);
 
 }  // namespace hvd::launcher::allocation

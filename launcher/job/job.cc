@@ -164,8 +164,14 @@ void JobRun::On(const AgentHasExited& event) {
     return CheckRefused();
   }
   const spawn::AgentTarget& target = fleet_.target(event.agent);
-  if (!fleet_.ready(event.agent))
-    return Fail(spawn::ExplainEarlyExit(target, event.exit), kUsageError);
+  if (!fleet_.ready(event.agent)) {
+    const bool is_listed = !target.local && !plan_.hosts_source.empty();
+    return Fail(absl::StrCat(spawn::ExplainEarlyExit(target, event.exit),
+                             is_listed ? absl::StrCat("; it is a host of ", plan_.hosts_source,
+                                                      ": give others with -np and -H")
+                                       : ""),
+                kUsageError);
+  }
   AddLost(event);
   // The daemon sees this too and gives the verdict, unless the agent was not attached yet.
   const rendezvous::membership::Membership::View view = server_->Describe();

@@ -218,6 +218,7 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
   if (options.allocation.has_value()) {
     plan.hosts_from =
         absl::StrCat(options.allocation->job, ", a slot for each ", options.allocation->slot);
+    plan.hosts_source = options.allocation->source;
   }
   plan.networks = options.networks;
   plan.command = options.command;

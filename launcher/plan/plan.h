@@ -53,7 +53,8 @@ struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
-  std::string hosts_from;  // in messages: the scheduler's job that they are of; empty: of none
+  std::string hosts_from;    // in messages: the scheduler's job that they are of; empty: of none
+  std::string hosts_source;  // in messages: what lists them; empty: the user, or a script
   std::shared_ptr<discovery::HostSource> source;        // `hosts` is empty if it is dynamic
   std::shared_ptr<const spawn::HostLauncher> launcher;  // for hosts other than this machine
   std::vector<std::string> listen;

@@ -53,7 +53,7 @@ def nobody():
 
 
 def launch(name="srun-1-2", is_local=True):
-    return Launch("srun", 1, 2, name, is_local, "")
+    return Launch("srun", 1, 2, name, is_local, "", "SLURM_STEP_NUM_TASKS")
 
 
 def test_the_others_get_the_address_that_answers(file, tmp_path, daemon, meeting, nobody):
@@ -87,7 +87,7 @@ def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemo
         assert tried.wait(60)
         MeetingFile(tmp_path / "launch").write(meeting([daemon.address], "new"))
         assert found.result(60) == meeting([daemon.address], "new")
-    with pytest.raises(RuntimeError, match=r"after 0 s nobody answers at \['.*'\] of .*/launch \(the hint\)"):
+    with pytest.raises(RuntimeError, match=r"after 0 s nobody answers at \S+ of .*/launch \(the hint\)"):
         file.write(meeting([nobody], "old"))
         file.wait(0, "the hint")
 
@@ -115,6 +115,17 @@ def test_what_is_no_file_is_not_read(file, tmp_path, make):
     make(tmp_path / "launch")
     with pytest.raises(ValueError, match="/launch is not a file; remove it"):
         file.wait(0, "")
+
+
+def test_it_is_not_written_where_it_can_not_be(file, tmp_path, meeting, nobody):
+    (tmp_path / "launch").mkdir()
+    with pytest.raises(ValueError, match="/launch is not a file; remove it"):
+        file.write(meeting([nobody], "secret"))
+    (tmp_path / "launch").rmdir()
+    assert list(tmp_path.iterdir()) == []
+    tmp_path.rmdir()
+    with pytest.raises(ValueError, match="/launch can't be written .No such file or directory.; set HOROVOD_REND"):
+        file.write(meeting([nobody], "secret"))
 
 
 def test_names_that_differ_have_files_that_differ(tmp_path, monkeypatch):

@@ -116,6 +116,22 @@ def test_ranks_may_go_to_and_fro_between_nodes(slurm, cluster, work):
     check_nothing_is_left(slurm, cluster, work)
 
 
+def test_tasks_of_all_components_of_a_heterogeneous_job_are_one_job(slurm, cluster, work):
+    step = ["srun", "--het-group=0-1", "python", str(SCRIPT)]
+    command = ["salloc", "-N1", "-n1", ":", "-N1", "-n2"]
+    result = slurm.run([*command, *step], work, timeout=120, env={"HOME": str(work), "OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result.stderr
+    assert [(place["rank"], place["size"], place["SLURMD_NODENAME"]) for place in places_of(result)] == [
+        (0, 3, "a"),
+        (1, 3, "b"),
+        (2, 3, "b"),
+    ]
+    refused = slurm.run([*command, "horovodrun", "touch", "started"], work, timeout=60)
+    assert refused.returncode == 2 and not (work / "started").exists()
+    assert "horovodrun: error: this job of Slurm is heterogeneous: which of its 2 components" in refused.stderr
+    check_nothing_is_left(slurm, cluster, work)
+
+
 def test_directories_that_the_nodes_do_not_share_are_told(slurm, cluster, work):
     own = work / "own"
     own.mkdir()

@@ -116,9 +116,17 @@ def test_no_command(horovodrun, tmp_path):
             {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_STEP_NUM_TASKS": "4"},
             r"srun has started horovodrun 4",
         ),
-        ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a"}, r"LSF's list of hosts in LSB_MCPU_HOSTS"),
+        ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a"}, r"LSF's list of hosts in LSB_MCPU_HOSTS='a'"),
         ({"PBS_NODEFILE": "/no/such/file"}, r"PBS_NODEFILE \(/no/such/file\): this file can't be read; .*with -H"),
         ({"PE_HOSTFILE": "/etc/hostname"}, r"Grid Engine's list of hosts in PE_HOSTFILE .*has no number of slots"),
+        (
+            {"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "no-such.invalid 1"},
+            r"no-such.invalid: .*; it is a host of LSB_MCPU_HOSTS='no-such.invalid 1': give others with -np and -H",
+        ),
+        (
+            {"SLURM_HET_SIZE": "2", "SLURM_JOB_ID": "7"},
+            r"job of Slurm is heterogeneous: .*-H.*srun --het-group=0-1 python train.py",
+        ),
     ],
 )
 def test_schedulers_list_that_makes_no_sense(horovodrun, tmp_path, variables, pattern):

@@ -102,6 +102,7 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     assert f"{path} is not a file; remove it" in alone()
     path.unlink()
     assert f"HOROVOD_RENDEZVOUS_DIR: there is no directory {path}" in alone(HOROVOD_RENDEZVOUS_DIR=str(path))
+    assert f"no directory {path}\\n here" in alone(HOROVOD_RENDEZVOUS_DIR=f"{path}\n")
     assert "HOROVOD_START_TIMEOUT: 'soon' is not a whole number of seconds" in alone(HOROVOD_START_TIMEOUT="soon")
 
 

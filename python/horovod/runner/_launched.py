@@ -21,7 +21,9 @@ from horovod.runner._meeting_file import Meeting, MeetingFile
 _START_TIMEOUT = 300  # s, from the first process's hvd.init() to the last one's
 _OWN_END_SECONDS = 2.0  # for a process to end by itself, with its own error, once the job has failed
 _VERDICT_SECONDS = 3.0
-_LAUNCHER_SECONDS = 1.0  # torchrun looks every 0.1 s
+# For the launcher to see the first failure: torchrun looks every 0.1 s. torchrun and mpirun end it, by their SIGTERM to the
+# others. srun lets them live, and tells nobody what it has seen.
+_LAUNCHER_SECONDS = 1.0
 _SUCCESS = re.compile(r"horovod-rendezvousd: \d+ ranks? finished")
 
 
@@ -41,7 +43,8 @@ def join(launch: Launch) -> None:
         member = _Member(launch, meeting, host, patience)
         _wait_for_start(launch, member, patience)
     except (OSError, ValueError, RuntimeError) as error:
-        raise HorovodInternalError(f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}") from None
+        text = f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}"
+        raise HorovodInternalError(_one_line(text)) from None
     finally:
         if host is not None:
             file.remove()
@@ -54,6 +57,11 @@ def _wait_for_start(launch: Launch, member: "_Member", patience: float) -> None:
         member.adoption.wait_for_start(patience + 30)  # the daemon gives up first
     except RuntimeError as error:
         raise RuntimeError(f"{error} ({_advice(launch)})" if launch.rank == 0 else str(error)) from None
+
+
+def _one_line(text: str) -> str:
+    """Variables and paths may hold any character."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _advice(launch: Launch) -> str:

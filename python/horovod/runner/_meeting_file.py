@@ -20,7 +20,9 @@ from typing import NamedTuple, Optional
 from horovod.common._origin import RENDEZVOUS_DIR, Launch
 from horovod.runner._handover import SERVER_NAME
 
-_POLL_SECONDS = (0.02, 0.5)  # the first pause, and the longest
+# The first pause between two looks, and the longest. Nobody tells of a change: inotify knows only what this machine's
+# processes do, not those of other clients of a file server, and no daemon's address is known before the file is there.
+_POLL_SECONDS = (0.02, 0.5)
 _NOTICE_SECONDS = 30.0
 _CONNECT_SECONDS = 2.0
 _LONGEST_NAME = 100
@@ -89,7 +91,17 @@ class MeetingFile:
         self._written: Optional[int] = None  # the inode
 
     def write(self, meeting: Meeting) -> None:
-        """Replaces that of an earlier launch, whole. Raises OSError."""
+        """Replaces that of an earlier launch, whole. Raises ValueError: it can't; says why."""
+        try:
+            self._replace(meeting)
+        except IsADirectoryError:
+            raise ValueError(self._NO_FILE.format(self._path)) from None
+        except OSError as error:
+            raise ValueError(
+                f"{self._path} can't be written ({error.strerror}); set {RENDEZVOUS_DIR} to another directory"
+            ) from None
+
+    def _replace(self, meeting: Meeting) -> None:
         descriptor, temporary = tempfile.mkstemp(prefix=".", dir=self._path.parent)  # mode 0600
         try:
             with os.fdopen(descriptor, "w") as file:
@@ -113,7 +125,7 @@ class MeetingFile:
         of an earlier launch, which has not removed it; another program may have the port now.
 
         Raises:
-          ValueError: the file is not this user's, or open to others.
+          ValueError: the file can't be read, is not this user's, or open to others.
           RuntimeError: none came in time; says where it was looked for, and `hint`.
         """
         deadline = time.monotonic() + timeout
@@ -139,16 +151,15 @@ class MeetingFile:
             pause = min(2 * pause, longest)
 
     def _read(self) -> Optional[Meeting]:
-        # A directory that is listed is asked for anew, also on NFS, where one that lacked the file may be remembered.
-        os.listdir(self._path.parent)
         try:
+            # A directory that is listed is asked for anew, also on NFS, where one that lacked the file may be remembered.
+            os.listdir(self._path.parent)
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            raise ValueError(self._NO_FILE.format(self._path)) from None
+            what = self._NO_FILE if error.errno == errno.ELOOP else f"{{}} can't be read ({error.strerror})"
+            raise ValueError(what.format(self._path)) from None
         try:
             self._check(os.fstat(descriptor))
             with open(descriptor, closefd=False) as file:
