@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/os/host_identity.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "rendezvous/security/token_file.h"
 
@@ -123,6 +124,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   bootstrap.set_version(kVersion);
   bootstrap.set_host(options.host.empty() ? OwnName(environment) : options.host);
+  RETURN_IF_ERROR(text::CheckName("SLURMD_NODENAME, or this machine's name", bootstrap.host()));
   bootstrap.set_machine(options.machine.empty() ? OwnMachine() : options.machine);
   bootstrap.set_slots(options.slots);
   for (const std::string& network : options.networks) bootstrap.add_networks(network);

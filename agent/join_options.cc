@@ -1,17 +1,13 @@
 #include "agent/join_options.h"
 
-#include <algorithm>
-
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/status_macros.h"
-#include "base/text/json.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "options/flag_table.h"
 
@@ -22,8 +18,6 @@ constexpr int64_t kMostSlots = 1 << 16;
 constexpr int64_t kWeek = 7 * 86400;
 
 constexpr int64_t kMostProcesses = 1 << 22;  // of any kernel
-
-constexpr size_t kLongestName = 255;
 
 constexpr char kDescription[] =
     "Runs a job's workers on this host. horovodrun starts it on each host by itself (--stdio). "
@@ -45,17 +39,6 @@ absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
         "--join: '", text, "' is not a host and a port, as node1:4000 or [fd00::1]:4000"));
   }
   return absl::OkStatus();
-}
-
-// The name appears in logs, tables and messages, so line breaks and very long names are refused.
-absl::Status CheckName(const char* option, const std::string& name) {
-  const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);
-  });
-  if (is_word && text::IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, ": '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
-      kLongestName, " bytes of UTF-8 without blanks and control characters"));
 }
 
 // One use.
@@ -141,13 +124,13 @@ class Parser {
     flags_.Value("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
                  [this](const std::string& text) {
                    options_.host = text;
-                   return CheckName("--host", text);
+                   return text::CheckName("--host", text);
                  });
     flags_.Value("--machine", "NAME",
                  "Agents of one NAME share local ranks, GPUs, cores (found out)",
                  [this](const std::string& text) {
                    options_.machine = text;
-                   return CheckName("--machine", text);
+                   return text::CheckName("--machine", text);
                  });
     Text("--worker-stdin", "FILE", "What each worker finds on its stdin (nothing)",
          &options_.worker_stdin);
@@ -181,7 +164,9 @@ JoinCommand ParseJoinCommand(int argc, const char* const* argv) {
   absl::StatusOr<JoinCommand> command = Parser().Parse({argv + 1, argv + argc});
   if (command.ok()) return *std::move(command);
   return {std::nullopt,
-          absl::StrCat(protocol::kAgentProgram, ": ", command.status().message(), "\n"), 2};
+          absl::StrCat(protocol::kAgentProgram, ": ", text::OnOneLine(command.status().message()),
+                       "\n"),
+          2};
 }
 
 }  // namespace hvd::agent

@@ -56,6 +56,9 @@ TEST_F(JoinTest, MakeJoinBootstrap_Name_IsTheFirstThereIs) {
   EXPECT_EQ(MakeJoinBootstrap(options_)->host(), own);
   ASSERT_EQ(setenv("SLURMD_NODENAME", "slurm7", 1), 0);
   EXPECT_EQ(MakeJoinBootstrap(options_)->host(), "slurm7");
+  ASSERT_EQ(setenv("SLURMD_NODENAME", "slurm\n7", 1), 0);
+  EXPECT_TRUE(absl::StartsWith(MakeJoinBootstrap(options_).status().message(),
+                               "SLURMD_NODENAME, or this machine's name: 'slurm\\n7' is no name"));
   options_.host = "mine";
   EXPECT_EQ(MakeJoinBootstrap(options_)->host(), "mine");
   ASSERT_EQ(unsetenv("SLURMD_NODENAME"), 0);

@@ -11,6 +11,7 @@
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
 #include "launcher/cli/control_options.h"
@@ -29,7 +30,7 @@ namespace hvd::launcher {
 namespace {
 
 int Refuse(const absl::Status& status) {
-  std::fprintf(stderr, "horovodrun: error: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "horovodrun: error: %s\n", hvd::text::OnOneLine(status.message()).c_str());
   return 2;
 }
 

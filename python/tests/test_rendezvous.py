@@ -131,6 +131,10 @@ def test_offers_that_cannot_be_right(server, scheduler):
     job = scheduler.add(server, 1)
     with pytest.raises(ValueError, match="host a is offered with 0 slots"):
         job.offer_slots({"a": 0})
+    with pytest.raises(ValueError, match=r"id: 'a\\nb' is no name"):
+        scheduler.add(server, 1, id="a\nb")
+    with pytest.raises(ValueError, match=r"the name of a host: 'a\\x1b' is no name"):
+        job.offer_slots({"a\x1b": 1})
     with pytest.raises(ValueError, match="host a is offered twice"):
         job.offer_slots([rendezvous.Host("a"), rendezvous.Host("a")])
     with pytest.raises(ValueError, match="a's slots is 4294967297"):

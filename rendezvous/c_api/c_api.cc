@@ -14,6 +14,7 @@
 #include "base/mutex_checks.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "horovod/rendezvous.h"
 #include "rendezvous/c_api/guarded.h"
@@ -132,6 +133,7 @@ absl::StatusOr<ServedJobOptions> ToServedJobOptions(const hvd_rendezvous_job_opt
   }
   ServedJobOptions made;
   made.job_id = OrEmpty(options.id);
+  RETURN_IF_ERROR(hvd::text::CheckName("id", made.job_id));
   ASSIGN_OR_RETURN(made.spec, hvd::rendezvous::c_api::ToJobSpec(options));
   options.id = nullptr;  // the caller's
   SetCallbacks(options, made);
@@ -144,6 +146,8 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
   for (int32_t i = 0; i < count; ++i) {
     const std::string name = OrEmpty(hosts[i].host);
     if (name.empty()) return absl::InvalidArgumentError("a host without a name is offered");
+    RETURN_IF_ERROR(hvd::text::CheckName("the name of a host", name));
+    RETURN_IF_ERROR(hvd::text::CheckName("the machine of a host", OrEmpty(hosts[i].machine)));
     if (hosts[i].slots < 1 || hosts[i].slots > kMostSlots) {
       return absl::InvalidArgumentError(absl::StrCat("host ", name, " is offered with ",
                                                      hosts[i].slots, " slots; it may have 1 to ",

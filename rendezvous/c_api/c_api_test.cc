@@ -251,6 +251,14 @@ TEST_F(CApiTest, BadArguments_AreNamed_AndChangeNothing) {
                "host a is offered with 0 slots; it may have 1 to 65536");
   EXPECT_EQ(hvd_rendezvous_offer_slots(job, twice, 2), HVD_RENDEZVOUS_INVALID_ARGUMENT);
   EXPECT_STREQ(hvd_rendezvous_last_error(), "host a is offered twice");
+  const hvd_rendezvous_host broken[] = {{"a\nb", 1, nullptr}};
+  const hvd_rendezvous_host placed[] = {{"a", 1, "rack\t7"}};
+  EXPECT_EQ(hvd_rendezvous_offer_slots(job, broken, 1), HVD_RENDEZVOUS_INVALID_ARGUMENT);
+  EXPECT_TRUE(
+      absl::StartsWith(hvd_rendezvous_last_error(), "the name of a host: 'a\\nb' is no name"));
+  EXPECT_EQ(hvd_rendezvous_offer_slots(job, placed, 1), HVD_RENDEZVOUS_INVALID_ARGUMENT);
+  EXPECT_TRUE(
+      absl::StartsWith(hvd_rendezvous_last_error(), "the machine of a host: 'rack\\t7' is no"));
   EXPECT_EQ(hvd_rendezvous_drain(job, nullptr, 1, "x"), HVD_RENDEZVOUS_INVALID_ARGUMENT);
   EXPECT_EQ(hvd_rendezvous_drain(job, "a", -1, "x"), HVD_RENDEZVOUS_INVALID_ARGUMENT);
   EXPECT_EQ(hvd_rendezvous_request_stop(job, "x", 256, 1), HVD_RENDEZVOUS_INVALID_ARGUMENT);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "options/elastic_options.h"
 #include "options/flag_table.h"
@@ -56,6 +57,7 @@ absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& 
           absl::StrCat("--hosts: '", entry, "' is not a host with a number of slots, as node1:4"));
     }
     host.host = std::string(entry.substr(0, colon));
+    RETURN_IF_ERROR(text::CheckName("--hosts", host.host));
     if (!names.insert(host.host).second) {
       return absl::InvalidArgumentError(absl::StrCat("--hosts: ", host.host, " comes twice"));
     }
@@ -223,7 +225,9 @@ RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
                                            const Environment& environment) {
   absl::StatusOr<RendezvousdCommand> command = Parser().Parse(args, environment);
   if (command.ok()) return *std::move(command);
-  return {std::nullopt, absl::StrCat("horovod-rendezvousd: ", command.status().message(), "\n"), 2};
+  return {std::nullopt,
+          absl::StrCat("horovod-rendezvousd: ", text::OnOneLine(command.status().message()), "\n"),
+          2};
 }
 
 }  // namespace hvd::rendezvous::daemon

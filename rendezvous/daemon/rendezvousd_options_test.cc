@@ -80,6 +80,12 @@ std::vector<const char*> With(std::vector<const char*> more) {
   return all;
 }
 
+TEST(RendezvousdOptionsTest, ControlCharacters_AreRefusedInOneLine) {
+  ExpectRefusal(Parse(With({"--hosts", "a\tb:4"})), "--hosts: 'a\\tb' is no name");
+  ExpectRefusal(Parse(With({"--hosts", "a\nb"})), "--hosts: 'a\\nb' is not a host with a number");
+  ExpectRefusal(Parse(With({"a\nb"})), "'a\\nb' is no option");
+}
+
 TEST(RendezvousdOptionsTest, MissingOrUnknownOption_IsNamed) {
   ExpectRefusal(Parse({}), "--listen");
   ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1"}), "--token-file");

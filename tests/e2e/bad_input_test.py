@@ -10,6 +10,7 @@ HOST_FORMAT = "Invalid host input, please make sure it has format as : worker-0:
 
 # Arguments before the command -> what the line must say (a regular expression).
 TABLE = [
+    (["-np", "1", "-H", "a\nb:1"], r"-H: 'a\\nb' is not a host name"),
     (["-np", "0"], r"-np=0 must be >= 1"),
     (["-np", "-1"], r"-np=-1 must be >= 1"),
     (["-np", "x"], r"-np: 'x' is not a whole number"),
