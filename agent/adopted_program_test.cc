@@ -1,14 +1,5 @@
 // The whole program with an adopted process; only the daemon is scripted.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <regex>
 #include <string>
@@ -17,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "agent/testing/joining_program.h"
 #include "base/fd.h"
 #include "base/os/process.h"
 #include "gtest/gtest.h"
@@ -34,50 +26,21 @@ constexpr char kAdoptee[] =
 
 class AdoptedProgramTest : public testing::Test {
  protected:
-  AdoptedProgramTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    signal(SIGPIPE, SIG_IGN);
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(name);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-    EXPECT_EQ(listen(listener_.get(), 8), 0);
-    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-    daemon_ = absl::StrCat("127.0.0.1:", ntohs(name.sin_port));
-    std::ofstream(token_file_)
-        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
-    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
-  }
-  ~AdoptedProgramTest() override { unlink(token_file_.c_str()); }
+  AdoptedProgramTest() { signal(SIGPIPE, SIG_IGN); }
 
   // A shell that is adopted.
   void StartAdoptee(const std::vector<std::string>& more = {}) {
     Spawn("/bin/sh", {"sh", "-c", kAdoptee, kScriptedAgent}, more);
   }
-  void Spawn(const std::string& file, std::vector<std::string> argv,
+  void Spawn(const std::string& file, const std::vector<std::string>& argv,
              const std::vector<std::string>& more) {
-    Pipe in = MakePipe().value();
-    Pipe out = MakePipe().value();
-    Pipe err = MakePipe().value();
-    argv.insert(argv.end(), {"--join", daemon_, "--token-file", token_file_});
-    argv.insert(argv.end(), more.begin(), more.end());
-    os::SpawnOptions options;
-    options.file = file;
-    options.argv = std::move(argv);
-    options.stdin_fd = in.read.get();
-    options.stdout_fd = out.write.get();
-    options.stderr_fd = err.write.get();
-    process_.emplace(os::Process::Spawn(options).value());
-    in_ = std::move(in.write);
-    out_ = std::move(out.read);
-    err_ = std::move(err.read);
+    auto [process, in, out, err] = SpawnJoining(file, argv, daemon_, token_, more);
+    process_.emplace(std::move(process));
+    in_ = std::move(in);
+    out_ = std::move(out);
+    err_ = std::move(err);
   }
   void Say(const std::string& line) { WriteAll(in_.get(), line).IgnoreError(); }
-  static std::string ReadLine(const Fd& fd) {
-    std::string line;
-    for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;
-    return line;
-  }
   // The value of a variable in a start line.
   static std::string ValueIn(const std::string& line, const std::string& name) {
     std::smatch found;
@@ -101,9 +64,9 @@ class AdoptedProgramTest : public testing::Test {
   }
   bool IsAlive() const { return !process_->PeekExit().has_value(); }
 
-  const Fd listener_;
-  std::string daemon_;
-  const std::string token_file_ = testing::TempDir() + "/adopted_program_test_token";
+  const BoundSocket listener_{8};
+  std::string daemon_ = listener_.address();
+  const TokenFile token_{"adopted_program_test_token"};
   std::optional<os::Process> process_;
   Fd in_, out_, err_;
 };
@@ -173,14 +136,8 @@ TEST_F(AdoptedProgramTest, Kill9_TheProcess_TheAgentEnds) {
 
 TEST_F(AdoptedProgramTest, Kill9_TheProcessHasNotStartedYet_TheAgentEnds) {
   // Nobody accepts: the agent looks for the daemon.
-  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(name);
-  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-  daemon_ = absl::StrCat("127.0.0.1:", ntohs(name.sin_port));
+  const BoundSocket deaf;
+  daemon_ = deaf.address();
   StartAdoptee({"--start-timeout", "600"});
   process_->Signal(SIGKILL);
   EXPECT_EQ(ReadLine(out_), "");
@@ -218,7 +175,8 @@ TEST_F(AdoptedProgramTest, NoPipe_IsRefused) {
   Pipe err = MakePipe().value();
   os::SpawnOptions options;
   options.file = kScriptedAgent;
-  options.argv = {"horovod-agent",       "--join", daemon_, "--token-file", token_file_, "--adopt",
+  options.argv = {"horovod-agent",       "--join",      daemon_,
+                  "--token-file",        token_.path(), "--adopt",
                   absl::StrCat(getpid())};
   options.stderr_fd = err.write.get();
   EXPECT_EQ(os::Process::Spawn(options)->Wait().exit_code, 2);

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/protocol/agent_frames.h"
 #include "agent/stdio_agent.h"
+#include "agent/testing/joining_program.h"
 #include "base/os/process_tree.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
@@ -112,20 +113,13 @@ class AgentTest : public testing::Test {
     os::BecomeSubreaper();
   }
 
-  AgentTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(name);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-    EXPECT_EQ(listen(listener_.get(), 8), 0);
-    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  AgentTest() {
     bootstrap_.set_version(kVersion);
     bootstrap_.set_job_id("job");
     bootstrap_.set_host("node7");
     bootstrap_.set_slots(2);
     bootstrap_.mutable_credentials()->set_token("secret");
-    bootstrap_.add_daemon_addresses(absl::StrCat("127.0.0.1:", ntohs(name.sin_port)));
+    bootstrap_.add_daemon_addresses(listener_.address());
     bootstrap_.mutable_command()->set_working_directory("/");
     (*bootstrap_.mutable_command()->mutable_environment())["PATH"] = "/usr/bin:/bin";
   }
@@ -226,7 +220,7 @@ class AgentTest : public testing::Test {
     return exit_code_;
   }
 
-  const Fd listener_;
+  const BoundSocket listener_{8};
   FakeAgentDaemon daemon_;
   std::string link_address_;  // once attached
   pb::AgentBootstrap bootstrap_;

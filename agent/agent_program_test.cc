@@ -1,10 +1,7 @@
 // The whole program, with its guard, as processes; only the daemon is scripted.
 #include "agent/agent_program.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/protocol/agent_frames.h"
+#include "agent/testing/joining_program.h"
 #include "base/os/process.h"
 #include "base/os/process_tree.h"
 #include "base/version.h"
@@ -52,17 +50,6 @@ class Watched {
 
 class AgentProgramTest : public testing::Test {
  protected:
-  AgentProgramTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(name);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-    EXPECT_EQ(listen(listener_.get(), 8), 0);
-    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-    port_ = ntohs(name.sin_port);
-  }
-
   // Starts guard and agent with two workers that run the script.
   void Start(const std::string& script) {
     Pipe output = MakePipe().value();
@@ -79,7 +66,7 @@ class AgentProgramTest : public testing::Test {
     bootstrap.set_version(kVersion);
     bootstrap.set_host("node7");
     bootstrap.set_slots(2);
-    bootstrap.add_daemon_addresses(absl::StrCat("127.0.0.1:", port_));
+    bootstrap.add_daemon_addresses(daemon_);
     for (const std::string& argument : {std::string("/bin/sh"), std::string("-c"), script}) {
       bootstrap.mutable_command()->add_argv(argument);
     }
@@ -121,8 +108,8 @@ class AgentProgramTest : public testing::Test {
     for (const Watched& process : everyone_) process.AwaitEnd();
   }
 
-  const Fd listener_;
-  int port_ = 0;
+  const BoundSocket listener_{8};
+  std::string daemon_ = listener_.address();
   std::optional<os::Process> guard_;
   Fd input_, output_;
   pid_t agent_ = 0;
@@ -183,13 +170,6 @@ TEST_F(AgentProgramTest, InputCloses_LauncherIsGone_LeavesNothing) {
 // An agent without a launcher.
 class JoinProgramTest : public AgentProgramTest {
  protected:
-  JoinProgramTest() {
-    std::ofstream(token_file_)
-        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
-    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
-  }
-  ~JoinProgramTest() override { unlink(token_file_.c_str()); }
-
   // Starts it, with `more` after the options that are needed.
   void Join(const std::vector<std::string>& more) {
     Spawn(kScriptedAgent, {"horovod-agent"}, more);
@@ -207,34 +187,18 @@ class JoinProgramTest : public AgentProgramTest {
     }
     return text;
   }
-  static std::string ReadLine(const Fd& fd) {
-    std::string line;
-    for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;
-    return line;
-  }
 
-  const std::string token_file_ = testing::TempDir() + "/join_program_test_token";
+  const TokenFile token_{"join_program_test_token"};
   Fd out_, err_;
 
  private:
-  void Spawn(const std::string& file, std::vector<std::string> argv,
+  void Spawn(const std::string& file, const std::vector<std::string>& argv,
              const std::vector<std::string>& more) {
-    Pipe in = MakePipe().value();
-    Pipe out = MakePipe().value();
-    Pipe err = MakePipe().value();
-    const std::string daemon = absl::StrCat("127.0.0.1:", port_);
-    argv.insert(argv.end(), {"--join", daemon, "--token-file", token_file_});
-    argv.insert(argv.end(), more.begin(), more.end());
-    os::SpawnOptions options;
-    options.file = file;
-    options.argv = std::move(argv);
-    options.stdin_fd = in.read.get();
-    options.stdout_fd = out.write.get();
-    options.stderr_fd = err.write.get();
-    guard_.emplace(os::Process::Spawn(options).value());
-    input_ = std::move(in.write);
-    out_ = std::move(out.read);
-    err_ = std::move(err.read);
+    auto [process, in, out, err] = SpawnJoining(file, argv, daemon_, token_, more);
+    guard_.emplace(std::move(process));
+    input_ = std::move(in);
+    out_ = std::move(out);
+    err_ = std::move(err);
   }
 };
 
@@ -300,21 +264,15 @@ TEST_F(JoinProgramTest, BadInput_IsOneLineAndExitCodeTwo) {
     EXPECT_EQ(err.find("horovod-agent: "), 0u) << err;
     EXPECT_EQ(err.find('\n'), err.size() - 1) << err;
   }
-  ASSERT_EQ(chmod(token_file_.c_str(), 0644), 0);
+  ASSERT_EQ(chmod(token_.path().c_str(), 0644), 0);
   Join({"--", "true"});
   EXPECT_EQ(guard_->Wait().exit_code, 2);
   EXPECT_NE(ReadAll(err_).find("chmod 600"), std::string::npos);
 }
 
 TEST_F(JoinProgramTest, StartTimeout_NobodyListens_SaysWhatToCheck) {
-  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(name);
-  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-  port_ = ntohs(name.sin_port);
+  const BoundSocket bound;
+  daemon_ = bound.address();
   Join({"--start-timeout", "1", "--", "true"});
   EXPECT_EQ(guard_->Wait().exit_code, 2);
   const std::string err = ReadAll(err_);
@@ -323,16 +281,10 @@ TEST_F(JoinProgramTest, StartTimeout_NobodyListens_SaysWhatToCheck) {
 }
 
 TEST_F(JoinProgramTest, StartTimeout_DaemonComesLater_IsFound) {
-  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(name);
-  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-  port_ = ntohs(name.sin_port);
+  const BoundSocket bound;
+  daemon_ = bound.address();
   Join({"--", "echo", "found"});
-  ASSERT_EQ(listen(bound.get(), 8), 0);
+  bound.Listen(8);
   EXPECT_EQ(guard_->Wait().exit_code, 0);
   EXPECT_EQ(ReadAll(out_), "[0]<stdout>:found\n");
 }

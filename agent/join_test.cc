@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "agent/testing/joining_program.h"
 #include "base/os/host_identity.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
@@ -18,17 +19,13 @@ namespace {
 class JoinTest : public testing::Test {
  protected:
   JoinTest() {
-    std::ofstream(token_file_)
-        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
-    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
     options_.daemon = {"127.0.0.1", "4000"};
-    options_.token_file = token_file_;
+    options_.token_file = token_.path();
     options_.slots = 3;
     options_.command = {"python", "train.py"};
   }
-  ~JoinTest() override { unlink(token_file_.c_str()); }
 
-  const std::string token_file_ = testing::TempDir() + "/join_test_token.txt";
+  const TokenFile token_{"join_test_token.txt"};
   JoinOptions options_;
 };
 

@@ -124,7 +124,7 @@ def test_it_is_not_written_where_it_can_not_be(file, tmp_path, meeting, nobody):
     (tmp_path / "launch").rmdir()
     assert list(tmp_path.iterdir()) == []
     tmp_path.rmdir()
-    with pytest.raises(ValueError, match="/launch can't be written .No such file or directory.; set HOROVOD_REND"):
+    with pytest.raises(ValueError, match=r"/launch can't be written .No such file or directory.; set HOROVOD_REND"):
         file.write(meeting([nobody], "secret"))
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from processes import Running, all_pids, command_line, pids_with, wait_until_none
+from joinable import Joinable
+from processes import all_pids, command_line, pids_with
 
 JOB = Path(__file__).resolve().parent / "jobs" / "adopted.py"
 
@@ -17,39 +18,25 @@ class Adoptions:
     """Daemons, and processes that join them."""
 
     def __init__(self, directory):
-        self._directory = directory
-        self._mark = f"ADOPTION_TEST={directory}"
-        self._started = []
+        self.joinable = Joinable(directory)
         self.jobs = []  # address and token file of each
 
-    def _start(self, *command, **environment):
-        name, _, value = self._mark.partition("=")
-        own = {**os.environ, "OMP_NUM_THREADS": "1", name: value, **environment}
-        self._started.append(Running([str(word) for word in command], env=own, cwd=self._directory))
-        return self._started[-1]
-
     def start_daemon(self, *limits):
-        token = self._directory / f"token{len(self.jobs)}"
-        daemon = self._start("horovod-rendezvousd", "--listen", "127.0.0.1:0", "--token-file", token, *limits)
-        address = daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$", 30).group(1)
+        token = self.joinable.directory / f"token{len(self.jobs)}"
+        daemon, address = self.joinable.start_daemon(token, *limits)
         self.jobs.append((address, token))
         return daemon
 
     def start_process(self, name, what="end"):
         places = [word for job in self.jobs for word in job]
-        return self._start(sys.executable, JOB, *places, NAME=name, ADOPTED=what)
-
-    def close(self):
-        for running in self._started:
-            running.end()
-        assert wait_until_none(lambda: pids_with(self._mark.encode() + b"\0"), 30) == []
+        return self.joinable.start(sys.executable, JOB, *places, NAME=name, ADOPTED=what)
 
 
 @pytest.fixture
 def adoptions(tmp_path):
     adoptions = Adoptions(tmp_path)
     yield adoptions
-    adoptions.close()
+    adoptions.joinable.close()
 
 
 def test_one_process_takes_part_in_several_jobs(adoptions):
@@ -143,7 +130,7 @@ def test_another_users_process_is_refused(adoptions):
     adoptions.start_daemon("--np", "1")
     address, token = adoptions.jobs[0]
     sleeper = "import os, time; os.setuid(65534); print('up', flush=True); time.sleep(1000)"
-    other = adoptions._start(sys.executable, "-c", sleeper)
+    other = adoptions.joinable.start(sys.executable, "-c", sleeper)
     other.stdout.wait_for("^up", 30)
     command = ["horovod-agent", "--join", address, "--token-file", token, "--adopt", str(other.popen.pid)]
     refused = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, text=True, timeout=60)

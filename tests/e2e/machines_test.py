@@ -1,7 +1,6 @@
 """Several agents that join from one machine: their workers share its local ranks and its memory, and each agent comes and goes by itself."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import Running, pids_with, wait_until_none
+from joinable import Joinable
 
 JOB = Path(__file__).resolve().parent / "jobs" / "places.py"
 
@@ -19,26 +18,16 @@ class JoinedJob:
     """A horovod-rendezvousd and agents of two slots each, all on this machine."""
 
     def __init__(self, directory):
-        self._directory = directory
-        self._mark = f"MACHINES_TEST={directory}"
-        self._started = []
+        self.joinable = Joinable(directory)
         self.agents = {}
         self._known = {}  # the number of places that were asked for, by host and size
 
-    def _start(self, *command, **environment):
-        name, _, value = self._mark.partition("=")
-        own = {**os.environ, "OMP_NUM_THREADS": "1", name: value, **environment}
-        self._started.append(Running([str(word) for word in command], env=own, cwd=self._directory))
-        return self._started[-1]
-
     def start_daemon(self, *limits):
-        flags = ["--listen", "127.0.0.1:0", "--token-file", "token"]
-        self.daemon = self._start("horovod-rendezvousd", *flags, *limits)
-        self._address = self.daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$", 30).group(1)
+        self.daemon, self._address = self.joinable.start_daemon("token", *limits)
 
     def join(self, host, *flags, **environment):
         agent = ["horovod-agent", "--join", self._address, "--token-file", "token", "--host", host, "--slots", "2"]
-        self.agents[host] = self._start(*agent, *flags, "--", sys.executable, JOB, "end", **environment)
+        self.agents[host] = self.joinable.start(*agent, *flags, "--", sys.executable, JOB, "end", **environment)
 
     def places(self, host, size):
         """Those of the agent's two workers in the next world of this size. Newcomers may come one by one, and so in a smaller one at first."""
@@ -50,25 +39,27 @@ class JoinedJob:
         return sorted((json.loads(place) for place in said), key=lambda place: place["rank"])
 
     def status(self):
-        command = ["horovodrun", "status", "--connect", self._address, "--token-file", self._directory / "token"]
+        command = [
+            "horovodrun",
+            "status",
+            "--connect",
+            self._address,
+            "--token-file",
+            self.joinable.directory / "token",
+        ]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def finish(self):
-        (self._directory / "end").touch()
+        (self.joinable.directory / "end").touch()
         for running in [*self.agents.values(), self.daemon]:
             assert running.wait(60) == 0, running.everything()
-
-    def close(self):
-        for running in self._started:
-            running.end()
-        assert wait_until_none(lambda: pids_with(self._mark.encode() + b"\0"), 15) == []
 
 
 @pytest.fixture
 def job(tmp_path):
     job = JoinedJob(tmp_path)
     yield job
-    job.close()
+    job.joinable.close()
 
 
 def show(places, *names):

@@ -1,0 +1,100 @@
+// The pieces of tests of programs that join a daemon, which does not answer: a port, a token file,
+// and the program with its pipes.
+#ifndef AGENT_TESTING_JOINING_PROGRAM_H_
+#define AGENT_TESTING_JOINING_PROGRAM_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/fd.h"
+#include "base/os/process.h"
+#include "gtest/gtest.h"
+
+namespace hvd::agent {
+
+// A socket bound to 127.0.0.1; connections succeed if it listens: as many as its backlog and one.
+// Nobody accepts them.
+class BoundSocket {
+ public:
+  explicit BoundSocket(std::optional<int> backlog = std::nullopt)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name = {};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(name);
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+    EXPECT_EQ(getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(name.sin_port));
+    if (backlog.has_value()) Listen(*backlog);
+  }
+  void Listen(int backlog) const { EXPECT_EQ(listen(fd_.get(), backlog), 0); }
+  const std::string& address() const { return address_; }
+
+ private:
+  Fd fd_;
+  std::string address_;
+};
+
+// What an agent takes for credentials, in a file that is removed with this.
+class TokenFile {
+ public:
+  // `name`: no other test's.
+  explicit TokenFile(const std::string& name) : path_(testing::TempDir() + "/" + name) {
+    std::ofstream(path_) << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
+    EXPECT_EQ(chmod(path_.c_str(), 0600), 0);
+  }
+  ~TokenFile() { unlink(path_.c_str()); }
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+// A program, and the test's ends of its stdin, stdout and stderr.
+struct PipedProgram {
+  os::Process process;
+  Fd in, out, err;
+};
+
+// Starts an agent's program: `argv`, what it needs to join, then `more`.
+inline PipedProgram SpawnJoining(const std::string& file, std::vector<std::string> argv,
+                                 const std::string& daemon, const TokenFile& token,
+                                 const std::vector<std::string>& more) {
+  Pipe in = MakePipe().value();
+  Pipe out = MakePipe().value();
+  Pipe err = MakePipe().value();
+  argv.insert(argv.end(), {"--join", daemon, "--token-file", token.path()});
+  argv.insert(argv.end(), more.begin(), more.end());
+  os::SpawnOptions options;
+  options.file = file;
+  options.argv = std::move(argv);
+  options.stdin_fd = in.read.get();
+  options.stdout_fd = out.write.get();
+  options.stderr_fd = err.write.get();
+  return {os::Process::Spawn(options).value(), std::move(in.write), std::move(out.read),
+          std::move(err.read)};
+}
+
+// A line with its end; less at the end of what there is.
+inline std::string ReadLine(const Fd& fd) {
+  std::string line;
+  for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;
+  return line;
+}
+
+}  // namespace hvd::agent
+
+#endif  // AGENT_TESTING_JOINING_PROGRAM_H_
