@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/agent_fixture.h"
+#include "agent/testing/agent_fixture.h"
 #include "gtest/gtest.h"
 
 namespace hvd::agent {

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "agent/agent_fixture.h"
+#include "agent/testing/agent_fixture.h"
 #include "gtest/gtest.h"
 
 namespace hvd::agent {

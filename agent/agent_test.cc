@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "agent/agent_fixture.h"
 #include "agent/output/frame_writer.h"
+#include "agent/testing/agent_fixture.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/version.h"

@@ -1,10 +1,7 @@
 // A test fixture that runs an agent in a thread and plays the launcher and the daemon.
-#ifndef AGENT_AGENT_FIXTURE_H_
-#define AGENT_AGENT_FIXTURE_H_
+#ifndef AGENT_TESTING_AGENT_FIXTURE_H_
+#define AGENT_TESTING_AGENT_FIXTURE_H_
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -239,4 +236,4 @@ inline bool IsGone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 }  // namespace hvd::agent
 
-#endif  // AGENT_AGENT_FIXTURE_H_
+#endif  // AGENT_TESTING_AGENT_FIXTURE_H_
