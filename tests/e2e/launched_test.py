@@ -106,6 +106,13 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     assert "HOROVOD_START_TIMEOUT: 'soon' is not a whole number of seconds" in alone(HOROVOD_START_TIMEOUT="soon")
 
 
+def test_a_rank_0_that_stays_alone_says_so_and_leaves_no_file(alone, tmp_path):
+    said = alone(OMPI_COMM_WORLD_RANK="0")
+    assert re.search(r"process 0 of mpirun: .*waiting for host task1 to attach", said)
+    assert "(a process that is no rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE)" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_process_that_computes_is_ended_with_the_others(tmp_path, killed):
     """Also under a launcher that lets the others live, and if rank 0 is the one, whose daemon ends with it."""
