@@ -42,6 +42,10 @@ JOINED = {
         dict(**STEP, PMI_RANK="1", PMI_SIZE="4", MPI_LOCALNRANKS="2"),
         ("mpirun", 1, 4, "mpirun-17-2", False),
     ),
+    "mpirun of Intel's": (
+        dict(PMI_RANK="1", PMI_SIZE="4", MPI_LOCALNRANKS="2", I_MPI_HYDRA_UUID="11-2-3"),
+        ("mpirun", 1, 4, "mpirun-11-2-3", False),
+    ),
     "mpiexec of PALS": (
         dict(PMI_RANK="1", PMI_SIZE="4", PALS_APID="7-x", PMI_LOCAL_SIZE="4"),
         ("mpirun", 1, 4, "mpirun-7-x", True),

@@ -73,6 +73,7 @@ _LAUNCHERS = (
         ("OMPI_MCA_orte_hnp_uri", *_STEP, *_ATTEMPT),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
     ),
+    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("I_MPI_HYDRA_UUID",), (), ("MPI_LOCALNRANKS", "PMI_SIZE")),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", (_HYDRA,), (), ("MPI_LOCALNRANKS", "PMI_SIZE")),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("PALS_APID",), (), ("PMI_LOCAL_SIZE", "PMI_SIZE")),
     _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", _STEP, _ATTEMPT, ("MPI_LOCALNRANKS", "PMI_SIZE")),
