@@ -34,7 +34,7 @@ def test_processes_of_mpirun_are_one_job(launch):
 def test_processes_of_mpich_are_one_job(launch):
     """They have no variable that tells their launch from others, nor have processes that they start, which are
     alone without the agent of the rank."""
-    child = "import horovod.numpy as hvd; hvd.init(); print('alone', hvd.size())"
+    child = "import horovod.numpy as hvd; hvd.init(); print(f'alone {hvd.size()}\\n', end='')"
     script = (
         "import os, subprocess, sys, horovod.numpy as hvd; hvd.init(); assert hvd.size() == 2\n"
         'del os.environ["HOROVOD_AGENT_SOCKET"]\n'
