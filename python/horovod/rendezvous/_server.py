@@ -90,7 +90,8 @@ class Server:
         ignored; the worker of a `start_worker` that raises counts as one that could not be started.
 
         Args:
-            id: unique on this server; a random one by default.
+            id: unique on this server; a random one by default. As names of hosts, at most 255 bytes of UTF-8 without
+                blanks and control characters.
             start_worker: starts a process, later or at once; :meth:`Job.report_started` and
                 :meth:`Job.report_exit` tell what came of it.
             stop_worker: given a worker and a time in seconds: SIGTERM now, SIGKILL after that. Every

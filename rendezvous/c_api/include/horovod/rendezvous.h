@@ -123,7 +123,8 @@ typedef struct hvd_rendezvous_result {
  * week. */
 typedef struct hvd_rendezvous_job_options {
   size_t size;    /* as hvd_rendezvous_job_options_init sets it */
-  const char* id; /* NULL: a random one */
+  const char* id; /* NULL: a random one. As names of hosts: at most 255 bytes of UTF-8 without
+                     blanks and control characters */
 
   /* As horovodrun's: np workers, and if one of the other two is not 0, the job is elastic: it goes
    * on with min_np (0: np) to max_np (0: any number) workers. */
