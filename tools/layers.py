@@ -25,12 +25,14 @@ ALLOWED = {
     ],
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
     "rendezvous/security": [*BASE, "proto"],
+    "rendezvous/store": [*BASE, "proto", "rendezvous/journal", "rendezvous/policy", "rendezvous/security"],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
         *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
         "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting", "rendezvous/placement",
+        "rendezvous/store",
     ],
     "rendezvous/c_api": [
         *BASE, "rendezvous/server/server.h", "rendezvous/policy/job_spec.h", "rendezvous/reporting", "rendezvous/security/token_file.h",
@@ -39,7 +41,7 @@ ALLOWED = {
     "options": [*BASE, "rendezvous/policy"],
     "rendezvous/daemon": [
         *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
-        "rendezvous/security", "rendezvous/reporting", "base/settings", "options",
+        "rendezvous/security", "rendezvous/reporting", "rendezvous/store", "base/settings", "options",
     ],
     "agent/protocol": [*BASE, "proto"],
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],

@@ -49,7 +49,7 @@ absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen) {
   return job;
 }
 
-absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::JobSpec& spec,
+absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const policy::JobSpec& spec,
                                                 const std::vector<std::string>& listen) {
   if (!store.identity().has_value()) {
     ASSIGN_OR_RETURN(PersistentJob job, NewJob(listen));
@@ -72,7 +72,7 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::J
   return job;
 }
 
-absl::Status KeepAddresses(JobStore& store, const std::vector<std::string>& addresses) {
+absl::Status KeepAddresses(store::JobStore& store, const std::vector<std::string>& addresses) {
   pb::journal::Job job = *store.identity();
   job.clear_addresses();
   for (const std::string& address : addresses) job.add_addresses(address);

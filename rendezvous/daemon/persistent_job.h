@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/journal.pb.h"
-#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/policy/job_spec.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/store/job_store.h"
 
 namespace hvd::rendezvous::daemon {
 
@@ -32,13 +32,13 @@ absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen);
 // Errors:
 //   - FailedPrecondition: the job there differs from what `spec` and `listen` ask for.
 //   - Internal: OpenSSL failed, or nothing can be written there.
-absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::JobSpec& spec,
+absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const policy::JobSpec& spec,
                                                 const std::vector<std::string>& listen);
 
 // Stores the addresses at which the job is served, so that it will be served there again.
 // Errors:
 //   - Internal: nothing can be written there.
-absl::Status KeepAddresses(JobStore& store, const std::vector<std::string>& addresses);
+absl::Status KeepAddresses(store::JobStore& store, const std::vector<std::string>& addresses);
 
 }  // namespace hvd::rendezvous::daemon
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rendezvous/daemon/file_job_store.h"
+#include "rendezvous/store/file_job_store.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -19,7 +19,7 @@ class PersistentJobTest : public testing::Test {
   }
 
   absl::StatusOr<PersistentJob> Open() {
-    const auto dir = FileJobStore::Open(path_);
+    const auto dir = store::FileJobStore::Open(path_);
     EXPECT_TRUE(dir.ok()) << dir.status();
     return OpenPersistentJob(**dir, spec_, listen_);
   }
@@ -48,7 +48,7 @@ TEST_F(PersistentJobTest, SecondTime_EverythingIsTheSame) {
 TEST_F(PersistentJobTest, AddressesOfBefore_AreListenedOnAgain) {
   ASSERT_TRUE(Open().ok());
   const std::vector<std::string> addresses = {"127.0.0.1:4711", "127.0.0.2:4712"};
-  ASSERT_TRUE(KeepAddresses(**FileJobStore::Open(path_), addresses).ok());
+  ASSERT_TRUE(KeepAddresses(**store::FileJobStore::Open(path_), addresses).ok());
   EXPECT_EQ(Open()->listen, addresses);
 }
 

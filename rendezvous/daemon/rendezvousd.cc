@@ -43,7 +43,7 @@ std::string Line(absl::string_view text) {
 // The daemon's parts, in the order of construction; they are destroyed in reverse.
 class Daemon {
  public:
-  Daemon(const RendezvousdOptions& options, const JobStoreOpener& open_store)
+  Daemon(const RendezvousdOptions& options, const store::JobStoreOpener& open_store)
       : options_(options), open_store_(open_store) {}
 
   // Returns the job's exit code.
@@ -156,7 +156,7 @@ class Daemon {
     }
     store_->OnLost([this](const absl::Status& why) { LeaveFor(why); });
     ASSIGN_OR_RETURN(job_, OpenPersistentJob(*store_, options_.job, options_.listen));
-    ASSIGN_OR_RETURN(JobStore::OpenedJournal opened,
+    ASSIGN_OR_RETURN(store::JobStore::OpenedJournal opened,
                      store_->OpenJournal(job_.job_id, options_.job, Clock::Real().Now()));
     journal_ = std::move(opened.journal);
     if (!opened.warning.empty()) Say(opened.warning);
@@ -223,7 +223,7 @@ class Daemon {
   }
 
   const RendezvousdOptions& options_;
-  const JobStoreOpener& open_store_;
+  const store::JobStoreOpener& open_store_;
   os::LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
                             return Line(absl::StrCat(count, " lines were dropped here"));
                           }};
@@ -232,7 +232,7 @@ class Daemon {
   std::unique_ptr<Owner> owner_;        // null: none
   std::optional<os::Starter> starter_;  // the owner's process, if it can be seen
   bool owner_is_gone_ = false;
-  std::unique_ptr<JobStore> store_;
+  std::unique_ptr<store::JobStore> store_;
   PersistentJob job_;
   std::unique_ptr<journal::Journal> journal_;
   std::unique_ptr<reporting::EventLog> event_log_;
@@ -248,7 +248,7 @@ class Daemon {
 }  // namespace
 
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
-                                   const JobStoreOpener& open_store) {
+                                   const store::JobStoreOpener& open_store) {
   return Daemon(options, open_store).Run();
 }
 

@@ -3,8 +3,8 @@
 #define RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
 
 #include "absl/status/statusor.h"
-#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
+#include "rendezvous/store/job_store.h"
 
 namespace hvd::rendezvous::daemon {
 
@@ -18,7 +18,7 @@ namespace hvd::rendezvous::daemon {
 //   - Unavailable: an address can't be listened on.
 //   - Internal: the journal can't be written any more; the job can be resumed.
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
-                                   const JobStoreOpener& open_store);
+                                   const store::JobStoreOpener& open_store);
 
 }  // namespace hvd::rendezvous::daemon
 

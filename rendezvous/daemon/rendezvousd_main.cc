@@ -2,23 +2,28 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/env.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
-#include "rendezvous/daemon/file_job_store.h"
-#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/daemon/rendezvousd.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
+#include "rendezvous/store/file_job_store.h"
+#include "rendezvous/store/job_store.h"
 
 namespace {
 
 // Null: no option asks for one.
-absl::StatusOr<std::unique_ptr<hvd::rendezvous::daemon::JobStore>> OpenStore(
+absl::StatusOr<std::unique_ptr<hvd::rendezvous::store::JobStore>> OpenStore(
     const hvd::rendezvous::daemon::RendezvousdOptions& options) {
   if (options.state_dir.empty()) return nullptr;
-  return hvd::rendezvous::daemon::FileJobStore::Open(options.state_dir);
+  auto store = hvd::rendezvous::store::FileJobStore::Open(options.state_dir);
+  if (store.ok()) return *std::move(store);
+  return absl::Status(store.status().code(),
+                      absl::StrCat("--state-dir: ", store.status().message()));
 }
 
 absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& options) {

@@ -17,7 +17,7 @@ namespace hvd::rendezvous::daemon {
 namespace {
 
 // Another daemon has the job as soon as this one serves it.
-class LostStore final : public JobStore {
+class LostStore final : public store::JobStore {
  public:
   const std::string& name() const override { return name_; }
   const std::optional<pb::journal::Job>& identity() const override { return job_; }

@@ -137,7 +137,7 @@ TEST_F(RendezvousDaemonStateTest, JournalGone_IsRefused) {
   ASSERT_EQ(truncate((dir_ + "/journal").c_str(), 0), 0);
   ExpectRefusal(Daemon(WithStateDir()), dir_ + "/journal is missing or empty");
   ASSERT_EQ(unlink((dir_ + "/journal").c_str()), 0);
-  ExpectRefusal(Daemon(WithStateDir()), "start the job anew with another --state-dir");
+  ExpectRefusal(Daemon(WithStateDir()), "start the job anew with another folder");
   EXPECT_TRUE(FileExists()) << "agents still have use for it";
 }
 

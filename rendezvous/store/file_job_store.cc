@@ -1,4 +1,4 @@
-#include "rendezvous/daemon/file_job_store.h"
+#include "rendezvous/store/file_job_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/journal/record_file.h"
 
-namespace hvd::rendezvous::daemon {
+namespace hvd::rendezvous::store {
 namespace {
 
 constexpr uint32_t kFormat = 2;
@@ -25,14 +25,10 @@ constexpr char kJob[] = "job.pb";
 constexpr char kDraft[] = "job.pb.new";
 constexpr char kLock[] = "lock";
 
-absl::Status AboutFlag(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("--state-dir: ", status.message()));
-}
-
 absl::Status Lost(const std::string& path, absl::string_view what) {
   return absl::DataLossError(
       absl::StrCat(path, " ", what,
-                   "; put back a copy of it, or start the job anew with another --state-dir: "
+                   "; put back a copy of it, or start the job anew with another folder: "
                    "training goes on from its checkpoint"));
 }
 
@@ -56,14 +52,13 @@ absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::string& path) {
   auto folder = os::PrivateFolder::Open(path);
-  if (!folder.ok()) return AboutFlag(folder.status());
+  if (!folder.ok()) return folder.status();
   auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
-  if (!lock.ok()) return AboutFlag(lock.status());
+  if (!lock.ok()) return lock.status();
   if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
-        errno == EWOULDBLOCK
-            ? absl::StrCat("--state-dir: another horovod-rendezvousd uses ", path)
-            : absl::StrCat("--state-dir: can't lock ", path, ": ", strerror(errno)));
+        errno == EWOULDBLOCK ? absl::StrCat("another process uses ", path)
+                             : absl::StrCat("can't lock ", path, ": ", strerror(errno)));
   }
   std::unique_ptr<FileJobStore> dir(new FileJobStore(*std::move(folder), *std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
@@ -73,7 +68,7 @@ absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::stri
 absl::Status FileJobStore::Load() {
   const absl::StatusOr<Fd> file = folder_->OpenFile(kJob, O_RDONLY);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
-  if (!file.ok()) return AboutFlag(file.status());
+  if (!file.ok()) return file.status();
   ASSIGN_OR_RETURN(const std::string contents, ReadFile(*file, job_path()));
   const auto record = journal::FirstRecord(contents);
   const bool whole = record.ok() && record->has_value();
@@ -125,4 +120,4 @@ absl::StatusOr<JobStore::OpenedJournal> FileJobStore::OpenJournal(const std::str
   return opened;
 }
 
-}  // namespace hvd::rendezvous::daemon
+}  // namespace hvd::rendezvous::store

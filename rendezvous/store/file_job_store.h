@@ -1,6 +1,6 @@
 // A job store in a directory: DIR/job.pb (identity and secrets), DIR/journal (events), DIR/lock.
-#ifndef RENDEZVOUS_DAEMON_FILE_JOB_STORE_H_
-#define RENDEZVOUS_DAEMON_FILE_JOB_STORE_H_
+#ifndef RENDEZVOUS_STORE_FILE_JOB_STORE_H_
+#define RENDEZVOUS_STORE_FILE_JOB_STORE_H_
 
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@
 #include "base/fd.h"
 #include "base/os/private_folder.h"
 #include "proto/journal.pb.h"
-#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/policy/job_spec.h"
+#include "rendezvous/store/job_store.h"
 
-namespace hvd::rendezvous::daemon {
+namespace hvd::rendezvous::store {
 
 // Holds the directory's lock while it lives.
 class FileJobStore final : public JobStore {
@@ -50,6 +50,6 @@ class FileJobStore final : public JobStore {
   std::optional<pb::journal::Job> job_;
 };
 
-}  // namespace hvd::rendezvous::daemon
+}  // namespace hvd::rendezvous::store
 
-#endif  // RENDEZVOUS_DAEMON_FILE_JOB_STORE_H_
+#endif  // RENDEZVOUS_STORE_FILE_JOB_STORE_H_

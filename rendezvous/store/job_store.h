@@ -1,7 +1,7 @@
 // The persistent store of a job, from which a restarted daemon resumes it: a directory, or a
 // key-value store of the cluster.
-#ifndef RENDEZVOUS_DAEMON_JOB_STORE_H_
-#define RENDEZVOUS_DAEMON_JOB_STORE_H_
+#ifndef RENDEZVOUS_STORE_JOB_STORE_H_
+#define RENDEZVOUS_STORE_JOB_STORE_H_
 
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/policy/job_spec.h"
 
-namespace hvd::rendezvous::daemon {
+namespace hvd::rendezvous::store {
 
 // While the store lives, no other daemon has the job, or the store reports through OnLost that one
 // has. Not thread-safe.
@@ -58,6 +58,6 @@ class JobStore {
 // Opens the store that an option names; null: nothing is to be kept.
 using JobStoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
 
-}  // namespace hvd::rendezvous::daemon
+}  // namespace hvd::rendezvous::store
 
-#endif  // RENDEZVOUS_DAEMON_JOB_STORE_H_
+#endif  // RENDEZVOUS_STORE_JOB_STORE_H_
