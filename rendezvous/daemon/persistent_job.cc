@@ -6,29 +6,19 @@
 #include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/spec_codec.h"
+#include "rendezvous/store/credentials_message.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
 
 constexpr size_t kSecretKeyBytes = 32;
 
-void Put(const security::PeerCredentials& from, pb::journal::Credentials& to) {
-  to.set_token(from.token);
-  to.set_ca_certificate(from.ca_certificate);
-  to.set_certificate(from.certificate);
-  to.set_private_key(from.private_key);
-}
-
-security::PeerCredentials Get(const pb::journal::Credentials& from) {
-  return {from.token(), from.ca_certificate(), from.certificate(), from.private_key()};
-}
-
 pb::journal::Job ToMessage(const PersistentJob& job, const policy::JobSpec& spec) {
   pb::journal::Job message;
   message.set_job_id(job.job_id);
   *message.mutable_spec() = journal::ToSpecMessage(spec);
-  Put(job.daemon, *message.mutable_daemon());
-  Put(job.hosts, *message.mutable_hosts());
+  *message.mutable_daemon() = store::ToMessage(job.daemon);
+  *message.mutable_hosts() = store::ToMessage(job.hosts);
   message.set_secret_key(job.secret_key);
   for (const std::string& address : job.listen) message.add_listen(address);
   return message;
@@ -65,8 +55,8 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
                      ", which was started with other options; give the same ones, or another "
                      "directory for another job"));
   }
-  PersistentJob job{kept.job_id(), Get(kept.daemon()), Get(kept.hosts()), kept.secret_key(),
-                    listen};
+  PersistentJob job{kept.job_id(), store::FromMessage(kept.daemon()),
+                    store::FromMessage(kept.hosts()), kept.secret_key(), listen};
   if (kept.addresses_size() > 0)
     job.listen.assign(kept.addresses().begin(), kept.addresses().end());
   return job;

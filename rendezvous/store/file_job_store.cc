@@ -1,18 +1,12 @@
 #include "rendezvous/store/file_job_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstring>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/journal/record_file.h"
+#include "rendezvous/store/folder_lock.h"
+#include "rendezvous/store/record_files.h"
 
 namespace hvd::rendezvous::store {
 namespace {
@@ -22,8 +16,6 @@ constexpr uint32_t kFormat = 2;
 constexpr absl::string_view kUncheckedFile = "\x08\x01";
 
 constexpr char kJob[] = "job.pb";
-constexpr char kDraft[] = "job.pb.new";
-constexpr char kLock[] = "lock";
 
 absl::Status Lost(const std::string& path, absl::string_view what) {
   return absl::DataLossError(
@@ -37,42 +29,23 @@ absl::Status OtherFormat(const std::string& path, uint32_t format) {
       absl::StrCat(path, " has format ", format, "; this version understands ", kFormat));
 }
 
-absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
-  std::string contents;
-  char buffer[4096];
-  while (true) {
-    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
-    if (got.end) return contents;
-    if (got.bytes == 0) return absl::DataLossError(absl::StrCat(path, " can't be read"));
-    contents.append(buffer, got.bytes);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::string& path) {
-  auto folder = os::PrivateFolder::Open(path);
-  if (!folder.ok()) return folder.status();
-  auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
-  if (!lock.ok()) return lock.status();
-  if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        errno == EWOULDBLOCK ? absl::StrCat("another process uses ", path)
-                             : absl::StrCat("can't lock ", path, ": ", strerror(errno)));
-  }
-  std::unique_ptr<FileJobStore> dir(new FileJobStore(*std::move(folder), *std::move(lock)));
+  ASSIGN_OR_RETURN(std::unique_ptr<os::PrivateFolder> folder, os::PrivateFolder::Open(path));
+  ASSIGN_OR_RETURN(Fd lock, LockFolder(*folder));
+  std::unique_ptr<FileJobStore> dir(new FileJobStore(std::move(folder), std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
   return dir;
 }
 
 absl::Status FileJobStore::Load() {
-  const absl::StatusOr<Fd> file = folder_->OpenFile(kJob, O_RDONLY);
-  if (absl::IsNotFound(file.status())) return absl::OkStatus();
-  if (!file.ok()) return file.status();
-  ASSIGN_OR_RETURN(const std::string contents, ReadFile(*file, job_path()));
-  const auto record = journal::FirstRecord(contents);
+  const absl::StatusOr<std::string> contents = ReadFile(*folder_, kJob);
+  if (absl::IsNotFound(contents.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(contents.status());
+  const auto record = journal::FirstRecord(*contents);
   const bool whole = record.ok() && record->has_value();
-  if (!whole && absl::StartsWith(contents, kUncheckedFile)) return OtherFormat(job_path(), 1);
+  if (!whole && absl::StartsWith(*contents, kUncheckedFile)) return OtherFormat(job_path(), 1);
   pb::journal::Job job;
   if (!whole || !job.ParseFromArray((*record)->data(), static_cast<int>((*record)->size())) ||
       job.job_id().empty()) {
@@ -86,13 +59,7 @@ absl::Status FileJobStore::Load() {
 absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
   pb::journal::Job saved = job;
   saved.set_format(kFormat);
-  ASSIGN_OR_RETURN(const Fd file, folder_->NewFile(kDraft));
-  const std::string record = journal::EncodeRecord(saved.SerializeAsString());
-  if (!WriteAll(file.get(), record).ok() || fsync(file.get()) != 0) {
-    return absl::InternalError(absl::StrCat("can't write ", job_path(), ": ", strerror(errno)));
-  }
-  RETURN_IF_ERROR(folder_->Rename(kDraft, kJob));
-  RETURN_IF_ERROR(folder_->Sync());
+  RETURN_IF_ERROR(ReplaceRecord(*folder_, kJob, saved.SerializeAsString()));
   job_ = std::move(saved);
   return absl::OkStatus();
 }

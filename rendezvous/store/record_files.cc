@@ -1,0 +1,42 @@
+#include "rendezvous/store/record_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/fd.h"
+#include "base/status_macros.h"
+#include "rendezvous/journal/record_file.h"
+
+namespace hvd::rendezvous::store {
+
+absl::StatusOr<std::string> ReadFile(const os::PrivateFolder& folder, const std::string& name) {
+  ASSIGN_OR_RETURN(const Fd file, folder.OpenFile(name, O_RDONLY));
+  std::string contents;
+  char buffer[4096];
+  while (true) {
+    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
+    if (got.end) return contents;
+    if (got.bytes == 0) {
+      return absl::DataLossError(absl::StrCat(folder.PathOf(name), " can't be read"));
+    }
+    contents.append(buffer, got.bytes);
+  }
+}
+
+absl::Status ReplaceRecord(const os::PrivateFolder& folder, const std::string& name,
+                           absl::string_view payload) {
+  const std::string draft = absl::StrCat(name, ".new");
+  ASSIGN_OR_RETURN(const Fd file, folder.NewFile(draft));
+  if (!WriteAll(file.get(), journal::EncodeRecord(payload)).ok() || fsync(file.get()) != 0) {
+    return absl::InternalError(
+        absl::StrCat("can't write ", folder.PathOf(name), ": ", strerror(errno)));
+  }
+  RETURN_IF_ERROR(folder.Rename(draft, name));
+  return folder.Sync();
+}
+
+}  // namespace hvd::rendezvous::store

@@ -1,0 +1,127 @@
+#include "rendezvous/store/server_store.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/crypto.h"
+#include "base/status_macros.h"
+#include "rendezvous/journal/record_file.h"
+#include "rendezvous/store/file_job_store.h"
+#include "rendezvous/store/folder_lock.h"
+#include "rendezvous/store/record_files.h"
+
+namespace hvd::rendezvous::store {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+constexpr char kIdentity[] = "server.pb";
+constexpr char kJob[] = "job.pb";
+constexpr char kJobFolder[] = "job-";
+constexpr char kRemovedFolder[] = "removed-";
+constexpr size_t kNameBytes = 16;
+
+// An id may be any text.
+std::string FolderOf(const std::string& job_id) {
+  const std::string hash = Sha256(job_id);
+  return absl::StrCat(kJobFolder,
+                      absl::BytesToHexString(absl::string_view(hash).substr(0, kNameBytes)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerStore>> ServerStore::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<os::PrivateFolder> folder, os::PrivateFolder::Open(path));
+  ASSIGN_OR_RETURN(Fd lock, LockFolder(*folder));
+  std::unique_ptr<ServerStore> store(new ServerStore(std::move(folder), std::move(lock)));
+  RETURN_IF_ERROR(store->Load());
+  store->FinishRemovals();
+  return store;
+}
+
+absl::Status ServerStore::Load() {
+  if (folder_->OpenFile(kJob, O_RDONLY).ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(), " holds the job of a horovod-rendezvousd; a server needs a folder of its own"));
+  }
+  const absl::StatusOr<std::string> contents = ReadFile(*folder_, kIdentity);
+  if (absl::IsNotFound(contents.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(contents.status());
+  const auto record = journal::FirstRecord(*contents);
+  pb::journal::Server server;
+  if (!record.ok() || !record->has_value() ||
+      !server.ParseFromArray((*record)->data(), static_cast<int>((*record)->size()))) {
+    return absl::DataLossError(
+        absl::StrCat(folder_->PathOf(kIdentity),
+                     " is damaged; put back a copy of it, or give another folder: jobs then begin "
+                     "anew, from their checkpoints"));
+  }
+  if (server.format() != kFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(folder_->PathOf(kIdentity), " has format ",
+                                                      server.format(),
+                                                      "; this version understands ", kFormat));
+  }
+  identity_ = std::move(server);
+  return absl::OkStatus();
+}
+
+absl::Status ServerStore::SaveIdentity(const pb::journal::Server& server) {
+  pb::journal::Server saved = server;
+  saved.set_format(kFormat);
+  RETURN_IF_ERROR(ReplaceRecord(*folder_, kIdentity, saved.SerializeAsString()));
+  identity_ = std::move(saved);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<JobStore>> ServerStore::OpenJob(const std::string& job_id) {
+  return FileJobStore::Open(folder_->PathOf(FolderOf(job_id)));
+}
+
+std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJobs() {
+  std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> stores;
+  for (const std::string& folder : FoldersBeginningWith(kJobFolder)) {
+    auto store = FileJobStore::Open(folder_->PathOf(folder));
+    if (IsLockedFolder(store.status())) continue;
+    // It was begun, and its first identity was never written: nobody has heard of it.
+    if (store.ok() && !(*store)->identity().has_value()) continue;
+    stores.push_back(std::move(store));
+  }
+  return stores;
+}
+
+absl::Status ServerStore::RemoveJob(const std::string& job_id) {
+  const std::string folder = FolderOf(job_id);
+  std::error_code error;
+  if (!std::filesystem::exists(folder_->PathOf(folder), error)) return absl::OkStatus();
+  // First the name: half of a job is never found.
+  RETURN_IF_ERROR(folder_->Rename(
+      folder, absl::StrCat(kRemovedFolder, absl::BytesToHexString(RandomBytes(kNameBytes)))));
+  RETURN_IF_ERROR(folder_->Sync());
+  FinishRemovals();
+  return absl::OkStatus();
+}
+
+std::vector<std::string> ServerStore::FoldersBeginningWith(const std::string& prefix) const {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(name(), error)) {
+    std::string entry_name = entry.path().filename().string();
+    if (absl::StartsWith(entry_name, prefix)) found.push_back(std::move(entry_name));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void ServerStore::FinishRemovals() {
+  std::error_code error;  // what can't be removed is only in the way
+  for (const std::string& folder : FoldersBeginningWith(kRemovedFolder)) {
+    std::filesystem::remove_all(folder_->PathOf(folder), error);
+  }
+}
+
+}  // namespace hvd::rendezvous::store
