@@ -75,7 +75,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const hvd::Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   ASSIGN_OR_RETURN(const auto loop, hvd::EventLoop::Create());
   ASSIGN_OR_RETURN(const auto server,
-                   hvd::rendezvous::server::RendezvousServer::Start({"127.0.0.1:0"}));
+                   hvd::rendezvous::server::RendezvousServer::Start({{"127.0.0.1:0"}, ""}));
   Scheduler scheduler(*loop, *server, request.slots);
   for (const JobRequest& job : request.jobs) RETURN_IF_ERROR(scheduler.Add(job));
   RETURN_IF_ERROR(loop->Watch(signals.get(), EPOLLIN, [&](uint32_t) {

@@ -44,13 +44,14 @@ BootstrapSocket::Response Refusal(const std::string& error) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BootstrapSocket>> BootstrapSocket::Create(EventLoop& loop,
-                                                                         uid_t user,
-                                                                         Answer answer) {
-  const std::string name =
-      absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
+                                                                         uid_t user, Answer answer,
+                                                                         std::string name) {
+  if (name.empty()) {
+    name = absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
+  }
   ASSIGN_OR_RETURN(Fd listener, Listen(name));
   std::unique_ptr<BootstrapSocket> result(
-      new BootstrapSocket(loop, user, std::move(answer), name, std::move(listener)));
+      new BootstrapSocket(loop, user, std::move(answer), std::move(name), std::move(listener)));
   RETURN_IF_ERROR(result->acceptor_.Begin());
   return result;
 }

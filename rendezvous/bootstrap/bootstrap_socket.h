@@ -42,13 +42,14 @@ class BootstrapSocket {
   // container.
   using Answer = std::function<Response(const pb::WorkerHello& hello, pid_t asker)>;
 
-  // Listens under a random name. The name is no secret: all processes of the network namespace can
-  // find it. Only processes of `user` reach `answer`, which must distinguish its workers from that
-  // user's other processes.
+  // Listens under `name`, or if that is empty under a random one. The name is no secret: all
+  // processes of the network namespace can find it. Only processes of `user` reach `answer`, which
+  // must distinguish its workers from that user's other processes.
   // Errors:
-  //   - ResourceExhausted, Internal: no socket can be made.
+  //   - ResourceExhausted, Internal, AlreadyExists (the name is taken): no socket can be made.
   static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
-                                                                 Answer answer);
+                                                                 Answer answer,
+                                                                 std::string name = "");
   ~BootstrapSocket();
 
   // Without the leading zero byte.

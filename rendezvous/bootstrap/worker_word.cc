@@ -13,6 +13,11 @@ constexpr size_t kRandomBytes = 16;
 
 std::string NewWorkerWord() { return absl::BytesToHexString(RandomBytes(kRandomBytes)); }
 
+std::string WorkerWordOf(absl::string_view key, uint64_t worker) {
+  const std::string mac = HmacSha256(key, absl::StrCat("the word of worker ", worker));
+  return absl::BytesToHexString(absl::string_view(mac).substr(0, kRandomBytes));
+}
+
 absl::Status CheckWorkerWord(const std::string& word, const pb::WorkerHello& hello) {
   if (ConstantTimeEquals(word, hello.word())) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(

@@ -3,9 +3,11 @@
 #ifndef RENDEZVOUS_BOOTSTRAP_WORKER_WORD_H_
 #define RENDEZVOUS_BOOTSTRAP_WORKER_WORD_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::rendezvous::bootstrap {
@@ -13,6 +15,9 @@ namespace hvd::rendezvous::bootstrap {
 // 128 random bits, for the environment variable HOROVOD_WORKER_WORD of one worker. Processes of
 // other containers can find the agent's socket, but can't read this.
 std::string NewWorkerWord();
+
+// As many bits that nobody knows without `key`, which is secret; the same each time.
+std::string WorkerWordOf(absl::string_view key, uint64_t worker);
 
 // Compares in constant time.
 // Errors:

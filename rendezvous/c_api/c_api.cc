@@ -189,7 +189,7 @@ int32_t hvd_rendezvous_start(int32_t abi_version, const char* const* listen, int
     hvd::SwitchOffMutexChecks();
     const hvd::SignalsBlocked blocked;
     auto made = std::make_unique<hvd_rendezvous_server>();
-    ASSIGN_OR_RETURN(made->server, RendezvousServer::Start(addresses));
+    ASSIGN_OR_RETURN(made->server, RendezvousServer::Start({addresses, ""}));
     *server = made.release();
     return absl::OkStatus();
   });

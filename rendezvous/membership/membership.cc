@@ -103,6 +103,8 @@ std::string Membership::Check() const { return state_->Check(); }
 
 Membership::View Membership::Describe() const { return state_->Describe(); }
 
+std::vector<Membership::AttachedHost> Membership::Attached() const { return state_->Attached(); }
+
 template <typename Fields>
 void Membership::State::Keep(Fields& fields) {
   fields("last_time_ns", last_time, "hosts", hosts, "workers", workers, "epochs", epochs, "started",

@@ -95,6 +95,15 @@ class Membership {
   };
   View Describe() const;
 
+  // The hosts whose agents are attached, or awaited after Restarted, with their workers that have
+  // not ended. For who takes the agents' place, when it was started again.
+  struct AttachedHost {
+    HostSlots host;
+    Incarnation agent;
+    std::vector<WorkerView> workers;
+  };
+  std::vector<AttachedHost> Attached() const;
+
   // Empty: the invariants that hold after each event do; else the first violated one. For Load, the
   // simulation and tests; takes time in proportion to the job.
   std::string Check() const;

@@ -193,6 +193,8 @@ struct Membership::State {
   std::string Check() const;
   std::string Explain() const;
   View Describe() const;
+  WorkerView ViewOf(const Worker& worker) const;
+  std::vector<AttachedHost> Attached() const;
   std::string ExplainElastic() const;
   std::vector<int> LateSurvivors() const;
   std::string ExplainNeed(int asked, int starting) const;

@@ -208,11 +208,28 @@ Membership::View Membership::State::Describe() const {
     if (host.drain.has_value() && host.live > 0) added.leaves_at = host.drain->deadline;
   }
   for (const Worker& worker : workers) {
-    const bool has_rank = !elastic() || worker.last_world > Epoch(0);
-    view.hosts[worker.host].workers.push_back(
-        WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker)});
+    view.hosts[worker.host].workers.push_back(ViewOf(worker));
   }
   return view;
+}
+
+Membership::WorkerView Membership::State::ViewOf(const Worker& worker) const {
+  const bool has_rank = !elastic() || worker.last_world > Epoch(0);
+  return {worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker)};
+}
+
+std::vector<Membership::AttachedHost> Membership::State::Attached() const {
+  std::vector<AttachedHost> attached;
+  for (const Host& host : hosts) {
+    if (!host.agent.has_value() && !host.away.has_value()) continue;
+    AttachedHost& added = attached.emplace_back();
+    added.host = host.slots;
+    added.agent = host.agent.has_value() ? *host.agent : *host.away;
+    for (const Worker& worker : workers) {
+      if (&HostOf(worker) == &host && !worker.life.gone()) added.workers.push_back(ViewOf(worker));
+    }
+  }
+  return attached;
 }
 
 lifecycle::JobState Membership::State::StateNow() const {

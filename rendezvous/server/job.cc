@@ -60,15 +60,16 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
     return absl::FailedPreconditionError(
         absl::StrCat("the job has ended: ", recovered.verdict->summary));
   }
-  const bool again = recovered.had_events;
   std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
-  if (again) job->Post(membership::Restarted{});
+  if (job->resumed()) job->Post(membership::Restarted{});
   return job;
 }
 
 Job::Job(JobOptions options, Recovered recovered, Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
+      resumed_(recovered.had_events),
+      awaited_(recovered.machine->Attached()),
       // The wall clock may have been set back since; a job's time never goes back.
       shift_(std::max(absl::ZeroDuration(), recovered.newest - clock.Now())),
       machine_(std::move(recovered.machine)),

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,6 +51,10 @@ class Job {
   const std::string& id() const { return options_.job_id; }
   RendezvousService& rendezvous() { return rendezvous_; }
   AgentService& agents() { return agents_; }
+
+  // The job was resumed; then these hosts are awaited.
+  bool resumed() const { return resumed_; }
+  const std::vector<membership::Membership::AttachedHost>& awaited() const { return awaited_; }
 
   // Queues an event for the machine.
   void Post(membership::Event event);
@@ -103,6 +108,8 @@ class Job {
 
   const JobOptions options_;
   Clock& clock_;
+  const bool resumed_;
+  const std::vector<membership::Membership::AttachedHost> awaited_;
   const absl::Duration shift_;  // from the clock's time line to the journal's
   const std::unique_ptr<membership::Membership> machine_;  // the driver's thread's, as the next two
   reporting::JobHistory history_;

@@ -13,15 +13,18 @@
 namespace hvd::rendezvous::server {
 
 absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
-    pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying) {
-  std::unique_ptr<WorkerDoor> door(new WorkerDoor(std::move(bootstrap), std::move(on_dying)));
+    pb::WorkerBootstrap bootstrap, const Identity& identity,
+    std::function<void(WorkerId)> on_dying) {
+  std::unique_ptr<WorkerDoor> door(
+      new WorkerDoor(std::move(bootstrap), identity.secret_key, std::move(on_dying)));
   ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
   WorkerDoor* const self = door.get();
-  ASSIGN_OR_RETURN(door->socket_,
-                   bootstrap::BootstrapSocket::Create(
-                       *door->loop_, geteuid(), [self](const pb::WorkerHello& hello, pid_t asker) {
-                         return self->Answer(hello, asker);
-                       }));
+  ASSIGN_OR_RETURN(door->socket_, bootstrap::BootstrapSocket::Create(
+                                      *door->loop_, geteuid(),
+                                      [self](const pb::WorkerHello& hello, pid_t asker) {
+                                        return self->Answer(hello, asker);
+                                      },
+                                      identity.socket));
   door->thread_ = std::thread([self] { self->loop_->Run(); });
   return door;
 }
@@ -33,13 +36,7 @@ WorkerDoor::~WorkerDoor() {
 }
 
 Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
-  const std::string word = bootstrap::NewWorkerWord();
-  {
-    absl::MutexLock lock(&mu_);
-    Expected& expected = expected_[start.worker.value()];
-    expected.host = start.host;
-    expected.word = word;
-  }
+  ExpectAgain(start.worker, start.host);
   const net::HostPort daemon = net::SplitHostPort(bootstrap_.daemon_address());
   Environment environment = {
       {"HOROVOD_HOSTNAME", start.host},
@@ -47,11 +44,18 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
       {"HOROVOD_AGENT_SOCKET", socket_->name()},
-      {"HOROVOD_WORKER_WORD", word},
+      {"HOROVOD_WORKER_WORD", bootstrap::WorkerWordOf(secret_key_, start.worker.value())},
   };
   environment.merge(placement::PlacementVariables(start.place));
   if (bootstrap_.elastic()) environment["HOROVOD_ELASTIC"] = "1";
   return environment;
+}
+
+void WorkerDoor::ExpectAgain(WorkerId worker, const std::string& host) {
+  absl::MutexLock lock(&mu_);
+  Expected& expected = expected_[worker.value()];
+  expected.host = host;
+  expected.word = bootstrap::WorkerWordOf(secret_key_, worker.value());
 }
 
 void WorkerDoor::Forget(WorkerId worker) {

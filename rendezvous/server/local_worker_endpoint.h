@@ -27,16 +27,29 @@ namespace hvd::rendezvous::server {
 // container, is the scheduler's business. Thread-safe.
 class WorkerDoor {
  public:
+  // The same of two processes, one after the other, admit the same workers.
+  struct Identity {
+    std::string socket;      // its name; empty: a random one
+    std::string secret_key;  // the workers' words are derived from it
+  };
+
   // `bootstrap` is for every worker, except its number and host. `on_dying` is called for each
   // worker whose process dies before Forget, from any thread; it must not block.
   // Errors:
-  //   - ResourceExhausted, Internal: no socket can be made.
+  //   - ResourceExhausted, Internal, AlreadyExists (another process has that name): no socket can
+  //     be made.
   static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
+                                                          const Identity& identity,
                                                           std::function<void(WorkerId)> on_dying);
   ~WorkerDoor();
 
+  const std::string& socket() const { return socket_->name(); }
+
   // Accepts the worker from now on. Returns what it must find in its environment.
   Environment Expect(const membership::StartWorkerEffect& start);
+
+  // Accepts a worker that an earlier process has expected.
+  void ExpectAgain(WorkerId worker, const std::string& host);
 
   // Accepts the worker no longer.
   void Forget(WorkerId worker);
@@ -49,12 +62,16 @@ class WorkerDoor {
     std::shared_ptr<os::LivenessWatch> watch;  // of `asker`
   };
 
-  WorkerDoor(pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying)
-      : bootstrap_(std::move(bootstrap)), on_dying_(std::move(on_dying)) {}
+  WorkerDoor(pb::WorkerBootstrap bootstrap, std::string secret_key,
+             std::function<void(WorkerId)> on_dying)
+      : bootstrap_(std::move(bootstrap)),
+        secret_key_(std::move(secret_key)),
+        on_dying_(std::move(on_dying)) {}
   bootstrap::BootstrapSocket::Response Answer(const pb::WorkerHello& hello, pid_t asker);
   absl::Status Check(const pb::WorkerHello& hello) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const pb::WorkerBootstrap bootstrap_;
+  const std::string secret_key_;
   const std::function<void(WorkerId)> on_dying_;
   absl::Mutex mu_;
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mu_);

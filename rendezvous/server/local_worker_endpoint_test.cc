@@ -74,7 +74,7 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   if (child == 0) BeWorker(place.read, ready.write);
   ready.write.reset();
   absl::Notification dying;
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), [&dying](WorkerId worker) {
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), {}, [&dying](WorkerId worker) {
     EXPECT_EQ(worker, WorkerId(7));
     dying.Notify();
   });
@@ -109,7 +109,7 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
   pb::WorkerBootstrap secret;
   secret.mutable_credentials()->set_token("secret");
   const auto door =
-      WorkerDoor::Open(secret, [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
+      WorkerDoor::Open(secret, {}, [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = door->Expect(start);
@@ -124,7 +124,7 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
 }
 
 TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) {
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), {}, [](WorkerId) {
                       ADD_FAILURE() << "nobody died";
                     }).value();
   membership::StartWorkerEffect start;
@@ -142,7 +142,7 @@ TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
 
 TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
   const auto door =
-      WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) { ADD_FAILURE() << "nobody died"; });
+      WorkerDoor::Open(pb::WorkerBootstrap(), {}, [](WorkerId) { ADD_FAILURE() << "nobody died"; });
   ASSERT_TRUE(door.ok()) << door.status();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);

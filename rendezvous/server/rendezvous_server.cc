@@ -1,187 +1,66 @@
 // RendezvousServer: many jobs, for schedulers.
-#include <map>
+#include <functional>
 #include <memory>
-#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/crypto.h"
-#include "base/net/address.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "proto/journal.pb.h"
 #include "rendezvous/reporting/metrics.h"
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/job.h"
 #include "rendezvous/server/job_router.h"
-#include "rendezvous/server/local_worker_endpoint.h"
+#include "rendezvous/server/kept_job.h"
+#include "rendezvous/server/served_job.h"
 #include "rendezvous/server/server.h"
+#include "rendezvous/store/credentials_message.h"
+#include "rendezvous/store/server_store.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd::rendezvous::server {
 namespace {
 
-constexpr size_t kRandomBytes = 32;
-
-// The address at which workers of this machine reach a server that listens at `address`.
-std::string ReachableFromHere(const std::string& address) {
-  const net::HostPort parts = net::SplitHostPort(address);
-  if (parts.host == "0.0.0.0") return net::JoinHostPort("127.0.0.1", parts.port);
-  if (parts.host == "::") return net::JoinHostPort("::1", parts.port);
-  return address;
+std::string Addresses(const std::vector<std::string>& listen) {
+  return absl::StrJoin(listen, ", ");
 }
 
-class ServedJobImpl final : public ServedJob {
- public:
-  ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials, FrontDoor& door)
-      : options_(std::move(options)), credentials_(std::move(credentials)), door_(door) {}
-
-  ~ServedJobImpl() override {
-    if (job_ != nullptr) door_.Remove(job_);
-    worker_door_.reset();  // its threads may be telling the job something
-  }
-
-  // Errors: those of AddJob.
-  absl::Status Begin(Clock& clock) {
-    if (options_.start_worker) {
-      ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap(), [this](WorkerId worker) {
-                         job_->Post(membership::WorkerDying{worker});
-                       }));
-    }
-    ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
-    job_ = door_.Add(credentials_.token, std::move(job));
-    return absl::OkStatus();
-  }
-
-  const std::string& id() const override { return options_.job_id; }
-  const security::PeerCredentials& credentials() const override { return credentials_; }
-
-  absl::Status OfferSlots(const std::vector<membership::HostSlots>& hosts) override {
-    if (!options_.start_worker) {
-      return absl::FailedPreconditionError(
-          "no slots can be offered to a job without start_worker: its agents say what they have");
-    }
-    absl::MutexLock lock(&mu_);  // two offers must not cross
-    if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
-    offered_.clear();
-    for (const membership::HostSlots& host : hosts) {
-      offered_[host.host] = host;
-      JoinIfNew(host.host);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status SetLimits(int min_workers, int max_workers) override {
-    if (!options_.spec.elastic.has_value()) {
-      return absl::FailedPreconditionError(
-          "the size of a job that is not elastic can't be changed");
-    }
-    policy::JobSpec changed = options_.spec;
-    changed.min_workers = min_workers;
-    changed.max_workers = max_workers;
-    RETURN_IF_ERROR(CheckSpec(changed));
-    job_->Post(membership::LimitsChanged{min_workers, max_workers});
-    return absl::OkStatus();
-  }
-
-  void ReportStarted(WorkerId worker, int64_t pid) override {
-    job_->Post(membership::WorkerStarted{worker, pid});
-  }
-
-  void ReportExit(membership::WorkerExited exit) override {
-    if (worker_door_ != nullptr) worker_door_->Forget(exit.worker);
-    job_->Post(std::move(exit));
-  }
-
-  void Drain(std::string host, absl::Duration grace, std::string reason) override {
-    job_->Post(membership::HostDraining{std::move(host), grace, std::move(reason)});
-  }
-
-  void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
-    job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
-  }
-
-  membership::Membership::View Describe() override { return job_->Describe(); }
-  std::string Metrics() override {
-    return reporting::RenderMetrics({job_->Report().value_or(reporting::JobReport{})});
-  }
-
- private:
-  pb::WorkerBootstrap MakeBootstrap() const {
-    const std::string address = ReachableFromHere(door_.addresses().front());
-    pb::WorkerBootstrap bootstrap;
-    bootstrap.set_job_id(options_.job_id);
-    bootstrap.mutable_credentials()->set_token(credentials_.token);
-    bootstrap.mutable_credentials()->set_ca_certificate(credentials_.ca_certificate);
-    bootstrap.mutable_credentials()->set_certificate(credentials_.certificate);
-    bootstrap.mutable_credentials()->set_private_key(credentials_.private_key);
-    bootstrap.set_daemon_address(address);
-    bootstrap.set_advertise_address(net::SplitHostPort(address).host);
-    bootstrap.set_elastic(options_.spec.elastic.has_value());
-    return bootstrap;
-  }
-
-  JobOptions MakeJobOptions() {
-    JobOptions made;
-    made.job_id = options_.job_id;
-    made.spec = options_.spec;
-    made.secret_key = RandomBytes(kRandomBytes);
-    made.on_finished = options_.on_finished;
-    made.on_notice = options_.on_notice;
-    if (!options_.start_worker) return made;
-    made.start_worker = [this](const membership::StartWorkerEffect& effect) {
-      options_.start_worker({effect.worker, effect.host, worker_door_->Expect(effect)});
-    };
-    made.stop_workers = [this](const membership::StopWorkersEffect& effect) {
-      for (const WorkerId worker : effect.workers) options_.stop_worker(worker, effect.grace);
-    };
-    made.end_host = [this](const membership::EndJobEffect& effect) { OnHostFree(effect); };
-    return made;
-  }
-
-  // Takes the place of an agent: each host joins under a new incarnation.
-  void JoinIfNew(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
-    if (!is_new) return;
-    ++last_incarnation_;
-    membership::HostJoined event;
-    event.host = offered_.at(host);
-    event.agent = place->second;
-    job_->Post(std::move(event));
-  }
-
-  void OnHostFree(const membership::EndJobEffect& effect) {
-    {
-      absl::MutexLock lock(&mu_);
-      const auto found = joined_.find(effect.host);
-      if (found == joined_.end() || found->second != effect.agent) return;
-      joined_.erase(found);
-    }
-    job_->Post(membership::HostLost{effect.host, effect.agent, "its slots were given back"});
-    if (options_.on_host_free) options_.on_host_free(effect.host);
-  }
-
-  const ServedJobOptions options_;
-  const security::PeerCredentials credentials_;
-  FrontDoor& door_;
-  std::unique_ptr<WorkerDoor> worker_door_;
-  std::shared_ptr<Job> job_;
-  absl::Mutex mu_;
-  std::map<std::string, membership::HostSlots> offered_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Incarnation> joined_ ABSL_GUARDED_BY(mu_);
-  uint64_t last_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
-};
+// New secrets. The authority is gone when its two certificates are issued: no third can be made.
+absl::StatusOr<pb::journal::Server> NewIdentity(const std::vector<std::string>& listen) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<security::JobAuthority> authority,
+                   security::JobAuthority::Create(security::NewJobId()));
+  ASSIGN_OR_RETURN(const security::PeerCredentials daemon, authority->IssueForDaemon());
+  ASSIGN_OR_RETURN(const security::PeerCredentials hosts,
+                   authority->IssueForHost(security::kAnyHost));
+  pb::journal::Server made;
+  *made.mutable_daemon() = store::ToMessage(daemon);
+  *made.mutable_hosts() = store::ToMessage(hosts);
+  for (const std::string& address : listen) made.add_listen(address);
+  return made;
+}
 
 class RendezvousServerImpl final : public RendezvousServer {
  public:
   explicit RendezvousServerImpl(Clock& clock) : clock_(clock) {}
 
   // Errors: those of Start.
-  absl::Status Begin(const std::vector<std::string>& listen) {
-    if (listen.empty()) return absl::InvalidArgumentError("no address to listen on");
-    ASSIGN_OR_RETURN(authority_, security::JobAuthority::Create(security::NewJobId()));
-    ASSIGN_OR_RETURN(const security::PeerCredentials own, authority_->IssueForDaemon());
-    return door_.Listen(listen, own, transport::kProcessPatience);
+  absl::Status Begin(const RendezvousServerOptions& options) {
+    if (options.listen.empty()) return absl::InvalidArgumentError("no address to listen on");
+    absl::MutexLock lock(&mu_);
+    ASSIGN_OR_RETURN(pb::journal::Server identity, OpenIdentity(options));
+    hosts_ = store::FromMessage(identity.hosts());
+    const auto& kept = identity.addresses();
+    const std::vector<std::string> addresses(kept.begin(), kept.end());
+    RETURN_IF_ERROR(door_.Listen(addresses.empty() ? options.listen : addresses,
+                                 store::FromMessage(identity.daemon()),
+                                 transport::kProcessPatience));
+    if (store_ == nullptr) return absl::OkStatus();
+    identity.clear_addresses();
+    for (const std::string& address : door_.addresses()) identity.add_addresses(address);
+    return store_->SaveIdentity(identity);
   }
 
   const std::vector<std::string>& addresses() const override { return door_.addresses(); }
@@ -193,16 +72,37 @@ class RendezvousServerImpl final : public RendezvousServer {
     }
     if (options.job_id.empty()) options.job_id = security::NewJobId();
     absl::MutexLock lock(&mu_);  // or two jobs of one id could come in side by side
-    for (const std::shared_ptr<Job>& job : door_.jobs()) {
-      if (job->id() != options.job_id) continue;
+    if (Serves(options.job_id)) {
       return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
     }
-    ASSIGN_OR_RETURN(security::PeerCredentials credentials,
-                     authority_->IssueForHost(security::kAnyHost));
-    credentials.token = absl::BytesToHexString(RandomBytes(kRandomBytes));
-    auto job = std::make_unique<ServedJobImpl>(std::move(options), std::move(credentials), door_);
-    RETURN_IF_ERROR(job->Begin(clock_));
+    const std::string id = options.job_id;
+    const bool is_new = store_ != nullptr && !store_->HasJob(id);
+    auto job = Begin(std::move(options));
+    if (is_new && !job.ok()) store_->RemoveJob(id).IgnoreError();
     return job;
+  }
+
+  std::vector<KeptJob> KeptJobs() override {
+    absl::MutexLock lock(&mu_);
+    std::vector<KeptJob> kept;
+    if (store_ == nullptr) return kept;
+    for (const auto& store : store_->OpenOtherJobs()) {
+      kept.push_back(store.ok() ? Describe(**store, clock_.Now()) : KeptJob{});
+      if (!store.ok()) kept.back().problem = store.status();
+    }
+    return kept;
+  }
+
+  absl::Status ForgetJob(const std::string& id) override {
+    absl::MutexLock lock(&mu_);
+    if (Serves(id)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the job ", id, " is on the server: request its stop, or remove it first"));
+    }
+    if (store_ == nullptr || !store_->HasJob(id)) {
+      return absl::NotFoundError(absl::StrCat("no job ", id, " is kept"));
+    }
+    return store_->RemoveJob(id);
   }
 
   std::string Metrics() override {
@@ -215,18 +115,70 @@ class RendezvousServerImpl final : public RendezvousServer {
   }
 
  private:
+  absl::StatusOr<pb::journal::Server> OpenIdentity(const RendezvousServerOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (options.state_dir.empty()) return NewIdentity(options.listen);
+    ASSIGN_OR_RETURN(store_, store::ServerStore::Open(options.state_dir));
+    if (!store_->identity().has_value()) {
+      ASSIGN_OR_RETURN(pb::journal::Server identity, NewIdentity(options.listen));
+      RETURN_IF_ERROR(store_->SaveIdentity(identity));
+      return identity;
+    }
+    const auto& kept = store_->identity()->listen();
+    const std::vector<std::string> listened(kept.begin(), kept.end());
+    if (listened == options.listen) return *store_->identity();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server of ", options.state_dir, " was to listen at ", Addresses(listened), ", not at ",
+        Addresses(options.listen), "; its agents and workers look for it there"));
+  }
+
+  absl::StatusOr<std::unique_ptr<ServedJob>> Begin(ServedJobOptions options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ASSIGN_OR_RETURN(JobParts parts, OpenParts(options));
+    security::PeerCredentials credentials = hosts_;
+    credentials.token = parts.token;
+    std::function<void()> on_removed = RemovalOf(options.job_id);
+    auto job = std::make_unique<ServedJobImpl>(std::move(options), std::move(credentials),
+                                               std::move(parts), door_, std::move(on_removed));
+    RETURN_IF_ERROR(job->Begin(clock_));
+    return job;
+  }
+
+  bool Serves(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const std::shared_ptr<Job>& job : door_.jobs()) {
+      if (job->id() == id) return true;
+    }
+    return false;
+  }
+
+  absl::StatusOr<JobParts> OpenParts(const ServedJobOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (store_ == nullptr) return NewJobParts();
+    ASSIGN_OR_RETURN(std::unique_ptr<store::JobStore> store, store_->OpenJob(options.job_id));
+    return OpenJobParts(std::move(store), options, clock_.Now());
+  }
+
+  // A job that has ended is not to be resumed.
+  std::function<void()> RemovalOf(const std::string& id) {
+    return [this, id] {
+      absl::MutexLock lock(&mu_);
+      if (store_ != nullptr) store_->RemoveJob(id).IgnoreError();  // it is listed as one that ended
+    };
+  }
+
   Clock& clock_;
-  std::unique_ptr<security::JobAuthority> authority_;
   absl::Mutex mu_;
+  std::unique_ptr<store::ServerStore> store_ ABSL_GUARDED_BY(mu_);  // null: nothing is kept
+  security::PeerCredentials hosts_ ABSL_GUARDED_BY(mu_);  // all jobs'; each has a token of its own
   FrontDoor door_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
-    const std::vector<std::string>& listen, Clock& clock) {
+    const RendezvousServerOptions& options, Clock& clock) {
   auto server = std::make_unique<RendezvousServerImpl>(clock);
-  RETURN_IF_ERROR(server->Begin(listen));
+  RETURN_IF_ERROR(server->Begin(options));
   return server;
 }
 

@@ -1,52 +1,24 @@
 // RendezvousServer: many jobs behind one listener, and workers that no agent started.
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <atomic>
-#include <cstddef>
-#include <cstring>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/strings/match.h"
-#include "base/fd.h"
-#include "base/net/frames.h"
 #include "gtest/gtest.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
-#include "rendezvous/server/in_process_test_util.h"
+#include "rendezvous/server/rendezvous_server_test_util.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd::rendezvous::server {
 namespace {
 
-// What a job asks of its scheduler.
-struct Scheduler {
-  Inbox<WorkerStart> starts;
-  Inbox<WorkerId> stops;
-  Inbox<std::string> free_hosts;
-  Inbox<membership::Verdict> verdicts;
-
-  ServedJobOptions Options(int min, int max) {
-    ServedJobOptions options;
-    options.spec.min_workers = min;
-    options.spec.max_workers = max;
-    options.spec.start_workers = min;
-    options.spec.elastic.emplace();
-    options.start_worker = [this](const WorkerStart& start) { starts.Put(start); };
-    options.stop_worker = [this](WorkerId worker, absl::Duration) { stops.Put(worker); };
-    options.on_host_free = [this](const std::string& host) { free_hosts.Put(host); };
-    options.on_finished = [this](const membership::Verdict& verdict) { verdicts.Put(verdict); };
-    return options;
-  }
-};
-
 class RendezvousServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto server = RendezvousServer::Start({"127.0.0.1:0"});
+    auto server = RendezvousServer::Start({{"127.0.0.1:0"}, ""});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = std::move(server).value();
   }
@@ -60,41 +32,6 @@ class RendezvousServerTest : public testing::Test {
   absl::StatusOr<pb::GetStatusResponse> StatusBy(const security::PeerCredentials& credentials) {
     return client::NewGrpcRendezvousClient(server_->addresses()[0], credentials)
         ->GetStatus(absl::InfiniteDuration());
-  }
-
-  // What a worker with this environment is told.
-  static pb::WorkerBootstrap Bootstrap(const Environment& environment) {
-    const std::string& name = environment.at("HOROVOD_AGENT_SOCKET");
-    const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path + 1, name.data(), name.size());
-    const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
-    pb::WorkerHello hello;
-    hello.set_worker_id(std::stoull(environment.at("HOROVOD_WORKER_ID")));
-    hello.set_word(environment.at("HOROVOD_WORKER_WORD"));
-    EXPECT_TRUE(net::WriteFrame(fd.get(), hello.SerializeAsString()).ok());
-    pb::WorkerBootstrap answer;
-    const auto frame = net::ReadFrame(fd.get(), net::kMaxFrameBytes);
-    EXPECT_TRUE(frame.ok() && answer.ParseFromString(*frame)) << frame.status();
-    return answer;
-  }
-
-  // A worker's whole part: joins the world; its place in it.
-  static std::future<absl::StatusOr<pb::JoinWorldResponse>> Join(const pb::WorkerBootstrap& told) {
-    return std::async(std::launch::async, [told] {
-      const pb::Credentials& given = told.credentials();
-      const auto client = client::NewGrpcRendezvousClient(
-          told.daemon_address(),
-          {given.token(), given.ca_certificate(), given.certificate(), given.private_key()});
-      pb::JoinWorldRequest request;
-      request.mutable_worker()->set_worker_id(told.worker_id());
-      request.mutable_worker()->set_incarnation(100 + told.worker_id());
-      request.set_address(told.advertise_address());
-      request.set_control_port(1);
-      return client->JoinWorld(request, absl::InfiniteDuration());
-    });
   }
 
   std::unique_ptr<RendezvousServer> server_;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -119,10 +120,23 @@ struct ServedJobOptions {
   // Called once, at the end. May be null, as the next.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
+  // The job's journal can't be written: nothing is decided from now on, and workers train on. The
+  // scheduler destroys the job, and adds it again once it can be written. May be null.
+  std::function<void(const absl::Status&)> on_journal_error;
+};
+
+// A process that an earlier scheduler was asked to start.
+struct EarlierWorker {
+  WorkerId worker;
+  std::string host;
+  int64_t pid = 0;  // as it has reported; 0: it has not
 };
 
 // A job on a RendezvousServer, which must outlive it. The destructor removes the job from the
-// server; no callback comes after it. The scheduler must stop the processes that it started.
+// server; no callback comes after it. Without a state directory, and if the job has ended, that is
+// the end of it: the scheduler must stop the processes that it started. Else the job stays in the
+// directory, and agents and workers wait for spec.reattach_timeout until it is added again, by this
+// or a later process.
 class ServedJob {
  public:
   virtual ~ServedJob() = default;
@@ -132,7 +146,20 @@ class ServedJob {
   // The credentials of agents and workers for this job; secret.
   virtual const security::PeerCredentials& credentials() const = 0;
 
-  // All hosts and slots that the job may use now. A host that is named for the first time, or again
+  // Of a job that was added again, with start_worker: the processes of which it must be said
+  // whether they still run (ReportStarted, with the pid), have ended (ReportExit), or have never
+  // been there (StartAgain). A host takes part again when that was said of all its processes; what
+  // is not said within spec.reattach_timeout makes its host a lost one. They are no children of
+  // this process; see pidfd_open(2).
+  virtual std::vector<EarlierWorker> EarlierWorkers() = 0;
+
+  // An earlier worker has no process, and never had one: start_worker is called for it again.
+  // Errors:
+  //   - NotFound: it is not one of EarlierWorkers.
+  virtual absl::Status StartAgain(WorkerId worker) = 0;
+
+  // All hosts and slots that the job may use now; until the first call, those of an earlier
+  // scheduler. A host that is named for the first time, or again
   // after it was free, joins; one that is no longer named is drained. Only for jobs with
   // start_worker; in a job that is not elastic hosts can't be withdrawn.
   // Errors:
@@ -159,30 +186,64 @@ class ServedJob {
   virtual std::string Metrics() = 0;
 };
 
-// Owns the gRPC server, and an authority that issues its own certificate and those of all jobs'
+struct RendezvousServerOptions {
+  std::vector<std::string> listen;  // as in ServerOptions
+  // A directory, of this server alone, in which jobs outlive this process: a later server with the
+  // same directory goes on with them, with the same credentials and at the same addresses. Made if
+  // it is missing. Empty: jobs end with this process.
+  std::string state_dir;
+};
+
+// A job in the state directory that is not on the server.
+struct KeptJob {
+  std::string id;  // empty if there is a problem
+  policy::JobSpec spec;
+  bool starts_workers = false;               // it had start_worker; else agents start its processes
+  std::optional<membership::Verdict> ended;  // it has, and was not removed since
+  absl::Status problem;                      // it can't be read, and why
+};
+
+// Owns the gRPC server. One authority has issued the server's certificate and that of all jobs'
 // hosts. The tokens separate the jobs: one per job, checked with every call. A certificate gets its
 // holder to the server, the token selects the job, and a job's data connections also prove
-// knowledge of the epoch's secret. An authority per job would keep out no process that the token
-// admits, and roots can't be added to a TLS server that is already up.
+// knowledge of the epoch's secret. An authority or a certificate per job would keep out no process
+// that the token admits, and roots can't be added to a TLS server that is already up.
 class RendezvousServer {
  public:
-  // `listen` as in ServerOptions.
   // Errors:
-  //   - InvalidArgument, Unavailable: those of Server::Start.
-  //   - Internal: OpenSSL failed.
+  //   - InvalidArgument, Unavailable: those of Server::Start; or the state directory can't be used.
+  //   - FailedPrecondition: another process uses the state directory, or its server listened
+  //     elsewhere.
+  //   - DataLoss: what is in it is damaged; gives the remedy.
+  //   - Internal: OpenSSL failed, or the directory can't be written.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(
-      const std::vector<std::string>& listen, Clock& clock = Clock::Real());
+      const RendezvousServerOptions& options, Clock& clock = Clock::Real());
   virtual ~RendezvousServer() = default;
 
   // See Server.
   virtual const std::vector<std::string>& addresses() const = 0;
 
-  // Begins a job.
+  // Begins a job; or goes on with the one of this id in the state directory, with the membership
+  // that it had: its agents attach again, its workers call again (see ServedJob::EarlierWorkers).
   // Errors:
   //   - InvalidArgument: the spec can't work, or only one of start_worker and stop_worker is set.
-  //   - AlreadyExists: there is a job of this id.
-  //   - Internal, ResourceExhausted: no certificate or no socket can be made.
+  //   - AlreadyExists: there is a job of this id on the server.
+  //   - FailedPrecondition: the job in the state directory has another spec, or other processes
+  //     start its workers, or it has ended; says how.
+  //   - DataLoss: that job is damaged; gives the remedy.
+  //   - Internal, ResourceExhausted: no certificate or no socket can be made, or the state
+  //     directory can't be written.
   virtual absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) = 0;
+
+  // The jobs in the state directory that are not on the server: those to add again or to forget.
+  virtual std::vector<KeptJob> KeptJobs() = 0;
+
+  // Removes a job from the state directory. Agents and workers of it that still wait give up.
+  // Errors:
+  //   - NotFound: there is none of this id.
+  //   - FailedPrecondition: it is on the server: RequestStop ends it.
+  //   - Internal: it can't be removed.
+  virtual absl::Status ForgetJob(const std::string& id) = 0;
 
   // All jobs, in Prometheus' text format; the names are in metrics.h.
   virtual std::string Metrics() = 0;

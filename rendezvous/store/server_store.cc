@@ -94,10 +94,14 @@ std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJob
   return stores;
 }
 
-absl::Status ServerStore::RemoveJob(const std::string& job_id) {
-  const std::string folder = FolderOf(job_id);
+bool ServerStore::HasJob(const std::string& job_id) const {
   std::error_code error;
-  if (!std::filesystem::exists(folder_->PathOf(folder), error)) return absl::OkStatus();
+  return std::filesystem::exists(folder_->PathOf(FolderOf(job_id)), error);
+}
+
+absl::Status ServerStore::RemoveJob(const std::string& job_id) {
+  if (!HasJob(job_id)) return absl::OkStatus();
+  const std::string folder = FolderOf(job_id);
   // First the name: half of a job is never found.
   RETURN_IF_ERROR(folder_->Rename(
       folder, absl::StrCat(kRemovedFolder, absl::BytesToHexString(RandomBytes(kNameBytes)))));

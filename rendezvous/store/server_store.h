@@ -44,6 +44,9 @@ class ServerStore {
   // Errors: those of FileJobStore::Open. FailedPrecondition: it is open already.
   absl::StatusOr<std::unique_ptr<JobStore>> OpenJob(const std::string& job_id);
 
+  // Whether anything of a job of this id is kept here.
+  bool HasJob(const std::string& job_id) const;
+
   // One for each job that is kept here and whose store is not open.
   std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> OpenOtherJobs();
 

@@ -1,0 +1,214 @@
+#include "rendezvous/server/served_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/net/address.h"
+#include "base/status_macros.h"
+#include "rendezvous/reporting/metrics.h"
+#include "rendezvous/server/check_spec.h"
+
+namespace hvd::rendezvous::server {
+namespace {
+
+// The address at which workers of this machine reach a server that listens at `address`.
+std::string ReachableFromHere(const std::string& address) {
+  const net::HostPort parts = net::SplitHostPort(address);
+  if (parts.host == "0.0.0.0") return net::JoinHostPort("127.0.0.1", parts.port);
+  if (parts.host == "::") return net::JoinHostPort("::1", parts.port);
+  return address;
+}
+
+}  // namespace
+
+ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
+                             JobParts parts, FrontDoor& door, std::function<void()> on_removed)
+    : options_(std::move(options)),
+      credentials_(std::move(credentials)),
+      parts_(std::move(parts)),
+      door_(door),
+      on_removed_(std::move(on_removed)) {}
+
+ServedJobImpl::~ServedJobImpl() {
+  if (job_ != nullptr) door_.Remove(job_);
+  worker_door_.reset();  // its threads may be telling the job something
+  parts_.journal.reset();
+  parts_.store.reset();
+  if (finished_) on_removed_();
+}
+
+absl::Status ServedJobImpl::Begin(Clock& clock) {
+  if (options_.start_worker) RETURN_IF_ERROR(OpenWorkerDoor());
+  if (is_kept()) {
+    RETURN_IF_ERROR(SaveAsBegun(parts_, worker_door_ == nullptr ? "" : worker_door_->socket(),
+                                door_.addresses()));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
+  job_ = door_.Add(credentials_.token, std::move(job));
+  if (options_.start_worker && job_->resumed()) TakeUp();
+  return absl::OkStatus();
+}
+
+// Where workers of an earlier process look for it, unless something else has that name by now.
+absl::Status ServedJobImpl::OpenWorkerDoor() {
+  const auto on_dying = [this](WorkerId worker) { job_->Post(membership::WorkerDying{worker}); };
+  WorkerDoor::Identity identity{parts_.worker_socket, parts_.secret_key};
+  auto door = WorkerDoor::Open(MakeBootstrap(), identity, on_dying);
+  if (absl::IsAlreadyExists(door.status())) {
+    identity.socket.clear();
+    door = WorkerDoor::Open(MakeBootstrap(), identity, on_dying);
+  }
+  RETURN_IF_ERROR(door.status());
+  worker_door_ = *std::move(door);
+  return absl::OkStatus();
+}
+
+pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
+  const std::string address = ReachableFromHere(door_.addresses().front());
+  pb::WorkerBootstrap bootstrap;
+  bootstrap.set_job_id(options_.job_id);
+  bootstrap.mutable_credentials()->set_token(credentials_.token);
+  bootstrap.mutable_credentials()->set_ca_certificate(credentials_.ca_certificate);
+  bootstrap.mutable_credentials()->set_certificate(credentials_.certificate);
+  bootstrap.mutable_credentials()->set_private_key(credentials_.private_key);
+  bootstrap.set_daemon_address(address);
+  bootstrap.set_advertise_address(net::SplitHostPort(address).host);
+  bootstrap.set_elastic(options_.spec.elastic.has_value());
+  return bootstrap;
+}
+
+JobOptions ServedJobImpl::MakeJobOptions() {
+  JobOptions made;
+  made.job_id = options_.job_id;
+  made.spec = options_.spec;
+  made.secret_key = parts_.secret_key;
+  made.journal = parts_.journal.get();
+  made.on_finished = [this](const membership::Verdict& verdict) {
+    finished_ = true;
+    if (options_.on_finished) options_.on_finished(verdict);
+  };
+  made.on_notice = options_.on_notice;
+  made.on_journal_error = options_.on_journal_error;
+  if (!options_.start_worker) return made;
+  made.start_worker = [this](const membership::StartWorkerEffect& effect) {
+    options_.start_worker({effect.worker, effect.host, worker_door_->Expect(effect)});
+  };
+  made.stop_workers = [this](const membership::StopWorkersEffect& effect) {
+    for (const WorkerId worker : effect.workers) options_.stop_worker(worker, effect.grace);
+  };
+  made.end_host = [this](const membership::EndJobEffect& effect) { OnHostFree(effect); };
+  return made;
+}
+
+// Goes on in the place of an earlier process.
+void ServedJobImpl::TakeUp() {
+  absl::MutexLock lock(&mu_);
+  earlier_ = server::EarlierWorkers(job_->awaited());
+  for (const membership::Membership::AttachedHost& host : job_->awaited()) {
+    offered_[host.host.host] = host.host;
+    joined_[host.host.host] = host.agent;
+    last_incarnation_ = std::max(last_incarnation_, host.agent.value());
+    for (const auto& worker : host.workers) worker_door_->ExpectAgain(worker.id, host.host.host);
+  }
+  Post(earlier_.Begin());
+}
+
+std::vector<EarlierWorker> ServedJobImpl::EarlierWorkers() {
+  absl::MutexLock lock(&mu_);
+  return earlier_.Unknown();
+}
+
+absl::Status ServedJobImpl::StartAgain(WorkerId worker) {
+  absl::MutexLock lock(&mu_);
+  if (!earlier_.IsUnknown(worker)) {
+    return absl::NotFoundError(absl::StrCat("there is no earlier worker ", worker.value(),
+                                            " of which nothing was said yet"));
+  }
+  Post(*earlier_.Say(worker, std::nullopt));
+  return absl::OkStatus();
+}
+
+void ServedJobImpl::Say(WorkerId worker, membership::Event said) {
+  absl::MutexLock lock(&mu_);  // what was said first comes first
+  std::optional<std::vector<membership::Event>> due = earlier_.Say(worker, said);
+  if (!due.has_value()) return job_->Post(std::move(said));
+  Post(*std::move(due));
+}
+
+void ServedJobImpl::Post(std::vector<membership::Event> events) {
+  for (membership::Event& event : events) job_->Post(std::move(event));
+}
+
+absl::Status ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) {
+  if (!options_.start_worker) {
+    return absl::FailedPreconditionError(
+        "no slots can be offered to a job without start_worker: its agents say what they have");
+  }
+  absl::MutexLock lock(&mu_);  // two offers must not cross
+  if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
+  offered_.clear();
+  for (const membership::HostSlots& host : hosts) {
+    offered_[host.host] = host;
+    JoinIfNew(host.host);
+  }
+  return absl::OkStatus();
+}
+
+// Takes the place of an agent: each host joins under a new incarnation.
+void ServedJobImpl::JoinIfNew(const std::string& host) {
+  const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
+  if (!is_new) return;
+  ++last_incarnation_;
+  membership::HostJoined event;
+  event.host = offered_.at(host);
+  event.agent = place->second;
+  job_->Post(std::move(event));
+}
+
+void ServedJobImpl::OnHostFree(const membership::EndJobEffect& effect) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = joined_.find(effect.host);
+    if (found == joined_.end() || found->second != effect.agent) return;
+    joined_.erase(found);
+  }
+  job_->Post(membership::HostLost{effect.host, effect.agent, "its slots were given back"});
+  if (options_.on_host_free) options_.on_host_free(effect.host);
+}
+
+void ServedJobImpl::ReportStarted(WorkerId worker, int64_t pid) {
+  Say(worker, membership::WorkerStarted{worker, pid});
+}
+
+void ServedJobImpl::ReportExit(membership::WorkerExited exit) {
+  const WorkerId worker = exit.worker;
+  if (worker_door_ != nullptr) worker_door_->Forget(worker);
+  Say(worker, std::move(exit));
+}
+
+absl::Status ServedJobImpl::SetLimits(int min_workers, int max_workers) {
+  if (!options_.spec.elastic.has_value()) {
+    return absl::FailedPreconditionError("the size of a job that is not elastic can't be changed");
+  }
+  policy::JobSpec changed = options_.spec;
+  changed.min_workers = min_workers;
+  changed.max_workers = max_workers;
+  RETURN_IF_ERROR(CheckSpec(changed));
+  job_->Post(membership::LimitsChanged{min_workers, max_workers});
+  return absl::OkStatus();
+}
+
+void ServedJobImpl::Drain(std::string host, absl::Duration grace, std::string reason) {
+  job_->Post(membership::HostDraining{std::move(host), grace, std::move(reason)});
+}
+
+void ServedJobImpl::RequestStop(std::string reason, int exit_code, absl::Duration grace) {
+  job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
+}
+
+std::string ServedJobImpl::Metrics() {
+  return reporting::RenderMetrics({job_->Report().value_or(reporting::JobReport{})});
+}
+
+}  // namespace hvd::rendezvous::server
