@@ -23,8 +23,9 @@ namespace {
 class GrpcRendezvousClient final : public RendezvousClient {
  public:
   GrpcRendezvousClient(const std::string& address, std::shared_ptr<grpc::Channel> channel,
-                       Clock& clock)
+                       absl::Duration away, Clock& clock)
       : address_(address),
+        away_patience_(away),
         clock_(clock),
         channel_(std::move(channel)),
         stub_(pb::Rendezvous::NewStub(channel_)) {}
@@ -81,26 +82,38 @@ class GrpcRendezvousClient final : public RendezvousClient {
     const absl::Time deadline = clock_.Now() + timeout;
     BackOff back_off;
     std::mt19937 random{std::random_device{}()};
-    grpc::Status away;  // how an attempt ended that did not find the daemon
+    grpc::Status away;                         // how an attempt ended that did not find the daemon
+    absl::Time gone = absl::InfiniteFuture();  // it has, if it is not found by then
+    bool parks = false;                        // it was found, and did not answer at once
     while (true) {
       Response response;
+      const absl::Time begin = clock_.Now();
       grpc::Status status = Attempt(
           [&](grpc::ClientContext* context) {
             // A channel whose connection is lost makes a new one only while a call waits for it.
             context->set_wait_for_ready(!away.ok());
             return (stub_.get()->*method)(context, request, &response);
           },
-          deadline - clock_.Now());
+          (parks ? deadline : std::min(deadline, gone)) - begin);
       if (status.ok()) return response;
+      const absl::Time now = clock_.Now();
+      if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && now < deadline && !parks &&
+          connected()) {
+        parks = true;
+        continue;
+      }
       if (!away.ok() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
           !connected()) {
         status = away;  // says more
       }
-      if (status.error_code() != grpc::StatusCode::UNAVAILABLE || clock_.Now() >= deadline) {
+      if (now - begin >= away_patience_) gone = absl::InfiniteFuture();  // another time
+      gone = std::min(gone, now + away_patience_);
+      parks = false;
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE || now >= std::min(deadline, gone)) {
         return Explain(name, status, timeout);
       }
       away = std::move(status);
-      if (!Pause(std::min(deadline, clock_.Now() + back_off.Next(random)))) return Cancelled();
+      if (!Pause(std::min({deadline, gone, now + back_off.Next(random)}))) return Cancelled();
     }
   }
 
@@ -139,9 +152,9 @@ class GrpcRendezvousClient final : public RendezvousClient {
         status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !connected());
     if (unreachable) {
-      return absl::UnavailableError(absl::StrCat(name, ": ", daemon, " was not reached within ",
-                                                 text::DurationText(timeout), ": ",
-                                                 status.error_message()));
+      return absl::UnavailableError(absl::StrCat(
+          name, ": ", daemon, " was not reached within ",
+          text::DurationText(std::min(timeout, away_patience_)), ": ", status.error_message()));
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return absl::DeadlineExceededError(
@@ -155,6 +168,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
   }
 
   const std::string address_;
+  const absl::Duration away_patience_;
   Clock& clock_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
@@ -198,9 +212,10 @@ std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
 
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
-    absl::Duration patience) {
-  return [channel = std::make_shared<SharedChannel>(address, credentials, patience)] {
-    return std::make_unique<GrpcRendezvousClient>(channel->address(), channel->Get(),
+    const Patience& patience) {
+  return [away = patience.away,
+          channel = std::make_shared<SharedChannel>(address, credentials, patience.silence)] {
+    return std::make_unique<GrpcRendezvousClient>(channel->address(), channel->Get(), away,
                                                   Clock::Real());
   };
 }

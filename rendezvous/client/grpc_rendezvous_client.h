@@ -17,12 +17,19 @@ namespace hvd::rendezvous::client {
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
     const std::string& address, const security::PeerCredentials& credentials);
 
+struct Patience {
+  // The connection ends when the daemon is silent for this long while its host answers.
+  absl::Duration silence = absl::Seconds(30);
+  // A call ends when the daemon was not reached for this long, if its timeout does not end it
+  // earlier.
+  absl::Duration away = absl::InfiniteDuration();
+};
+
 // A factory of such clients. Those that live at the same time share one connection, which ends with
-// the last of them, or when the daemon is silent for `patience` while its host answers.
-// Thread-safe.
+// the last of them. Thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
-    absl::Duration patience = absl::Seconds(30));
+    const Patience& patience = {});
 
 }  // namespace hvd::rendezvous::client
 

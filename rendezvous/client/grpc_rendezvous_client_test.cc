@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
@@ -51,8 +52,8 @@ class GrpcRendezvousClientTest : public testing::Test {
     server_.reset();
   }
 
-  std::unique_ptr<RendezvousClient> NewClient() {
-    return NewGrpcRendezvousClient(address_, *authority_->IssueForHost("a"));
+  std::unique_ptr<RendezvousClient> NewClient(const Patience& patience = {}) {
+    return GrpcRendezvousClients(address_, *authority_->IssueForHost("a"), patience)();
   }
 
   // Has calls park until the client gives them up.
@@ -116,6 +117,47 @@ TEST_F(GrpcRendezvousClientTest, DaemonGoesAndComesBack_CallGoesThrough) {
                           [&] { return client->JoinWorld({}, absl::Seconds(20)).status(); });
   StartServer(address_);
   EXPECT_EQ(later.get(), absl::OkStatus());
+}
+
+TEST_F(GrpcRendezvousClientTest, DaemonGoes_CallEndsWhenItsPatienceDoes_WhateverItsTimeout) {
+  service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return grpc::Status::OK;
+  };
+  StartServer();
+  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  EXPECT_TRUE(client->JoinWorld({}, absl::InfiniteDuration()).ok());
+  StopServer();
+  EXPECT_EQ(client->JoinWorld({}, absl::InfiniteDuration()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GrpcRendezvousClientTest, DaemonThatPutsCallsOff_IsGivenUpToo) {
+  service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "later");
+  };
+  StartServer();
+  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  EXPECT_EQ(client->JoinWorld({}, absl::InfiniteDuration()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+// Patience is for a daemon that is away, not for one that takes its time.
+TEST_F(GrpcRendezvousClientTest, ParkedCall_IsNotEndedByPatience) {
+  service_.script = [this](int call, grpc::ServerContext& context, pb::JoinWorldResponse&) {
+    if (call == 1) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "");
+    if (call == 3) parked_.Notify();  // the second one's limit was that of patience
+    while (call == 2 && !context.IsCancelled()) std::this_thread::yield();
+    if (call == 3) given_up_.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  StartServer();
+  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  auto parked = std::async(
+      std::launch::async, [&] { return client->JoinWorld({}, absl::InfiniteDuration()).status(); });
+  parked_.WaitForNotification();
+  given_up_.Notify();
+  EXPECT_EQ(parked.get(), absl::OkStatus());
+  EXPECT_EQ(service_.calls, 3);
 }
 
 TEST_F(GrpcRendezvousClientTest, EachMethod_ReachesItsOwn) {

@@ -12,6 +12,7 @@
 #include "rendezvous/security/certificates.h"
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
 
 namespace hvd::rendezvous::server {
 namespace {
@@ -20,14 +21,11 @@ namespace {
 // by then is cancelled.
 constexpr int kShutdownMs = 2000;
 
-grpc::Status NoSuchJob() {
-  return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no valid job token");
-}
-
-// For an agent whose job went away between the check of its token and its stream's start.
+// For an agent whose job is awaited, or went away between the check of its token and its stream's
+// start.
 class RefusedStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
-  RefusedStream() { Finish(NoSuchJob()); }
+  explicit RefusedStream(const absl::Status& why) { Finish(transport::ToGrpcStatus(why)); }
   void OnDone() override { delete this; }
 };
 
@@ -83,11 +81,10 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
   template <typename Method, typename Request, typename Response>
   grpc::ServerUnaryReactor* Route(Method method, grpc::CallbackServerContext* context,
                                   const Request* request, Response* response) {
-    if (const std::shared_ptr<Job> job = door_.JobOf(*context)) {
-      return (job->rendezvous().*method)(context, request, response);
-    }
+    const absl::StatusOr<std::shared_ptr<Job>> job = door_.JobOf(*context);
+    if (job.ok()) return ((*job)->rendezvous().*method)(context, request, response);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(NoSuchJob());
+    reactor->Finish(transport::ToGrpcStatus(job.status()));
     return reactor;
   }
 
@@ -100,10 +97,9 @@ class FrontDoor::AgentRouter final : public pb::Agent::CallbackService {
 
   grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
       grpc::CallbackServerContext* context) override {
-    if (const std::shared_ptr<Job> job = door_.JobOf(*context)) {
-      return job->agents().Attach(context);
-    }
-    return new RefusedStream;
+    const absl::StatusOr<std::shared_ptr<Job>> job = door_.JobOf(*context);
+    if (job.ok()) return (*job)->agents().Attach(context);
+    return new RefusedStream(job.status());
   }
 
  private:
@@ -136,7 +132,7 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   auto door = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       security::MakeServerCredentials(
-          credentials, [this](absl::string_view token) { return Find(token) != nullptr; }));
+          credentials, [this](absl::string_view token) { return Find(token).has_value(); }));
   builder.RegisterService(rendezvous_.get());
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
@@ -145,20 +141,41 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   return absl::OkStatus();
 }
 
+void FrontDoor::Await(const std::string& token) {
+  absl::MutexLock lock(&mu_);
+  entries_.push_back({token, nullptr});
+}
+
+void FrontDoor::AwaitNoMore(const std::string& token) {
+  absl::MutexLock lock(&mu_);
+  Erase(token);
+}
+
+void FrontDoor::Erase(absl::string_view token) {
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                [&](const Entry& entry) { return entry.token == token; }),
+                 entries_.end());
+}
+
 std::shared_ptr<Job> FrontDoor::Add(std::string token, std::unique_ptr<Job> job) {
   std::shared_ptr<Job> added = std::move(job);
   absl::MutexLock lock(&mu_);
   Sweep();
+  Erase(token);
   entries_.push_back({std::move(token), added});
   return added;
 }
 
-void FrontDoor::Remove(const std::shared_ptr<Job>& job) {
+void FrontDoor::Remove(const std::shared_ptr<Job>& job, Token token) {
   {
     absl::MutexLock lock(&mu_);
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.job == job; }),
-                   entries_.end());
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.job == job; });
+    if (found != entries_.end() && token == Token::kAwait) {
+      found->job = nullptr;
+    } else if (found != entries_.end()) {
+      entries_.erase(found);
+    }
   }
   job->Close();
   absl::MutexLock lock(&mu_);
@@ -169,13 +186,15 @@ void FrontDoor::Remove(const std::shared_ptr<Job>& job) {
 std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
   absl::MutexLock lock(&mu_);
   std::vector<std::shared_ptr<Job>> jobs;
-  for (const Entry& entry : entries_) jobs.push_back(entry.job);
+  for (const Entry& entry : entries_) {
+    if (entry.job != nullptr) jobs.push_back(entry.job);
+  }
   return jobs;
 }
 
-std::shared_ptr<Job> FrontDoor::Find(absl::string_view token) {
+std::optional<std::shared_ptr<Job>> FrontDoor::Find(absl::string_view token) {
   absl::MutexLock lock(&mu_);
-  std::shared_ptr<Job> found;
+  std::optional<std::shared_ptr<Job>> found;
   // All of them, so that the time does not reveal which one matched.
   for (const Entry& entry : entries_) {
     if (ConstantTimeEquals(entry.token, token)) found = entry.job;
@@ -183,10 +202,15 @@ std::shared_ptr<Job> FrontDoor::Find(absl::string_view token) {
   return found;
 }
 
-std::shared_ptr<Job> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
+absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
   const auto token = context.client_metadata().find(security::kTokenMetadataKey);
-  if (token == context.client_metadata().end()) return nullptr;
-  return Find({token->second.data(), token->second.size()});
+  std::optional<std::shared_ptr<Job>> found;
+  if (token != context.client_metadata().end()) {
+    found = Find({token->second.data(), token->second.size()});
+  }
+  if (!found.has_value()) return absl::UnauthenticatedError("no valid job token");
+  if (*found == nullptr) return absl::UnavailableError("the job is about to be resumed");
+  return *std::move(found);
 }
 
 void FrontDoor::Sweep() {

@@ -4,11 +4,13 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server.h"
@@ -37,11 +39,20 @@ class FrontDoor {
   // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
+  // The token is of a job that will be added: until then its callers hear that they are to come
+  // again, and not that there is no such job.
+  void Await(const std::string& token);
+  // It will not be added any more.
+  void AwaitNoMore(const std::string& token);
+
   // From now on calls with this token go to this job. REQUIRES: no other job has the token.
   std::shared_ptr<Job> Add(std::string token, std::unique_ptr<Job> job);
 
+  // What becomes of a removed job's token.
+  enum class Token { kForget, kAwait };
+
   // Closes the job and accepts no more calls for it. Not from the job's own thread.
-  void Remove(const std::shared_ptr<Job>& job);
+  void Remove(const std::shared_ptr<Job>& job, Token token = Token::kForget);
 
   std::vector<std::shared_ptr<Job>> jobs();
 
@@ -50,11 +61,14 @@ class FrontDoor {
   class AgentRouter;
   struct Entry {
     std::string token;
-    std::shared_ptr<Job> job;
+    std::shared_ptr<Job> job;  // null: it is awaited
   };
 
-  std::shared_ptr<Job> Find(absl::string_view token);
-  std::shared_ptr<Job> JobOf(const grpc::CallbackServerContext& context);
+  // nullopt: no job has this token.
+  std::optional<std::shared_ptr<Job>> Find(absl::string_view token);
+  // Errors: what the caller is to hear.
+  absl::StatusOr<std::shared_ptr<Job>> JobOf(const grpc::CallbackServerContext& context);
+  void Erase(absl::string_view token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Drops the removed jobs that gRPC has released.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -104,6 +104,30 @@ TEST_F(KeptJobsTest, KeptJobs_AreThoseThatAreNotOnTheServer) {
   EXPECT_TRUE(kept[0].problem.ok()) << kept[0].problem;
 }
 
+TEST_F(KeptJobsTest, CallersOfAJobThatIsNotAddedYet_WaitForIt) {
+  auto job = Add(Options("one", 1, 2));
+  const security::PeerCredentials credentials = job->credentials();
+  const auto call = [&] {
+    return client::NewGrpcRendezvousClient(server_->addresses()[0], credentials)
+        ->GetStatus(absl::Milliseconds(300))
+        .status();
+  };
+  // Its last attempt is cut off by its timeout, or not.
+  const auto tried_again = [](const absl::Status& status) {
+    return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  };
+  EXPECT_TRUE(call().ok());
+  job.reset();
+  EXPECT_TRUE(tried_again(call()));
+  Restart();
+  EXPECT_TRUE(tried_again(call()));
+  job = Add(Options("one", 1, 2));
+  EXPECT_TRUE(call().ok());
+  job.reset();
+  EXPECT_TRUE(server_->ForgetJob("one").ok());
+  EXPECT_EQ(call().code(), absl::StatusCode::kUnauthenticated) << "they give up";
+}
+
 TEST_F(KeptJobsTest, WorkerThatStillRuns_GoesOnInItsWorld) {
   const WorkerStart start = LeaveATrainingJob();
   const auto job = Add(Options("one", 1, 2));

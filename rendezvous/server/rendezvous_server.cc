@@ -54,6 +54,7 @@ class RendezvousServerImpl final : public RendezvousServer {
     hosts_ = store::FromMessage(identity.hosts());
     const auto& kept = identity.addresses();
     const std::vector<std::string> addresses(kept.begin(), kept.end());
+    AwaitKeptJobs();
     RETURN_IF_ERROR(door_.Listen(addresses.empty() ? options.listen : addresses,
                                  store::FromMessage(identity.daemon()),
                                  transport::kProcessPatience));
@@ -102,6 +103,9 @@ class RendezvousServerImpl final : public RendezvousServer {
     if (store_ == nullptr || !store_->HasJob(id)) {
       return absl::NotFoundError(absl::StrCat("no job ", id, " is kept"));
     }
+    if (const auto store = store_->OpenJob(id); store.ok() && (*store)->identity().has_value()) {
+      door_.AwaitNoMore((*store)->identity()->hosts().token());
+    }
     return store_->RemoveJob(id);
   }
 
@@ -142,6 +146,13 @@ class RendezvousServerImpl final : public RendezvousServer {
                                                std::move(parts), door_, std::move(on_removed));
     RETURN_IF_ERROR(job->Begin(clock_));
     return job;
+  }
+
+  void AwaitKeptJobs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (store_ == nullptr) return;
+    for (const auto& store : store_->OpenOtherJobs()) {
+      if (store.ok()) door_.Await((*store)->identity()->hosts().token());
+    }
   }
 
   bool Serves(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

@@ -12,6 +12,15 @@
 namespace hvd::rendezvous::server {
 namespace {
 
+// Nobody comes back after this process, which is on the same machine: its workers only need to be
+// sure that it has gone.
+constexpr absl::Duration kGoneAfter = absl::Seconds(5);
+
+uint32_t ToMilliseconds(absl::Duration duration) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
+}
+
 // The address at which workers of this machine reach a server that listens at `address`.
 std::string ReachableFromHere(const std::string& address) {
   const net::HostPort parts = net::SplitHostPort(address);
@@ -31,7 +40,12 @@ ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials
       on_removed_(std::move(on_removed)) {}
 
 ServedJobImpl::~ServedJobImpl() {
-  if (job_ != nullptr) door_.Remove(job_);
+  if (job_ != nullptr) {
+    // If it ends just now, nobody takes it up again, and it is found to have ended.
+    const bool goes_on = is_kept() && !finished_;
+    door_.Remove(job_, goes_on ? FrontDoor::Token::kAwait : FrontDoor::Token::kForget);
+    if (finished_) door_.AwaitNoMore(credentials_.token);
+  }
   worker_door_.reset();  // its threads may be telling the job something
   parts_.journal.reset();
   parts_.store.reset();
@@ -75,6 +89,9 @@ pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
   bootstrap.set_daemon_address(address);
   bootstrap.set_advertise_address(net::SplitHostPort(address).host);
   bootstrap.set_elastic(options_.spec.elastic.has_value());
+  const absl::Duration away = is_kept() ? options_.spec.reattach_timeout : kGoneAfter;
+  bootstrap.set_away_ms(ToMilliseconds(std::max(away, kGoneAfter)));
+  if (is_kept()) bootstrap.set_reattach_ms(ToMilliseconds(options_.spec.reattach_timeout));
   return bootstrap;
 }
 

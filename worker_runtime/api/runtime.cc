@@ -62,9 +62,12 @@ std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstr
       bootstrap.elastic(),
       absl::Milliseconds(bootstrap.reattach_ms()),
       {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
+  rendezvous::client::Patience with_daemon{patience};
+  if (bootstrap.away_ms() > 0) with_daemon.away = absl::Milliseconds(bootstrap.away_ms());
   return std::make_shared<session::Session>(
       standing, NewIncarnation(),
-      rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
+      rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials,
+                                                with_daemon));
 }
 
 // The daemon has ended the epoch, so another one is to be had.
