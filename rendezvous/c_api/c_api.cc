@@ -1,5 +1,5 @@
 // The functions of horovod/rendezvous.h.
-#include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -18,29 +18,23 @@
 #include "base/version.h"
 #include "horovod/rendezvous.h"
 #include "rendezvous/c_api/guarded.h"
+#include "rendezvous/c_api/handles.h"
 #include "rendezvous/c_api/job_options.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/reporting/job_json.h"
 #include "rendezvous/security/token_file.h"
 #include "rendezvous/server/server.h"
 
-struct hvd_rendezvous_server {
-  std::unique_ptr<hvd::rendezvous::server::RendezvousServer> server;
-  std::atomic<int> jobs{0};
-};
-
-struct hvd_rendezvous_job {
-  hvd_rendezvous_server* home;
-  std::unique_ptr<hvd::rendezvous::server::ServedJob> job;
-};
-
 namespace {
 
 constexpr int32_t kMostSlots = 1 << 16;  // of a host, as elsewhere
+// Of ABI version 1.
+constexpr size_t kFirstExitSize = offsetof(hvd_rendezvous_exit, last_output) + sizeof(void*);
 
 using hvd::WorkerId;
 using hvd::rendezvous::c_api::Guarded;
 using hvd::rendezvous::c_api::InCallback;
+using hvd::rendezvous::c_api::OrEmpty;
 using hvd::rendezvous::c_api::ToDuration;
 using hvd::rendezvous::membership::HostSlots;
 using hvd::rendezvous::membership::Notice;
@@ -49,8 +43,6 @@ using hvd::rendezvous::membership::WorkerExited;
 using hvd::rendezvous::server::RendezvousServer;
 using hvd::rendezvous::server::ServedJobOptions;
 using hvd::rendezvous::server::WorkerStart;
-
-std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
 absl::Status GiveText(const std::string& text, char** result) {
   *result = strdup(text.c_str());
@@ -81,15 +73,7 @@ void CallStartWorker(const hvd_rendezvous_job_options& options, const WorkerStar
 }
 
 void CallFinished(const hvd_rendezvous_job_options& options, const Verdict& verdict) {
-  hvd_rendezvous_result result = {};
-  result.size = sizeof(result);
-  result.success = verdict.success ? 1 : 0;
-  result.exit_code = verdict.exit_code;
-  result.summary = verdict.summary.c_str();
-  result.rank = verdict.rank;
-  result.host = verdict.host.c_str();
-  result.exit_meaning = verdict.exit_meaning.c_str();
-  result.exception = verdict.exception.c_str();
+  const hvd_rendezvous_result result = hvd::rendezvous::c_api::ToResult(verdict);
   const InCallback in_callback;
   options.finished(options.context, &result);
 }
@@ -122,6 +106,12 @@ void SetCallbacks(const hvd_rendezvous_job_options& options, ServedJobOptions& m
   }
   if (options.notice != nullptr) {
     made.on_notice = [options](const Notice& notice) { CallNotice(options, notice); };
+  }
+  if (options.journal_failed != nullptr) {
+    made.on_journal_error = [options](const absl::Status& why) {
+      const InCallback in_callback;
+      options.journal_failed(options.context, std::string(why.message()).c_str());
+    };
   }
 }
 
@@ -161,6 +151,20 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
   return made;
 }
 
+absl::Status Start(int32_t abi_version, const char* const* listen, int32_t count,
+                   const char* state_dir, hvd_rendezvous_server** server) {
+  RETURN_IF_ERROR(CheckAbi(abi_version));
+  hvd::rendezvous::server::RendezvousServerOptions options;
+  for (int32_t i = 0; i < count; ++i) options.listen.push_back(OrEmpty(listen[i]));
+  options.state_dir = state_dir;
+  hvd::SwitchOffMutexChecks();
+  const hvd::SignalsBlocked blocked;
+  auto made = std::make_unique<hvd_rendezvous_server>();
+  ASSIGN_OR_RETURN(made->server, RendezvousServer::Start(options));
+  *server = made.release();
+  return absl::OkStatus();
+}
+
 WorkerExited ToEvent(const hvd_rendezvous_exit& exit) {
   WorkerExited event;
   event.worker = WorkerId(exit.worker);
@@ -169,6 +173,7 @@ WorkerExited ToEvent(const hvd_rendezvous_exit& exit) {
   event.core_dumped = exit.core_dumped != 0;
   event.out_of_memory = exit.out_of_memory != 0;
   event.start_error = OrEmpty(exit.start_error);
+  event.unknown_end = OrEmpty(exit.unknown_end);
   event.stderr_tail = absl::StrSplit(OrEmpty(exit.last_output), '\n', absl::SkipEmpty());
   return event;
 }
@@ -182,16 +187,16 @@ void hvd_rendezvous_free(char* text) { std::free(text); }
 
 int32_t hvd_rendezvous_start(int32_t abi_version, const char* const* listen, int32_t count,
                              hvd_rendezvous_server** server) {
+  return Guarded([&] { return Start(abi_version, listen, count, "", server); });
+}
+
+int32_t hvd_rendezvous_start_with_state(int32_t abi_version, const char* const* listen,
+                                        int32_t count, const char* state_dir,
+                                        hvd_rendezvous_server** server) {
   return Guarded([&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckAbi(abi_version));
-    std::vector<std::string> addresses;
-    for (int32_t i = 0; i < count; ++i) addresses.push_back(OrEmpty(listen[i]));
-    hvd::SwitchOffMutexChecks();
-    const hvd::SignalsBlocked blocked;
-    auto made = std::make_unique<hvd_rendezvous_server>();
-    ASSIGN_OR_RETURN(made->server, RendezvousServer::Start({addresses, ""}));
-    *server = made.release();
-    return absl::OkStatus();
+    if (OrEmpty(state_dir).empty())
+      return absl::InvalidArgumentError("no state directory is given");
+    return Start(abi_version, listen, count, state_dir, server);
   });
 }
 
@@ -286,9 +291,9 @@ int32_t hvd_rendezvous_report_started(hvd_rendezvous_job* job, uint64_t worker, 
 int32_t hvd_rendezvous_report_exit(hvd_rendezvous_job* job, const hvd_rendezvous_exit* exit) {
   return Guarded([&]() -> absl::Status {
     hvd_rendezvous_exit none = {};
-    ASSIGN_OR_RETURN(const hvd_rendezvous_exit whole,
-                     hvd::rendezvous::c_api::WholeStruct("hvd_rendezvous_exit", *exit, none,
-                                                         sizeof(hvd_rendezvous_exit)));
+    ASSIGN_OR_RETURN(
+        const hvd_rendezvous_exit whole,
+        hvd::rendezvous::c_api::WholeStruct("hvd_rendezvous_exit", *exit, none, kFirstExitSize));
     job->job->ReportExit(ToEvent(whole));
     return absl::OkStatus();
   });

@@ -73,6 +73,7 @@ hvd_rendezvous_job_options DefaultJobOptions() {
   options.failures_without_progress = 3;
   options.reset_limit = -1;
   options.cooldown_longest = 60;
+  options.reattach_timeout = 30;
   return options;
 }
 
@@ -87,6 +88,7 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
   spec.min_workers = spec.max_workers = options.np;
   ASSIGN_OR_RETURN(spec.start_timeout, ToDuration("start_timeout", options.start_timeout));
   ASSIGN_OR_RETURN(spec.failure_grace, ToDuration("failure_grace", options.failure_grace));
+  ASSIGN_OR_RETURN(spec.reattach_timeout, ToDuration("reattach_timeout", options.reattach_timeout));
   spec.encrypt_data = options.encrypt_data != 0;
   if (options.min_np == 0 && options.max_np == 0) return spec;
   if (options.min_np != 0) spec.min_workers = options.min_np;
@@ -94,6 +96,12 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
   spec.start_workers = options.np;
   ASSIGN_OR_RETURN(spec.elastic, ToElasticSpec(options));
   return spec;
+}
+
+Sizes ToSizes(const policy::JobSpec& spec) {
+  if (!spec.elastic.has_value()) return {spec.max_workers, 0, 0};
+  return {spec.start_workers, spec.min_workers,
+          spec.max_workers == kMostWorkers ? 0 : spec.max_workers};
 }
 
 absl::Status CheckLimits(int min_np, int max_np) {

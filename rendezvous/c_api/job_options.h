@@ -46,6 +46,14 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
 // What stands for any number of workers.
 inline constexpr int kMostWorkers = 1 << 20;
 
+// The way back, of a job's sizes.
+struct Sizes {
+  int np = 0;
+  int min_np = 0;
+  int max_np = 0;
+};
+Sizes ToSizes(const policy::JobSpec& spec);
+
 // Errors:
 //   - InvalidArgument: names the number that can't be right.
 absl::Status CheckLimits(int min_np, int max_np);

@@ -33,6 +33,20 @@ TEST(JobOptionsTest, NpAlone_IsAJobOfFixedSize) {
   EXPECT_FALSE(spec.elastic.has_value());
 }
 
+TEST(JobOptionsTest, ToSizes_IsTheWayBack) {
+  Options options = DefaultJobOptions();
+  options.np = 3;
+  EXPECT_EQ(ToSizes(SpecOf(options)).np, 3);
+  EXPECT_EQ(ToSizes(SpecOf(options)).min_np, 0);
+  options.min_np = 2;
+  const Sizes sizes = ToSizes(SpecOf(options));
+  EXPECT_EQ(sizes.np, 3);
+  EXPECT_EQ(sizes.min_np, 2);
+  EXPECT_EQ(sizes.max_np, 0) << "any number";
+  options.max_np = 5;
+  EXPECT_EQ(ToSizes(SpecOf(options)).max_np, 5);
+}
+
 TEST(JobOptionsTest, MinOrMax_MakeItElastic) {
   Options options = DefaultJobOptions();
   options.np = 2;

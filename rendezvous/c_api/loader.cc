@@ -103,6 +103,21 @@ FORWARD_CODE(hvd_rendezvous_start,
              (int32_t abi_version, const char* const* listen, int32_t count,
               hvd_rendezvous_server** server),
              (abi_version, listen, count, server))
+FORWARD_CODE(hvd_rendezvous_start_with_state,
+             (int32_t abi_version, const char* const* listen, int32_t count, const char* state_dir,
+              hvd_rendezvous_server** server),
+             (abi_version, listen, count, state_dir, server))
+FORWARD_CODE(hvd_rendezvous_kept_jobs,
+             (hvd_rendezvous_server * server, void* context,
+              void (*take)(void* context, const hvd_rendezvous_kept_job* job)),
+             (server, context, take))
+FORWARD_CODE(hvd_rendezvous_forget_job, (hvd_rendezvous_server * server, const char* id),
+             (server, id))
+FORWARD_CODE(hvd_rendezvous_earlier_workers,
+             (hvd_rendezvous_job * job, void* context,
+              void (*take)(void* context, const hvd_rendezvous_earlier_worker* worker)),
+             (job, context, take))
+FORWARD_CODE(hvd_rendezvous_start_again, (hvd_rendezvous_job * job, uint64_t worker), (job, worker))
 FORWARD_CODE(hvd_rendezvous_stop, (hvd_rendezvous_server * server), (server))
 FORWARD_CODE(hvd_rendezvous_metrics, (hvd_rendezvous_server * server, char** text), (server, text))
 FORWARD_CODE(hvd_rendezvous_add_job,

@@ -13,6 +13,7 @@ _START_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _STOP_WORKER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_double)
 _TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 _FINISHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Worker(ctypes.Structure):
@@ -64,6 +65,8 @@ class _JobOptions(ctypes.Structure):
         ("host_free", _TEXT),
         ("finished", _FINISHED),
         ("notice", _TEXT),
+        ("reattach_timeout", ctypes.c_double),
+        ("journal_failed", _TEXT),
     ]
 
 
@@ -81,6 +84,29 @@ class _Exit(ctypes.Structure):
         ("out_of_memory", ctypes.c_int32),
         ("start_error", ctypes.c_char_p),
         ("last_output", ctypes.c_char_p),
+        ("unknown_end", ctypes.c_char_p),
+    ]
+
+
+class _KeptJob(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("id", ctypes.c_char_p),
+        ("np", ctypes.c_int32),
+        ("min_np", ctypes.c_int32),
+        ("max_np", ctypes.c_int32),
+        ("starts_workers", ctypes.c_int32),
+        ("ended", ctypes.POINTER(_Result)),
+        ("problem", ctypes.c_char_p),
+    ]
+
+
+class _EarlierWorker(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("worker", ctypes.c_uint64),
+        ("host", ctypes.c_char_p),
+        ("pid", ctypes.c_int64),
     ]
 
 
@@ -91,7 +117,12 @@ def _declare() -> None:
         ("last_error", text, []),
         ("free", None, [pointer]),
         ("start", int32, [int32, ctypes.POINTER(text), int32, made]),
+        ("start_with_state", int32, [int32, ctypes.POINTER(text), int32, text, made]),
         ("stop", int32, [pointer]),
+        ("kept_jobs", int32, [pointer, pointer, _TAKE]),
+        ("forget_job", int32, [pointer, text]),
+        ("earlier_workers", int32, [pointer, pointer, _TAKE]),
+        ("start_again", int32, [pointer, ctypes.c_uint64]),
         ("address", text, [pointer, int32]),
         ("metrics", int32, [pointer, made]),
         ("job_options_init", None, [ctypes.POINTER(_JobOptions), ctypes.c_size_t]),
@@ -165,12 +196,49 @@ def int32(name: str, value: int) -> int:
     return value
 
 
-def start(listen: list[str]) -> int:
-    """A server. Raises Failure."""
+def start(listen: list[str], state_dir: Optional[str] = None) -> int:
+    """A server; `state_dir`: where its jobs outlive this process. Raises Failure."""
     server = ctypes.c_void_p()
     addresses = (ctypes.c_char_p * len(listen))(*map(text, listen))
-    call("start", _ABI_VERSION, addresses, len(listen), ctypes.byref(server))
+    if state_dir is None:
+        call("start", _ABI_VERSION, addresses, len(listen), ctypes.byref(server))
+    else:
+        call("start_with_state", _ABI_VERSION, addresses, len(listen), text(state_dir), ctypes.byref(server))
     return server.value or 0
+
+
+def kept_jobs(server: int) -> list[dict[str, Any]]:
+    """The members of hvd_rendezvous_kept_job; "ended" is None or those of hvd_rendezvous_result.
+    Raises Failure."""
+    found: list[dict[str, Any]] = []
+
+    def take(_: Any, address: int) -> None:
+        kept = _KeptJob.from_address(address)
+        sizes = {name: getattr(kept, name) for name in ("np", "min_np", "max_np")}
+        found.append(
+            {
+                "id": kept.id.decode("utf-8", "replace"),
+                **sizes,
+                "starts_workers": bool(kept.starts_workers),
+                "ended": _result(kept.ended.contents) if kept.ended else None,
+                "problem": None if kept.problem is None else kept.problem.decode("utf-8", "replace"),
+            }
+        )
+
+    call("kept_jobs", server, None, _TAKE(take))
+    return found
+
+
+def earlier_workers(job: int) -> list[tuple[int, str, int]]:
+    """Each a worker, a host and a pid. Raises Failure."""
+    found: list[tuple[int, str, int]] = []
+
+    def take(_: Any, address: int) -> None:
+        earlier = _EarlierWorker.from_address(address)
+        found.append((earlier.worker, earlier.host.decode("utf-8", "replace"), earlier.pid))
+
+    call("earlier_workers", job, None, _TAKE(take))
+    return found
 
 
 def addresses(server: int) -> list[str]:
@@ -199,6 +267,7 @@ class Callbacks:
         host_free: Optional[Callable[[str], None]],
         finished: Optional[Callable[[dict[str, Any]], None]],
         notice: Optional[Callable[[str], None]],
+        journal_failed: Optional[Callable[[str], None]],
     ) -> None:
         self.start_worker = _START_WORKER() if start_worker is None else _START_WORKER(_starter(start_worker))
         self.stop_worker = _STOP_WORKER()
@@ -208,6 +277,7 @@ class Callbacks:
         self.host_free = _TEXT() if host_free is None else _TEXT(_with_text(host_free))
         self.finished = _FINISHED() if finished is None else _FINISHED(_finisher(finished))
         self.notice = _TEXT() if notice is None else _TEXT(_with_text(notice))
+        self.journal_failed = _TEXT() if journal_failed is None else _TEXT(_with_text(journal_failed))
 
 
 def _with_text(function: Callable[[str], None]) -> Callable[[Any, bytes], None]:
@@ -229,17 +299,15 @@ def _starter(function: Callable[[int, str, dict[str, str]], None]) -> Callable[[
 
 
 def _finisher(function: Callable[[dict[str, Any]], None]) -> Callable[[Any, int], None]:
-    def finished(_: Any, address: int) -> None:
-        result = _Result.from_address(address)
-        texts = {
-            name: getattr(result, name).decode("utf-8", "replace")
-            for name in ("summary", "host", "exit_meaning", "exception")
-        }
-        function(
-            {"success": bool(result.success), "exit_code": result.exit_code, "rank": result.rank, **texts},
-        )
+    return lambda _, address: function(_result(_Result.from_address(address)))
 
-    return finished
+
+def _result(result: _Result) -> dict[str, Any]:
+    texts = {
+        name: getattr(result, name).decode("utf-8", "replace")
+        for name in ("summary", "host", "exit_meaning", "exception")
+    }
+    return {"success": bool(result.success), "exit_code": result.exit_code, "rank": result.rank, **texts}
 
 
 def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks: Callbacks) -> int:

@@ -20,11 +20,13 @@ and CMake find header and library by ``python -m horovod.rendezvous --help``.
 
 from horovod.rendezvous._errors import RendezvousError
 from horovod.rendezvous._folders import cmake_dir, include_dir, library_dir, pkg_config_dir
-from horovod.rendezvous._server import Host, Job, Result, Server, Worker
+from horovod.rendezvous._server import EarlierWorker, Host, Job, KeptJob, Result, Server, Worker
 
 __all__ = [
+    "EarlierWorker",
     "Host",
     "Job",
+    "KeptJob",
     "RendezvousError",
     "Result",
     "Server",

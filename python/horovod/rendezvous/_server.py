@@ -2,6 +2,7 @@
 
 import atexit
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -46,19 +47,56 @@ class Host:
     machine: str = ""
 
 
+@dataclass(frozen=True)
+class EarlierWorker:
+    """A process that `start_worker` of an earlier scheduler was asked for; `pid` as that has
+    reported, 0 if it has not."""
+
+    worker: int
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class KeptJob:
+    """A job in the state directory that is not on the server: to be added again with the same `id`
+    and options, or forgotten. `result`: it has ended. `problem`: it can't be read, and has no id."""
+
+    id: str
+    np: int
+    min_np: Optional[int]
+    max_np: Optional[int]
+    starts_workers: bool
+    result: Optional[Result]
+    problem: Optional[str]
+
+
 class Server:
     """A rendezvous server, at `listen`: numeric "address:port", one or several; port 0 is a free one.
+
+    With a `state_dir`, a folder of this server's alone, jobs outlive this process: a later server
+    with the same folder and the same `listen` has the same addresses and credentials.
+    :meth:`kept_jobs` are those that can be added again.
 
     It lives until :meth:`close`, the end of its ``with`` block, or the end of the program. Thread-safe.
     After ``os.fork`` it is the parent's only.
 
-    Raises ValueError (no numeric address) and RendezvousError (can't listen there).
+    Raises ValueError (no numeric address, no such folder can be made) and RendezvousError (can't
+    listen there, another process uses the folder).
     """
 
-    def __init__(self, listen: Union[str, Iterable[str]] = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        listen: Union[str, Iterable[str]] = "127.0.0.1:0",
+        *,
+        state_dir: Union[str, "os.PathLike[str]", None] = None,
+    ) -> None:
         self._jobs: set[Job] = set()
         with translated():
-            server = api.start([listen] if isinstance(listen, str) else list(listen))
+            server = api.start(
+                [listen] if isinstance(listen, str) else list(listen),
+                None if state_dir is None else os.fspath(state_dir),
+            )
         self._addresses = api.addresses(server)
         self._handle = Handle(server, "the server")
         _open_servers.add(self)
@@ -80,10 +118,12 @@ class Server:
         host_free: Optional[Callable[[str], object]] = None,
         finished: Optional[Callable[[Result], object]] = None,
         notice: Optional[Callable[[dict[str, Any]], object]] = None,
+        journal_failed: Optional[Callable[[str], object]] = None,
         **options: Union[int, float, bool],
     ) -> "Job":
         """Begins a job of `np` workers. With `min_np` or `max_np` it is elastic: it goes on with so
-        many workers.
+        many workers. If the state directory has a job of this `id`, that one goes on, with the
+        membership that it had; see :meth:`Job.earlier_workers`.
 
         Callbacks come one at a time from a thread of the job's. They must not block, and may call
         everything but :meth:`Job.remove` and :meth:`close`. What they raise is printed, and else
@@ -100,18 +140,35 @@ class Server:
             finished: the job has ended; comes once.
             notice: something happened, mostly in elastic jobs: a dictionary with "kind", "text" and
                 more, as in ``--event-log``.
+            journal_failed: the state directory can't be written, and why: nothing is decided any
+                more. Remove the job, and add it again when it can be.
             options: `start_timeout`, `elastic_timeout`, `rejoin_timeout`, `join_delay`,
                 `drain_grace`, `failure_grace`, `failure_window`, `cooldown`, `cooldown_longest` in
-                seconds; `spares`, `max_failures`, `failures_without_progress`, `reset_limit`,
-                `encrypt_data`; ``horovod/rendezvous.h`` has their meanings and defaults.
+                seconds, with a state directory `reattach_timeout`; `spares`, `max_failures`,
+                `failures_without_progress`, `reset_limit`, `encrypt_data`; ``horovod/rendezvous.h`` has their meanings and defaults.
 
-        Raises ValueError, TypeError (no such option) and RendezvousError (there is a job of this id).
+        Raises ValueError, TypeError (no such option) and RendezvousError (there is a job of this id,
+        or the kept one had other options, or has ended).
         """
         for name in options:
             if name not in _OPTIONS:
                 raise TypeError(f"add_job has no option {name!r}; it has {', '.join(sorted(_OPTIONS))}")
         sizes = {"np": np, "min_np": min_np or 0, "max_np": max_np or 0}
-        return Job(self, id, {**options, **sizes}, start_worker, stop_worker, host_free, finished, notice)
+        callbacks = (start_worker, stop_worker, host_free, finished, notice, journal_failed)
+        return Job(self, id, {**options, **sizes}, *callbacks)
+
+    def kept_jobs(self) -> list[KeptJob]:
+        """The jobs in the state directory that are not on this server."""
+        with self._handle.use() as server:
+            return [_kept_job(**kept) for kept in api.kept_jobs(server)]
+
+    def forget_job(self, id: str) -> None:
+        """Removes a job from the state directory. Its agents and workers that still wait give up.
+
+        Raises RendezvousError: there is none, or it is on the server.
+        """
+        with self._handle.use() as server:
+            api.call("forget_job", server, api.text(id))
 
     def metrics(self) -> str:
         """All jobs in Prometheus' text format."""
@@ -153,6 +210,7 @@ class Job:
         host_free: Optional[Callable[[str], object]],
         finished: Optional[Callable[[Result], object]],
         notice: Optional[Callable[[dict[str, Any]], object]],
+        journal_failed: Optional[Callable[[str], object]],
     ) -> None:
         def start(worker: int, host: str, environment: dict[str, str]) -> None:
             assert start_worker is not None
@@ -169,6 +227,7 @@ class Job:
             None if host_free is None else lambda host: _ignored(host_free(host)),
             None if finished is None else lambda result: _ignored(finished(Result(**result))),
             None if notice is None else lambda text: _ignored(notice(json.loads(text))),
+            None if journal_failed is None else lambda why: _ignored(journal_failed(why)),
         )
         with server._handle.use() as home:
             job = api.add_job(home, name, options, self._callbacks)
@@ -209,8 +268,25 @@ class Job:
         with self._handle.use() as job:
             api.call("set_limits", job, api.int32("min_np", min_np), api.int32("max_np", max_np or 0))
 
+    def earlier_workers(self) -> list[EarlierWorker]:
+        """Of a job that was added again, the processes of which it must be said whether they still
+        run (:meth:`report_started`, with the pid), have ended (:meth:`report_exit`) or have never
+        been there (:meth:`start_again`). They are no children of this process:
+        ``os.pidfd_open(pid)`` is readable when one ends. A host takes part again when that was said
+        of all its processes; if it is not within `reattach_timeout`, the host is a lost one."""
+        with self._handle.use() as job:
+            return [EarlierWorker(*earlier) for earlier in api.earlier_workers(job)]
+
+    def start_again(self, worker: int) -> None:
+        """An earlier worker never had a process: `start_worker` is called for it again.
+
+        Raises RendezvousError: it is none of :meth:`earlier_workers`.
+        """
+        with self._handle.use() as job:
+            api.call("start_again", job, worker)
+
     def report_started(self, worker: int, pid: int) -> None:
-        """The process of `worker` was started."""
+        """The process of `worker` was started, or an earlier one still runs."""
         with self._handle.use() as job:
             api.call("report_started", job, worker, pid)
 
@@ -223,10 +299,12 @@ class Job:
         out_of_memory: bool = False,
         start_error: str = "",
         last_output: str = "",
+        unknown_end: str = "",
     ) -> None:
         """The process of `worker` has ended, with `returncode` as of ``subprocess.Popen`` (-N:
         killed by signal N), or could not be started, because of `start_error`. `last_output`, its
-        last lines on stderr, goes into the report of a failure."""
+        last lines on stderr, goes into the report of a failure. `unknown_end`: no returncode is known,
+        as of an earlier scheduler's process, but this; it has failed unless it had finished."""
         api.int32("returncode", returncode)
         with self._handle.use() as job:
             api.report_exit(
@@ -238,6 +316,7 @@ class Job:
                 out_of_memory=out_of_memory,
                 start_error=api.shown(start_error) or None,
                 last_output=api.shown(last_output) or None,
+                unknown_end=api.shown(unknown_end) or None,
             )
 
     def drain(self, host: str, grace: float = 30, reason: str = "") -> None:
@@ -265,13 +344,20 @@ class Job:
             return api.text_of("job_metrics", job)
 
     def remove(self) -> None:
-        """Removes the job from the server, ended or not; no callback comes after that. The scheduler
-        must stop the processes that it has started. The second time nothing happens.
+        """Removes the job from the server, ended or not; no callback comes after that. With a state
+        directory, a job that has not ended stays there to be added again, and its workers train on
+        meanwhile; else the scheduler must stop the processes that it has started. The second time
+        nothing happens.
 
         Raises RendezvousError if this is a callback.
         """
         self._handle.end(lambda job: api.call("remove_job", job))
         self._server._jobs.discard(self)
+
+
+def _kept_job(ended: Optional[dict[str, Any]], min_np: int, max_np: int, **kept: Any) -> KeptJob:
+    result = None if ended is None else Result(**ended)
+    return KeptJob(min_np=min_np or None, max_np=max_np or None, result=result, **kept)
 
 
 def _ignored(_: object) -> None:
@@ -289,6 +375,7 @@ _OPTIONS = {
     "failures_without_progress",
     "join_delay",
     "max_failures",
+    "reattach_timeout",
     "rejoin_timeout",
     "reset_limit",
     "spares",

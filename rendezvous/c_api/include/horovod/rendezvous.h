@@ -79,6 +79,20 @@ typedef struct hvd_rendezvous_server hvd_rendezvous_server;
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_start(int32_t abi_version, const char* const* listen,
                                                    int32_t count, hvd_rendezvous_server** server);
 
+/* As hvd_rendezvous_start, with a directory in which jobs outlive this process: a later server with
+ * the same directory and the same `listen` has the same addresses and credentials, and goes on with
+ * each job that hvd_rendezvous_add_job adds again. It is made if it is missing, belongs to this
+ * server alone, and is private to its user (mode 0700); a disk that all hosts of the scheduler
+ * share lets it come back elsewhere only if the address does, too. Errors, besides those of
+ * hvd_rendezvous_start:
+ *   - INVALID_ARGUMENT: the directory can't be used; says why.
+ *   - FAILED_PRECONDITION: another process uses it, or its server listened elsewhere.
+ *   - DATA_LOSS: what is in it is damaged; gives the remedy. */
+HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_start_with_state(int32_t abi_version,
+                                                              const char* const* listen,
+                                                              int32_t count, const char* state_dir,
+                                                              hvd_rendezvous_server** server);
+
 /* Ends the server, waits for its threads and frees it. NULL is allowed.
  * Errors; the server stays:
  *   - FAILED_PRECONDITION: it has jobs, or this is a callback. */
@@ -167,6 +181,13 @@ typedef struct hvd_rendezvous_job_options {
    * "worker", "rank", "size".
    */
   void (*notice)(void* context, const char* json);
+
+  /* Of servers with a state directory. */
+  double reattach_timeout; /* 30: for agents and workers to find the next server, and for what is to
+                              be said of earlier workers */
+  /* The job's journal can't be written; `why` is one line. Nothing is decided any more, workers
+   * train on: remove the job, and add it again when it can be written. May be NULL. */
+  void (*journal_failed)(void* context, const char* why);
 } hvd_rendezvous_job_options;
 
 /* Sets all members to what the comments above say, the callbacks to NULL, np to 1. `size` is
@@ -174,21 +195,55 @@ typedef struct hvd_rendezvous_job_options {
 HVD_RENDEZVOUS_EXPORT void hvd_rendezvous_job_options_init(hvd_rendezvous_job_options* options,
                                                            size_t size);
 
-/* Begins a job; *job is for hvd_rendezvous_remove_job. Callbacks may come before this returns.
+/* Begins a job, or goes on with the one of this id in the server's state directory, with the
+ * membership that it had: its agents attach again, its workers call again; for those that
+ * start_worker started see hvd_rendezvous_earlier_workers. *job is for hvd_rendezvous_remove_job.
+ * Callbacks may come before this returns.
  * Errors:
  *   - INVALID_ARGUMENT: an option can't be right, or only one of start_worker and stop_worker is
  *     set.
- *   - ALREADY_EXISTS: there is a job of this id.
- *   - INTERNAL, RESOURCE_EXHAUSTED: no certificate or no socket can be made. */
+ *   - ALREADY_EXISTS: there is a job of this id on the server.
+ *   - FAILED_PRECONDITION: the job in the state directory was begun with other options, or has
+ *     ended; says how.
+ *   - DATA_LOSS: that job is damaged; gives the remedy.
+ *   - INTERNAL, RESOURCE_EXHAUSTED: no certificate or no socket can be made, or the state directory
+ *     can't be written. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_add_job(hvd_rendezvous_server* server,
                                                      const hvd_rendezvous_job_options* options,
                                                      hvd_rendezvous_job** job);
 
 /* Removes a job, ended or not, and frees it; NULL is allowed. No callback comes after this returns,
- * and none is under way. The caller must stop the processes that it started; agents stop theirs.
- * Errors; the job stays:
+ * and none is under way. With a state directory, a job that has not ended stays there to be added
+ * again: its workers train on meanwhile, for reattach_timeout at most. Else the caller must stop
+ * the processes that it started; agents stop theirs. Errors; the job stays:
  *   - FAILED_PRECONDITION: this is a callback. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_remove_job(hvd_rendezvous_job* job);
+
+/* A job in the state directory that is not on the server. Everything is valid during the call
+ * only. */
+typedef struct hvd_rendezvous_kept_job {
+  size_t size;
+  const char* id; /* "" if there is a problem */
+  int32_t np;     /* as in hvd_rendezvous_job_options, like the next two */
+  int32_t min_np;
+  int32_t max_np;
+  int32_t starts_workers;             /* 1: it had start_worker; 0: agents start its processes */
+  const hvd_rendezvous_result* ended; /* not NULL: it has, and was not removed since */
+  const char* problem;                /* not NULL: it can't be read; one line */
+} hvd_rendezvous_kept_job;
+
+/* Calls `take` for each of them, before this returns: they are to be added again, or forgotten. */
+HVD_RENDEZVOUS_EXPORT int32_t
+hvd_rendezvous_kept_jobs(hvd_rendezvous_server* server, void* context,
+                         void (*take)(void* context, const hvd_rendezvous_kept_job* job));
+
+/* Removes a job from the state directory. Its agents and workers that still wait give up.
+ * Errors:
+ *   - NOT_FOUND: there is none of this id.
+ *   - FAILED_PRECONDITION: it is on the server.
+ *   - INTERNAL: it can't be removed. */
+HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_forget_job(hvd_rendezvous_server* server,
+                                                        const char* id);
 
 /* Valid as long as the job. */
 HVD_RENDEZVOUS_EXPORT const char* hvd_rendezvous_job_id(const hvd_rendezvous_job* job);
@@ -223,7 +278,29 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_set_limits(hvd_rendezvous_job* job, int32_t min_np,
                                                         int32_t max_np);
 
-/* The process of `worker` was started. */
+/* A process that start_worker of an earlier scheduler was asked for. */
+typedef struct hvd_rendezvous_earlier_worker {
+  size_t size;
+  uint64_t worker;
+  const char* host;
+  int64_t pid; /* as it has reported; 0: it has not */
+} hvd_rendezvous_earlier_worker;
+
+/* Of a job that was added again: calls `take`, before this returns, for each process of which it
+ * must be said whether it still runs (hvd_rendezvous_report_started, with its pid), has ended
+ * (hvd_rendezvous_report_exit), or never was there (hvd_rendezvous_start_again). It is no child of
+ * this process: pidfd_open(2) tells of its end. A host takes part again when that was said of all
+ * its processes; if it is not within reattach_timeout, the host is a lost one. */
+HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_earlier_workers(
+    hvd_rendezvous_job* job, void* context,
+    void (*take)(void* context, const hvd_rendezvous_earlier_worker* worker));
+
+/* An earlier worker never had a process: start_worker is called for it again.
+ * Errors:
+ *   - NOT_FOUND: it is none of hvd_rendezvous_earlier_workers. */
+HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_start_again(hvd_rendezvous_job* job, uint64_t worker);
+
+/* The process of `worker` was started, or an earlier one still runs. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_report_started(hvd_rendezvous_job* job,
                                                             uint64_t worker, int64_t pid);
 
@@ -237,6 +314,10 @@ typedef struct hvd_rendezvous_exit {
   int32_t out_of_memory;
   const char* start_error; /* not NULL: why there never was a process */
   const char* last_output; /* its last lines on stderr, for the report of the root cause */
+  const char* unknown_end; /* not NULL: how it ended is not known, as of an earlier scheduler's
+                              process, but this: "ended while no scheduler was there". exit_code
+                              and signal are 0. If it had finished, that is success; else it has
+                              failed, with the exit code 1 */
 } hvd_rendezvous_exit;
 
 /* Errors:

@@ -78,6 +78,26 @@ struct Exit {
   bool out_of_memory = false;
   std::string start_error = {};  // not empty: there never was a process
   std::string last_output = {};
+  std::string unknown_end = {};  // not empty: only this is known; see hvd_rendezvous_exit
+};
+
+// A process that an earlier scheduler was asked to start; see hvd_rendezvous_earlier_workers.
+struct EarlierWorker {
+  uint64_t worker = 0;
+  std::string host;
+  int64_t pid = 0;
+};
+
+// A job in the state directory that is not on the server; see hvd_rendezvous_kept_job.
+struct KeptJob {
+  std::string id;
+  int np = 0;
+  int min_np = 0;
+  int max_np = 0;
+  bool starts_workers = false;
+  bool has_ended = false;
+  Result result = {};       // if it has
+  std::string problem = {};  // not empty: it can't be read
 };
 
 // See hvd_rendezvous_job_options; the defaults of `tuning` are those of the library.
@@ -98,6 +118,7 @@ struct JobOptions {
   std::function<void(const std::string& host)> host_free;
   std::function<void(const Result&)> finished;
   std::function<void(const std::string& json)> notice;
+  std::function<void(const std::string& why)> journal_failed;
 };
 
 namespace internal {
@@ -137,9 +158,15 @@ inline void StopWorker(void* context, uint64_t worker, double grace) noexcept {
 inline void HostFree(void* context, const char* host) noexcept {
   OptionsOf(context).host_free(host);
 }
+inline Result ToResult(const hvd_rendezvous_result& given) {
+  return {given.success != 0, given.exit_code,    given.summary,  given.rank,
+          given.host,         given.exit_meaning, given.exception};
+}
 inline void Finished(void* context, const hvd_rendezvous_result* given) noexcept {
-  OptionsOf(context).finished({given->success != 0, given->exit_code, given->summary, given->rank,
-                               given->host, given->exit_meaning, given->exception});
+  OptionsOf(context).finished(ToResult(*given));
+}
+inline void JournalFailed(void* context, const char* why) noexcept {
+  OptionsOf(context).journal_failed(why);
 }
 inline void Notice(void* context, const char* json) noexcept { OptionsOf(context).notice(json); }
 
@@ -155,13 +182,15 @@ inline hvd_rendezvous_job_options ToC(JobOptions& options) {
   made.host_free = options.host_free ? HostFree : nullptr;
   made.finished = options.finished ? Finished : nullptr;
   made.notice = options.notice ? Notice : nullptr;
+  made.journal_failed = options.journal_failed ? JournalFailed : nullptr;
   return made;
 }
 
 }  // namespace internal
 
-// A job on a server. The destructor removes it: no callback comes after that. The program must stop
-// the processes that it started.
+// A job on a server. The destructor removes it, as hvd_rendezvous_remove_job does: no callback
+// comes after that. The program must stop the processes that it started, unless a state directory
+// keeps the job.
 class Job {
  public:
   Job(Job&&) noexcept = default;
@@ -190,6 +219,19 @@ class Job {
     internal::Check(hvd_rendezvous_set_limits(job_.get(), min_np, max_np));
   }
 
+  std::vector<EarlierWorker> earlier_workers() {
+    std::vector<EarlierWorker> found;
+    internal::Check(hvd_rendezvous_earlier_workers(
+        job_.get(), &found, [](void* context, const hvd_rendezvous_earlier_worker* given) {
+          static_cast<std::vector<EarlierWorker>*>(context)->push_back(
+              {given->worker, given->host, given->pid});
+        }));
+    return found;
+  }
+  void start_again(uint64_t worker) {
+    internal::Check(hvd_rendezvous_start_again(job_.get(), worker));
+  }
+
   void report_started(uint64_t worker, int64_t pid) {
     internal::Check(hvd_rendezvous_report_started(job_.get(), worker, pid));
   }
@@ -203,6 +245,7 @@ class Job {
     made.out_of_memory = exit.out_of_memory;
     made.start_error = exit.start_error.empty() ? nullptr : exit.start_error.c_str();
     made.last_output = exit.last_output.c_str();
+    made.unknown_end = exit.unknown_end.empty() ? nullptr : exit.unknown_end.c_str();
     internal::Check(hvd_rendezvous_report_exit(job_.get(), &made));
   }
 
@@ -241,13 +284,18 @@ class Job {
 // A server, which lives on until its jobs are destroyed, too.
 class Server {
  public:
-  // `listen`: numeric "address:port"; port 0: a free one.
-  explicit Server(const std::vector<std::string>& listen) {
+  // `listen`: numeric "address:port"; port 0: a free one. `state_dir`: where jobs outlive this
+  // process; empty: they don't. See hvd_rendezvous_start_with_state.
+  explicit Server(const std::vector<std::string>& listen, const std::string& state_dir = {}) {
     std::vector<const char*> addresses;
     for (const std::string& address : listen) addresses.push_back(address.c_str());
+    const auto count = static_cast<int32_t>(addresses.size());
     hvd_rendezvous_server* server = nullptr;
-    internal::Check(hvd_rendezvous_start(HVD_RENDEZVOUS_ABI_VERSION, addresses.data(),
-                                         static_cast<int32_t>(addresses.size()), &server));
+    internal::Check(
+        state_dir.empty()
+            ? hvd_rendezvous_start(HVD_RENDEZVOUS_ABI_VERSION, addresses.data(), count, &server)
+            : hvd_rendezvous_start_with_state(HVD_RENDEZVOUS_ABI_VERSION, addresses.data(), count,
+                                              state_dir.c_str(), &server));
     server_ = std::shared_ptr<hvd_rendezvous_server>(
         server, [](hvd_rendezvous_server* s) { internal::CheckEnd(hvd_rendezvous_stop(s)); });
   }
@@ -263,6 +311,22 @@ class Server {
   }
 
   Job add_job(JobOptions options) { return Job(server_, std::move(options)); }
+
+  std::vector<KeptJob> kept_jobs() {
+    std::vector<KeptJob> found;
+    internal::Check(hvd_rendezvous_kept_jobs(
+        server_.get(), &found, [](void* context, const hvd_rendezvous_kept_job* given) {
+          KeptJob kept{given->id,     given->np,                  given->min_np,
+                       given->max_np, given->starts_workers != 0, given->ended != nullptr};
+          if (given->ended != nullptr) kept.result = internal::ToResult(*given->ended);
+          if (given->problem != nullptr) kept.problem = given->problem;
+          static_cast<std::vector<KeptJob>*>(context)->push_back(std::move(kept));
+        }));
+    return found;
+  }
+  void forget_job(const std::string& id) {
+    internal::Check(hvd_rendezvous_forget_job(server_.get(), id.c_str()));
+  }
 
   // In Prometheus' text format.
   std::string metrics() const { return internal::Text(hvd_rendezvous_metrics, server_.get()); }
