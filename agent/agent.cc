@@ -246,6 +246,8 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       return;
     case pb::AgentCommand::kSample:
       return workers_->Sample(command.sample().worker_id());
+    case pb::AgentCommand::kHold:
+      return Say(command.hold().reason());
     case pb::AgentCommand::kEnd:
       return OnEndJob(command.end());
     case pb::AgentCommand::COMMAND_NOT_SET:

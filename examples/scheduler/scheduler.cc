@@ -112,9 +112,7 @@ void Scheduler::Resize(Job& job, int share) {
   job.running = true;
   std::vector<hvd::rendezvous::membership::HostSlots> hosts;
   for (const std::string& slot : job.offered) hosts.push_back({slot, 1});
-  if (const absl::Status status = job.served->OfferSlots(hosts); !status.ok()) {
-    Say(absl::StrCat(job.request.name, ": ", status.message()));
-  }
+  job.served->OfferSlots(hosts);
 }
 
 void Scheduler::StartWorker(Job& job, const hvd::rendezvous::server::WorkerStart& start) {

@@ -270,7 +270,8 @@ int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job, const hvd_rendezvous
                                    int32_t count) {
   return Guarded([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<HostSlots> made, ToHosts(hosts, count));
-    return job->job->OfferSlots(made);
+    job->job->OfferSlots(made);
+    return absl::OkStatus();
   });
 }
 

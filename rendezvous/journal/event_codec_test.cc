@@ -20,7 +20,7 @@ std::vector<membership::Event> AllEvents() {
   return {membership::HostJoined{
               {"h1", 4, "m"}, Incarnation(9), {WorkerId(1), WorkerId(2)}, "10.0.0.1:80"},
           membership::HostLost{"h1", Incarnation(9), kBytes},
-          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
+          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true},
           membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
           membership::Restarted{},
           membership::WorkerStarted{WorkerId(3), 77},
@@ -52,6 +52,7 @@ std::vector<membership::Event> FirstEvents() {
   std::vector<membership::Event> events = AllEvents();
   std::get<membership::HostJoined>(events[0]).host.machine.clear();
   std::get<membership::HostJoined>(events[0]).store_address.clear();
+  std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   return events;
 }

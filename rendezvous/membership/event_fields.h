@@ -30,8 +30,8 @@ void KeepFields(Fields& fields, HostLost& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostsDiscovered& kept) {
-  auto& [hosts] = kept;
-  fields("hosts", hosts);
+  auto& [hosts, is_offer] = kept;
+  fields("hosts", hosts, "is_offer", is_offer);
 }
 
 template <typename Fields>

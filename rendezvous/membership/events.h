@@ -43,9 +43,13 @@ struct HostJoined {
 };
 
 // Elastic jobs: all hosts that exist at present. Hosts of an earlier list that are missing in this
-// one are drained. Hosts whose agents attached without being listed are not affected.
+// one are drained. Hosts whose agents attached without being listed are not affected, unless this
+// is an offer.
 struct HostsDiscovered {
   std::vector<HostSlots> hosts;
+  // No others may take part, with no more slots: their agents wait until an offer names them. Also
+  // in static jobs, until they have started.
+  bool is_offer = false;
 };
 
 // Elastic jobs: the host leaves soon and cleanly; no step is to be lost. After `grace` its
@@ -239,6 +243,13 @@ struct SampleWorkerEffect {
   WorkerId worker;
 };
 
+// The host is not offered: its agent is to wait.
+struct HoldHostEffect {
+  Incarnation agent;
+  std::string host;
+  bool took_part = false;  // until now: its slots are free
+};
+
 struct EndJobEffect {
   Incarnation agent;
   std::string host;
@@ -332,6 +343,7 @@ struct Notice {
     kHostBack,     // its agent has attached again
     kWorldIdle,    // ended before an operation of the script's was completed, without a failure
     kLimitsChanged,
+    kHostWaits,  // it is not offered to the job
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
@@ -346,9 +358,9 @@ struct Notice {
   std::string text;  // one line
 };
 
-using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect, EndJobEffect,
-                            ReplyWorld, ReplyDeferred, ReplyReleased, ReplyWatch, ReplyExchange,
-                            ReplyStatus, Notice, JobFinished>;
+using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect,
+                            HoldHostEffect, EndJobEffect, ReplyWorld, ReplyDeferred, ReplyReleased,
+                            ReplyWatch, ReplyExchange, ReplyStatus, Notice, JobFinished>;
 
 }  // namespace hvd::rendezvous::membership
 

@@ -51,7 +51,7 @@ std::vector<int> Hosts::Machines() const {
 int Hosts::AttachedMachines() const {
   std::set<absl::string_view> names;
   for (const Host& host : hosts_) {
-    if (host.agent.has_value()) names.insert(placement::MachineName(host.slots));
+    if (host.agent.has_value() && !host.held) names.insert(placement::MachineName(host.slots));
   }
   return static_cast<int>(names.size());
 }
@@ -64,10 +64,16 @@ int Hosts::AttachedSlots() const {
   return slots;
 }
 
-std::vector<std::string> Hosts::AttachedNames() const {
+int Hosts::OfferedSlots(const Host& host) const {
+  if (!only_offered) return host.capacity;
+  const auto found = listed.find(host.slots.host);
+  return found == listed.end() ? 0 : std::min(found->second, host.capacity);
+}
+
+std::vector<std::string> Hosts::NamesOfAttached(bool held) const {
   std::vector<std::string> names;
   for (const Host& host : hosts_) {
-    if (host.agent.has_value()) names.push_back(host.slots.host);
+    if (host.agent.has_value() && host.held == held) names.push_back(host.slots.host);
   }
   return names;
 }
@@ -87,6 +93,9 @@ std::string Hosts::Check() const {
     const auto found = places_.find(host.slots.host);
     if (found == places_.end() || found->second > IndexOf(host)) return which + " is not found";
     if (!sound(host.slots.slots)) return absl::StrCat(which, " has ", host.slots.slots, " slots");
+    if (host.held && (host.slots.slots != 0 || host.live != 0)) {
+      return which + " waits for an offer, and has slots or workers";
+    }
     if (host.away.has_value() && !some_away) return which + " is away, and nobody waits for it";
   }
   for (const auto& [name, slots] : listed) {

@@ -41,14 +41,16 @@ struct Host {
   absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   int live = 0;                                  // workers there that are not gone
   std::string store_address = {};                // as in HostJoined
+  int capacity = 0;                              // slots that its agent has
+  bool held = false;                             // its agent waits for an offer
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live,
-           store_address] = *this;
+    auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
+           capacity, held] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
-           "store_address", store_address);
+           "store_address", store_address, "capacity", capacity, "held", held);
   }
 };
 
@@ -60,7 +62,8 @@ struct Host {
 //   first is found;
 // - `some_away` is set while a host is away;
 // - no host has more than kMostSlots slots, which are gone through one by one;
-// - no name is both listed and unlisted.
+// - no name is both listed and unlisted;
+// - a host that is held has no slots and no workers.
 //
 // Not thread-safe.
 class Hosts {
@@ -97,8 +100,14 @@ class Hosts {
   // Machines with an attached host.
   int AttachedMachines() const;
 
+  // Whether it may take part, and with how many slots.
+  bool IsOffered(const std::string& name) const { return !only_offered || listed.count(name) > 0; }
+  int OfferedSlots(const Host& host) const;
+
   int AttachedSlots() const;
-  std::vector<std::string> AttachedNames() const;
+  // Those that are not held, and those that are.
+  std::vector<std::string> AttachedNames() const { return NamesOfAttached(false); }
+  std::vector<std::string> HeldNames() const { return NamesOfAttached(true); }
   // Expected hosts that are not attached.
   std::vector<std::string> MissingNames() const;
 
@@ -108,16 +117,19 @@ class Hosts {
   // See rendezvous/snapshot/fields.h.
   template <typename Fields>
   void Keep(Fields& fields) {
-    fields("hosts", hosts_, "some_away", some_away, "listed", listed, "unlisted", unlisted);
+    fields("hosts", hosts_, "some_away", some_away, "listed", listed, "unlisted", unlisted,
+           "only_offered", only_offered);
     if (Fields::kReads) Index();
   }
 
   bool some_away = false;                      // some hosts may be
   std::map<std::string, int> listed;           // slots by host, of the newest HostsDiscovered
   std::map<std::string, absl::Time> unlisted;  // hosts that went off the list, and when
+  bool only_offered = false;                   // the list is an offer: no others take part
 
  private:
   void Index();
+  std::vector<std::string> NamesOfAttached(bool held) const;
 
   std::vector<Host> hosts_;
   std::map<std::string, int> places_;  // index by name

@@ -1,5 +1,6 @@
 // The hosts of a job: they attach and are lost; once all are attached, the workers are started.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
@@ -29,6 +30,11 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   host.agent = event.agent;
   host.slots.machine = event.host.machine;
   host.store_address = event.store_address;
+  host.capacity = event.host.slots;
+  if (!host.expected) {
+    if (!hosts.IsOffered(event.host.host)) return Hold(&host, /*took_part=*/false);
+    host.slots.slots = hosts.OfferedSlots(host);
+  }
   StartWhenComplete();
 }
 
@@ -77,7 +83,11 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
   Host* const host = hosts.Find(event.host);
   if (host == nullptr || host->agent != event.agent) return;
   host->agent.reset();
-  if (elastic() && !verdict.has_value()) return LoseElasticHost(host, event.reason, now);
+  const bool was_held = std::exchange(host->held, false);
+  if (elastic() && !verdict.has_value()) {
+    if (was_held && !host->drain.has_value()) return;  // nothing has changed
+    return LoseElasticHost(host, event.reason, now);
+  }
   if (started) {
     LoseStartedHost(*host, event.reason, now);
   } else if (!host->expected) {
@@ -120,9 +130,13 @@ std::string Membership::State::MissingText() const {
       elastic() ? std::vector<std::string>() : hosts.MissingNames();
   if (missing.empty()) {
     const std::vector<std::string> there = hosts.AttachedNames();
-    return absl::StrCat("more hosts to attach (", hosts.AttachedSlots(), " of ",
-                        phrases::Count(start_workers(), "slot"),
-                        there.empty() ? "" : absl::StrCat(", on ", phrases::Hosts(there)), ")");
+    const std::vector<std::string> held = hosts.HeldNames();
+    return absl::StrCat(
+        "more hosts to attach (", hosts.AttachedSlots(), " of ",
+        phrases::Count(start_workers(), "slot"),
+        there.empty() ? "" : absl::StrCat(", on ", phrases::Hosts(there)),
+        held.empty() ? "" : absl::StrCat("; ", phrases::Hosts(held), " not offered to the job"),
+        ")");
   }
   const size_t expected = spec.expected_hosts.size();
   return absl::StrCat(phrases::Hosts(missing), " to attach (", expected - missing.size(), " of ",

@@ -17,7 +17,7 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  if (hosts.unlisted.count(name) > 0) {  // it went while its agent came
+  if (!hosts.only_offered && hosts.unlisted.count(name) > 0) {  // it went while its agent came
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
@@ -30,6 +30,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
     if (verdict.has_value()) return On(HostJoined(event), now);
   }
   host->slots = event.host;
+  host->capacity = event.host.slots;
   host->agent = event.agent;
   host->discovered = hosts.listed.count(name) > 0;
   host->ended = false;
@@ -37,9 +38,8 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->away_until = absl::InfinitePast();
   if (known) MarkReachable(*host, now);
   StopStrangers(*host, event);
-  Note(Notice::Kind::kHostJoined,
-       absl::StrCat("host ", name, " joined with ", phrases::Count(host->slots.slots, "slot")),
-       nullptr, host);
+  if (!hosts.IsOffered(name)) return Hold(host, /*took_part=*/false);
+  TakeIn(host);
 }
 
 // Whatever the agent runs that this job does not count on any more.
@@ -55,7 +55,9 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
 }
 
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
-  if (!elastic() || verdict.has_value()) return;
+  if (!elastic()) return OfferToStaticJob(event);
+  if (verdict.has_value()) return;
+  hosts.only_offered = event.is_offer;
   for (const auto& [name, slots] : std::exchange(hosts.listed, {}))
     hosts.unlisted.emplace(name, now);
   for (const HostSlots& host : event.hosts) {
@@ -69,13 +71,20 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     const auto found = hosts.listed.find(host.slots.host);
     if (found == hosts.listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
-      const bool went = host.discovered && there && !host.ended;
+      const bool took_part = host.discovered || (hosts.only_offered && !host.held);
+      const bool went = took_part && there && !host.ended;
       if (went)
-        StartDrain(&host, spec.elastic->drain_grace, "it is not listed any more", true, now);
+        StartDrain(&host, spec.elastic->drain_grace,
+                   hosts.only_offered ? "it is not offered any more" : "it is not listed any more",
+                   true, now);
       continue;
     }
     host.discovered = true;
-    host.slots.slots = found->second;
+    if (host.held) {
+      if (host.agent.has_value() && !host.ended) TakeIn(&host);
+      continue;
+    }
+    host.slots.slots = hosts.only_offered ? hosts.OfferedSlots(host) : found->second;
     if (host.drain.has_value() && host.drain->by_discovery && !host.ended) UndoDrain(&host);
   }
 }
@@ -113,6 +122,11 @@ void Membership::State::UndoDrain(Host* host) {
   }
 }
 
+std::string Membership::State::LeftText(const Host& host) {
+  const bool overran = host.drain.has_value() && host.drain->overran;
+  return absl::StrCat("host ", host.slots.host, " left", overran ? ", but not in good order" : "");
+}
+
 // Its agent has gone. If it was told to, that is as it should be; if it only was about to leave, no
 // failure, but not without loss.
 void Membership::State::LoseElasticHost(Host* host, const std::string& reason, absl::Time now) {
@@ -131,14 +145,10 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     if (member) BreakEpoch(why);
   }
   if (announced && had_members) LeaveLate(host, phrases::OneLine(reason));
-  const bool overran = host->drain.has_value() && host->drain->overran;
+  const std::string left = LeftText(*host);
   host->drain.reset();
   host->ended = false;
-  if (announced) {
-    return Note(Notice::Kind::kHostLeft,
-                absl::StrCat("host ", name, " left", overran ? ", but not in good order" : ""),
-                nullptr, host);
-  }
+  if (announced) return Note(Notice::Kind::kHostLeft, left, nullptr, host);
   Note(Notice::Kind::kHostLost, why, nullptr, host);
   if (!had_members) return;
   ReportCutOff(now);
@@ -169,6 +179,11 @@ void Membership::State::EndDrainedHosts() {
   for (Host& host : hosts) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
     if (host.live > 0) continue;
+    if (hosts.only_offered && host.drain->by_discovery) {
+      Note(Notice::Kind::kHostLeft, LeftText(host), nullptr, &host);
+      Hold(&host, /*took_part=*/true);
+      continue;
+    }
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }

@@ -70,11 +70,18 @@ struct Membership::State {
   void UndoDrain(Host* host);
   void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
                   absl::Time now);
+  static std::string LeftText(const Host& host);
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
   void LeaveLate(Host* host, const std::string& why);
   void LeaveLate(const Worker* worker, const std::string& what);
   void EndDrainedHosts();
   void ForgetDepartedHosts();
+
+  // membership_offers.cc: hosts of agents that may take part only as far as they are offered
+  void OfferToStaticJob(const HostsDiscovered& event);
+  void Hold(Host* host, bool took_part);
+  void TakeIn(Host* host);
+  void ResumeHeld(Host* host);
 
   // membership_restart.cc: agents that were there before the daemon was started again
   void On(const Restarted& event, absl::Time now);

@@ -127,7 +127,7 @@ std::string Membership::State::UsableSlots() const {
   int slots = 0;
   std::vector<std::string> names;
   for (const Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
+    if (!host.agent.has_value() || host.ended || host.drain.has_value() || host.held) continue;
     slots += host.slots.slots;
     names.push_back(host.slots.host);
   }
@@ -163,6 +163,7 @@ absl::Time Membership::State::WaitsUntil(Wait wait) const {
 std::string Membership::State::Condition(const Host& host,
                                          const std::set<std::pair<int, int>>& taken) const {
   if (host.away.has_value()) return "its agent is awaited";
+  if (host.held && !host.drain.has_value()) return "waits until it is offered to the job";
   if (host.drain.has_value()) {
     // See WantedChange.
     const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0;
@@ -204,7 +205,7 @@ Membership::View Membership::State::Describe() const {
     HostView& added = view.hosts.emplace_back();
     added.host = host.slots;
     added.attached = host.agent.has_value();
-    if (elastic()) added.condition = Condition(host, taken);
+    if (elastic() || host.held) added.condition = Condition(host, taken);
     if (host.drain.has_value() && host.live > 0) added.leaves_at = host.drain->deadline;
   }
   for (const Worker& worker : workers) {

@@ -59,6 +59,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "host_back";
     case membership::Notice::Kind::kLimitsChanged:
       return "limits_changed";
+    case membership::Notice::Kind::kHostWaits:
+      return "host_waits";
   }
   return "";
 }

@@ -55,6 +55,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kRestarted:
     case membership::Notice::Kind::kHostBack:
     case membership::Notice::Kind::kLimitsChanged:
+    case membership::Notice::Kind::kHostWaits:
       return {notice.text, true};
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:

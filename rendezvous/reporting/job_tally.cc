@@ -67,6 +67,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kHostBack:
     case membership::Notice::Kind::kWorldIdle:
     case membership::Notice::Kind::kLimitsChanged:
+    case membership::Notice::Kind::kHostWaits:
       return;
   }
 }

@@ -234,6 +234,13 @@ void AgentService::Handle(const membership::SampleWorkerEffect& effect) {
   Send(effect.host, effect.agent, std::move(command));
 }
 
+void AgentService::Handle(const membership::HoldHostEffect& effect) {
+  pb::AgentCommand command;
+  command.mutable_hold()->set_reason(
+      absl::StrCat("host ", effect.host, " waits until it is offered to the job"));
+  Send(effect.host, effect.agent, std::move(command));
+}
+
 void AgentService::Handle(const membership::EndJobEffect& effect) {
   pb::AgentCommand command;
   command.mutable_end()->set_grace_ms(ToMilliseconds(effect.grace));

@@ -178,6 +178,11 @@ membership::Membership::View Job::Describe() {
   return view;
 }
 
+void Job::CarryOut(const membership::HoldHostEffect& effect) {
+  agents_.Handle(effect);
+  if (effect.took_part && options_.on_host_held) options_.on_host_held(effect.host);
+}
+
 void Job::CarryOut(const membership::Notice& notice) {
   history_.Observe(notice, Now());
   if (options_.on_notice) options_.on_notice(notice);

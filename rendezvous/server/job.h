@@ -30,7 +30,9 @@ struct JobOptions {
   std::function<void(const membership::StartWorkerEffect&)> start_worker;
   std::function<void(const membership::StopWorkersEffect&)> stop_workers;
   std::function<void(const membership::EndJobEffect&)> end_host;
-  // From the job's thread, as those above; must not block; may be null.
+  // The host has left the job, which may get it back; may be null, like the next.
+  std::function<void(const std::string& host)> on_host_held;
+  // From the job's thread, as those above; must not block.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
   std::function<void(const absl::Status&)> on_journal_error;  // no event is applied any more
@@ -94,6 +96,7 @@ class Job {
     options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
   }
   void CarryOut(const membership::SampleWorkerEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const membership::HoldHostEffect& effect);
   void CarryOut(const membership::EndJobEffect& effect) {
     options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);
   }

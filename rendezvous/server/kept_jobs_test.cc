@@ -48,7 +48,7 @@ class KeptJobsTest : public testing::Test {
   // A job of one worker that trains, as a server before this one has left it.
   WorkerStart LeaveATrainingJob() {
     auto job = Add(Options("one", 1, 2));
-    EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
+    job->OfferSlots({{"here", 1}});
     WorkerStart start = scheduler_.starts.Next();
     job->ReportStarted(start.worker, 4711);
     EXPECT_TRUE(Join(Bootstrap(start.environment)).get().ok());
@@ -148,7 +148,7 @@ TEST_F(KeptJobsTest, WorkerThatStillRuns_GoesOnInItsWorld) {
 
 TEST_F(KeptJobsTest, WorkerThatHasNotCalledYet_GetsItsCredentialsFromTheLaterServer) {
   auto job = Add(Options("one", 1, 2));
-  EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
+  job->OfferSlots({{"here", 1}});
   const WorkerStart start = scheduler_.starts.Next();
   job.reset();
   Restart();
@@ -170,7 +170,7 @@ TEST_F(KeptJobsTest, WorkerThatHasEnded_IsReplaced) {
 
 TEST_F(KeptJobsTest, WorkerThatNeverWas_IsAskedForAgain) {
   auto job = Add(Options("one", 1, 2));
-  EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
+  job->OfferSlots({{"here", 1}});
   const WorkerStart start = scheduler_.starts.Next();
   job.reset();
   Restart();
@@ -188,7 +188,7 @@ TEST_F(KeptJobsTest, WorkerOfWhichNothingIsSaid_MakesItsHostALostOne) {
   ServedJobOptions options = Options("one", 1, 2);
   options.spec.reattach_timeout = absl::ZeroDuration();
   auto job = Add(options);
-  EXPECT_TRUE(job->OfferSlots({{"here", 1}}).ok());
+  job->OfferSlots({{"here", 1}});
   const WorkerStart start = scheduler_.starts.Next();
   job.reset();
   Restart();
@@ -205,7 +205,7 @@ TEST_F(KeptJobsTest, NewestOffer_StandsUntilTheNext) {
   LeaveATrainingJob();
   const auto job = Add(Options("one", 1, 2));
   job->ReportStarted(WorkerId(1), 4711);
-  EXPECT_TRUE(job->OfferSlots({{"here", 1}, {"there", 1}}).ok());
+  job->OfferSlots({{"here", 1}, {"there", 1}});
   EXPECT_EQ(scheduler_.starts.Next().host, "there") << "a new host has an agent of its own";
   EXPECT_EQ(job->Describe().hosts.size(), 2u);
 }

@@ -107,7 +107,10 @@ JobOptions ServedJobImpl::MakeJobOptions() {
   };
   made.on_notice = options_.on_notice;
   made.on_journal_error = options_.on_journal_error;
-  if (!options_.start_worker) return made;
+  if (!options_.start_worker) {
+    made.on_host_held = options_.on_host_free;
+    return made;
+  }
   made.start_worker = [this](const membership::StartWorkerEffect& effect) {
     options_.start_worker({effect.worker, effect.host, worker_door_->Expect(effect)});
   };
@@ -157,10 +160,9 @@ void ServedJobImpl::Post(std::vector<membership::Event> events) {
   for (membership::Event& event : events) job_->Post(std::move(event));
 }
 
-absl::Status ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) {
+void ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) {
   if (!options_.start_worker) {
-    return absl::FailedPreconditionError(
-        "no slots can be offered to a job without start_worker: its agents say what they have");
+    return job_->Post(membership::HostsDiscovered{hosts, /*is_offer=*/true});
   }
   absl::MutexLock lock(&mu_);  // two offers must not cross
   if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
@@ -169,7 +171,6 @@ absl::Status ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>&
     offered_[host.host] = host;
     JoinIfNew(host.host);
   }
-  return absl::OkStatus();
 }
 
 // Takes the place of an agent: each host joins under a new incarnation.

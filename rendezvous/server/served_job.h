@@ -43,7 +43,7 @@ class ServedJobImpl final : public ServedJob {
   const security::PeerCredentials& credentials() const override { return credentials_; }
   std::vector<EarlierWorker> EarlierWorkers() override;
   absl::Status StartAgain(WorkerId worker) override;
-  absl::Status OfferSlots(const std::vector<membership::HostSlots>& hosts) override;
+  void OfferSlots(const std::vector<membership::HostSlots>& hosts) override;
   void ReportStarted(WorkerId worker, int64_t pid) override;
   void ReportExit(membership::WorkerExited exit) override;
   absl::Status SetLimits(int min_workers, int max_workers) override;

@@ -114,7 +114,7 @@ struct ServedJobOptions {
   // exited, stopped or not.
   std::function<void(WorkerId worker, absl::Duration grace)> stop_worker;
   // The job has left this host, which was withdrawn, drained or is no longer needed: its slots are
-  // free. May be null.
+  // free. Without start_worker: it was withdrawn, and its agent waits. May be null.
   std::function<void(const std::string& host)> on_host_free;
 
   // Called once, at the end. May be null, as the next.
@@ -159,12 +159,11 @@ class ServedJob {
   virtual absl::Status StartAgain(WorkerId worker) = 0;
 
   // All hosts and slots that the job may use now; until the first call, those of an earlier
-  // scheduler. A host that is named for the first time, or again
-  // after it was free, joins; one that is no longer named is drained. Only for jobs with
-  // start_worker; in a job that is not elastic hosts can't be withdrawn.
-  // Errors:
-  //   - FailedPrecondition: the job has no start_worker: its agents say what slots they have.
-  virtual absl::Status OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
+  // scheduler. A host that is named for the first time, or again after it was free, joins; one that
+  // is no longer named is drained. In a job that is not elastic, hosts can't be withdrawn once it
+  // has started. Without start_worker these are the hosts whose agents may take part, each with the
+  // smaller of the two numbers of slots; other agents wait. Without any call all agents take part.
+  virtual void OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
 
   // The fate of a process that start_worker asked for. If the process has called hvd.init(), its
   // death is noticed earlier, at once however much memory it has: the others go on meanwhile.

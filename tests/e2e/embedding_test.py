@@ -205,6 +205,93 @@ def test_scheduler_refuses_a_bad_command_line(any_scheduler):
     )
 
 
+def start_scheduler(tmp_path, hosts, *command):
+    script = ROOT / "tests" / "e2e" / "scripts" / "resumed_scheduler.py"
+    return start([sys.executable, script, tmp_path / "state", 2, hosts, *command], tmp_path)
+
+
+def logged_training(tmp_path, epochs):
+    (tmp_path / "logs").mkdir()
+    return f"{sys.executable} {TRAIN} --epochs {epochs} --samples 240 --step-seconds 0.05 --log-dir {tmp_path / 'logs'}"
+
+
+def logged(tmp_path):
+    return TrainingLog.of_files(sorted((tmp_path / "logs").iterdir()))
+
+
+def test_killed_scheduler_comes_back_and_no_step_is_lost(tmp_path):
+    command = logged_training(tmp_path, 8)
+    first, mark = start_scheduler(tmp_path, "a:1,b:1", command)
+    log = TrainingLog(first.stdout)
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
+    first.signal(signal.SIGKILL)
+    first.popen.wait(30)
+    then = log.last_step()
+    log.wait_until(lambda: log.last_step() > then + 5, 60, "they train on meanwhile")
+    second, _ = start_scheduler(tmp_path, "a:1,b:1", command)
+    second.stdout.wait_for(r"scheduler: kept \[\('the job', None\)\]", 60)
+    second.stdout.wait_for("scheduler: found", 60, count=2)
+    assert second.wait(240) == 0, second.everything()
+    assert "scheduler: started" not in second.stdout.text, "its workers are those of the first"
+    assert logged(tmp_path).check_samples(240, 8) == 0
+    assert len(logged(tmp_path).worlds()) == 1, "it was one world, from the beginning to the end"
+    assert list((tmp_path / "state").glob("job-*")) == [], "the journal of a job that has ended is removed"
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
+def test_worker_that_died_while_no_scheduler_was_there_is_replaced(tmp_path):
+    command = logged_training(tmp_path, 8)
+    first, mark = start_scheduler(tmp_path, "a:1,b:1", command)
+    log = TrainingLog(first.stdout)
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
+    first.signal(signal.SIGKILL)
+    first.popen.wait(30)
+    os.kill(log.process_ids()[1], signal.SIGKILL)
+    second, _ = start_scheduler(tmp_path, "a:1,b:1", command)
+    second.stdout.wait_for("scheduler: started", 60)
+    assert second.wait(240) == 0, second.everything()
+    assert logged(tmp_path).check_samples(240, 8) <= 1
+    assert [size for size, _ in logged(tmp_path).worlds().values()][-1] == 2
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
+def test_killed_scheduler_of_agents_comes_back_and_no_step_is_lost(tmp_path):
+    first, mark = start_scheduler(tmp_path, "")
+    address = first.stdout.wait_for(r"serves at (\S+)", 60).group(1)
+    agent_command = [LIBRARY.parent / "bin/horovod-agent", "--join", address, "--token-file", tmp_path / "state.token"]
+    agent, _ = start([*agent_command, "--slots", "2", "--", *logged_training(tmp_path, 8).split()], tmp_path)
+    log = TrainingLog(agent.stdout)
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
+    first.signal(signal.SIGKILL)
+    first.popen.wait(30)
+    then = log.last_step()
+    log.wait_until(lambda: log.last_step() > then + 5, 60, "they train on meanwhile")
+    second, _ = start_scheduler(tmp_path, "")
+    second.stdout.wait_for("scheduler: host_back", 60)
+    assert second.wait(240) == 0, second.everything()
+    assert agent.wait(60) == 0, agent.everything()
+    assert logged(tmp_path).check_samples(240, 8) == 0
+    assert len(logged(tmp_path).worlds()) == 1
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
+def test_workers_of_a_scheduler_that_keeps_nothing_end_soon_after_it(tmp_path):
+    script = ROOT / "tests" / "e2e" / "scripts" / "resumed_scheduler.py"
+    command = f"{training('one', 1000)}"
+    running, mark = start([sys.executable, script, "-", 2, "a:2", command], tmp_path)
+    log = TrainingLog(running.stdout, "one")
+    log.wait_until(lambda: log.trains_with(2), 120, "two train")
+    running.signal(signal.SIGKILL)
+    running.popen.wait(30)
+    assert wait_until_none(lambda: pids_with(mark), 60) == [], running.everything()
+
+
+def test_two_schedulers_on_one_folder_are_one_line(tmp_path):
+    with rendezvous.Server(state_dir=tmp_path / "state"):
+        with pytest.raises(rendezvous.RendezvousError, match=f"^another process uses {tmp_path / 'state'}$"):
+            rendezvous.Server(state_dir=tmp_path / "state")
+
+
 def test_job_of_agents_changes_its_size_without_losing_a_step(tmp_path):
     """A server in Python, a job whose processes an agent starts with the job's credentials, and new limits while it trains."""
     token = tmp_path / "token"

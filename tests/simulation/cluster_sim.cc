@@ -71,7 +71,8 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
   if (name == "attach" || name == "lose") return Hosts(command);
-  if (name == "discover" || name == "drain" || name == "restart" || name == "limits")
+  if (name == "discover" || name == "offer" || name == "drain" || name == "restart" ||
+      name == "limits")
     return Outside(command);
   if (name == "advance") return Advance(command);
   if (name == "explain") return machine_->Explain();
@@ -141,6 +142,9 @@ std::string ClusterSim::Outside(Command& command) {
   }
   const std::optional<std::vector<rendezvous::membership::HostSlots>> hosts = ParseHosts(subject);
   if (!hosts.has_value()) return "error: discover HOST:SLOTS,...";
+  if (command.name() == "offer") {
+    return Apply(rendezvous::membership::HostsDiscovered{*hosts, /*is_offer=*/true});
+  }
   for (const rendezvous::membership::HostSlots& host : *hosts) slots_[host.host] = host.slots;
   return Apply(rendezvous::membership::HostsDiscovered{*hosts});
 }

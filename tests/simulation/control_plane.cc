@@ -26,6 +26,7 @@ void ControlPlane::SetUp() {
   gentle_ = dice_.Chance(25);
   forgiving_ = gentle_ || dice_.Chance(60);
   discovery_ = dice_.Chance(60);
+  offers_ = discovery_ && dice_.Chance(40);
   recovers_ = forgiving_ || dice_.Chance(90);
   has_twins_ = dice_.Chance(20);
   goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
@@ -37,6 +38,7 @@ void ControlPlane::SetUp() {
     Machine machine;
     machine.name = std::string(1, static_cast<char>('a' + host));
     machine.slots = static_cast<int>(dice_.Between(1, 3));
+    machine.capacity = static_cast<int>(dice_.Between(machine.slots, 4));
     if (shared) machine.machine = dice_.Chance(60) ? "m" : "n";
     machines_.push_back(machine);
     listed_.insert(machine.name);
@@ -54,7 +56,9 @@ void ControlPlane::SetUp() {
       gentle_      ? "gentle"
       : forgiving_ ? "forgiving"
                    : "strict",
-      discovery_ ? ", discovered hosts" : "");
+      offers_      ? ", offered hosts"
+      : discovery_ ? ", discovered hosts"
+                   : "");
   if (discovery_) time_.After(0, [this] { Discover(); });
   for (int host = 0; host < hosts; ++host) {
     time_.After(dice_.Between(0, kSecond), [this, host] { StartAgent(host); });
@@ -240,7 +244,11 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
     return CarryStart(*start);
   if (const auto* stop = std::get_if<rendezvous::membership::StopWorkersEffect>(&effect))
     return CarryStop(*stop);
-  if (const auto* end = std::get_if<rendezvous::membership::EndJobEffect>(&effect)) {
+  if (const auto* hold = std::get_if<rendezvous::membership::HoldHostEffect>(&effect)) {
+    ++tally_.held;
+    CheckAgentOf(hold->host, hold->agent);
+    if (offered_.count(hold->host) > 0) Fail("a host that is offered waits");
+  } else if (const auto* end = std::get_if<rendezvous::membership::EndJobEffect>(&effect)) {
     CheckAgentOf(end->host, end->agent);
     if (!wrong_.empty()) return;
     const int stream = attached_[end->host];
@@ -285,6 +293,12 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
 
 void ControlPlane::CarryStart(const rendezvous::membership::StartWorkerEffect& effect) {
   CheckAgentOf(effect.host, effect.agent);
+  // Who lost the command in a restart of the daemon gets it again.
+  const bool first_time = asked_for_.insert(effect.worker.value()).second;
+  if (offers_ && first_time && effect.slot >= offered_[effect.host]) {
+    Fail(absl::StrCat("worker ", effect.worker.value(), " starts in slot ", effect.slot, " of ",
+                      effect.host, ", which is not offered"));
+  }
   if (!wrong_.empty()) return;
   const int stream = attached_[effect.host];
   SendDown(stream, [this, stream, worker = effect.worker] {
@@ -354,12 +368,15 @@ void ControlPlane::RestartDaemon() {
 void ControlPlane::Discover() {
   if (!daemon_alive_) return;
   rendezvous::membership::HostsDiscovered event;
+  event.is_offer = offers_;
+  offered_.clear();
   std::string text;
   for (Machine& machine : machines_) {
     const bool listed = listed_.count(machine.name) > 0;
     machine.leaving = machine.drained || !listed;
     if (!listed) continue;
     event.hosts.push_back({machine.name, machine.slots});
+    offered_[machine.name] = std::min(machine.slots, machine.capacity);
     absl::StrAppend(&text, " ", machine.name, ":", machine.slots);
   }
   Log("discovered:", text);

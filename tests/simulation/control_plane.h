@@ -13,6 +13,7 @@
 //   and its machine apart), also on their machines; no survivor is forgotten.
 // - Where the world says that nobody needs the state, all have it; all members run the same
 //   collectives.
+// - No worker is started on a host, or in a slot, that is not offered.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
 //   of answer.
 // - A tick before NextDeadline changes nothing, and the deadline is in the future.
@@ -69,6 +70,7 @@ class ControlPlane {
     int64_t planned_changes = 0;
     int64_t crowded = 0;  // runs where reconciling is put off, as in large jobs
     int64_t shared = 0;   // runs where hosts share machines
+    int64_t held = 0;     // agents that were told to wait for an offer
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -83,7 +85,8 @@ class ControlPlane {
   struct Machine {  // a host
     std::string name;
     std::string machine;  // in the sense of HostSlots: others may be on the same
-    int slots = 0;
+    int slots = 0;        // as listed
+    int capacity = 0;     // that its agent has, with offers
     bool powered = true;
     bool cut_up = false;    // towards the daemon
     bool cut_down = false;  // from the daemon
@@ -285,6 +288,7 @@ class ControlPlane {
   bool gentle_ = false;     // no faults, only planned changes
   bool forgiving_ = false;  // no budget can run out
   bool discovery_ = false;
+  bool offers_ = false;  // what is discovered is all that may take part
   bool recovers_ = true;
   bool has_twins_ = false;
   uint64_t goal_ = 10;  // commits
@@ -300,8 +304,10 @@ class ControlPlane {
   std::deque<Process> processes_;
   std::map<uint64_t, int> by_worker_;  // index of the newest process of a worker id
   std::deque<Call> calls_;
-  std::map<uint64_t, Group> groups_;  // by epoch
-  std::set<std::string> listed_;      // by the discovery
+  std::map<uint64_t, Group> groups_;    // by epoch
+  std::set<std::string> listed_;        // by the discovery
+  std::set<uint64_t> asked_for_;        // workers
+  std::map<std::string, int> offered_;  // slots by host, as the daemon has heard
   uint64_t next_incarnation_ = 1000;
 
   // The daemon.

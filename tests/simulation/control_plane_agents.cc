@@ -17,7 +17,7 @@ void ControlPlane::LauncherRound() {
   if (verdict_.has_value()) return;
   for (size_t host = 0; host < machines_.size(); ++host) {
     const Machine& machine = machines_[host];
-    const bool wanted = !discovery_ || listed_.count(machine.name) > 0;
+    const bool wanted = !discovery_ || offers_ || listed_.count(machine.name) > 0;
     if (!wanted || !machine.powered || machine.agent >= 0) continue;
     if (time_.now() < machine.no_agent_before) continue;
     StartAgent(static_cast<int>(host));
@@ -66,7 +66,7 @@ void ControlPlane::Admit(int stream) {
   const Agent& agent = agents_[index];
   rendezvous::membership::HostJoined joined;
   const Machine& machine = machines_[agent.host];
-  joined.host = {machine.name, machine.slots, machine.machine};
+  joined.host = {machine.name, offers_ ? machine.capacity : machine.slots, machine.machine};
   joined.agent = agent.incarnation;
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);

@@ -18,6 +18,7 @@ void ControlPlane::Tally::Add(const Tally& other) {
   planned_changes += other.planned_changes;
   crowded += other.crowded;
   shared += other.shared;
+  held += other.held;
 }
 
 std::string ControlPlane::Tally::ToText() const {
@@ -25,7 +26,8 @@ std::string ControlPlane::Tally::ToText() const {
                       " with several hosts on a machine, ", successes, " succeeded; ", worlds,
                       " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
                       rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
-                      released, " released, ", evicted, " stopped at once; ", events, " events\n");
+                      released, " released, ", evicted, " stopped at once, ", held,
+                      " held for an offer; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {

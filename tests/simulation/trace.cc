@@ -62,6 +62,9 @@ struct Text {
   std::string operator()(const rendezvous::membership::SampleWorkerEffect& e) {
     return absl::StrCat("sample worker ", e.worker.value(), " on ", e.host);
   }
+  std::string operator()(const rendezvous::membership::HoldHostEffect& e) {
+    return absl::StrCat("hold ", e.host, e.took_part ? ", which took part" : "");
+  }
   std::string operator()(const rendezvous::membership::EndJobEffect& e) {
     return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
   }

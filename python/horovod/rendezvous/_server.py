@@ -251,8 +251,11 @@ class Job:
         :class:`Host`. A host that is named for the first time, or again after it was free, joins;
         one that is no longer named is drained, in an elastic job.
 
-        Raises ValueError (nothing has changed then), and RendezvousError for a job whose processes
-        agents start: they say what slots they have.
+        In a job whose processes agents start, these are the hosts whose agents may take part, each
+        with the smaller of the two numbers of slots; the agents of others wait until they are
+        offered. Without any call all agents take part.
+
+        Raises ValueError; nothing has changed then.
         """
         given = [Host(name, slots) for name, slots in hosts.items()] if isinstance(hosts, Mapping) else hosts
         with self._handle.use() as job:

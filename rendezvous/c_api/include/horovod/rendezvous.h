@@ -171,8 +171,8 @@ typedef struct hvd_rendezvous_job_options {
    * are set, or neither: then agents start the processes. */
   void (*start_worker)(void* context, const hvd_rendezvous_worker* worker);
   void (*stop_worker)(void* context, uint64_t worker, double grace);
-  /* The rest may be NULL. host_free, with start_worker: the job has left the host, which was
-   * withdrawn or drained or is no longer needed: its slots are free. */
+  /* The rest may be NULL. host_free: the job has left the host, which was withdrawn or drained or
+   * is no longer needed: its slots are free. With agents: it was withdrawn. */
   void (*host_free)(void* context, const char* host);
   /* The job has ended; comes once. */
   void (*finished)(void* context, const hvd_rendezvous_result* result);
@@ -259,12 +259,17 @@ typedef struct hvd_rendezvous_host {
                           local ranks */
 } hvd_rendezvous_host;
 
-/* All hosts and slots that the job may use now. A host that is named for the first time, or again
- * after it was free, joins; one that is no longer named is drained. Hosts of a job of fixed size
- * can't be withdrawn.
+/* All hosts and slots that the job may use now; until the first call, those of an earlier
+ * scheduler. A host that is named for the first time, or again after it was free, joins; one that
+ * is no longer named is drained. Hosts of a job of fixed size can't be withdrawn once it has
+ * started.
+ *
+ * In a job without start_worker these are the hosts whose agents may take part, each with the
+ * smaller of the two numbers of slots (`machine` is the agent's). An agent of another host waits:
+ * it attaches, says so, and is taken when an offer names its host. One whose host is withdrawn
+ * stops its workers, host_free is called, and it waits. Without any call all agents take part.
  * Errors; nothing changes:
- *   - INVALID_ARGUMENT: a host without a name, without slots, or named twice.
- *   - FAILED_PRECONDITION: the job has no start_worker: its agents say what slots they have. */
+ *   - INVALID_ARGUMENT: a host without a name, without slots, or named twice. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job,
                                                          const hvd_rendezvous_host* hosts,
                                                          int32_t count);
