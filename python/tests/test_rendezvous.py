@@ -123,8 +123,40 @@ def test_bad_addresses():
 def test_job_of_agents(server):
     job = server.add_job(1)
     assert job.credentials().startswith('token: "')
-    with pytest.raises(rendezvous.RendezvousError, match="its agents say what they have"):
+    job.offer_slots({"here": 1})
+    assert job.describe()["explanation"] == "waiting for more hosts to attach (0 of 1 slot)"
+
+
+def test_jobs_outlive_a_server_with_a_state_directory(scheduler, tmp_path):
+    with rendezvous.Server(state_dir=tmp_path / "state") as server:
+        assert server.kept_jobs() == []
+        addresses = server.addresses
+        job = scheduler.add(server, 1, min_np=1, max_np=2, id="mine", reattach_timeout=60)
+        credentials = job.credentials()
         job.offer_slots({"here": 1})
+        one = scheduler.starts.get(timeout=SECONDS)
+        job.report_started(one.worker, 4711)
+        job.describe()  # what was reported has arrived
+    with rendezvous.Server(state_dir=tmp_path / "state") as server:
+        assert server.addresses == addresses
+        kept = rendezvous.KeptJob("mine", 1, 1, 2, starts_workers=True, result=None, problem=None)
+        assert server.kept_jobs() == [kept]
+        with pytest.raises(rendezvous.RendezvousError, match="was begun with other options") as error:
+            scheduler.add(server, 1, max_np=5, id="mine")
+        assert error.value.code == 9
+        job = scheduler.add(server, 1, min_np=1, max_np=2, id="mine", reattach_timeout=60)
+        assert job.credentials() == credentials
+        assert job.earlier_workers() == [rendezvous.EarlierWorker(one.worker, "here", 4711)]
+        with pytest.raises(rendezvous.RendezvousError, match="there is no earlier worker 99"):
+            job.start_again(99)
+        job.report_exit(one.worker, unknown_end="ended while no scheduler was there")
+        assert job.earlier_workers() == []
+        assert scheduler.starts.get(timeout=SECONDS).worker != one.worker
+        job.remove()
+        server.forget_job("mine")
+        assert server.kept_jobs() == []
+        with pytest.raises(rendezvous.RendezvousError, match="no job mine is kept"):
+            server.forget_job("mine")
 
 
 def test_offers_that_cannot_be_right(server, scheduler):

@@ -71,7 +71,7 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     const auto found = hosts.listed.find(host.slots.host);
     if (found == hosts.listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
-      const bool took_part = host.discovered || (hosts.only_offered && !host.held);
+      const bool took_part = (host.discovered || hosts.only_offered) && !host.held;
       const bool went = took_part && there && !host.ended;
       if (went)
         StartDrain(&host, spec.elastic->drain_grace,
@@ -81,7 +81,7 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     }
     host.discovered = true;
     if (host.held) {
-      if (host.agent.has_value() && !host.ended) TakeIn(&host);
+      if (host.agent.has_value() && !host.ended && !host.drain.has_value()) TakeIn(&host);
       continue;
     }
     host.slots.slots = hosts.only_offered ? hosts.OfferedSlots(host) : found->second;

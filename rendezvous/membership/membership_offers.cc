@@ -46,7 +46,7 @@ void Membership::State::TakeIn(Host* host) {
 
 // Its agent is back after a restart.
 void Membership::State::ResumeHeld(Host* host) {
-  if (verdict.has_value() || host->ended) return;
+  if (verdict.has_value() || host->ended || host->drain.has_value()) return;
   if (hosts.IsOffered(host->slots.host)) return TakeIn(host);
   effects.push_back(HoldHostEffect{*host->agent, host->slots.host});  // it may not have heard so
 }

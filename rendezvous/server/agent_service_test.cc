@@ -265,6 +265,7 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
       membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), {2, 8, 1, 4, 0, 2}, 3});
   service_.Handle(
       membership::StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
+  service_.Handle(membership::HoldHostEffect{Incarnation(9), "a"});
   service_.Handle(
       membership::EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
   EXPECT_EQ(agent.Next().ShortDebugString(),
@@ -272,6 +273,8 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
             "cross_size: 2 } "
             "slot: 3 }");
   EXPECT_EQ(agent.Next().ShortDebugString(), "stop { worker_ids: 1 grace_ms: 2000 }");
+  EXPECT_EQ(agent.Next().ShortDebugString(),
+            "hold { reason: \"host a waits until it is offered to the job\" }");
   EXPECT_EQ(agent.Next().ShortDebugString(),
             "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");
 }

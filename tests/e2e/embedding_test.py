@@ -292,6 +292,37 @@ def test_two_schedulers_on_one_folder_are_one_line(tmp_path):
             rendezvous.Server(state_dir=tmp_path / "state")
 
 
+def test_agents_take_part_as_they_are_offered_without_losing_a_step(tmp_path):
+    token = tmp_path / "token"
+    with rendezvous.Server() as server:
+        results, free = queue.Queue(), queue.Queue()
+        job = server.add_job(1, min_np=1, max_np=4, finished=results.put, host_free=free.put)
+        job.offer_slots({"a": 1})
+        token.touch(mode=0o600)
+        token.write_text(job.credentials())
+        agents = {}
+        command = logged_training(tmp_path, 16)
+        for host in ("b", "a"):
+            agent = [LIBRARY.parent / "bin/horovod-agent", "--join", server.addresses[0], "--token-file", token]
+            agents[host], mark = start([*agent, "--host", host, "--slots", "2", "--", *command.split()], tmp_path)
+            if host == "b":
+                agents["b"].stderr.wait_for("host b waits until it is offered to the job", 60)
+        log = TrainingLog(agents["a"].stdout)
+        log.wait_until(lambda: log.trains_with(1), 120, "a trains alone, with one of its slots")
+        job.offer_slots({"a": 1, "b": 3})
+        other = TrainingLog(agents["b"].stdout)
+        other.wait_until(lambda: len(other.process_ids()) == 2, 120, "b trains, with the slots that it has")
+        job.offer_slots({"a": 2})
+        assert free.get(timeout=60) == "b"
+        agents["b"].stderr.wait_for("host b waits until it is offered to the job", 60, count=2)
+        job.offer_slots({"a": 2, "b": 1})
+        assert results.get(timeout=240).success
+        assert [agent.wait(60) for agent in agents.values()] == [0, 0]
+    assert logged(tmp_path).check_samples(240, 16) == 0
+    assert max(size for size, _ in logged(tmp_path).worlds().values()) == 3
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
 def test_job_of_agents_changes_its_size_without_losing_a_step(tmp_path):
     """A server in Python, a job whose processes an agent starts with the job's credentials, and new limits while it trains."""
     token = tmp_path / "token"

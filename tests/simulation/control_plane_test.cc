@@ -35,7 +35,7 @@ TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
   EXPECT_GT(total.evicted, kJobs / 100) << total.ToText();
   EXPECT_GT(total.crowded, kJobs / 5) << total.ToText();
   EXPECT_GT(total.shared, kJobs / 5) << total.ToText();
-  EXPECT_GT(total.held, kJobs / 20) << total.ToText();
+  EXPECT_GT(total.held, kJobs / 40) << total.ToText();
 }
 
 TEST(ControlPlaneTest, SameSeed_SameRun) {
