@@ -77,7 +77,7 @@ struct Membership::State {
   void EndDrainedHosts();
   void ForgetDepartedHosts();
 
-  // membership_offers.cc: hosts of agents that may take part only as far as they are offered
+  // membership_hosts.cc, too: hosts of agents that may take part only as far as they are offered
   void OfferToStaticJob(const HostsDiscovered& event);
   void Hold(Host* host, bool took_part);
   void TakeIn(Host* host);

@@ -21,7 +21,15 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
   std::stable_partition(chosen.begin(), chosen.end(), [&candidates](size_t index) {
     return candidates[index].previous_rank >= 0;
   });
-  if (static_cast<int>(chosen.size()) > max_workers) chosen.resize(max_workers);
+  if (static_cast<int>(chosen.size()) <= max_workers) return chosen;
+  // A smaller world than before goes on from the newest commit, too.
+  const auto newest =
+      std::max_element(chosen.begin(), chosen.end(), [&candidates](size_t a, size_t b) {
+        return candidates[a].commit < candidates[b].commit;
+      });
+  const auto last = chosen.begin() + max_workers - 1;
+  if (newest > last) std::iter_swap(newest, last);
+  chosen.resize(max_workers);
   return chosen;
 }
 

@@ -59,6 +59,12 @@ TEST(ElasticRanksTest, TooMany_NewcomersStayOut) {
   EXPECT_THAT(Plan({{0, 0, -1}, {0, 1, 1}, {0, 2, 0}}, 2), ElementsAre("2 1/2 0/1", "1 0/2 0/1"));
 }
 
+TEST(ElasticRanksTest, TooMany_TheNewestCommitStays) {
+  EXPECT_THAT(Plan({{0, 0, 0, 7}, {0, 1, 1, 8}, {1, 0, 2, 8}}, 1), ElementsAre("1 0/1 0/1"));
+  EXPECT_THAT(Plan({{0, 0, 0, 7}, {0, 1, 1, 7}, {1, 0, 2, 8}}, 2),
+              ElementsAre("2 0/1 0/2", "0 0/1 1/2"));
+}
+
 TEST(ElasticRanksTest, MachinesWithoutSurvivors_ComeLast) {
   EXPECT_THAT(Plan({{0, 0, -1}, {1, 0, 0}, {2, 0, 1}}),
               ElementsAre("1 0/1 0/3", "2 0/1 1/3", "0 0/1 2/3"));

@@ -14,10 +14,11 @@
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/job.h"
 #include "rendezvous/server/job_router.h"
-#include "rendezvous/server/kept_job.h"
+#include "rendezvous/server/saved_job.h"
 #include "rendezvous/server/served_job.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/store/credentials_message.h"
+#include "rendezvous/store/kept_job.h"
 #include "rendezvous/store/server_store.h"
 #include "rendezvous/transport/connection.h"
 
@@ -40,6 +41,26 @@ absl::StatusOr<pb::journal::Server> NewIdentity(const std::vector<std::string>& 
   *made.mutable_hosts() = store::ToMessage(hosts);
   for (const std::string& address : listen) made.add_listen(address);
   return made;
+}
+
+store::JobTerms TermsOf(const ServedJobOptions& options) {
+  return {options.job_id, options.spec, options.start_worker != nullptr};
+}
+
+// What the store holds, with a problem if it can't be read.
+KeptJob Describe(store::JobStore& store, absl::Time now) {
+  store::JobTerms terms = store::TermsOf(store);
+  KeptJob kept;
+  kept.id = std::move(terms.id);
+  kept.spec = std::move(terms.spec);
+  kept.starts_workers = terms.starts_workers;
+  const auto opened = store.OpenJournal(kept.id, kept.spec, now);
+  kept.problem = opened.status();
+  if (!opened.ok()) return kept;
+  const auto recovered = Recover(kept.spec, *opened->journal);
+  kept.problem = recovered.status();
+  if (recovered.ok()) kept.ended = recovered->verdict;
+  return kept;
 }
 
 class RendezvousServerImpl final : public RendezvousServer {
@@ -138,7 +159,7 @@ class RendezvousServerImpl final : public RendezvousServer {
 
   absl::StatusOr<std::unique_ptr<ServedJob>> Begin(ServedJobOptions options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    ASSIGN_OR_RETURN(JobParts parts, OpenParts(options));
+    ASSIGN_OR_RETURN(store::JobParts parts, OpenParts(options));
     security::PeerCredentials credentials = hosts_;
     credentials.token = parts.token;
     std::function<void()> on_removed = RemovalOf(options.job_id);
@@ -162,11 +183,11 @@ class RendezvousServerImpl final : public RendezvousServer {
     return false;
   }
 
-  absl::StatusOr<JobParts> OpenParts(const ServedJobOptions& options)
+  absl::StatusOr<store::JobParts> OpenParts(const ServedJobOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (store_ == nullptr) return NewJobParts();
+    if (store_ == nullptr) return store::NewJobParts();
     ASSIGN_OR_RETURN(std::unique_ptr<store::JobStore> store, store_->OpenJob(options.job_id));
-    return OpenJobParts(std::move(store), options, clock_.Now());
+    return store::OpenJobParts(std::move(store), TermsOf(options), clock_.Now());
   }
 
   // A job that has ended is not to be resumed.

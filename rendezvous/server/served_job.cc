@@ -32,7 +32,8 @@ std::string ReachableFromHere(const std::string& address) {
 }  // namespace
 
 ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
-                             JobParts parts, FrontDoor& door, std::function<void()> on_removed)
+                             store::JobParts parts, FrontDoor& door,
+                             std::function<void()> on_removed)
     : options_(std::move(options)),
       credentials_(std::move(credentials)),
       parts_(std::move(parts)),
@@ -55,8 +56,8 @@ ServedJobImpl::~ServedJobImpl() {
 absl::Status ServedJobImpl::Begin(Clock& clock) {
   if (options_.start_worker) RETURN_IF_ERROR(OpenWorkerDoor());
   if (is_kept()) {
-    RETURN_IF_ERROR(SaveAsBegun(parts_, worker_door_ == nullptr ? "" : worker_door_->socket(),
-                                door_.addresses()));
+    RETURN_IF_ERROR(store::SaveAsBegun(
+        parts_, worker_door_ == nullptr ? "" : worker_door_->socket(), door_.addresses()));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
   job_ = door_.Add(credentials_.token, std::move(job));

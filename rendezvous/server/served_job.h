@@ -21,9 +21,9 @@
 #include "rendezvous/server/earlier_workers.h"
 #include "rendezvous/server/job.h"
 #include "rendezvous/server/job_router.h"
-#include "rendezvous/server/kept_job.h"
 #include "rendezvous/server/local_worker_endpoint.h"
 #include "rendezvous/server/server.h"
+#include "rendezvous/store/kept_job.h"
 
 namespace hvd::rendezvous::server {
 
@@ -32,8 +32,8 @@ class ServedJobImpl final : public ServedJob {
  public:
   // `credentials`: of the job's agents and workers. `on_removed` is called when a job that has
   // ended was removed from the server and its store is closed.
-  ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials, JobParts parts,
-                FrontDoor& door, std::function<void()> on_removed);
+  ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
+                store::JobParts parts, FrontDoor& door, std::function<void()> on_removed);
   ~ServedJobImpl() override;
 
   // Errors: those of RendezvousServer::AddJob.
@@ -65,7 +65,7 @@ class ServedJobImpl final : public ServedJob {
 
   const ServedJobOptions options_;
   const security::PeerCredentials credentials_;
-  JobParts parts_;
+  store::JobParts parts_;
   FrontDoor& door_;
   const std::function<void()> on_removed_;
   std::atomic<bool> finished_{false};

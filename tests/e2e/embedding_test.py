@@ -287,9 +287,9 @@ def test_workers_of_a_scheduler_that_keeps_nothing_end_soon_after_it(tmp_path):
 
 
 def test_two_schedulers_on_one_folder_are_one_line(tmp_path):
-    with rendezvous.Server(state_dir=tmp_path / "state"):
-        with pytest.raises(rendezvous.RendezvousError, match=f"^another process uses {tmp_path / 'state'}$"):
-            rendezvous.Server(state_dir=tmp_path / "state")
+    refused = pytest.raises(rendezvous.RendezvousError, match=f"^another process uses {tmp_path / 'state'}$")
+    with rendezvous.Server(state_dir=tmp_path / "state"), refused:
+        rendezvous.Server(state_dir=tmp_path / "state")
 
 
 def test_agents_take_part_as_they_are_offered_without_losing_a_step(tmp_path):

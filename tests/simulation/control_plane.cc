@@ -365,24 +365,6 @@ void ControlPlane::RestartDaemon() {
   if (discovery_) Discover();
 }
 
-void ControlPlane::Discover() {
-  if (!daemon_alive_) return;
-  rendezvous::membership::HostsDiscovered event;
-  event.is_offer = offers_;
-  offered_.clear();
-  std::string text;
-  for (Machine& machine : machines_) {
-    const bool listed = listed_.count(machine.name) > 0;
-    machine.leaving = machine.drained || !listed;
-    if (!listed) continue;
-    event.hosts.push_back({machine.name, machine.slots});
-    offered_[machine.name] = std::min(machine.slots, machine.capacity);
-    absl::StrAppend(&text, " ", machine.name, ":", machine.slots);
-  }
-  Log("discovered:", text);
-  Apply(event);
-}
-
 void ControlPlane::Finish(const rendezvous::membership::Verdict& verdict) {
   if (verdict_.has_value()) return Fail("the job finished twice");
   verdict_ = verdict;

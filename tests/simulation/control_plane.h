@@ -186,7 +186,6 @@ class ControlPlane {
   void CarryStop(const rendezvous::membership::StopWorkersEffect& effect);
   void KillDaemon(Micros away);
   void RestartDaemon();
-  void Discover();
   void Finish(const rendezvous::membership::Verdict& verdict);
   std::string CheckEnd() const;
   bool EndedInTheMiddleOfFinishing() const;
@@ -242,6 +241,7 @@ class ControlPlane {
   void PlanFaults();
   void StrikeOnce();
   void StrikeDiscovery();
+  void Discover();
   void StrikeWorker();
   bool TearCommit(const Group& group);
   void StrikeHost();

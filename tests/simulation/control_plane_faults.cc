@@ -160,6 +160,24 @@ void ControlPlane::StrikeDiscovery() {
   });
 }
 
+void ControlPlane::Discover() {
+  if (!daemon_alive_) return;
+  rendezvous::membership::HostsDiscovered event;
+  event.is_offer = offers_;
+  offered_.clear();
+  std::string text;
+  for (Machine& machine : machines_) {
+    const bool listed = listed_.count(machine.name) > 0;
+    machine.leaving = machine.drained || !listed;
+    if (!listed) continue;
+    event.hosts.push_back({machine.name, machine.slots});
+    offered_[machine.name] = std::min(machine.slots, machine.capacity);
+    absl::StrAppend(&text, " ", machine.name, ":", machine.slots);
+  }
+  Log("discovered:", text);
+  Apply(event);
+}
+
 // Ends the faults: from now on all is well, or no work is left.
 void ControlPlane::Recover() {
   if (verdict_.has_value()) return;

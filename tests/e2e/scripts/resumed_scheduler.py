@@ -2,8 +2,8 @@
 
     resumed_scheduler.py STATE_DIR MAX_NP HOST:SLOTS,... [COMMAND]
 
-Without a command agents start the processes; then the credentials are in STATE_DIR.token. With `-` for the folder nothing is kept. It prints what the job has
-from an earlier scheduler, and ends with the job's exit code.
+Without a command agents start the processes; then the credentials are in STATE_DIR.token. With `-` for the folder nothing is kept.
+It prints what the job has from an earlier scheduler, and ends with the job's exit code.
 """
 
 import os
@@ -36,9 +36,7 @@ class Workers:
         self.pids[worker.worker] = process.pid
         self.job.report_started(worker.worker, process.pid)
         say("started", worker.worker, "as", process.pid)
-        threading.Thread(
-            target=lambda: events.put((self.end, worker.worker, process.wait(), "")), daemon=True
-        ).start()
+        threading.Thread(target=lambda: events.put((self.end, worker.worker, process.wait(), "")), daemon=True).start()
 
     def stop(self, worker, grace):
         os.killpg(self.pids[worker], signal.SIGTERM)

@@ -1,4 +1,4 @@
-#include "rendezvous/server/kept_job.h"
+#include "rendezvous/store/kept_job.h"
 
 #include <utility>
 
@@ -8,32 +8,31 @@
 #include "base/status_macros.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/spec_codec.h"
-#include "rendezvous/server/saved_job.h"
 
-namespace hvd::rendezvous::server {
+namespace hvd::rendezvous::store {
 namespace {
 
 constexpr size_t kRandomBytes = 32;
 
-pb::journal::Job ToMessage(const JobParts& parts, const ServedJobOptions& options) {
+pb::journal::Job ToMessage(const JobParts& parts, const JobTerms& terms) {
   pb::journal::Job message;
-  message.set_job_id(options.job_id);
-  *message.mutable_spec() = journal::ToSpecMessage(options.spec);
+  message.set_job_id(terms.id);
+  *message.mutable_spec() = journal::ToSpecMessage(terms.spec);
   message.mutable_hosts()->set_token(parts.token);
   message.set_secret_key(parts.secret_key);
-  message.set_starts_workers(options.start_worker != nullptr);
+  message.set_starts_workers(terms.starts_workers);
   return message;
 }
 
-absl::Status CheckSame(const pb::journal::Job& kept, const ServedJobOptions& options,
+absl::Status CheckSame(const pb::journal::Job& kept, const JobTerms& terms,
                        const std::string& where) {
-  if (kept.starts_workers() != (options.start_worker != nullptr)) {
+  if (kept.starts_workers() != terms.starts_workers) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the job ", kept.job_id(), " in ", where, " has processes that ",
         kept.starts_workers() ? "start_worker has started: give it, and stop_worker"
                               : "agents have started: give no start_worker and no stop_worker"));
   }
-  const std::string asked = journal::ToSpecMessage(options.spec).SerializeAsString();
+  const std::string asked = journal::ToSpecMessage(terms.spec).SerializeAsString();
   if (kept.spec().SerializeAsString() == asked) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the job ", kept.job_id(), " in ", where,
@@ -50,20 +49,19 @@ JobParts NewJobParts() {
   return parts;
 }
 
-absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<store::JobStore> store,
-                                      const ServedJobOptions& options, absl::Time now) {
+absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const JobTerms& terms,
+                                      absl::Time now) {
   JobParts parts = NewJobParts();
   if (!store->identity().has_value()) {
-    RETURN_IF_ERROR(store->SaveIdentity(ToMessage(parts, options)));
+    RETURN_IF_ERROR(store->SaveIdentity(ToMessage(parts, terms)));
   } else {
     const pb::journal::Job& kept = *store->identity();
-    RETURN_IF_ERROR(CheckSame(kept, options, store->name()));
+    RETURN_IF_ERROR(CheckSame(kept, terms, store->name()));
     parts.token = kept.hosts().token();
     parts.secret_key = kept.secret_key();
     parts.worker_socket = kept.worker_socket();
   }
-  ASSIGN_OR_RETURN(store::JobStore::OpenedJournal opened,
-                   store->OpenJournal(options.job_id, options.spec, now));
+  ASSIGN_OR_RETURN(JobStore::OpenedJournal opened, store->OpenJournal(terms.id, terms.spec, now));
   parts.journal = std::move(opened.journal);
   parts.store = std::move(store);
   return parts;
@@ -78,19 +76,9 @@ absl::Status SaveAsBegun(const JobParts& parts, const std::string& worker_socket
   return parts.store->SaveIdentity(message);
 }
 
-KeptJob Describe(store::JobStore& store, absl::Time now) {
+JobTerms TermsOf(const JobStore& store) {
   const pb::journal::Job& identity = *store.identity();
-  KeptJob kept;
-  kept.id = identity.job_id();
-  kept.spec = journal::FromSpecMessage(identity.spec());
-  kept.starts_workers = identity.starts_workers();
-  const auto opened = store.OpenJournal(kept.id, kept.spec, now);
-  kept.problem = opened.status();
-  if (!opened.ok()) return kept;
-  const auto recovered = Recover(kept.spec, *opened->journal);
-  kept.problem = recovered.status();
-  if (recovered.ok()) kept.ended = recovered->verdict;
-  return kept;
+  return {identity.job_id(), journal::FromSpecMessage(identity.spec()), identity.starts_workers()};
 }
 
-}  // namespace hvd::rendezvous::server
+}  // namespace hvd::rendezvous::store
