@@ -80,12 +80,12 @@ def test_the_engine_may_end(elastic):
     assert elastic.engine_is_over
 
 
-def test_a_task_that_asks_twice_is_wanted_while_the_job_goes_on():
+def test_a_task_comes_too_late_when_the_job_is_over():
     registry = TaskRegistry()
-    assert not registry.begin("task0.0", "1")
-    assert [registry.end("task0.0"), registry.end("task0.0")] == [False, True]
+    assert not registry.begin("task0.0", "1") and registry.job_goes_on()
+    assert [registry.end("task0.0"), registry.end("task0.0")] == [False, False]
     registry.close()
-    assert not registry.end("task0.0") and registry.begin("task0.1", "1")
+    assert registry.begin("task0.1", None) and not registry.job_goes_on()
 
 
 def test_tasks_of_an_executor_that_leaves_are_taken_once_and_wanted_again():

@@ -181,14 +181,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
 class SharedChannel {
  public:
   SharedChannel(const std::string& address, const security::PeerCredentials& credentials,
-                absl::Duration patience)
-      : address_(address), credentials_(credentials), patience_(patience) {}
+                absl::Duration silence)
+      : address_(address), credentials_(credentials), silence_(silence) {}
 
   std::shared_ptr<grpc::Channel> Get() {
     absl::MutexLock lock(&mu_);
     std::shared_ptr<grpc::Channel> channel = channel_.lock();
     if (channel == nullptr) {
-      channel_ = channel = transport::NewChannel(address_, credentials_, patience_);
+      channel_ = channel = transport::NewChannel(address_, credentials_, silence_);
     }
     return channel;
   }
@@ -198,7 +198,7 @@ class SharedChannel {
  private:
   const std::string address_;
   const security::PeerCredentials credentials_;
-  const absl::Duration patience_;
+  const absl::Duration silence_;
   absl::Mutex mu_;
   std::weak_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };

@@ -145,7 +145,7 @@ def _run_task(task: Task, name: str) -> int:
 
     distributed.secede()  # so that the worker's threads are free for others
     try:
-        return task.run(name, "-", {}, remember)
+        return task.run(name, None, {}, remember)
     finally:
         if started is not None:
             _agents.remove(started)

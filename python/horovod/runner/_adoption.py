@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
-from typing import Callable, Optional, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Callable, Optional, Union
 
 from horovod.runner._joined_agent import private_file
 from horovod.runner._programs import find_program
@@ -130,24 +130,31 @@ class Adoption:
             self._agent.stdin.flush()
 
     def _listen(self) -> None:
-        assert self._agent.stdout is not None
         told_to_stop = False
-        for line in self._agent.stdout:
-            said = json.loads(line)
+        try:
+            for said in self._lines():
+                with self._changed:
+                    self._variables = said.get("start", self._variables)
+                    self._error = said.get("error", self._error)
+                    self._changed.notify_all()
+                if "stop" in said:
+                    told_to_stop = True
+                    self._stop(said["stop"])
+        finally:
             with self._changed:
-                self._variables = said.get("start", self._variables)
-                self._error = said.get("error", self._error)
+                self._ended = True
                 self._changed.notify_all()
-            if "stop" in said:
-                told_to_stop = True
-                self._stop(said["stop"])
-        self._agent.stdout.close()
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-            was_killed = self._before is not None and not told_to_stop
+                was_killed = self._before is not None and not told_to_stop
         if was_killed:
             self._stop(_LEAST_GRACE)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """What the agent says. A line that was cut by its end is none."""
+        assert self._agent.stdout is not None
+        with self._agent.stdout as stream:
+            for line in stream:
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
 
     def _stop(self, seconds: float) -> None:
         try:

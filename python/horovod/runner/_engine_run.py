@@ -24,7 +24,7 @@ _LOOK_SECONDS = 1.0  # between two questions for executors that leave
 _VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
 _DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin
 _AGENT = "horovod-agent: "
-_REFUSED = "2"  # exit code of an agent that was started wrongly, or of its job
+_REFUSED = 2  # exit code of an agent that was started wrongly, or of its job
 _TIMED_OUT = (
     "Timed out waiting for {engine} tasks to start. Please check that you have enough resources to run all Horovod "
     "processes. Each Horovod process runs in a {engine} task. You may need to increase the start_timeout parameter to a "
@@ -122,14 +122,14 @@ def _run(
     elastic = limits.min_num_proc is not None
     with Job(limits, [own_address(name)], name, options.report) as job:
         run = Run(job, engine, elastic, limits.num_proc, start_timeout, options)
-        job.serve(call, run.on_output, run.on_task)
+        job.serve(call, run.on_output, run)
         task = Task(job.join_info, dict(options.env or {}), options.executable, options.networks(), elastic)
         run.start(task, tasks, at_once)
         return run.results()
 
 
 class Run:
-    """Belongs to one thread, but for `on_output` and `on_task`.
+    """Belongs to one thread, but for `on_output` and what :class:`_handover.Tasks` has.
 
     In an elastic job executors that soon go away are drained: their tasks leave without the loss of a step, and the engine
     starts them again elsewhere.
@@ -162,15 +162,19 @@ class Run:
         with contextlib.suppress(Exception):
             self._options.show(stream, text)
 
-    def on_task(self, text: str, runs: bool) -> bool:
-        """From any thread: a task has begun, "NAME EXECUTOR", or has ended, "NAME EXIT_CODE". Returns what
-        :class:`TaskRegistry` does."""
-        name, _, more = text.partition(" ")
-        if runs:
-            self._events.put(TaskBegan(name))
-            return self._registry.begin(name, more)
-        self._events.put(TaskEnded(name, refused=more == _REFUSED))
+    def begin(self, name: str, executor: Optional[str]) -> bool:
+        """See :class:`_handover.Tasks`."""
+        self._events.put(TaskBegan(name))
+        return self._registry.begin(name, executor)
+
+    def end(self, name: str, exit_code: int) -> bool:
+        """See :class:`_handover.Tasks`."""
+        self._events.put(TaskEnded(name, refused=exit_code == _REFUSED))
         return self._registry.end(name)
+
+    def job_goes_on(self) -> bool:
+        """See :class:`_handover.Tasks`."""
+        return self._registry.job_goes_on()
 
     def start(self, task: Task, count: int, at_once: bool) -> None:
         """Starts the tasks, at least `least` of them. Call it once."""

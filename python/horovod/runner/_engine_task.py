@@ -27,17 +27,17 @@ class Task(NamedTuple):
     def run(
         self,
         name: str,
-        executor: str,
+        executor: Optional[str],
         variables: dict[str, str],
         on_start: Optional[Callable[[JoinedAgent], None]] = None,
     ) -> int:
         """Runs an agent of that name until it has left the job; returns its exit code. `executor`: what the engine may take
-        away, "-" for nothing; `variables`: of the worker, beside its own.
+        away; `variables`: of the worker, beside its own.
 
         Raises RuntimeError in an elastic job that goes on without it: the engine is to start the task again."""
         caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
-        if caller.put_task(f"{name} {executor}", True):
-            return 0  # the job is over
+        if caller.begin_task(name, executor):
+            return 0
         agent = JoinedAgent(
             self.info,
             [self.executable or sys.executable, "-m", "horovod.runner.run_task"],
@@ -56,12 +56,12 @@ class Task(NamedTuple):
     def _is_wanted_again(self, caller: _handover.Worker, name: str, status: int) -> bool:
         """Whether an elastic job goes on without this task, whose agent has ended with that code."""
         with contextlib.suppress(OSError):  # the caller has ended, and with it the job
-            if caller.put_task(f"{name} {status}", False):
+            if caller.end_task(name, status):
                 return True
             if self.elastic and status != 0:
                 # Agents of a job that has failed end a moment before the caller knows.
                 time.sleep(_VERDICT_SECONDS)
-                return caller.put_task(f"{name} {status}", False, patience=0.0)
+                return caller.job_goes_on()
         return False
 
     def __repr__(self) -> str:

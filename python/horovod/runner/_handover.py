@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 import cloudpickle
 
@@ -27,8 +27,9 @@ SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
 _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
-_GET, _RESULT, _FAILURE, _OUTPUT, _BEGIN, _END = b"g", b"r", b"f", b"o", b"b", b"e"
-_AGAIN = b"again"
+_GET, _RESULT, _FAILURE, _OUTPUT = b"g", b"r", b"f", b"o"
+_TASK_BEGAN, _TASK_ENDED, _GOES_ON = b"b", b"e", b"?"
+_YES = b"yes"
 
 
 class Failure(NamedTuple):
@@ -44,24 +45,37 @@ def credentials_of(words: dict[str, Any]) -> Credentials:
     return Credentials(*(words[field] for field in Credentials._fields))
 
 
+class Tasks(Protocol):
+    """Is told of an engine's tasks, each of which runs an agent. Called on the server's thread, perhaps twice for one
+    event."""
+
+    def begin(self, name: str, executor: Optional[str]) -> bool:
+        """A task has begun. Returns whether it comes too late: the job is over."""
+
+    def end(self, name: str, exit_code: int) -> bool:
+        """A task's agent has ended. Returns whether the engine is to start the task again."""
+
+    def job_goes_on(self) -> bool:
+        """Whether the job is not over."""
+
+
 class Handover:
     """The caller's side: gives the function out, and takes what comes back. Thread-safe.
 
-    `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2). `on_task(name, runs)` is
-    told of the engine's tasks that run agents, at their begin and end; at the end it returns whether the task is wanted
-    again, at the begin whether it comes too late. Both are called on the server's thread."""
+    `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2); it is called on the server's
+    thread."""
 
     def __init__(
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_task: Optional[Callable[[str, bool], bool]] = None,
+        tasks: Optional[Tasks] = None,
     ) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function: bytes = (
             struct.pack("!Q", len(paths)) + paths + pickled(call, "the function or one of its arguments")
         )
-        self._on_output, self._on_task = on_output, on_task
+        self._on_output, self._tasks = on_output, tasks
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
         self._failures: dict[int, Failure] = {}
@@ -81,14 +95,23 @@ class Handover:
             if self._on_output is not None:
                 self._on_output(rank, data.decode(errors="replace"))
             return b""
-        if kind in (_BEGIN, _END):
-            return _AGAIN if self._on_task is not None and self._on_task(data.decode(), kind == _BEGIN) else b""
+        if kind in (_TASK_BEGAN, _TASK_ENDED, _GOES_ON):
+            return _YES if self._ask_tasks(kind, json.loads(data)) else b""
         with self._lock:
             if kind == _RESULT:
                 self._results[rank] = data
             else:
                 self._failures[rank] = Failure(**json.loads(data))
         return b""
+
+    def _ask_tasks(self, kind: bytes, words: dict[str, Any]) -> bool:
+        if self._tasks is None:
+            return False
+        if kind == _TASK_BEGAN:
+            return self._tasks.begin(words["name"], words["executor"])
+        if kind == _TASK_ENDED:
+            return self._tasks.end(words["name"], words["exit_code"])
+        return self._tasks.job_goes_on()
 
     def results(self) -> dict[int, Any]:
         """What the function returned, by rank. Raises RuntimeError if that can't be unpickled here."""
@@ -155,12 +178,14 @@ class Worker:
         reached = [one for one in addresses if one[0] == launcher.strip("[]")]
         return cls(credentials_of(words), (reached or addresses)[0])
 
-    def _ask(self, kind: bytes, rank: int, data: bytes = b"", patience: float = _PATIENCE) -> bytes:
+    def _ask(self, kind: bytes, rank: int, data: bytes = b"") -> bytes:
         request = _HEADER.pack(kind, rank) + data
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + _PATIENCE
         while True:
             try:
                 return self._ask_once(request)
+            except ConnectionRefusedError:  # the caller has listened since before anybody knew where
+                raise
             except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError):
                 # It may have to do with too many at once. Twice does no harm.
                 if time.monotonic() >= deadline:
@@ -191,10 +216,20 @@ class Worker:
         """What a worker has written to its stdout (1) or stderr (2)."""
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
-    def put_task(self, name: str, runs: bool, patience: float = _PATIENCE) -> bool:
-        """The engine's task of that name has begun, or has ended; returns whether one that has ended is wanted again, or one
-        that has begun is not wanted any more."""
-        return self._ask(_BEGIN if runs else _END, 0, name.encode(), patience) == _AGAIN
+    def begin_task(self, name: str, executor: Optional[str]) -> bool:
+        """See :class:`Tasks`."""
+        return self._ask_about_tasks(_TASK_BEGAN, {"name": name, "executor": executor})
+
+    def end_task(self, name: str, exit_code: int) -> bool:
+        """See :class:`Tasks`."""
+        return self._ask_about_tasks(_TASK_ENDED, {"name": name, "exit_code": exit_code})
+
+    def job_goes_on(self) -> bool:
+        """Whether the job is not over, as far as the caller knows."""
+        return self._ask_about_tasks(_GOES_ON, {})
+
+    def _ask_about_tasks(self, kind: bytes, words: dict[str, Any]) -> bool:
+        return self._ask(kind, 0, json.dumps(words).encode()) == _YES
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""

@@ -150,11 +150,11 @@ class Job:
         self,
         call: Callable[[], Any],
         on_output: Optional[Callable[[int, str], None]] = None,
-        on_task: Optional[Callable[[str, bool], bool]] = None,
+        tasks: Optional[_handover.Tasks] = None,
     ) -> None:
         """From now on hands `call` to the job's workers, over its TLS; see :class:`_handover.Handover`. Call it once,
         before `join_info` is given away."""
-        self._handover = _handover.Handover(call, on_output, on_task)
+        self._handover = _handover.Handover(call, on_output, tasks)
         listeners = [_listen_on(address) for address in self._listen]
         _LISTENERS.update(listeners)
         port = listeners[0].getsockname()[1]

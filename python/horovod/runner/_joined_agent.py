@@ -27,7 +27,8 @@ class JoinedAgent:
       command: what its workers run.
       host: its name in the job; no other agent's.
       env: the workers' environment.
-      output: called with the number of a stream (1, 2) and text of whole lines, on threads of this object.
+      output: called with the number of a stream (1, 2) and text of whole lines, on threads of this object. What it
+        raises is dropped.
       flags: further arguments of horovod-agent.
     """
 
@@ -90,7 +91,9 @@ def _forwarder(stream: BufferedReader, number: int, output: Output) -> threading
                     return
                 if not data.endswith(b"\n"):
                     data += stream.readline()
-                output(number, data.decode(errors="replace"))
+                # An output that fails must not stop the agent, which would wait for a reader, or end without one.
+                with contextlib.suppress(Exception):
+                    output(number, data.decode(errors="replace"))
 
     thread = threading.Thread(target=forward, name=f"horovod output {number}", daemon=True)
     thread.start()

@@ -1,40 +1,38 @@
 """The tasks of a job on an engine, as they report themselves to the caller."""
 
 import threading
-from typing import Callable
+from typing import Callable, Optional
 
 
 class TaskRegistry:
-    """Which tasks run, and which are wanted again. Thread-safe.
-
-    A task of an elastic job that ends badly asks twice, some time apart: if the job has failed, the caller knows it by
-    then."""
+    """Which tasks run, and which are wanted again. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._executors: dict[str, str] = {}  # of the tasks that run, by their names
+        self._executors: dict[str, Optional[str]] = {}  # of the tasks that run, by their names
         self._drained: set[str] = set()
-        self._ended: set[str] = set()
         self._job_is_over = False
 
-    def begin(self, name: str, executor: str) -> bool:
+    def begin(self, name: str, executor: Optional[str]) -> bool:
         """A task has begun. Returns whether it comes too late."""
         with self._lock:
             self._executors[name] = executor
             return self._job_is_over
 
     def end(self, name: str) -> bool:
-        """A task has ended. Returns whether the job goes on and wants it again."""
+        """A task has ended. Returns whether it was drained, and the job goes on."""
         with self._lock:
             self._executors.pop(name, None)
-            asks_again = name in self._ended
-            self._ended.add(name)
-            return not self._job_is_over and (asks_again or name in self._drained)
+            return name in self._drained and not self._job_is_over
+
+    def job_goes_on(self) -> bool:
+        with self._lock:
+            return not self._job_is_over
 
     def take_leaving(self, leaves: Callable[[str], bool]) -> list[str]:
         """The tasks on executors that leave, each once; they are wanted again."""
         with self._lock:
-            running = dict(self._executors)
+            running = {name: executor for name, executor in self._executors.items() if executor is not None}
         leaving = {executor for executor in set(running.values()) if leaves(executor)}  # may take its time
         with self._lock:
             found = [name for name, executor in running.items() if executor in leaving and name not in self._drained]

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from pyspark import SparkFiles, TaskContext
 
@@ -39,10 +39,10 @@ class SparkTask(NamedTuple):
                 yield pyarrow.RecordBatch.from_pylist([{"status": self(row["id"])}], schema)
 
 
-def _executor() -> str:
-    """The number of the executor that this process belongs to, as it is found in the command line of its JVM; "-" without
+def _executor() -> Optional[str]:
+    """The number of the executor that this process belongs to, as it is found in the command line of its JVM; None without
     one, as in local mode."""
-    return next((number for each in ancestors() if (number := each.option("--executor-id"))), "-")
+    return next((number for each in ancestors() if (number := each.option("--executor-id"))), None)
 
 
 def _python_path() -> str:
