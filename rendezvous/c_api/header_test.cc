@@ -24,7 +24,7 @@ TEST(HeaderTest, StructuresOfVersion1_KeepTheirLayout) {
   EXPECT_EQ(offsetof(hvd_rendezvous_job_options, notice), 168);
   EXPECT_EQ(sizeof(hvd_rendezvous_worker), 32);
   EXPECT_EQ(sizeof(hvd_rendezvous_result), 56);
-  EXPECT_EQ(sizeof(hvd_rendezvous_exit), 48);
+  EXPECT_EQ(offsetof(hvd_rendezvous_exit, last_output), 40);
   EXPECT_EQ(sizeof(hvd_rendezvous_host), 24);
 }
 

@@ -108,7 +108,6 @@ TEST_F(KeptJobsTest, EndOfUnknownKind_OfAWorkerThatHasNotFinished_IsAFailureThat
   job.offer_slots({{"here", 1}});
   horovod::rendezvous::Exit exit;
   exit.worker = starts_.Next().worker;
-  exit.exit_code = 1;
   exit.unknown_end = "ended while no scheduler was there";
   job.report_exit(exit);
   const Result result = results_.Next();

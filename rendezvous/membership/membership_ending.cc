@@ -16,9 +16,12 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 
 }  // namespace
 
-void Membership::State::On(const WorkerExited& event, absl::Time now) {
-  Worker* worker = workers.Find(event.worker);
+void Membership::State::On(const WorkerExited& told, absl::Time now) {
+  Worker* worker = workers.Find(told.worker);
   if (worker == nullptr || worker->life.gone()) return;
+  WorkerExited event = told;
+  const bool unknown = !event.unknown_end.empty() && event.signal == 0;
+  if (unknown && !worker->life.finished()) event.exit_code = 1;
   worker->stderr_tail = event.stderr_tail;
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));

@@ -23,10 +23,9 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
   });
   if (static_cast<int>(chosen.size()) <= max_workers) return chosen;
   // A smaller world than before goes on from the newest commit, too.
-  const auto newest =
-      std::max_element(chosen.begin(), chosen.end(), [&candidates](size_t a, size_t b) {
-        return candidates[a].commit < candidates[b].commit;
-      });
+  const auto newest = std::max_element(
+      chosen.begin(), chosen.end(),
+      [&candidates](size_t a, size_t b) { return candidates[a].commit < candidates[b].commit; });
   const auto last = chosen.begin() + max_workers - 1;
   if (newest > last) std::iter_swap(newest, last);
   chosen.resize(max_workers);
