@@ -65,9 +65,10 @@ int Hosts::AttachedSlots() const {
 }
 
 int Hosts::OfferedSlots(const Host& host) const {
-  if (!only_offered) return host.capacity;
+  const int capacity = host.slots.slots + host.withheld;
+  if (!only_offered) return capacity;
   const auto found = listed.find(host.slots.host);
-  return found == listed.end() ? 0 : std::min(found->second, host.capacity);
+  return found == listed.end() ? 0 : std::min(found->second, capacity);
 }
 
 std::vector<std::string> Hosts::NamesOfAttached(bool held) const {

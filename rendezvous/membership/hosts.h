@@ -41,16 +41,22 @@ struct Host {
   absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   int live = 0;                                  // workers there that are not gone
   std::string store_address = {};                // as in HostJoined
-  int capacity = 0;                              // slots that its agent has
-  bool held = false;                             // its agent waits for an offer
+  int withheld = 0;   // slots that its agent has besides, which are not offered
+  bool held = false;  // its agent waits for an offer
+
+  // Of all the slots that its agent has, so many may be used.
+  void UseSlots(int usable) {
+    withheld += slots.slots - usable;
+    slots.slots = usable;
+  }
 
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
-           capacity, held] = *this;
+           withheld, held] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
-           "store_address", store_address, "capacity", capacity, "held", held);
+           "store_address", store_address, "withheld", withheld, "held", held);
   }
 };
 

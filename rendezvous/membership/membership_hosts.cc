@@ -31,10 +31,9 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   host.agent = event.agent;
   host.slots.machine = event.host.machine;
   host.store_address = event.store_address;
-  host.capacity = event.host.slots;
   if (!host.expected) {
     if (!hosts.IsOffered(event.host.host)) return Hold(&host, /*took_part=*/false);
-    host.slots.slots = hosts.OfferedSlots(host);
+    host.UseSlots(hosts.OfferedSlots(host));
   }
   StartWhenComplete();
 }
@@ -148,7 +147,7 @@ void Membership::State::OfferToStaticJob(const HostsDiscovered& event) {
 // REQUIRES: its agent is attached, and it has no workers.
 void Membership::State::Hold(Host* host, bool took_part) {
   host->held = true;
-  host->slots.slots = 0;
+  host->UseSlots(0);
   host->drain.reset();
   effects.push_back(HoldHostEffect{*host->agent, host->slots.host, took_part});
   Note(Notice::Kind::kHostWaits,
@@ -159,7 +158,7 @@ void Membership::State::Hold(Host* host, bool took_part) {
 // REQUIRES: its agent is attached, and it is offered.
 void Membership::State::TakeIn(Host* host) {
   host->held = false;
-  host->slots.slots = hosts.OfferedSlots(*host);
+  host->UseSlots(hosts.OfferedSlots(*host));
   Note(Notice::Kind::kHostJoined,
        absl::StrCat("host ", host->slots.host, " joined with ",
                     phrases::Count(host->slots.slots, "slot")),

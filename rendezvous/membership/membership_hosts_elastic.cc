@@ -30,7 +30,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
     if (verdict.has_value()) return On(HostJoined(event), now);
   }
   host->slots = event.host;
-  host->capacity = event.host.slots;
+  host->withheld = 0;
   host->agent = event.agent;
   host->discovered = hosts.listed.count(name) > 0;
   host->ended = false;
@@ -84,7 +84,11 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
       if (host.agent.has_value() && !host.ended && !host.drain.has_value()) TakeIn(&host);
       continue;
     }
-    host.slots.slots = hosts.only_offered ? hosts.OfferedSlots(host) : found->second;
+    if (hosts.only_offered) {
+      host.UseSlots(hosts.OfferedSlots(host));
+    } else {
+      host.slots.slots = found->second;
+    }
     if (host.drain.has_value() && host.drain->by_discovery && !host.ended) UndoDrain(&host);
   }
 }

@@ -23,7 +23,6 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->away.reset();
   host->away_until = absl::InfinitePast();
   host->agent = event.agent;
-  host->capacity = event.host.slots;
   StopStrangers(*host, event);
   if (host->held) ResumeHeld(host);
   std::vector<WorkerId> to_stop;
