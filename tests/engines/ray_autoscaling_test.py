@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import ray
@@ -83,6 +84,8 @@ def cluster(ray_folder, tmp_path_factory):
     for pid in pids_with(MARK.encode() + b"\0"):  # the autoscaler's nodes
         os.kill(pid, 9)
     assert wait_until_none(lambda: pids_with(MARK.encode() + b"\0"), 30) == []
+    for folder in (ray_folder, "/tmp/ray"):  # or ray.init() would look for it
+        Path(folder, "ray_current_cluster").unlink(missing_ok=True)
 
 
 def living_nodes():

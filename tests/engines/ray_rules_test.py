@@ -122,7 +122,7 @@ def changed_settings():
         (lambda: static().run(len, callbacks=3), "callbacks must be a list of functions: Got 3"),
         (lambda: static().run(len, callbacks=[3]), "each of callbacks must be a function: Got 3"),
         (lambda: static().execute(3), "fn must be a function: Got 3"),
-        (lambda: static().execute(len, print), "callbacks must be a list of functions: Got <built-in"),
+        (lambda: static().execute(len, len), "callbacks must be a list of functions: Got <built-in"),
         (lambda: static().run_remote("f"), "fn must be a function: Got 'f'"),
         (lambda: static().execute_single(None), "fn must be a function: Got None"),
         (lambda: ElasticRayExecutor(None), r"settings is None: ElasticRayExecutor\.create_settings\(\) makes them"),
