@@ -185,6 +185,7 @@ TEST_F(KeptJobsTest, WorkerThatNeverWas_IsAskedForAgain) {
 }
 
 TEST_F(KeptJobsTest, WorkerOfWhichNothingIsSaid_MakesItsHostALostOne) {
+  Inbox<membership::Notice> notices;  // outlives the job
   ServedJobOptions options = Options("one", 1, 2);
   options.spec.reattach_timeout = absl::ZeroDuration();
   auto job = Add(options);
@@ -192,7 +193,6 @@ TEST_F(KeptJobsTest, WorkerOfWhichNothingIsSaid_MakesItsHostALostOne) {
   const WorkerStart start = scheduler_.starts.Next();
   job.reset();
   Restart();
-  Inbox<membership::Notice> notices;
   options.on_notice = [&notices](const membership::Notice& notice) { notices.Put(notice); };
   job = Add(options);
   while (notices.Next().kind != membership::Notice::Kind::kHostLost) {
