@@ -35,7 +35,7 @@ class Training:
 
     def offer(self, slots):
         self.offered, self.held = slots, self.held | slots  # it holds slots until they are free
-        self.job.offer_slots([rendezvous.Host(slot, 1, "this machine") for slot in sorted(slots)])
+        self.job.offer_slots([rendezvous.Host(slot, 1, "this-machine") for slot in sorted(slots)])
         print(f"{self.name}: may use {len(slots)} slots", flush=True)
 
     def start(self, worker):

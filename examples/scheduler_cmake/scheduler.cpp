@@ -117,7 +117,7 @@ class Training {
   // All slots that it may use now. Each is a host, so that they come and go one by one.
   void Offer(const std::set<std::string>& slots) {
     std::vector<horovod::rendezvous::Host> hosts;
-    for (const std::string& slot : slots) hosts.push_back({slot, 1, "this machine"});
+    for (const std::string& slot : slots) hosts.push_back({slot, 1, "this-machine"});
     held_.insert(slots.begin(), slots.end());
     Say("may use " + std::to_string(slots.size()) + " slots");
     job_->offer_slots(hosts);

@@ -77,7 +77,7 @@ def main(state_dir, max_np, hosts, command=None):
             own["start_worker"] = lambda worker: events.put((workers.start, worker))
             own["stop_worker"] = lambda worker, grace: events.put((workers.stop, worker, grace))
         job = workers.job = server.add_job(
-            max_np, min_np=1, max_np=max_np, id="the job", **own,
+            max_np, min_np=1, max_np=max_np, id="kept", **own,
             finished=lambda result: events.put((results.append, result)),
             notice=lambda notice: say(notice["kind"], notice["text"]),
         )  # fmt: skip
