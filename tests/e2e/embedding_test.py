@@ -229,7 +229,7 @@ def test_killed_scheduler_comes_back_and_no_step_is_lost(tmp_path):
     then = log.last_step()
     log.wait_until(lambda: log.last_step() > then + 5, 60, "they train on meanwhile")
     second, _ = start_scheduler(tmp_path, "a:1,b:1", command)
-    second.stdout.wait_for(r"scheduler: kept \[\('the job', None\)\]", 60)
+    second.stdout.wait_for(r"scheduler: kept \[\('kept', None\)\]", 60)
     second.stdout.wait_for("scheduler: found", 60, count=2)
     assert second.wait(240) == 0, second.everything()
     assert "scheduler: started" not in second.stdout.text, "its workers are those of the first"
