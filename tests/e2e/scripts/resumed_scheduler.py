@@ -21,7 +21,8 @@ events = queue.Queue()  # (function, arguments...) for the main thread
 
 
 def say(*words):
-    print("scheduler:", *words, flush=True)
+    # In one write, from whatever thread.
+    os.write(1, (" ".join(map(str, ["scheduler:", *words])) + "\n").encode())
 
 
 class Workers:
