@@ -16,6 +16,7 @@ import horovod.dask
 from conftest import text_of_pages
 from elastic_run import ElasticRun
 from engine_output import Output
+from horovod.dask._cluster import Cluster
 from processes import command_line, environment_of, pids_with, wait_until_none
 from training import train
 from training_log import TrainingLog
@@ -218,14 +219,14 @@ def test_worker_that_is_killed_ends_a_job_of_fixed_size(client):
         horovod.dask.run(fn, env={"DASK_PARENT": str(victim)}, verbose=0)
 
 
-def start_training(client):
-    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, "--job", "dask"]
+def start_training(client, *more):
+    arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, *more]
     return ElasticRun(horovod.dask.run_elastic, train, *arguments, client=client, min_num_workers=1)
 
 
 def test_elastic_job_follows_the_cluster(cluster, client):
     run = start_training(client)
-    log = TrainingLog(run.stdout.stream, job="dask")
+    log = TrainingLog(run.stdout.stream)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
     first = set(log.process_ids().values())
     cluster.scale(3)
@@ -237,9 +238,11 @@ def test_elastic_job_follows_the_cluster(cluster, client):
     assert log.check_samples(SAMPLES, EPOCHS) == 0, "workers that are closed cost no step"
 
 
-def test_elastic_job_survives_the_loss_of_a_worker(client):
-    run = start_training(client)
-    log = TrainingLog(run.stdout.stream, job="dask")
+def test_elastic_job_survives_the_loss_of_a_worker(client, tmp_path):
+    logs = tmp_path / "logs"  # the last output of the lost worker's process may be lost, too
+    logs.mkdir()
+    run = start_training(client, "--log-dir", logs)
+    log = TrainingLog(run.stdout.stream)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
     pids = log.process_ids()
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
@@ -247,7 +250,30 @@ def test_elastic_job_survives_the_loss_of_a_worker(client):
     log.wait_until(lambda: log.trains_with(2), 90, "the worker that its nanny has started has joined")
     assert len(set(pids.values()) & set(log.process_ids().values())) == 1, "the survivor was not restarted"
     assert [rank for rank, _ in run.results()] == [0, 1]
-    log.check_samples(SAMPLES, EPOCHS)
+    TrainingLog.of_files(logs.iterdir()).check_samples(SAMPLES, EPOCHS)
+
+
+def test_workers_that_one_look_misses_get_no_second_process(client, tmp_path, monkeypatch):
+    """As when the scheduler's answers come late, and in another order."""
+    seen, missed, looked = Cluster.workers, threading.Event(), threading.Event()
+
+    def none_once(cluster):
+        if not missed.is_set():
+            missed.set()
+            return []
+        looked.set()
+        return seen(cluster)
+
+    run = start_training(client, "--epochs", 1000, "--end-file", tmp_path / "end")
+    log = TrainingLog(run.stdout.stream)
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
+    first, step = log.process_ids(), log.last_step()
+    monkeypatch.setattr(Cluster, "workers", none_once)
+    assert looked.wait(30)
+    log.wait_until(lambda: log.last_step() > step + 150, 120, "others would have joined meanwhile")
+    assert log.process_ids() == first
+    (tmp_path / "end").touch()
+    assert [rank for rank, _ in run.results()] == [0, 1]
 
 
 @pytest.mark.parametrize("flags", [[], ["--min-num-workers", "1", "--max-num-workers", "2"]])

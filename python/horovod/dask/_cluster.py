@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import threading
 import uuid
+import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -42,7 +43,8 @@ class Cluster(Engine):
 
     def workers(self) -> list[str]:
         """The addresses of the cluster's workers."""
-        return list(self._client.scheduler_info(n_workers=-1)["workers"])
+        # Not the client's scheduler_info(), which its own refreshing changes at any time, to the first five.
+        return list(self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"])
 
     def name_of_caller(self) -> str:
         """Its address towards the scheduler."""
@@ -131,7 +133,16 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
             await asyncio.to_thread(agent.wait)
 
 
+class _Turn:
+    """Whose turn it is among the tasks of one job on this worker: there is one at a time, even if a look at the cluster has
+    missed the worker, and so forgotten that it has a task."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
 _agents: list[JoinedAgent] = []  # of this process, a worker
+_turns: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()  # of its tasks, by their job's address
 
 
 def _run_task(task: Task, name: str) -> int:
@@ -144,8 +155,10 @@ def _run_task(task: Task, name: str) -> int:
         _agents.append(agent)
 
     distributed.secede()  # so that the worker's threads are free for others
-    try:
-        return task.run(name, None, {}, remember)
-    finally:
-        if started is not None:
-            _agents.remove(started)
+    turn = _turns.setdefault(task.info.address, _Turn())
+    with turn.lock:
+        try:
+            return task.run(name, None, {}, remember)
+        finally:
+            if started is not None:
+                _agents.remove(started)
