@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
 _MODULES = {
-    "horovod.data": "no data loaders; torch.utils.data with hvd.elastic.ElasticSampler serves",
     **dict.fromkeys(
         ("horovod.spark.torch", "horovod.spark.keras", "horovod.spark.lightning", "horovod.spark.common"),
         "no estimators for Spark yet; horovod.spark.run calls a training function",

@@ -11,7 +11,6 @@ import pytest
 import horovod
 
 MISSING = {
-    "horovod.data": "has no data loaders; torch.utils.data",
     "horovod.runner.mpi_run": "has no MPI; horovod.run and horovodrun",
     "horovod.runner.js_run": "has no jsrun; horovod.run and horovodrun",
     "horovod.runner.http.http_server": "has no HTTP server; its rendezvous is gRPC",
@@ -31,13 +30,13 @@ def test_import_says_in_a_line_what_is_missing(module):
 
 
 def test_from_horovod_import_says_so_too():
-    with pytest.raises(ImportError, match="this version of Horovod has no data loaders"):
-        exec("from horovod import data")
+    with pytest.raises(ImportError, match="this version of Horovod has no MPI"):
+        exec("from horovod.runner import mpi_run")
 
 
 def test_who_asks_whether_it_is_there_is_told_no():
-    assert importlib.util.find_spec("horovod.data") is None
-    assert not hasattr(horovod, "data")
+    assert importlib.util.find_spec("horovod.runner.mpi_run") is None
+    assert not hasattr(horovod.runner, "mpi_run")
 
 
 def test_the_service_of_tf_data_is_missing():
@@ -182,7 +181,6 @@ def test_other_modules_are_missing_as_ever():
 
 
 def test_a_package_that_is_there_is_found(tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "__init__.py").write_text("here = True")
-    code = "import horovod; horovod.__path__.append({!r}); import horovod.data as data; assert data.here"
+    (tmp_path / "js_run.py").write_text("here = True")
+    code = "import horovod.runner; horovod.runner.__path__.append({!r}); from horovod.runner import js_run; assert js_run.here"
     subprocess.run([sys.executable, "-c", code.format(str(tmp_path))], check=True, timeout=60)

@@ -1,0 +1,128 @@
+"""horovod.data: loaders of batches, with and without a thread that reads ahead."""
+
+import itertools
+import threading
+
+import pytest
+
+from horovod.data import AsyncDataLoaderMixin, BaseDataLoader
+
+
+class Numbers(BaseDataLoader):
+    """`epochs` says of each epoch what it yields; an exception is raised."""
+
+    def __init__(self, *epochs):
+        self._epochs = itertools.cycle(epochs)
+        self.threads = set()
+        self.read = threading.Semaphore(0)  # released for each item that was asked for
+
+    def __len__(self):
+        return 3
+
+    def _iterate(self):
+        for item in next(self._epochs):
+            self.threads.add(threading.current_thread())
+            self.read.release()
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+    def _process_batch(self, batch):
+        self.threads_of_processing = threading.current_thread()
+        return 10 * batch
+
+
+class AsyncNumbers(AsyncDataLoaderMixin, Numbers):
+    pass
+
+
+@pytest.mark.parametrize("make", [Numbers, lambda *epochs: AsyncNumbers(0, *epochs)], ids=["plain", "size 0"])
+def test_without_a_thread(make):
+    loader = make([1, 2, 3], [4])
+    assert (list(loader), list(loader), len(loader)) == ([10, 20, 30], [40], 3)
+    assert loader.threads == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_thread_reads_epoch_after_epoch(size):
+    loader = AsyncNumbers(size, [1, 2, 3], [], [4])
+    for _ in range(3):
+        assert [list(loader), list(loader), list(loader)] == [[10, 20, 30], [], [40]]
+    loader.close_async_loader()
+    (reader,) = loader.threads
+    assert reader is not threading.current_thread() and not reader.is_alive()
+    assert loader.threads_of_processing is threading.current_thread()
+
+
+def test_reads_ahead_as_much_as_asked_for():
+    loader = AsyncNumbers(2, range(1, 10))
+    items = iter(loader)
+    assert next(items) == 10
+    for _ in range(4):  # one is used, two wait, one is held by the reader
+        assert loader.read.acquire(timeout=10)
+    assert next(items) == 20
+    assert loader.read.acquire(timeout=10)
+    assert not loader.read.acquire(blocking=False)
+    loader.close_async_loader()
+
+
+def test_an_iteration_that_was_left_is_continued():
+    loader = AsyncNumbers(2, [1, 2, 3])
+    assert next(iter(loader)) == 10
+    assert list(loader) == [20, 30]
+    assert list(loader) == [10, 20, 30]
+    loader.close_async_loader()
+
+
+def test_exception_comes_after_the_batches_before_it():
+    loader = AsyncNumbers(5, [1, KeyError("mine")], [2])
+    items = iter(loader)
+    assert next(items) == 10
+    with pytest.raises(KeyError, match="mine"):
+        next(items)
+    assert list(loader) == [20]
+    loader.close_async_loader()
+
+
+def test_closing():
+    loader = AsyncNumbers(1, range(1, 100))
+    loader.close_async_loader()
+    loader.close_async_loader()
+    with pytest.raises(RuntimeError, match="has been closed by close_async_loader"):
+        next(iter(loader))
+    loader = AsyncNumbers(1, range(1, 100))
+    items = iter(loader)
+    assert next(items) == 10
+    loader.close_async_loader()  # although the reader waits for room
+    assert list(items) == []
+
+
+def test_closing_ends_an_iteration_that_waits():
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(AsyncDataLoaderMixin, Numbers):
+        def _iterate(self):
+            begun.set()
+            goes_on.wait(10)
+            yield 1
+
+    loader, seen = Slow(2), []
+    user = threading.Thread(target=lambda: seen.extend(loader))
+    user.start()
+    assert begun.wait(10)
+    closer = threading.Thread(target=loader.close_async_loader)
+    closer.start()
+    user.join(10)
+    assert not user.is_alive() and seen == []
+    goes_on.set()
+    closer.join(10)
+    assert not closer.is_alive()
+
+
+def test_wrong_use_is_said():
+    with pytest.raises(ValueError, match="async_loader_queue_size is -1: it must be 0 or more"):
+        AsyncNumbers(-1)
+    with pytest.raises(NotImplementedError, match="BaseDataLoader has no _iterate"):
+        next(iter(BaseDataLoader()))
+    with pytest.raises(NotImplementedError, match="BaseDataLoader has no __len__"):
+        len(BaseDataLoader())
