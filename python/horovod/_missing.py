@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 # package comes.
 _MODULES = {
     **dict.fromkeys(
-        ("horovod.spark.torch", "horovod.spark.keras", "horovod.spark.lightning", "horovod.spark.common"),
+        ("horovod.spark.torch", "horovod.spark.keras", "horovod.spark.lightning"),
         "no estimators for Spark yet; horovod.spark.run calls a training function",
     ),
     "horovod.spark": "no such part of its layer for Spark; horovod.spark.run and horovod.spark.run_elastic are there",

@@ -1,0 +1,415 @@
+"""Where estimators keep prepared data, checkpoints and logs: a folder of any file system that fsspec knows."""
+
+import contextlib
+import functools
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import fsspec
+import pyarrow.parquet
+from fsspec.core import split_protocol
+
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"  # set on Databricks
+
+
+class Store:
+    """Where prepared data and the output of runs are, whatever kind of storage that is. A subclass implements all methods
+    that raise NotImplementedError.
+
+    Data sets have numbers, so that several can be prepared at once; a run has an id, and a folder with a checkpoint
+    and logs.
+    """
+
+    @staticmethod
+    def create(prefix_path: str, *args: Any, **kwargs: Any) -> "Store":
+        """The store for a path or URL: :class:`HDFSStore` for hdfs://, :class:`DBFSLocalStore` for paths of DBFS on
+        Databricks, else :class:`FilesystemStore`. The other arguments are theirs."""
+        if HDFSStore.matches(prefix_path):
+            return HDFSStore(prefix_path, *args, **kwargs)
+        if os.environ.get(_DATABRICKS) and DBFSLocalStore.matches_dbfs(prefix_path):
+            return DBFSLocalStore(prefix_path, *args, **kwargs)
+        return FilesystemStore(prefix_path, *args, **kwargs)
+
+    def is_parquet_dataset(self, path: str) -> bool:
+        """Whether there is a Parquet data set at the path."""
+        raise NotImplementedError
+
+    def get_parquet_dataset(self, path: str) -> pyarrow.parquet.ParquetDataset:
+        raise NotImplementedError
+
+    def get_train_data_path(self, idx: Optional[int] = None) -> str:
+        """Of the training data of the data set with this number; without one: of data that the user has put there."""
+        raise NotImplementedError
+
+    def get_val_data_path(self, idx: Optional[int] = None) -> str:
+        raise NotImplementedError
+
+    def get_test_data_path(self, idx: Optional[int] = None) -> str:
+        raise NotImplementedError
+
+    def saving_runs(self) -> bool:
+        """Whether the output of runs is kept."""
+        raise NotImplementedError
+
+    def get_runs_path(self) -> str:
+        raise NotImplementedError
+
+    def get_run_path(self, run_id: str) -> str:
+        raise NotImplementedError
+
+    def get_checkpoint_path(self, run_id: str) -> Optional[str]:
+        """Of the folder with the run's checkpoint; None if the output of runs is not kept."""
+        raise NotImplementedError
+
+    def get_checkpoints(self, run_id: str, suffix: str = ".ckpt") -> list[str]:
+        """The paths of the run's files with this ending, sorted."""
+        raise NotImplementedError
+
+    def get_logs_path(self, run_id: str) -> Optional[str]:
+        raise NotImplementedError
+
+    def get_checkpoint_filename(self) -> str:
+        raise NotImplementedError
+
+    def get_logs_subdir(self) -> str:
+        raise NotImplementedError
+
+    def exists(self, path: str) -> bool:
+        raise NotImplementedError
+
+    def read(self, path: str) -> bytes:
+        raise NotImplementedError
+
+    def write_text(self, path: str, text: str) -> None:
+        raise NotImplementedError
+
+    def get_local_output_dir_fn(self, run_id: str) -> Callable[[], contextlib.AbstractContextManager[str]]:
+        """A function that makes a context manager with the path of a local folder for what a run puts out."""
+        raise NotImplementedError
+
+    def sync_fn(self, run_id: str) -> Callable[[str], None]:
+        """A function that copies what is new or has changed in a local folder, and below it, to the run's folder. It can be
+        pickled."""
+        raise NotImplementedError
+
+    def to_remote(self, run_id: str, dataset_idx: Optional[int]) -> "RemoteStore":
+        """What a process of the training needs to know of this store. It can be pickled."""
+        return RemoteStore(
+            train_data_path=self.get_train_data_path(dataset_idx),
+            val_data_path=self.get_val_data_path(dataset_idx),
+            test_data_path=self.get_test_data_path(dataset_idx),
+            saving_runs=self.saving_runs(),
+            runs_path=self.get_runs_path(),
+            run_path=self.get_run_path(run_id),
+            checkpoint_path=self.get_checkpoint_path(run_id),
+            logs_path=self.get_logs_path(run_id),
+            checkpoint_filename=self.get_checkpoint_filename(),
+            logs_subdir=self.get_logs_subdir(),
+            get_local_output_dir=self.get_local_output_dir_fn(run_id),
+            sync=self.sync_fn(run_id),
+        )
+
+
+class RemoteStore:
+    """The paths and functions of one run, as attributes: see :meth:`Store.to_remote`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a run's store has no {name}")
+
+
+class AbstractFilesystemStore(Store):
+    """A store in a folder. A subclass has the file system, `fs` (fsspec's), and translates paths.
+
+    Args:
+      prefix_path: of the folder.
+      train_path, val_path, test_path, runs_path: of what is elsewhere; default: `intermediate_train_data`,
+        `intermediate_val_data`, `intermediate_test_data` and `runs` in the folder.
+      save_runs: whether checkpoints and logs are kept.
+      storage_options: for the file system, such as its credentials.
+      checkpoint_filename: default: `checkpoint`.
+    """
+
+    def __init__(
+        self,
+        prefix_path: str,
+        train_path: Optional[str] = None,
+        val_path: Optional[str] = None,
+        test_path: Optional[str] = None,
+        runs_path: Optional[str] = None,
+        save_runs: bool = True,
+        storage_options: Optional[dict[str, Any]] = None,
+        checkpoint_filename: Optional[str] = None,
+    ) -> None:
+        self.prefix_path = self.get_full_path(prefix_path)
+        self.storage_options = storage_options
+        self.checkpoint_filename = checkpoint_filename or "checkpoint"
+        self._train_path = self._path_or(train_path, "intermediate_train_data")
+        self._val_path = self._path_or(val_path, "intermediate_val_data")
+        self._test_path = self._path_or(test_path, "intermediate_test_data")
+        self._runs_path = self._path_or(runs_path, "runs")
+        self._save_runs = save_runs
+
+    @property
+    def fs(self) -> fsspec.AbstractFileSystem:
+        raise NotImplementedError
+
+    def get_full_path(self, path: str) -> str:
+        """The URL of a path, which Spark understands, too."""
+        raise NotImplementedError
+
+    def get_localized_path(self, path: str) -> str:
+        """The path of a URL, as `fs` takes it."""
+        raise NotImplementedError
+
+    def get_full_path_fn(self) -> Callable[[str], str]:
+        return self.get_full_path
+
+    def get_filesystem(self) -> fsspec.AbstractFileSystem:
+        return self.fs
+
+    def _path_or(self, path: Optional[str], name: str) -> str:
+        return os.path.join(self.prefix_path, name) if path is None else self.get_full_path(path)
+
+    def get_train_data_path(self, idx: Optional[int] = None) -> str:
+        return _numbered(self._train_path, idx)
+
+    def get_val_data_path(self, idx: Optional[int] = None) -> str:
+        return _numbered(self._val_path, idx)
+
+    def get_test_data_path(self, idx: Optional[int] = None) -> str:
+        return _numbered(self._test_path, idx)
+
+    def saving_runs(self) -> bool:
+        return self._save_runs
+
+    def get_runs_path(self) -> str:
+        return self._runs_path
+
+    def get_run_path(self, run_id: str) -> str:
+        return os.path.join(self.get_runs_path(), run_id)
+
+    def get_checkpoint_path(self, run_id: str) -> Optional[str]:
+        return self.get_run_path(run_id) if self._save_runs else None
+
+    def get_checkpoints(self, run_id: str, suffix: str = ".ckpt") -> list[str]:
+        path = self.get_checkpoint_path(run_id)
+        if path is None:
+            return []
+        return sorted(name for name in self.fs.ls(self.get_localized_path(path), detail=False) if name.endswith(suffix))
+
+    def get_logs_path(self, run_id: str) -> Optional[str]:
+        return os.path.join(self.get_run_path(run_id), self.get_logs_subdir()) if self._save_runs else None
+
+    def get_checkpoint_filename(self) -> str:
+        return self.checkpoint_filename
+
+    def get_logs_subdir(self) -> str:
+        return "logs"
+
+    def exists(self, path: str) -> bool:
+        return bool(self.fs.exists(self.get_localized_path(path)))
+
+    def read(self, path: str) -> bytes:
+        with self.fs.open(self.get_localized_path(path), "rb") as file:
+            return bytes(file.read())
+
+    def write_text(self, path: str, text: str) -> None:
+        with self.fs.open(self.get_localized_path(path), "w") as file:
+            file.write(text)
+
+    def is_parquet_dataset(self, path: str) -> bool:
+        try:
+            return bool(self.get_parquet_dataset(path).files)
+        except (OSError, ValueError):  # nothing there, or something else
+            return False
+
+    def get_parquet_dataset(self, path: str) -> pyarrow.parquet.ParquetDataset:
+        return pyarrow.parquet.ParquetDataset(self.get_localized_path(path), filesystem=self.fs)
+
+    def get_local_output_dir_fn(self, run_id: str) -> Callable[[], contextlib.AbstractContextManager[str]]:
+        return tempfile.TemporaryDirectory
+
+    def sync_fn(self, run_id: str) -> Callable[[str], None]:
+        return _Upload(self._file_system_fn(), self.get_localized_path(self.get_run_path(run_id)))
+
+    def _file_system_fn(self) -> Callable[[], fsspec.AbstractFileSystem]:
+        """Makes `fs` in another process. It can be pickled."""
+        raise NotImplementedError
+
+
+def _numbered(path: str, number: Optional[int]) -> str:
+    return path if number is None else f"{path}.{number}"
+
+
+class _Upload:
+    """Copies the files of a local folder that are new or have changed since the last call."""
+
+    def __init__(self, file_system_fn: Callable[[], fsspec.AbstractFileSystem], target: str) -> None:
+        self._file_system_fn, self._target = file_system_fn, target
+        self._copied: dict[Path, tuple[int, int]] = {}
+
+    def __call__(self, local_run_path: str) -> None:
+        file_system = self._file_system_fn()
+        root = Path(local_run_path)
+        for path in sorted(root.rglob("*")):
+            if not path.is_file():
+                continue
+            state = path.stat()
+            seen = (state.st_mtime_ns, state.st_size)
+            if self._copied.get(path) != seen:
+                target = f"{self._target}/{path.relative_to(root)}"
+                file_system.makedirs(os.path.dirname(target), exist_ok=True)
+                file_system.put_file(str(path), target)
+                self._copied[path] = seen
+
+
+class FilesystemStore(AbstractFilesystemStore):
+    """A store at a path, or at a URL that fsspec knows: file://, s3://, gs://, abfs://, memory:// and others, if what they need
+    is installed."""
+
+    def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
+        self._url = prefix_path
+        super().__init__(prefix_path, *args, **kwargs)
+        self._fs = self._file_system_fn()()
+        self.protocol = split_protocol(prefix_path)[0]
+
+    @property
+    def fs(self) -> fsspec.AbstractFileSystem:
+        return self._fs
+
+    def _file_system_fn(self) -> Callable[[], fsspec.AbstractFileSystem]:
+        return functools.partial(_file_system_of, self._url, self.storage_options or {})
+
+    def get_full_path(self, path: str) -> str:
+        if split_protocol(path)[0] is not None:
+            return path
+        return Path(os.path.abspath(path)).as_uri()
+
+    def get_localized_path(self, path: str) -> str:
+        return str(self.fs._strip_protocol(path))
+
+    @classmethod
+    def matches(cls, path: str) -> bool:
+        return True
+
+
+def _file_system_of(url: str, options: dict[str, Any]) -> fsspec.AbstractFileSystem:
+    return fsspec.core.url_to_fs(url, **options)[0]
+
+
+class LocalStore(FilesystemStore):
+    """The older name of :class:`FilesystemStore`."""
+
+
+class HDFSStore(AbstractFilesystemStore):
+    """A store in HDFS. It is reached when it is first used, by pyarrow, which needs Hadoop's libhdfs.
+
+    Args:
+      prefix_path: "hdfs://HOST:PORT/PATH", "hdfs:///PATH" or "/PATH".
+      host, port: of the name node; default: those of the URL, or Hadoop's configuration.
+      user, kerb_ticket, extra_conf: who connects, with which ticket, and further settings of Hadoop's.
+      driver: is for older versions of pyarrow, and without effect.
+      others: as for :class:`AbstractFilesystemStore`.
+
+    Raises: ValueError for another kind of URL, or one without a path.
+    """
+
+    FS_PREFIX = "hdfs://"
+    URL_PATTERN = re.compile(r"^(?:(.+://))?(?:([^/:]+))?(?::([0-9]+))?(?:(/.*))?$")
+
+    def __init__(
+        self,
+        prefix_path: str,
+        host: Optional[str] = None,
+        port: Optional[int] = None,
+        user: Optional[str] = None,
+        kerb_ticket: Optional[str] = None,
+        driver: str = "libhdfs",
+        extra_conf: Optional[dict[str, str]] = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        prefix, url_host, url_port, path, path_offset = self.parse_url(prefix_path)
+        if prefix not in (None, self.FS_PREFIX):
+            raise ValueError(f"{prefix_path}: a store in HDFS is at {self.FS_PREFIX}..., not at {prefix}...")
+        if not path:
+            raise ValueError(f"{prefix_path}: there is no path in this URL")
+        self._url_prefix = prefix_path[:path_offset] if prefix else self.FS_PREFIX
+        self._hdfs_kwargs = {
+            "host": host or url_host or "default",
+            "port": port or url_port or 0,
+            "user": user,
+            "kerb_ticket": kerb_ticket,
+            "extra_conf": extra_conf,
+        }
+        super().__init__(prefix_path, *args, **kwargs)
+
+    def parse_url(self, url: str) -> tuple[Optional[str], Optional[str], Optional[int], Optional[str], int]:
+        """(hdfs:// or None, host, port, path, where the path begins)"""
+        match = self.URL_PATTERN.match(url)
+        if match is None:
+            raise ValueError(f"{url} is no URL of HDFS: hdfs://HOST:PORT/PATH")
+        prefix, host, port, path = match.groups()
+        return prefix, host, None if port is None else int(port), path, match.start(4)
+
+    @property
+    def fs(self) -> fsspec.AbstractFileSystem:
+        return self._file_system_fn()()
+
+    def _file_system_fn(self) -> Callable[[], fsspec.AbstractFileSystem]:
+        return functools.partial(fsspec.filesystem, "hdfs", **self._hdfs_kwargs)
+
+    def get_full_path(self, path: str) -> str:
+        return path if self.matches(path) else self._url_prefix + path
+
+    def get_localized_path(self, path: str) -> str:
+        return path[len(self._url_prefix) :] if self.matches(path) else path
+
+    @classmethod
+    def matches(cls, path: str) -> bool:
+        return path.startswith(cls.FS_PREFIX)
+
+
+class DBFSLocalStore(FilesystemStore):
+    """A store in Databricks' file system, by the folder /dbfs in which it is mounted.
+
+    Args:
+      prefix_path: "/dbfs/PATH", "dbfs:/PATH", "file:/dbfs/PATH" or "file:///dbfs/PATH".
+      others: as for :class:`AbstractFilesystemStore`.
+
+    Raises: ValueError for any other path.
+    """
+
+    _PREFIXES = {"dbfs:/": "/dbfs/", "/dbfs/": "/dbfs/", "file:///dbfs/": "/dbfs/", "file:/dbfs/": "/dbfs/"}
+
+    def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
+        super().__init__(self.normalize_path(prefix_path), *args, **kwargs)
+
+    @classmethod
+    def matches_dbfs(cls, path: str) -> bool:
+        return not path.startswith("dbfs://") and path.startswith(tuple(cls._PREFIXES))
+
+    @classmethod
+    def normalize_path(cls, path: str) -> str:
+        """The path as "/dbfs/..."."""
+        if cls.matches_dbfs(path):
+            for prefix, local in cls._PREFIXES.items():
+                if path.startswith(prefix):
+                    return local + path[len(prefix) :]
+        raise ValueError(f"{path} is no path of DBFS: /dbfs/..., dbfs:/..., file:/dbfs/... or file:///dbfs/...")
+
+    def get_full_path(self, path: str) -> str:
+        return "file://" + self.normalize_path(path)
+
+    def get_localized_path(self, path: str) -> str:
+        return self.normalize_path(path)
+
+    def get_checkpoint_filename(self) -> str:
+        return "checkpoint.tf"
+
