@@ -1,9 +1,10 @@
 """A base class of loaders of batches, and a mixin that reads ahead on a thread."""
 
-import collections
 import threading
 from collections.abc import Iterator
 from typing import Any, Optional
+
+from horovod.data.read_ahead import ReadAhead
 
 
 class BaseDataLoader:
@@ -61,93 +62,46 @@ class AsyncDataLoaderMixin:
             raise ValueError(f"async_loader_queue_size is {async_loader_queue_size}: it must be 0 or more")
         self.async_loader_queue_size = async_loader_queue_size
         super().__init__(*args, **kwargs)
-        self._read_ahead = _Buffer(async_loader_queue_size)
-        self._reader: Optional[threading.Thread] = None
+        self.__lock = threading.Lock()
+        self.__reader: Optional[ReadAhead[Any]] = None
+        self.__closed = False
 
     def close_async_loader(self) -> None:
         """Ends the thread and drops what it has read; an iteration in another thread ends. Can be called again. The thread
         ends when `_iterate` has yielded the batch that it is at. After that the loader can't be iterated over."""
-        self._read_ahead.close()
-        if self._reader is not None and self._reader is not threading.current_thread():
-            self._reader.join()
+        with self.__lock:
+            self.__closed = True
+            reader = self.__reader
+        if reader is not None:
+            reader.close()
 
     def __iter__(self) -> Iterator[Any]:
         if self.async_loader_queue_size == 0:
             yield from super().__iter__()  # type: ignore[misc]
             return
-        if self._read_ahead.is_closed():
-            raise RuntimeError("this loader has been closed by close_async_loader()")
-        if self._reader is None:
-            self._reader = threading.Thread(target=self._read, name="horovod data loader", daemon=True)
-            self._reader.start()
+        reader = self.__reading()
         while True:
-            item = self._read_ahead.get()
-            if isinstance(item, _Batch):
-                yield self._process_batch(item.batch)  # type: ignore[attr-defined]
-                continue
-            if isinstance(item, _Failure):
-                self._reader = None
-                raise item.error
-            return
+            try:
+                item = next(reader, _END_OF_EPOCH)
+            except Exception:
+                self.__reader = None  # the next iteration begins anew
+                raise
+            if item is _END_OF_EPOCH:
+                return
+            yield self._process_batch(item)  # type: ignore[attr-defined]
 
-    def _read(self) -> None:
-        try:
-            while not self._read_ahead.is_closed():
-                for batch in self._iterate():  # type: ignore[attr-defined]
-                    if not self._read_ahead.put(_Batch(batch)):
-                        return
-                self._read_ahead.put(_EndOfEpoch())
-        except BaseException as error:
-            self._read_ahead.put(_Failure(error))
+    def __reading(self) -> ReadAhead[Any]:
+        with self.__lock:
+            if self.__closed:
+                raise RuntimeError("this loader has been closed by close_async_loader()")
+            if self.__reader is None:
+                self.__reader = ReadAhead(self.__epochs(), self.async_loader_queue_size)
+            return self.__reader
 
-
-class _Batch:
-    def __init__(self, batch: Any) -> None:
-        self.batch = batch
+    def __epochs(self) -> Iterator[Any]:
+        while True:
+            yield from self._iterate()  # type: ignore[attr-defined]
+            yield _END_OF_EPOCH
 
 
-class _Failure:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-class _EndOfEpoch:
-    pass
-
-
-class _Buffer:
-    """A queue of limited length between two threads, which either can close."""
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-        self._items: collections.deque[Any] = collections.deque()
-        self._closed = False
-        self._changed = threading.Condition()
-
-    def put(self, item: Any) -> bool:
-        """Waits for room. Returns whether it was put: it is not after `close`."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._items) < self._length)
-            if not self._closed:
-                self._items.append(item)
-                self._changed.notify_all()
-            return not self._closed
-
-    def get(self) -> Any:
-        """Waits for an item. Returns the end of an epoch after `close`."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._items)
-            if self._closed:
-                return _EndOfEpoch()
-            self._changed.notify_all()
-            return self._items.popleft()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._items.clear()
-            self._changed.notify_all()
-
-    def is_closed(self) -> bool:
-        with self._changed:
-            return self._closed
+_END_OF_EPOCH = object()

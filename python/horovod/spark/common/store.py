@@ -412,4 +412,3 @@ class DBFSLocalStore(FilesystemStore):
 
     def get_checkpoint_filename(self) -> str:
         return "checkpoint.tf"
-

@@ -1,0 +1,105 @@
+"""An iterator whose items are read ahead on a thread."""
+
+import collections
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+_Item = TypeVar("_Item")
+_END = object()
+
+
+class ReadAhead(Generic[_Item]):
+    """Gives items, some of which are read ahead on a thread. An exception is raised after the items before it. It is an
+    iterator for one thread; `close` may be called from any.
+
+    Args:
+      items: iterated over on the thread.
+      length: how many items may wait. One more is in the making.
+    """
+
+    def __init__(self, items: Iterable[_Item], length: int) -> None:
+        self._queue = _Queue(length)
+        self._thread = threading.Thread(target=self._read, args=[items], name="horovod read ahead", daemon=True)
+        self._thread.start()
+
+    def __iter__(self) -> Iterator[_Item]:
+        return self
+
+    def __next__(self) -> _Item:
+        try:
+            item = self._queue.get()
+        except _Closed:
+            raise StopIteration from None
+        if item is _END:
+            self.close()
+            raise StopIteration
+        if isinstance(item, _Failure):
+            self.close()
+            raise item.error
+        return item  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Drops what has been read and waits for the thread, which ends with the item that it is making. Then there are no
+        more items."""
+        self._queue.close()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _read(self, items: Iterable[_Item]) -> None:
+        try:
+            for item in self._caught(items):
+                self._queue.put(item)
+        except _Closed:
+            return
+
+    @staticmethod
+    def _caught(items: Iterable[_Item]) -> Iterator[Any]:
+        try:
+            yield from items
+        except Exception as error:
+            yield _Failure(error)
+        else:
+            yield _END
+
+
+class _Failure:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class _Closed(Exception):
+    pass
+
+
+class _Queue:
+    """Of limited length, between two threads. After `close` its functions raise _Closed, also those that wait."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._items: collections.deque[Any] = collections.deque()
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, item: Any) -> None:
+        with self._changed:
+            self._wait_for(lambda: len(self._items) < self._length)
+            self._items.append(item)
+            self._changed.notify_all()
+
+    def get(self) -> Any:
+        with self._changed:
+            self._wait_for(lambda: bool(self._items))
+            self._changed.notify_all()
+            return self._items.popleft()
+
+    def _wait_for(self, condition: Any) -> None:
+        self._changed.wait_for(lambda: self._closed or condition())
+        if self._closed:
+            raise _Closed
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._items.clear()
+            self._changed.notify_all()
