@@ -315,7 +315,7 @@ def test_without_a_session():
     "module, text",
     [
         ("torch", "has no estimators for Spark yet; horovod.spark.run"),
-        ("common.store", "has no estimators for Spark yet; horovod.spark.run"),
+        ("lightning", "has no estimators for Spark yet; horovod.spark.run"),
         ("driver.host_discovery", "has no such part of its layer for Spark; horovod.spark.run"),
     ],
 )
