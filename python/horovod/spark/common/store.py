@@ -13,6 +13,7 @@ import pyarrow.parquet
 from fsspec.core import split_protocol
 
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"  # set on Databricks
+_DBFS_PREFIXES = {"dbfs:/": "/dbfs/", "/dbfs/": "/dbfs/", "file:///dbfs/": "/dbfs/", "file:/dbfs/": "/dbfs/"}
 
 
 class Store:
@@ -386,20 +387,18 @@ class DBFSLocalStore(FilesystemStore):
     Raises: ValueError for any other path.
     """
 
-    _PREFIXES = {"dbfs:/": "/dbfs/", "/dbfs/": "/dbfs/", "file:///dbfs/": "/dbfs/", "file:/dbfs/": "/dbfs/"}
-
     def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(self.normalize_path(prefix_path), *args, **kwargs)
 
     @classmethod
     def matches_dbfs(cls, path: str) -> bool:
-        return not path.startswith("dbfs://") and path.startswith(tuple(cls._PREFIXES))
+        return not path.startswith("dbfs://") and path.startswith(tuple(_DBFS_PREFIXES))
 
     @classmethod
     def normalize_path(cls, path: str) -> str:
         """The path as "/dbfs/..."."""
         if cls.matches_dbfs(path):
-            for prefix, local in cls._PREFIXES.items():
+            for prefix, local in _DBFS_PREFIXES.items():
                 if path.startswith(prefix):
                     return local + path[len(prefix) :]
         raise ValueError(f"{path} is no path of DBFS: /dbfs/..., dbfs:/..., file:/dbfs/... or file:///dbfs/...")
