@@ -135,10 +135,11 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
 
 class _Turn:
     """Whose turn it is among the tasks of one job on this worker: there is one at a time, even if a look at the cluster has
-    missed the worker, and so forgotten that it has a task."""
+    missed the worker, and so forgotten that it has a task. One that is done is so for those that wait."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.status: Optional[int] = None
 
 
 _agents: list[JoinedAgent] = []  # of this process, a worker
@@ -158,7 +159,9 @@ def _run_task(task: Task, name: str) -> int:
     turn = _turns.setdefault(task.info.address, _Turn())
     with turn.lock:
         try:
-            return task.run(name, None, {}, remember)
+            if turn.status is None:
+                turn.status = task.run(name, None, {}, remember)
+            return turn.status
         finally:
             if started is not None:
                 _agents.remove(started)
