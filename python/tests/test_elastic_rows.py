@@ -47,7 +47,7 @@ def test_order_is_random_but_repeats_itself(be):
     assert rows_of(rows) == first
 
 
-def test_block_is_of_rows_that_lie_together():
+def test_block_is_of_rows_that_lie_together(be):
     rows = ElasticRows([100] * 50, block_rows=100)
     for block in rows.blocks():
         assert block.max() - block.min() < 100
