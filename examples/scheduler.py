@@ -15,42 +15,42 @@ import threading
 
 from horovod import rendezvous
 
-events = (
-    queue.Queue()
-)  # (function, arguments...) for the main thread: all that callbacks do is to put something in here
+calls = queue.Queue()  # (function, arguments...) for the main thread
+
+
+def later(function):
+    """A callback must return at once: this one has the main thread call the function."""
+    return lambda *arguments: calls.put((function, *arguments))
 
 
 class Training:
     def __init__(self, server, name, command, np, min_np):
-        self.name, self.command, self.result = name, command, None
-        self.offered, self.held, self.noticed, self.processes = set(), set(), set(), {}
+        self.name, self.command = name, ["sh", "-c", command]
+        self.result, self.trains = None, False
+        self.offered, self.held, self.processes = set(), set(), {}
         self.job = server.add_job(
-            np, min_np=min_np, max_np=np, id=name,
-            start_worker=lambda worker: events.put((self.start, worker)),
-            stop_worker=lambda worker, grace: events.put((self.stop, worker, grace)),
-            host_free=lambda slot: events.put((self.held.discard, slot)),
-            notice=lambda notice: events.put((self.noticed.add, notice["kind"])),
-            finished=lambda result: events.put((setattr, self, "result", result)),
+            np, min_np=min_np, max_np=np, id=name, start_worker=later(self.start), stop_worker=later(self.stop),
+            host_free=later(self.held.discard), notice=later(self.notice), finished=later(self.finish),
         )  # fmt: skip
 
     def offer(self, slots):
-        self.offered, self.held = slots, self.held | slots  # it holds slots until they are free
+        self.offered = slots
+        self.held |= slots  # until they are free
         self.job.offer_slots([rendezvous.Host(slot, 1, "this-machine") for slot in sorted(slots)])
         print(f"{self.name}: may use {len(slots)} slots", flush=True)
 
     def start(self, worker):
-        environment = {**os.environ, **worker.environment}
-        process = subprocess.Popen("exec " + self.command, shell=True, env=environment, start_new_session=True)
+        process = subprocess.Popen(self.command, env={**os.environ, **worker.environment}, start_new_session=True)
         print(f"{self.name}: worker {worker.worker} is process {process.pid}", flush=True)
         self.processes[worker.worker] = process
         self.job.report_started(worker.worker, process.pid)
-        threading.Thread(target=lambda: events.put((self.end, worker.worker, process.wait()))).start()
+        threading.Thread(target=lambda: later(self.end)(worker.worker, process.wait())).start()
 
     def stop(self, worker, grace):
         self.kill(worker, signal.SIGTERM)
-        later = threading.Timer(grace, lambda: events.put((self.kill, worker, signal.SIGKILL)))
-        later.daemon = True
-        later.start()
+        timer = threading.Timer(grace, later(self.kill), (worker, signal.SIGKILL))
+        timer.daemon = True
+        timer.start()
 
     def kill(self, worker, number):
         with contextlib.suppress(KeyError, ProcessLookupError):
@@ -61,30 +61,37 @@ class Training:
         del self.processes[worker]
         self.job.report_exit(worker, returncode)
 
+    def notice(self, notice):
+        self.trains |= notice["kind"] == "world_formed"
+
+    def finish(self, result):
+        self.result, self.trains = result, True
+
     def over(self):
         return self.result is not None and not self.processes
 
 
+def share(first, urgent, all_slots, kept):
+    """Who may use which slots, after something has changed."""
+    if first.trains and first.offered == all_slots and not urgent.offered:
+        first.offer(kept)
+    if first.offered == kept and first.held <= kept and not urgent.offered:
+        urgent.offer(all_slots - kept)
+    if urgent.over() and first.offered == kept and not first.over():
+        first.offer(all_slots)
+
+
 def main(slots, command, urgent_command):
-    everything, kept = {f"slot{n}" for n in range(slots)}, {"slot0"}
+    all_slots = {f"slot{n}" for n in range(slots)}
     with rendezvous.Server("127.0.0.1:0") as server:
         first = Training(server, "first", command, slots, 1)
         urgent = Training(server, "urgent", urgent_command, slots - 1, slots - 1)
-        first.offer(everything)
+        first.offer(all_slots)
         try:
             while not (first.over() and urgent.over()):
-                function, *arguments = events.get()
+                function, *arguments = calls.get()
                 function(*arguments)
-                if (
-                    first.offered == everything
-                    and not urgent.offered
-                    and (first.result or "world_formed" in first.noticed)
-                ):
-                    first.offer(kept)
-                if first.offered == kept and first.held <= kept and not urgent.offered:
-                    urgent.offer(everything - kept)
-                if urgent.over() and first.offered == kept and not first.over():
-                    first.offer(everything)
+                share(first, urgent, all_slots, kept={"slot0"})
         finally:
             for training in (first, urgent):
                 for worker in training.processes:
