@@ -9,9 +9,10 @@ import threading
 import pytest
 
 from horovod.common._origin import Launch
-from horovod.runner import _meeting_file
+from horovod.runner import _addresses, _meeting_file
+from horovod.runner._addresses import own_addresses
 from horovod.runner._job import Job, Limits
-from horovod.runner._meeting_file import Meeting, MeetingFile, file_of, own_addresses
+from horovod.runner._meeting_file import Meeting, MeetingFile, file_of
 from launcher_there import needs_launcher
 
 pytestmark = needs_launcher
@@ -156,8 +157,8 @@ def test_the_directory_is_private(tmp_path, monkeypatch):
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_own_addresses_are_numeric_and_of_one_kind(family, monkeypatch):
     if family == socket.AF_INET6:
-        monkeypatch.setattr(_meeting_file, "_ipv4_addresses", list)
-        monkeypatch.setattr(_meeting_file, "_ipv6_addresses", lambda: ["fd00::1", "fd00::2"])
+        monkeypatch.setattr(_addresses, "_ipv4_addresses", list)
+        monkeypatch.setattr(_addresses, "_ipv6_addresses", lambda: ["fd00::1", "fd00::2"])
     addresses = own_addresses()
     assert addresses
     for address in addresses:

@@ -12,9 +12,9 @@ from typing import Any, Optional
 
 import distributed
 
+from horovod.runner._addresses import own_address_towards, split_host_port
 from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task, task_name
-from horovod.runner._job import own_address_towards
 from horovod.runner._joined_agent import JoinedAgent
 
 _LOOK_SECONDS = 1.0  # between two looks at the cluster's workers
@@ -49,7 +49,7 @@ class Cluster(Engine):
     def name_of_caller(self) -> str:
         """Its address towards the scheduler."""
         _, _, host_port = self._client.scheduler.address.rpartition("://")
-        return own_address_towards(host_port.rpartition(":")[0].strip("[]"))
+        return own_address_towards(split_host_port(host_port)[0])
 
     def run(self, task: Task, count: int, at_once: bool) -> None:
         """At most one task on each worker; those of an elastic job come and go with the workers."""

@@ -6,7 +6,8 @@ from typing import Any, Callable
 
 import ray
 
-from horovod.runner._job import Job, Limits, own_address
+from horovod.runner._addresses import own_address
+from horovod.runner._job import Job, Limits
 
 logger = logging.getLogger("horovod.ray")
 

@@ -59,8 +59,8 @@ class Adoption:
         self._variables: Optional[dict[str, Optional[str]]] = None  # that the worker is to have
         self._error = ""  # why the agent ended
         self._ended = False  # the agent says no more
-        self._before: Optional[dict[str, Optional[str]]] = None  # of the variables that were set
-        self._said_exit = False
+        self._replaced: Optional[dict[str, Optional[str]]] = None  # what the variables were
+        self._leaves = False  # or has left
         if isinstance(network_interfaces, str):
             network_interfaces = [network_interfaces]
         options = {
@@ -99,8 +99,8 @@ class Adoption:
                 reason = self._error or f"horovod-agent ended with code {code}"
                 kind = Refused if code == _REFUSED else RuntimeError
                 raise kind(f"this process could not join the job: {reason}")
-            if self._before is None and not self._said_exit:
-                self._before = _set_variables(self._variables)
+            if self._replaced is None and not self._leaves:
+                self._replaced = _set_variables(self._variables)
 
     def exit(self, code: int = 0, timeout: Optional[float] = None, error: Optional[BaseException] = None) -> int:
         """Leaves the job, and first the world: `code` is 0 if the work is done, or another for an
@@ -110,18 +110,26 @@ class Adoption:
         To be called where collectives are. Returns the job's exit code. Raises
         subprocess.TimeoutExpired after `timeout` seconds.
         """
-        basics = sys.modules.get("horovod.common.basics")
-        if basics is not None and not self._said_exit:
-            basics.leave(error)
         with self._changed:
-            first = not self._said_exit
-            self._said_exit = True
-            if self._before is not None:
-                _set_variables(self._before)
-                self._before = None
+            first, self._leaves = not self._leaves, True
         if first:
-            self._say({"exit": code})
+            self._leave(code, error)
         return self._agent.wait(timeout)
+
+    def _leave(self, code: int, error: Optional[BaseException]) -> None:
+        basics = sys.modules.get("horovod.common.basics")
+        try:
+            if basics is not None:
+                basics.leave(error)
+        except BaseException:  # Ctrl-C, as leaving waits for the others
+            code = code or 1
+            raise
+        finally:
+            with self._changed:
+                if self._replaced is not None:
+                    _set_variables(self._replaced)
+                    self._replaced = None
+            self._say({"exit": code})
 
     def _say(self, words: Mapping[str, int]) -> None:
         assert self._agent.stdin is not None
@@ -144,7 +152,7 @@ class Adoption:
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
-                was_killed = self._before is not None and not told_to_stop
+                was_killed = self._replaced is not None and not told_to_stop
         if was_killed:
             self._stop(_LEAST_GRACE)
 

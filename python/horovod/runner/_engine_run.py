@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from horovod.runner import _jobs
+from horovod.runner._addresses import own_address
 from horovod.runner._engine_options import Options
 from horovod.runner._engine_progress import EngineEnded, Event, JobEnded, Progress, TaskBegan, TaskEnded
 from horovod.runner._engine_task import Task, task_name
-from horovod.runner._job import Job, Limits, own_address
+from horovod.runner._job import Job, Limits
 from horovod.runner._task_registry import TaskRegistry
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks

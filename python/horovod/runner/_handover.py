@@ -21,6 +21,7 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol
 import cloudpickle
 
 from horovod.common import _tracebacks
+from horovod.runner._addresses import split_host_port
 from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_of
 
 SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
@@ -157,11 +158,6 @@ def loaded(data: bytes) -> Callable[[], Any]:
     return call
 
 
-def _split_address(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
 class Worker:
     """A worker's side. Its methods raise OSError if the caller can't be reached, or is not the one
     that the certificates are for."""
@@ -174,7 +170,7 @@ class Worker:
     def of(cls, words: dict[str, Any], launcher: str) -> "Worker":
         """Of what horovodrun says to workers; `launcher` is the address at which its agent reached
         it. Raises KeyError or ValueError for other words."""
-        addresses = [_split_address(address) for address in words["addresses"]]
+        addresses = [split_host_port(address) for address in words["addresses"]]
         reached = [one for one in addresses if one[0] == launcher.strip("[]")]
         return cls(credentials_of(words), (reached or addresses)[0])
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from horovod.runner import _handover
+from horovod.runner._addresses import join_host_port, split_host_port
 from horovod.runner._programs import find_program
 from horovod.runner._tls_server import Credentials, TlsServer
 
@@ -95,8 +96,10 @@ class Job:
         self._handover: Optional[_handover.Handover] = None
         self._worker_stdin = ""
         self._pid = os.getpid()
+        self._stopping = threading.Lock()
         self._owner, daemons = socket.socketpair()
-        with daemons:
+        with daemons, contextlib.ExitStack() as undo:
+            undo.callback(self._owner.close)
             listeners = [text for one in self._listen for text in ("--listen", join_host_port(one, 0))]
             self._process = subprocess.Popen(
                 [find_program("horovod-rendezvousd"), "--owner", str(daemons.fileno()), *listeners, *limits.flags()],
@@ -106,11 +109,12 @@ class Job:
                 pass_fds=[daemons.fileno()],
                 start_new_session=True,
             )
+            undo.pop_all()
         self._reader = threading.Thread(target=self._read_lines, name="horovod job", daemon=True)
         self._reader.start()
-        self._words = self._read_words()
+        self._started = self._read_first_line()
 
-    def _read_words(self) -> dict[str, Any]:
+    def _read_first_line(self) -> dict[str, Any]:
         with self._owner.makefile("rb") as file:
             line = file.readline()
         if not line:
@@ -133,18 +137,18 @@ class Job:
     @property
     def address(self) -> str:
         """``HOST:PORT`` at which agents reach the daemon."""
-        port = int(self._words["addresses"][0].rpartition(":")[2])
+        _, port = split_host_port(self._started["addresses"][0])
         return join_host_port(self._name, port)
 
     @property
     def join_info(self) -> JoinInfo:
         """For agents; a secret."""
-        return JoinInfo(self.address, self._words["credentials"], self._worker_stdin)
+        return JoinInfo(self.address, self._started["credentials"], self._worker_stdin)
 
     @property
     def authority(self) -> str:
         """PEM text: who has certified the daemon. No secret."""
-        return str(self._words["member"]["ca"])
+        return str(self._started["member"]["ca"])
 
     def serve(
         self,
@@ -158,8 +162,8 @@ class Job:
         listeners = [_listen_on(address) for address in self._listen]
         _LISTENERS.update(listeners)
         port = listeners[0].getsockname()[1]
-        self._worker_stdin = json.dumps({**self._words["member"], "addresses": [join_host_port(self._name, port)]})
-        self._server = self._handover.server(Credentials(**self._words["server"]), listeners)
+        self._worker_stdin = json.dumps({**self._started["member"], "addresses": [join_host_port(self._name, port)]})
+        self._server = self._handover.server(Credentials(**self._started["server"]), listeners)
         self._server.start()
 
     @property
@@ -192,13 +196,14 @@ class Job:
             # Processes that were forked may have the socket, too.
             with contextlib.suppress(OSError):  # the daemon has ended
                 self._owner.shutdown(socket.SHUT_RDWR)
-        self._owner.close()
-        if self.wait(_STOP_SECONDS) is None:
-            self._process.kill()
-            self.wait()
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
+        with self._stopping:
+            self._owner.close()
+            if self.wait(_STOP_SECONDS) is None:
+                self._process.kill()
+                self.wait()
+            if self._server is not None:
+                self._server.stop()
+                self._server = None
 
     def __enter__(self) -> "Job":
         return self
@@ -219,11 +224,6 @@ def _close_listeners() -> None:
 os.register_at_fork(after_in_child=_close_listeners)
 
 
-def join_host_port(host: str, port: int) -> str:
-    """``HOST:PORT``, with brackets where they are needed."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def _listen_on(address: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -236,28 +236,6 @@ def _listen_on(address: str) -> socket.socket:
 def _print_to_stderr(line: str) -> None:
     if sys.stderr is not None:
         print(line, file=sys.stderr, flush=True)
-
-
-def own_address(name: str) -> str:
-    """The numeric address of `name` if it is one of this machine's, else ``0.0.0.0``: all of them."""
-    try:
-        address = str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind((address, 0))
-    except OSError:
-        return "0.0.0.0"
-    return address
-
-
-def own_address_towards(host: str) -> str:
-    """The address of this machine that `host` sees."""
-    with contextlib.suppress(OSError):
-        family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)  # sends nothing
-            return str(probe.getsockname()[0])
-    return "127.0.0.1"
 
 
 def environment_of_workers() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Optional
 from horovod.common import _process
 from horovod.common._origin import RENDEZVOUS_DIR, Launch, note_launch
 from horovod.common.exceptions import HorovodInternalError
-from horovod.runner import _adoption, _job, _meeting_file
+from horovod.runner import _addresses, _adoption, _job, _meeting_file
 from horovod.runner._meeting_file import Meeting, MeetingFile
 
 _START_TIMEOUT = 300  # s, from the first process's hvd.init() to the last one's
@@ -36,7 +36,7 @@ def join(launch: Launch) -> None:
     host = None
     try:
         file = _meeting_file.file_of(launch)
-        host = _Host(launch, file, patience) if launch.rank == 0 else None
+        host = _Rank0(launch, file, patience) if launch.rank == 0 else None
         meeting = host.meeting if host is not None else _find(launch, file, patience)
         if launch.launcher == "torchrun":
             os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
@@ -82,7 +82,7 @@ def _start_timeout() -> float:
     return float(text)
 
 
-class _Host:
+class _Rank0:
     """Rank 0's part: the daemon, a child of this process, and the file that names it."""
 
     def __init__(self, launch: Launch, file: MeetingFile, patience: float) -> None:
@@ -93,14 +93,14 @@ class _Host:
             start_timeout=round(patience),
             keep_host_order=True,
         )
-        addresses = [_meeting_file.loopback_address()] if launch.is_local else _meeting_file.own_addresses()
+        addresses = [_addresses.loopback_address()] if launch.is_local else _addresses.own_addresses()
         everywhere = "::" if ":" in addresses[0] else "0.0.0.0"
         listen = addresses if launch.is_local else [everywhere]
         self.job = _job.Job(limits, listen, addresses[0], report=self._show)
         self._file = file
-        port = int(self.job.address.rpartition(":")[2])
+        port = _addresses.split_host_port(self.job.address)[1]
         self.meeting = Meeting(
-            [_job.join_host_port(address, port) for address in addresses],
+            [_addresses.join_host_port(address, port) for address in addresses],
             self.job.join_info.credentials,
             self.job.authority,
         )
@@ -137,7 +137,7 @@ def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
 class _Member:
     """This process's part in the job, until it ends."""
 
-    def __init__(self, launch: Launch, meeting: Meeting, host: Optional[_Host], patience: float) -> None:
+    def __init__(self, launch: Launch, meeting: Meeting, host: Optional[_Rank0], patience: float) -> None:
         self._pid = os.getpid()
         self._host = host
         self._ending = threading.Event()

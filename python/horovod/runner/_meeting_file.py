@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -10,7 +9,6 @@ import re
 import socket
 import ssl
 import stat
-import struct
 import sys
 import tempfile
 import time
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from horovod.common._origin import RENDEZVOUS_DIR, Launch
+from horovod.runner._addresses import split_host_port
 from horovod.runner._handover import SERVER_NAME
 
 # The first pause between two looks, and the longest. Nobody tells of a change: inotify knows only what this machine's
@@ -193,51 +192,10 @@ def _first_answering(meeting: Meeting) -> Optional[str]:
     context.load_verify_locations(cadata=meeting.authority)
     context.set_alpn_protocols(["h2"])
     for address in meeting.addresses:
-        host, _, port = address.rpartition(":")
         with (
             contextlib.suppress(OSError),
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as plain,
+            socket.create_connection(split_host_port(address), _CONNECT_SECONDS) as plain,
             context.wrap_socket(plain, server_hostname=SERVER_NAME),
         ):
             return address
     return None
-
-
-def loopback_address() -> str:
-    """IPv4's, or IPv6's where there is no other."""
-    with contextlib.suppress(OSError), socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1"
-    return "::1"
-
-
-def own_addresses() -> list[str]:
-    """Numeric addresses of this machine's interfaces that others may reach, all of one kind: IPv4, or IPv6 where there is
-    no other. The one that the machine's name stands for comes first."""
-    found = _ipv4_addresses() or _ipv6_addresses() or ["127.0.0.1"]
-    named = []
-    with contextlib.suppress(OSError):
-        named = [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
-    return sorted(found, key=lambda address: address not in named)
-
-
-def _ipv4_addresses() -> list[str]:
-    """But for the loopback's."""
-    get_address = 0x8915  # SIOCGIFADDR
-    found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(probe.fileno(), get_address, struct.pack("256s", name.encode()[:15]))
-                found.append(socket.inet_ntoa(answer[20:24]))
-    return [address for address in found if not address.startswith("127.")]
-
-
-def _ipv6_addresses() -> list[str]:
-    """Those of global scope."""
-    try:
-        with open("/proc/net/if_inet6") as file:
-            lines = [line.split() for line in file]
-    except OSError:
-        return []
-    return [socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line[0])) for line in lines if line[3] == "00"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyspark
 
+from horovod.runner._addresses import own_address_towards
 from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task
-from horovod.runner._job import own_address_towards
 from horovod.spark._task import SparkTask
 
 _NO_SESSION = "Could not find an active SparkContext, are you running in a PySpark session?"
