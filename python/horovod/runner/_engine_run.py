@@ -19,6 +19,7 @@ from horovod.runner._job import Job, Limits
 from horovod.runner._task_registry import TaskRegistry
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
+_CANCEL_SECONDS = 1.0  # for the engine to end after it was told, before it is told again
 _ENGINE_SECONDS = 1.0  # for the engine to see that all tasks have ended
 _NOTICE_SECONDS = 10.0  # of waiting for tasks, until that is said
 _LOOK_SECONDS = 1.0  # between two questions for executors that leave
@@ -34,7 +35,8 @@ _TIMED_OUT = (
 
 
 class Engine(abc.ABC):
-    """Where tasks run. An object is for one job; `cancel` and `leaves` are called from other threads than `run`."""
+    """Where tasks run. An object is for one job; `cancel` and `leaves` are called from other threads than `run`, and `cancel`
+    more than once."""
 
     title: str  # in messages: "Spark"
     notices_leaving = False  # whether `leaves` is worth asking
@@ -204,8 +206,9 @@ class Run:
 
     def _watch_executors(self) -> None:
         while not self._job_is_over.wait(_LOOK_SECONDS):
-            for name in self._registry.take_leaving(self._engine.leaves):
-                self._job.drain(name)
+            with contextlib.suppress(Exception):  # of an engine that ends, which its `run` tells
+                for name in self._registry.take_leaving(self._engine.leaves):
+                    self._job.drain(name)
 
     def results(self) -> list[Any]:
         """Waits for the end; returns the results in rank order. Raises RuntimeError or TimeoutError. However this ends,
@@ -220,9 +223,15 @@ class Run:
                 raise RuntimeError(f"no result came back from ranks {missing}")
             return [results[rank] for rank in sorted(results)]
         finally:
-            if not self._progress.engine_is_over:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        """More than once: what has not reached the engine yet can't be cancelled there."""
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while not self._progress.engine_is_over and time.monotonic() < deadline:
+            with contextlib.suppress(Exception):  # it has gone
                 self._engine.cancel()
-                self._take_until(lambda: self._progress.engine_is_over, _ENDING_SECONDS)
+            self._take_until(lambda: self._progress.engine_is_over, _CANCEL_SECONDS)
 
     def _wait(self) -> int:
         """The job's exit code."""
