@@ -62,7 +62,9 @@ def test_an_error_is_the_jobs(adoptions):
     assert a.wait(90) == 0 and b.wait(90) == 0
     # The others' end may be told before this process has said its own.
     assert re.search(r"^ValueError: on purpose\n(told to stop within \d+ s\n)?job ended with 3$", a.stdout.text, re.M)
-    assert "rank 0 on host a failed: ValueError: on purpose" in b.stdout.text and "job ended with 3\n" in b.stdout.text
+    assert "rank 0 on host a failed: ValueError: on purpose" in b.stdout.text
+    # 1: on a busy machine the job is over before it has heard rank 0's exit code, for which it waits a second.
+    assert re.search(r"^job ended with [13]$", b.stdout.text, re.M)
     assert daemon.wait(30) == 3
     assert "rank 0 on host a failed: ValueError: on purpose" in daemon.stderr.text, daemon.everything()
 

@@ -163,7 +163,9 @@ class _Run:
         if status != 0:
             self._raise()
         if not self._results:
-            raise RuntimeError(f"no result came back from the workers: {self._unread or 'all have ended'}")
+            raise RuntimeError(
+                f"no result came back from the workers: {self._unread or self._failure or 'all have ended'}"
+            )
         return [self._results[rank].value for rank in sorted(self._results)]
 
     def _awaits_results(self) -> bool:
