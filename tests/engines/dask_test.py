@@ -219,9 +219,9 @@ def test_worker_that_is_killed_ends_a_job_of_fixed_size(client):
         horovod.dask.run(fn, env={"DASK_PARENT": str(victim)}, verbose=0)
 
 
-def start_training(client, *more):
+def start_training(client, *more, **limits):
     arguments = ["--epochs", EPOCHS, "--samples", SAMPLES, *more]
-    return ElasticRun(horovod.dask.run_elastic, train, *arguments, client=client, min_num_workers=1)
+    return ElasticRun(horovod.dask.run_elastic, train, *arguments, client=client, min_num_workers=1, **limits)
 
 
 def test_elastic_job_follows_the_cluster(cluster, client):
@@ -241,7 +241,7 @@ def test_elastic_job_follows_the_cluster(cluster, client):
 def test_elastic_job_survives_the_loss_of_a_worker(client, tmp_path):
     logs = tmp_path / "logs"  # the last output of the lost worker's process may be lost, too
     logs.mkdir()
-    run = start_training(client, "--log-dir", logs)
+    run = start_training(client, "--log-dir", logs, max_num_workers=2)  # so that the lost one must be forgotten
     log = TrainingLog(run.stdout.stream)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
     pids = log.process_ids()
