@@ -80,6 +80,18 @@ TAKEN = {
     ),
     "no number": dict(RANK="one", WORLD_SIZE="two"),
 }
+# What a variable of a step of Slurm says instead, and how that is told.
+CONTRADICTORY = {
+    "a negative rank": (dict(SLURM_PROCID="-1"), "SLURM_PROCID='-1' is none of the ranks 0 to 7 of SLURM_STEP_NUM_T"),
+    "a rank beyond the size": (dict(SLURM_PROCID="8"), "SLURM_PROCID='8' is none of the ranks 0 to 7"),
+    "a rank that is no number": (dict(SLURM_PROCID="a\n\udcff"), r"SLURM_PROCID='a\n\udcff' is none of the ranks"),
+    "a rank of other digits": (dict(SLURM_PROCID="²"), "SLURM_PROCID='²' is none of the ranks"),
+    "a rank of too many digits": (dict(SLURM_PROCID="1" * 5000), "111' is none of the ranks"),
+    "a negative size": (dict(SLURM_STEP_NUM_TASKS="-8"), "SLURM_STEP_NUM_TASKS='-8' is no number of processes up to"),
+    "a size that is no number": (dict(SLURM_STEP_NUM_TASKS="8.0"), "SLURM_STEP_NUM_TASKS='8.0' is no number"),
+    "a size that cannot be": (dict(SLURM_STEP_NUM_TASKS="99999999"), "SLURM_STEP_NUM_TASKS='99999999' is no number"),
+    "a size of too many digits": (dict(SLURM_STEP_NUM_TASKS="9" * 5000), "999' is no number of processes"),
+}
 
 
 def complaint_of(variables):
@@ -97,6 +109,21 @@ def test_the_variables_of_a_launch_tell_which_process_this_is(situation):
 def test_one_that_cannot_find_the_others_is_refused_in_a_line_that_says_what_to_do(launcher):
     text = complaint_of(REFUSED[launcher])
     assert launcher.split(" of ")[0] in text and "horovodrun -np" in text and "\n" not in text
+
+
+@pytest.mark.parametrize("situation", CONTRADICTORY)
+def test_ranks_and_sizes_that_cannot_be_are_named_in_a_line(situation):
+    """Each process would train by itself, or wait for others that never come."""
+    variables, told = CONTRADICTORY[situation]
+    text = complaint_of({**JOINED["srun"][0], **variables, "HOROVOD_RENDEZVOUS_DIR": "/there"})
+    assert told in text and text.isprintable() and len(text) < 300
+    assert text.endswith("or alone, without SLURM_STEP_NUM_TASKS")
+
+
+def test_a_local_rank_stands_for_no_bad_rank():
+    torchrun, _ = JOINED["torchrun"]
+    assert launch_of({**torchrun, "RANK": "", "LOCAL_RANK": "0"}).rank == 0
+    assert "RANK='-1' is none of the ranks 0 to 1" in complaint_of({**torchrun, "RANK": "-1", "LOCAL_RANK": "0"})
 
 
 @pytest.mark.parametrize("launcher", REFUSED)

@@ -24,6 +24,7 @@ class Launch(NamedTuple):
     is_local: bool  # all are on this machine
     root: str  # what is known of where rank 0 is, for messages
     variable: str  # without it a process is none of the launch's
+    problem: str = ""  # why its rank and size can't be
 
 
 class _Launcher(NamedTuple):
@@ -88,23 +89,43 @@ _SET_BY_AGENTS = (_TORCHRUN.name, _EXECUTOR.name)
 RENDEZVOUS_DIR = "HOROVOD_RENDEZVOUS_DIR"
 
 
+# Far more than any launch has; the greatest that horovod-rendezvousd takes.
+_MOST = 1 << 20
+
+
 def _number(text: str) -> Optional[int]:
-    return int(text) if text.isascii() and text.isdigit() else None
+    """None: it is none. One of any length, of which Python converts only the shorter ones, is at most 10 * _MOST."""
+    if not (text.isascii() and text.isdigit()):
+        return None
+    return 10 * _MOST if len(text.lstrip("0")) > len(str(_MOST)) else int(text[-len(str(_MOST)) :])
+
+
+def _problem_of(rank: Optional[int], size: Optional[int], said: tuple[str, str], launcher: _Launcher) -> str:
+    """Why they can't be; `said`: in their variables."""
+    rank_said, size_said = (f"{text[:40]!r}" for text in said)
+    if size is None or size > _MOST:
+        return f"{launcher.size}={size_said} is no number of processes up to {_MOST}"
+    if rank is None or rank >= size:
+        return f"{launcher.rank}={rank_said} is none of the ranks 0 to {size - 1} of {launcher.size}={size_said}"
+    return ""
 
 
 def _launch_by(launcher: _Launcher, environment: Mapping[str, str]) -> Optional[Launch]:
-    rank = _number(environment.get(launcher.rank, ""))
-    if rank is None and launcher is _TORCHRUN:
-        rank = _number(environment.get("LOCAL_RANK", ""))
-    size = _number(environment.get(launcher.size, ""))
-    if rank is None or size is None or size < 2:
+    said = environment.get(launcher.rank, ""), environment.get(launcher.size, "")
+    if not said[0] and launcher is _TORCHRUN:
+        said = environment.get("LOCAL_RANK", ""), said[1]
+    rank, size = _number(said[0]), _number(said[1])
+    # Where neither is a number, they are something else's.
+    if "" in said or (rank is None and size is None) or (size is not None and size < 2):
         return None
     names = [environment.get(name, "") for name in launcher.names]
     more = [environment[name] for name in launcher.more_names if environment.get(name)]
     name = "-".join([launcher.name, *names, *more]) if names and all(names) else ""
     one, other = launcher.is_local
     is_local = one in environment and environment[one] == environment.get(other, other)
-    return Launch(launcher.name, rank, size, name, is_local, environment.get(launcher.root, ""), launcher.size)
+    root = environment.get(launcher.root, "")
+    problem = _problem_of(rank, size, said, launcher)
+    return Launch(launcher.name, rank or 0, size or 0, name, is_local, root, launcher.size, problem)
 
 
 def _hydra(environment: Mapping[str, str], above: Iterable[Ancestor]) -> dict[str, str]:
@@ -162,6 +183,11 @@ def note_launch(launch: Launch) -> None:
 
 def complaint(launch: Launch, environment: Mapping[str, str]) -> Optional[str]:
     """The error message, one line, for a process that can't find the others of its launch; None for one that can."""
+    if launch.problem:
+        return (
+            f"hvd.init(): {launch.problem}: start this process with the variables of {launch.launcher} as they are, "
+            f"or alone, without {launch.variable}"
+        )
     if launch.name or (launch.launcher != _EXECUTOR.name and environment.get(RENDEZVOUS_DIR)):
         return None
     start = (
