@@ -1,6 +1,7 @@
 """The file by which the processes of a launch find rank 0. Needs horovod-rendezvousd; runs in one process."""
 
 import concurrent.futures
+import json
 import os
 import socket
 import stat
@@ -118,6 +119,38 @@ def test_what_is_no_file_is_not_read(file, tmp_path, make):
         file.wait(0, "")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(addresses=5),
+        dict(addresses=[5]),
+        dict(addresses=[]),
+        dict(addresses=["127.0.0.1"]),
+        dict(addresses=["127.0.0.1:99999"]),
+        dict(addresses=["no such host:80"]),
+        dict(credentials=None),
+        dict(authority="none"),
+        dict(authority="é"),
+        dict(authority=None),
+        dict(more=1),
+    ],
+)
+def test_what_rank_0_cannot_have_written_is_refused_in_a_line(file, tmp_path, daemon, meeting, change):
+    file.write(meeting([daemon.address], "secret"))
+    words = {**json.loads((tmp_path / "launch").read_text()), **change}
+    (tmp_path / "launch").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match=r"/launch does not hold what rank 0 writes; remove it, and start anew$"):
+        file.wait(0, "")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\xff", b"[1]", b"5", b"[" * 100_000, b"{}"])
+def test_a_damaged_file_is_refused_in_a_line(file, tmp_path, content):
+    (tmp_path / "launch").touch(mode=0o600)
+    (tmp_path / "launch").write_bytes(content)
+    with pytest.raises(ValueError, match=r"/launch does not hold what rank 0 writes; remove it, and start anew$"):
+        file.wait(0, "")
+
+
 def test_it_is_not_written_where_it_can_not_be(file, tmp_path, meeting, nobody):
     (tmp_path / "launch").mkdir()
     with pytest.raises(ValueError, match="/launch is not a file; remove it"):
@@ -131,7 +164,7 @@ def test_it_is_not_written_where_it_can_not_be(file, tmp_path, meeting, nobody):
 
 def test_names_that_differ_have_files_that_differ(tmp_path, monkeypatch):
     monkeypatch.setenv("HOROVOD_RENDEZVOUS_DIR", str(tmp_path))
-    names = ["mpirun-a/b", "mpirun-a_b", "mpirun-" + "x" * 1000, "mpirun-" + "x" * 1001, "../mpirun"]
+    names = ["mpirun-\udcff", "mpirun-a/b", "mpirun-a_b", "mpirun-" + "x" * 1000, "mpirun-" + "x" * 1001, "../mpirun"]
     paths = {file_of(launch(name))._path for name in names}
     assert len(paths) == len(names)
     assert {path.parent for path in paths} == {tmp_path}

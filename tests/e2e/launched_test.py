@@ -103,7 +103,9 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     path.unlink()
     assert f"HOROVOD_RENDEZVOUS_DIR: there is no directory {path}" in alone(HOROVOD_RENDEZVOUS_DIR=str(path))
     assert f"no directory {path}\\n here" in alone(HOROVOD_RENDEZVOUS_DIR=f"{path}\n")
-    assert "HOROVOD_START_TIMEOUT: 'soon' is not a whole number of seconds" in alone(HOROVOD_START_TIMEOUT="soon")
+    for text in ("soon", "-1", "0", "²", "604801", "9" * 5000):
+        told = alone(HOROVOD_START_TIMEOUT=text)
+        assert f"HOROVOD_START_TIMEOUT: '{text[:40]}' is not a whole number of seconds, as 300, up to a week" in told
 
 
 def test_a_rank_0_that_stays_alone_says_so_and_leaves_no_file(alone, tmp_path):

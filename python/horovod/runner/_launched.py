@@ -19,6 +19,7 @@ from horovod.runner import _addresses, _adoption, _job, _meeting_file
 from horovod.runner._meeting_file import Meeting, MeetingFile
 
 _START_TIMEOUT = 300  # s, from the first process's hvd.init() to the last one's
+_WEEK = 604800  # s, which is the most that horovod-rendezvousd takes
 _OWN_END_SECONDS = 2.0  # for a process to end by itself, with its own error, once the job has failed
 _VERDICT_SECONDS = 3.0
 # For the launcher to see the first failure: torchrun looks every 0.1 s. torchrun and mpirun end it, by their SIGTERM to the
@@ -77,9 +78,12 @@ def _start_timeout() -> float:
     text = os.environ.get("HOROVOD_START_TIMEOUT", "")
     if not text:
         return _START_TIMEOUT
-    if not text.isdigit() or int(text) == 0:
-        raise HorovodInternalError(f"HOROVOD_START_TIMEOUT: '{text}' is not a whole number of seconds, as 300")
-    return float(text)
+    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+    if not digits or len(digits) > len(str(_WEEK)) or int(digits) > _WEEK:  # which converts no number of any length
+        raise HorovodInternalError(
+            f"HOROVOD_START_TIMEOUT: {text[:40]!r} is not a whole number of seconds, as 300, up to a week ({_WEEK})"
+        )
+    return float(digits)
 
 
 class _Rank0:
@@ -127,7 +131,7 @@ class _Rank0:
 
 
 def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
-    where = f"on {launch.root}" if launch.root else "on its machine"
+    where = f"on {_one_line(launch.root)}" if launch.root else "on its machine"
     hint = f"rank 0, {where}, writes it in hvd.init()"
     if not launch.is_local:
         hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"

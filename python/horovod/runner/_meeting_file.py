@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import ipaddress
 import json
 import os
 import re
@@ -38,7 +39,7 @@ class Meeting(NamedTuple):
 def file_of(launch: Launch) -> "MeetingFile":
     """Raises ValueError: the directory can't be used; says why."""
     readable = re.sub(r"[^\w.@-]", "_", launch.name or launch.launcher, flags=re.ASCII)[:_LONGEST_NAME]
-    digest = hashlib.sha256(launch.name.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(launch.name.encode(errors="surrogateescape")).hexdigest()[:16]
     return MeetingFile(_directory(launch) / f"{readable}-{digest}")
 
 
@@ -161,13 +162,13 @@ class MeetingFile:
             raise ValueError(what.format(self._path)) from None
         try:
             self._check(os.fstat(descriptor))
-            with open(descriptor, closefd=False) as file:
-                text = file.read()
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read()
         finally:
             os.close(descriptor)
         try:
-            return Meeting(**json.loads(text))
-        except (ValueError, TypeError):
+            return _checked(Meeting(**json.loads(data)))
+        except (ValueError, TypeError, AttributeError, RecursionError, ssl.SSLError):
             raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
 
     def _check(self, info: os.stat_result) -> None:
@@ -186,11 +187,30 @@ class MeetingFile:
             )
 
 
-def _first_answering(meeting: Meeting) -> Optional[str]:
-    """The first address at which the daemon shows that it is the one."""
+def _checked(meeting: Meeting) -> Meeting:
+    """The meeting. Raises ValueError, TypeError, AttributeError or ssl.SSLError if it can be none."""
+    _context_of(meeting)
+    if not isinstance(meeting.credentials, str) or not meeting.addresses:
+        raise ValueError
+    for address in meeting.addresses:
+        host, port = split_host_port(address)
+        ipaddress.ip_address(host)
+        if not 0 < port < 1 << 16:
+            raise ValueError
+    return meeting
+
+
+def _context_of(meeting: Meeting) -> ssl.SSLContext:
+    """For connections to its daemon alone."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=meeting.authority)
     context.set_alpn_protocols(["h2"])
+    return context
+
+
+def _first_answering(meeting: Meeting) -> Optional[str]:
+    """The first address at which the daemon shows that it is the one."""
+    context = _context_of(meeting)
     for address in meeting.addresses:
         with (
             contextlib.suppress(OSError),
