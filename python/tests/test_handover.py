@@ -226,5 +226,18 @@ def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):
         assert stranger.recv(1) == b""
 
 
+def test_a_length_that_cannot_be_ends_nothing(meeting, serving):
+    """Nor does any time that it would take."""
+    worker = meeting.worker()
+    with (
+        socket.create_connection(worker.address, timeout=60) as plain,
+        worker._context.wrap_socket(plain, server_hostname=_handover.SERVER_NAME) as stream,
+    ):
+        stream.sendall(_tls_server.LENGTH.pack((1 << 64) - 1))
+        while not any(one.deadline > 1e12 for one in serving.server._connections):
+            pass
+        assert _handover.loaded(meeting.worker().get_function())() == 5
+
+
 def test_workers_of_this_host_are_awaited_on_loopback_only(meeting, serving):
     assert [one.getsockname()[0] for one in meeting.listeners] == ["127.0.0.1"]

@@ -18,6 +18,7 @@ _REQUEST_SECONDS = 60.0  # for a whole request, or an answer, and a second for e
 _SLOWEST = 1 << 20  # bytes a second
 _PIECE = 1 << 20
 _PAUSE = 0.1  # seconds, when the process has no descriptor left
+_LONGEST_WAIT = 3600.0  # seconds, of what one call of the kernel can wait for; a length that is a lie allows any time
 
 _Steps = Generator[int, None, Any]  # yields the events that it waits for
 
@@ -144,7 +145,7 @@ class TlsServer:
         times = [connection.deadline for connection in self._connections]
         if self._accepts_from:
             times.append(self._accepts_from)
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        return min(max(0.0, min(times) - time.monotonic()), _LONGEST_WAIT) if times else None
 
     def _choose_listeners(self) -> None:
         """Looks at the listeners as long as there is room for a connection."""
