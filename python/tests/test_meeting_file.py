@@ -34,7 +34,7 @@ def daemon():
 @pytest.fixture
 def meeting(daemon):
     """A function that makes a meeting of addresses."""
-    return lambda addresses, credentials: Meeting(addresses, credentials, daemon.authority)
+    return lambda addresses, credentials: Meeting(addresses, credentials, daemon.authority, 2)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_who_listens_at_an_earlier_launchs_port_is_not_taken_for_rank_0(file, da
     monkeypatch.setattr(_meeting_file, "_CONNECT_SECONDS", 0.2)
     with Job(Limits(1), report=lambda line: None) as elsewhere:
         address = elsewhere.address if other else stranger
-        file.write(Meeting([address, daemon.address], "secret", daemon.authority))
+        file.write(Meeting([address, daemon.address], "secret", daemon.authority, 2))
         assert file.wait(0, "").addresses == [daemon.address]
 
 
@@ -132,6 +132,7 @@ def test_what_is_no_file_is_not_read(file, tmp_path, make):
         dict(authority="none"),
         dict(authority="é"),
         dict(authority=None),
+        dict(size="2"),
         dict(more=1),
     ],
 )

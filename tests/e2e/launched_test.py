@@ -115,6 +115,26 @@ def test_a_rank_0_that_stays_alone_says_so_and_leaves_no_file(alone, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_processes_whose_sizes_differ_are_refused(tmp_path):
+    """A process that is none of rank 0's would wait as long as the others train."""
+    script = "import horovod.numpy as hvd; hvd.init(); hvd.barrier()"
+    launch = dict(PMIX_NAMESPACE="4713", HOROVOD_RENDEZVOUS_DIR=str(tmp_path), HOROVOD_START_TIMEOUT="60")
+    sizes = ["2", "3", "2"]
+    ranks = ["0", "2", "1"]
+    places = [dict(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE=size) for rank, size in zip(ranks, sizes)]
+    processes = []
+    try:
+        for place in places:
+            processes.append(Running([sys.executable, "-c", script], env={**os.environ, **launch, **place}))
+            if place["OMPI_COMM_WORLD_SIZE"] == "3":
+                assert processes[-1].wait(60) == 1
+        assert "process 2 of mpirun: OMPI_COMM_WORLD_SIZE is 3 here, and 2 for rank 0" in processes[1].stderr.text
+        assert [process.wait(60) for process in processes] == [0, 1, 0]
+    finally:
+        for process in processes:
+            process.end()
+
+
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_process_that_computes_is_ended_with_the_others(tmp_path, killed):
     """Also under a launcher that lets the others live, and if rank 0 is the one, whose daemon ends with it."""

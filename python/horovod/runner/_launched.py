@@ -39,6 +39,7 @@ def join(launch: Launch) -> None:
         file = _meeting_file.file_of(launch)
         host = _Rank0(launch, file, patience) if launch.rank == 0 else None
         meeting = host.meeting if host is not None else _find(launch, file, patience)
+        _check_size(launch, meeting)
         if launch.launcher == "torchrun":
             os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
         member = _Member(launch, meeting, host, patience)
@@ -51,6 +52,13 @@ def join(launch: Launch) -> None:
             file.remove()
     member.joined = True
     note_launch(launch)
+
+
+def _check_size(launch: Launch, meeting: Meeting) -> None:
+    """Raises ValueError. One that rank 0 does not know of would wait until all others have ended."""
+    if launch.size != meeting.size:
+        text = f"{launch.variable} is {launch.size} here, and {meeting.size} for rank 0: it must be the same for all"
+        raise ValueError(text)
 
 
 def _wait_for_start(launch: Launch, member: "_Member", patience: float) -> None:
@@ -107,6 +115,7 @@ class _Rank0:
             [_addresses.join_host_port(address, port) for address in addresses],
             self.job.join_info.credentials,
             self.job.authority,
+            launch.size,
         )
         try:
             file.write(self.meeting)

@@ -34,6 +34,7 @@ class Meeting(NamedTuple):
     addresses: list[str]  # HOST:PORT, of which not all need be reachable
     credentials: str
     authority: str  # PEM text: who has certified the daemon
+    size: int  # of the launch
 
 
 def file_of(launch: Launch) -> "MeetingFile":
@@ -190,7 +191,7 @@ class MeetingFile:
 def _checked(meeting: Meeting) -> Meeting:
     """The meeting. Raises ValueError, TypeError, AttributeError or ssl.SSLError if it can be none."""
     _context_of(meeting)
-    if not isinstance(meeting.credentials, str) or not meeting.addresses:
+    if not isinstance(meeting.credentials, str) or not isinstance(meeting.size, int) or not meeting.addresses:
         raise ValueError
     for address in meeting.addresses:
         host, port = split_host_port(address)
