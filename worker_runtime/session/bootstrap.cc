@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,19 @@ namespace {
 constexpr absl::Duration kShortestPause = absl::Milliseconds(10);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
+// Whoever comes first has a name without a file, also that of an agent that has gone.
+absl::Status CheckOwner(int socket) {
+  ucred owner = {};
+  socklen_t size = sizeof(owner);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
+    return absl::UnavailableError(absl::StrCat("getsockopt: ", strerror(errno)));
+  }
+  if (owner.uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the socket of HOROVOD_AGENT_SOCKET belongs to user ", owner.uid, ", this process to user ",
+      geteuid(), ": it has changed its user, or the agent that started it is gone"));
+}
+
 absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -43,6 +57,7 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
     return absl::UnavailableError(absl::StrCat(
         "the agent that started this process is gone (HOROVOD_AGENT_SOCKET): ", strerror(errno)));
   }
+  RETURN_IF_ERROR(CheckOwner(fd.get()));
   return fd;
 }
 

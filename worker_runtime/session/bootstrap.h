@@ -25,7 +25,7 @@ struct AgentAnswer {
 // when strangers crowd its socket.
 // Errors:
 //   - Unavailable: nothing listens there: the agent is gone.
-//   - PermissionDenied: refused; the message is the agent's.
+//   - PermissionDenied: refused, with the agent's message; or another user listens there.
 //   - DeadlineExceeded: no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);

@@ -33,7 +33,9 @@ class BootstrapTest : public ::testing::Test {
     socklen_t length = sizeof(sa_family_t);
     // The kernel chooses a name.
     EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(seteuid(listens_as_), 0);
     EXPECT_EQ(listen(listener.get(), 1), 0);
+    EXPECT_EQ(seteuid(getuid()), 0);
     length = sizeof(address);
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
     const std::string name(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
@@ -41,8 +43,9 @@ class BootstrapTest : public ::testing::Test {
       for (int i = 0; i < hung_up_on; ++i) Fd(accept(listener.get(), nullptr, nullptr)).reset();
       const Fd worker(accept(listener.get(), nullptr, nullptr));
       listener.reset();
-      hello_.ParseFromString(net::ReadFrame(worker.get(), net::kMaxFrameBytes).value());
-      answer(worker.get());
+      const auto hello = net::ReadFrame(worker.get(), net::kMaxFrameBytes);
+      hello_.ParseFromString(hello.value_or(""));
+      if (hello.ok()) answer(worker.get());
     });
     absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), "word", timeout);
     agent.join();
@@ -61,6 +64,7 @@ class BootstrapTest : public ::testing::Test {
   }
 
   pb::WorkerHello hello_;
+  uid_t listens_as_ = geteuid();
 };
 
 TEST_F(BootstrapTest, Fetch_AnswerWithoutAPage_IsEnough) {
@@ -139,6 +143,20 @@ TEST_F(BootstrapTest, Fetch_AgentSaysNothing_DeadlineExceeded) {
       Fetch([&](int socket) { (void)!read(socket, &byte, 1); },  // until it gives up
             absl::Milliseconds(10));
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// Who has taken the name of an agent that has gone would be believed about the job, whose workers
+// unpickle what others of it send.
+TEST_F(BootstrapTest, Fetch_AnotherUserListens_PermissionDenied_AndItHearsNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  listens_as_ = 65534;
+  const auto answer = Fetch([](int socket) {
+    const std::string frame = Frame("planted");
+    send(socket, frame.data(), frame.size(), MSG_NOSIGNAL);
+  });
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kPermissionDenied) << answer.status();
+  EXPECT_NE(answer.status().message().find("belongs to user 65534"), std::string::npos);
+  EXPECT_EQ(hello_.word(), "");
 }
 
 TEST_F(BootstrapTest, Fetch_NobodyListens_IsUnavailable) {
