@@ -26,6 +26,10 @@ absl::StatusOr<Fd> Listen(const std::string& name) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no socket for workers can have a name of ", name.size(), " bytes"));
+  }
   memcpy(address.sun_path + 1, name.data(), name.size());  // the zero byte in front: abstract
   const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||

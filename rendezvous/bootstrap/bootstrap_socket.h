@@ -46,7 +46,8 @@ class BootstrapSocket {
   // processes of the network namespace can find it. Only processes of `user` reach `answer`, which
   // must distinguish its workers from that user's other processes.
   // Errors:
-  //   - ResourceExhausted, Internal, AlreadyExists (the name is taken): no socket can be made.
+  //   - ResourceExhausted, Internal, AlreadyExists (the name is taken), InvalidArgument (it is too
+  //     long): no socket can be made.
   static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
                                                                  Answer answer,
                                                                  std::string name = "");

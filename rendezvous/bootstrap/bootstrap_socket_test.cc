@@ -138,5 +138,16 @@ TEST_F(BootstrapSocketTest, Name_TwoSockets_AreNotGuessable) {
   EXPECT_GE(socket_->name().size(), 32u);
 }
 
+TEST(BootstrapSocketNameTest, TooLongOne_IsRefused) {
+  const auto loop = EventLoop::Create().value();
+  const auto open = [&](size_t bytes) {
+    return BootstrapSocket::Create(*loop, geteuid(), AnswerWorker, std::string(bytes, 'x'))
+        .status();
+  };
+  EXPECT_TRUE(open(107).ok());
+  EXPECT_EQ(open(108).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(open(100'000).code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::bootstrap
