@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/address.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "base/version.h"
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
@@ -26,6 +27,9 @@ uint32_t ToMilliseconds(absl::Duration grace) {
 
 absl::Status CheckHello(const pb::AgentHello& hello) {
   if (hello.host().empty()) return absl::InvalidArgumentError("the agent names no host");
+  // They stand in what people and programs read line by line.
+  RETURN_IF_ERROR(text::CheckName("the name of the agent's host", hello.host()));
+  RETURN_IF_ERROR(text::CheckName("the machine of the agent", hello.machine()));
   if (hello.slots() == 0 || hello.slots() > kMostSlots) {
     return absl::InvalidArgumentError(absl::StrCat("the agent of ", hello.host(), " offers ",
                                                    hello.slots(), " slots; from 1 to ", kMostSlots,

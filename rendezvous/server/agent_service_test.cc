@@ -22,10 +22,12 @@ class TestAgent {
   bool Send(const pb::AgentMessage& message) { return stream_->Write(message); }
 
   void Hello(const std::string& host, uint64_t incarnation, uint32_t slots = 2,
-             const std::string& version = kVersion, const std::string& store_address = "") {
+             const std::string& version = kVersion, const std::string& store_address = "",
+             const std::string& machine = "") {
     pb::AgentMessage message;
     message.mutable_hello()->set_version(version);
     message.mutable_hello()->set_host(host);
+    message.mutable_hello()->set_machine(machine);
     message.mutable_hello()->set_slots(slots);
     message.mutable_hello()->set_incarnation(incarnation);
     message.mutable_hello()->set_store_address(store_address);
@@ -58,9 +60,9 @@ class TestAgent {
 class AgentServiceTest : public testing::Test {
  protected:
   grpc::StatusCode RefusalOf(const std::string& host, uint64_t incarnation, uint32_t slots,
-                             const std::string& version) {
+                             const std::string& version, const std::string& machine = "") {
     TestAgent agent(*stub_);
-    agent.Hello(host, incarnation, slots, version);
+    agent.Hello(host, incarnation, slots, version, "", machine);
     return agent.End().error_code();
   }
 
@@ -115,6 +117,10 @@ TEST_F(AgentServiceTest, Hello_ThatCantBe_IsRefused) {
   EXPECT_EQ(RefusalOf("a", 9, 0, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(RefusalOf("a", 9, 4000000000u, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(RefusalOf("a", 0, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a\nhost b is lost", 9, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("\x1b[2Ja", 9, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf(std::string(256, 'a'), 9, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a", 9, 1, kVersion, "m\r"), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(RefusalOf("a", 9, 1, "0.9"), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_TRUE(events_.empty());
 }
