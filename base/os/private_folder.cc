@@ -1,9 +1,11 @@
 #include "base/os/private_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,14 +36,52 @@ absl::Status CheckOurs(int fd, const std::string& path) {
                                         info.st_mode & 07777, path));
 }
 
+// What is in a folder, sorted.
+std::vector<std::string> NamesIn(int folder) {
+  std::vector<std::string> names;
+  // Opened anew, since to read it moves its descriptor's place.
+  DIR* const listed = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (listed == nullptr) return names;
+  while (const dirent* const entry = readdir(listed)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(listed);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void RemoveAllIn(int parent, const std::string& name) {
+  if (unlinkat(parent, name.c_str(), 0) == 0) return;
+  {
+    const Fd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.valid()) return;
+    for (const std::string& each : NamesIn(folder.get())) RemoveAllIn(folder.get(), each);
+  }
+  (void)unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Open(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Unusable(path, strerror(errno));
-  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return OpenAt(AT_FDCWD, path, 0, path);
+}
+
+absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::OpenFolder(
+    const std::string& name) const {
+  return OpenAt(fd_.get(), name, O_NOFOLLOW, PathOf(name));
+}
+
+absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::OpenAt(int parent,
+                                                                     const std::string& name,
+                                                                     int flags, std::string path) {
+  if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Unusable(path, strerror(errno));
+  }
+  Fd fd(openat(parent, name.c_str(), flags | O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Unusable(path, strerror(errno));
   RETURN_IF_ERROR(CheckOurs(fd.get(), path));
-  return absl::WrapUnique(new PrivateFolder(path, std::move(fd)));
+  return absl::WrapUnique(new PrivateFolder(std::move(path), std::move(fd)));
 }
 
 absl::StatusOr<Fd> PrivateFolder::OpenFile(const std::string& name, int flags) const {
@@ -60,6 +100,13 @@ absl::StatusOr<Fd> PrivateFolder::NewFile(const std::string& name) const {
   return OpenFile(name, O_RDWR | O_CREAT | O_EXCL);
 }
 
+bool PrivateFolder::Has(const std::string& name) const {
+  struct stat info = {};
+  return fstatat(fd_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::vector<std::string> PrivateFolder::Names() const { return NamesIn(fd_.get()); }
+
 absl::Status PrivateFolder::Rename(const std::string& from, const std::string& to) const {
   if (renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("can't rename ", PathOf(from), ": ", strerror(errno)));
@@ -68,6 +115,8 @@ absl::Status PrivateFolder::Rename(const std::string& from, const std::string& t
 void PrivateFolder::Remove(const std::string& name) const {
   (void)unlinkat(fd_.get(), name.c_str(), 0);
 }
+
+void PrivateFolder::RemoveAll(const std::string& name) const { RemoveAllIn(fd_.get(), name); }
 
 absl::Status PrivateFolder::Sync() const {
   if (fsync(fd_.get()) == 0) return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ class PrivateFolder {
   //     and says why.
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> Open(const std::string& path);
 
+  // Opens, as above, the folder `name` in this one.
+  absl::StatusOr<std::unique_ptr<PrivateFolder>> OpenFolder(const std::string& name) const;
+
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
@@ -38,12 +42,19 @@ class PrivateFolder {
   //   - InvalidArgument: it can't be made; names it and says why.
   absl::StatusOr<Fd> NewFile(const std::string& name) const;
 
+  // Whether there is anything of that name.
+  bool Has(const std::string& name) const;
+  // The names of what is in it, sorted.
+  std::vector<std::string> Names() const;
+
   // Renames the file `from` to `to`, atomically.
   // Errors:
   //   - Internal: it can't be renamed; says why.
   absl::Status Rename(const std::string& from, const std::string& to) const;
   // Harmless if there is none.
   void Remove(const std::string& name) const;
+  // Removes what has that name and, of a folder, all that is in it, as far as that is possible.
+  void RemoveAll(const std::string& name) const;
   // Returns when the names of the files are on disk.
   // Errors:
   //   - Internal: fsync failed; says why.
@@ -51,6 +62,8 @@ class PrivateFolder {
 
  private:
   PrivateFolder(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  static absl::StatusOr<std::unique_ptr<PrivateFolder>> OpenAt(int parent, const std::string& name,
+                                                               int flags, std::string path);
 
   const std::string path_;
   const Fd fd_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
@@ -105,6 +106,40 @@ TEST_F(PrivateFolderTest, NameIsGivenToAnotherFolder_TheFolderItselfIsUsed) {
   EXPECT_TRUE(std::filesystem::exists(aside + "/file"));
   EXPECT_FALSE(std::filesystem::exists(path_ + "/file"));
   std::filesystem::remove_all(aside);
+}
+
+TEST_F(PrivateFolderTest, OpenFolder_IsInTheFolderItself_AndFollowsNoLink) {
+  auto folder = PrivateFolder::Open(path_);
+  const std::string aside = path_ + ".aside";
+  ASSERT_EQ(rename(path_.c_str(), aside.c_str()), 0);
+  auto inner = (*folder)->OpenFolder("inner");
+  ASSERT_TRUE(inner.ok()) << inner.status();
+  EXPECT_EQ((*inner)->path(), path_ + "/inner");
+  EXPECT_TRUE((*inner)->NewFile("file").ok());
+  EXPECT_TRUE(std::filesystem::exists(aside + "/inner/file"));
+  EXPECT_TRUE((*folder)->OpenFolder("inner").ok()) << "it is there already";
+  ASSERT_EQ(symlink("inner", (aside + "/link").c_str()), 0);
+  ExpectRefusal((*folder)->OpenFolder("link").status(), path_ + "/link");
+  ASSERT_EQ(chmod((aside + "/inner").c_str(), 0755), 0);
+  ExpectRefusal((*folder)->OpenFolder("inner").status(), "open to other users");
+  std::filesystem::remove_all(aside);
+}
+
+TEST_F(PrivateFolderTest, RemoveAll_FollowsNoLink) {
+  auto folder = PrivateFolder::Open(path_);
+  ASSERT_TRUE((*folder)->OpenFolder("kept").ok());
+  std::ofstream(path_ + "/kept/file") << "precious";
+  ASSERT_TRUE((*folder)->OpenFolder("gone").ok());
+  std::filesystem::create_directories(path_ + "/gone/deep/er");
+  std::ofstream(path_ + "/gone/deep/file") << "x";
+  ASSERT_EQ(symlink("../kept", (path_ + "/gone/link").c_str()), 0);
+  EXPECT_EQ((*folder)->Names(), (std::vector<std::string>{"gone", "kept"}));
+  (*folder)->RemoveAll("gone");
+  (*folder)->RemoveAll("none");
+  EXPECT_FALSE((*folder)->Has("gone"));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/kept/file"));
+  ASSERT_EQ(symlink("nowhere", (path_ + "/link").c_str()), 0);
+  EXPECT_TRUE((*folder)->Has("link"));
 }
 
 }  // namespace

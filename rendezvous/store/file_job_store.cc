@@ -33,6 +33,11 @@ absl::Status OtherFormat(const std::string& path, uint32_t format) {
 
 absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<os::PrivateFolder> folder, os::PrivateFolder::Open(path));
+  return Open(std::move(folder));
+}
+
+absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(
+    std::unique_ptr<os::PrivateFolder> folder) {
   ASSIGN_OR_RETURN(Fd lock, LockFolder(*folder));
   std::unique_ptr<FileJobStore> dir(new FileJobStore(std::move(folder), std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
@@ -41,7 +46,11 @@ absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::stri
 
 absl::Status FileJobStore::Load() {
   const absl::StatusOr<std::string> contents = ReadFile(*folder_, kJob);
-  if (absl::IsNotFound(contents.status())) return absl::OkStatus();
+  if (absl::IsNotFound(contents.status())) {  // it is there before its journal is
+    ASSIGN_OR_RETURN(const bool was_begun, journal::FileJournal::IsIn(*folder_));
+    if (!was_begun) return absl::OkStatus();
+    return Lost(job_path(), "is missing, but the journal of its job is there");
+  }
   RETURN_IF_ERROR(contents.status());
   const auto record = journal::FirstRecord(*contents);
   const bool whole = record.ok() && record->has_value();

@@ -27,9 +27,12 @@ class FileJobStore final : public JobStore {
   //   - FailedPrecondition: another process has it.
   //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
   //     is; says why.
-  //   - DataLoss: its job is damaged; gives the remedy.
+  //   - DataLoss: its job is damaged, or gone but for its journal; gives the remedy.
   //   - FailedPrecondition: its job has another format.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(const std::string& path);
+  // The same of a folder that is open.
+  static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(
+      std::unique_ptr<os::PrivateFolder> folder);
 
   const std::string& name() const override { return folder_->path(); }
   const std::optional<pb::journal::Job>& identity() const override { return job_; }

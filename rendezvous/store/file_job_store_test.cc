@@ -132,6 +132,17 @@ TEST_F(FileJobStoreTest, Open_AnyBitFlippedOrAnyEndCutOff_DataLossAndOneLine) {
   for (size_t size = 0; size < whole.size(); ++size) expect_refused(whole.substr(0, size), size);
 }
 
+TEST_F(FileJobStoreTest, Open_JobIsGoneAndItsJournalIsThere_DataLoss) {
+  {
+    const auto dir = FileJobStore::Open(path_);
+    ASSERT_TRUE((*dir)->SaveIdentity(Job()).ok() && OpenJournal(**dir).ok());
+  }
+  ASSERT_EQ(unlink((path_ + "/job.pb").c_str()), 0);
+  const absl::Status status = FileJobStore::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "job.pb is missing")) << status;
+}
+
 TEST_F(FileJobStoreTest, OpenJournal_GoneOrEmptyThoughTheJobWasServed_DataLoss) {
   pb::journal::Job served = Job();
   served.add_addresses("127.0.0.1:4711");

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <system_error>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -50,16 +48,15 @@ absl::Status ServerStore::Load() {
         name(), " holds the job of a horovod-rendezvousd; a server needs a folder of its own"));
   }
   const absl::StatusOr<std::string> contents = ReadFile(*folder_, kIdentity);
-  if (absl::IsNotFound(contents.status())) return absl::OkStatus();
+  if (absl::IsNotFound(contents.status())) {  // it is there before any job is
+    return FoldersBeginningWith(kJobFolder).empty() ? absl::OkStatus() : Lost("is missing");
+  }
   RETURN_IF_ERROR(contents.status());
   const auto record = journal::FirstRecord(*contents);
   pb::journal::Server server;
   if (!record.ok() || !record->has_value() ||
       !server.ParseFromArray((*record)->data(), static_cast<int>((*record)->size()))) {
-    return absl::DataLossError(
-        absl::StrCat(folder_->PathOf(kIdentity),
-                     " is damaged; put back a copy of it, or give another folder: jobs then begin "
-                     "anew, from their checkpoints"));
+    return Lost("is damaged");
   }
   if (server.format() != kFormat) {
     return absl::FailedPreconditionError(absl::StrCat(folder_->PathOf(kIdentity), " has format ",
@@ -68,6 +65,13 @@ absl::Status ServerStore::Load() {
   }
   identity_ = std::move(server);
   return absl::OkStatus();
+}
+
+absl::Status ServerStore::Lost(absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat(
+      folder_->PathOf(kIdentity), " ", what,
+      "; put back a copy of it, or give another folder: jobs then begin anew, from their "
+      "checkpoints"));
 }
 
 absl::Status ServerStore::SaveIdentity(const pb::journal::Server& server) {
@@ -79,13 +83,14 @@ absl::Status ServerStore::SaveIdentity(const pb::journal::Server& server) {
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> ServerStore::OpenJob(const std::string& job_id) {
-  return FileJobStore::Open(folder_->PathOf(FolderOf(job_id)));
+  ASSIGN_OR_RETURN(auto folder, folder_->OpenFolder(FolderOf(job_id)));
+  return FileJobStore::Open(std::move(folder));
 }
 
 std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJobs() {
   std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> stores;
   for (const std::string& folder : FoldersBeginningWith(kJobFolder)) {
-    auto store = FileJobStore::Open(folder_->PathOf(folder));
+    auto store = OpenFound(folder);
     if (IsLockedFolder(store.status())) continue;
     // It was begun, and its first identity was never written: nobody has heard of it.
     if (store.ok() && !(*store)->identity().has_value()) continue;
@@ -94,10 +99,19 @@ std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJob
   return stores;
 }
 
-bool ServerStore::HasJob(const std::string& job_id) const {
-  std::error_code error;
-  return std::filesystem::exists(folder_->PathOf(FolderOf(job_id)), error);
+absl::StatusOr<std::unique_ptr<JobStore>> ServerStore::OpenFound(const std::string& name) const {
+  ASSIGN_OR_RETURN(auto folder, folder_->OpenFolder(name));
+  ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, FileJobStore::Open(std::move(folder)));
+  if (!store->identity().has_value()) return store;
+  const std::string own = FolderOf(store->identity()->job_id());
+  if (own == name) return store;
+  // Of two folders with one job and its secrets only one is that job's.
+  return absl::DataLossError(absl::StrCat(store->name(), " holds the job ",
+                                          store->identity()->job_id(), ", whose folder is ",
+                                          folder_->PathOf(own), "; move it there, or away"));
 }
+
+bool ServerStore::HasJob(const std::string& job_id) const { return folder_->Has(FolderOf(job_id)); }
 
 absl::Status ServerStore::RemoveJob(const std::string& job_id) {
   if (!HasJob(job_id)) return absl::OkStatus();
@@ -112,19 +126,16 @@ absl::Status ServerStore::RemoveJob(const std::string& job_id) {
 
 std::vector<std::string> ServerStore::FoldersBeginningWith(const std::string& prefix) const {
   std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(name(), error)) {
-    std::string entry_name = entry.path().filename().string();
-    if (absl::StartsWith(entry_name, prefix)) found.push_back(std::move(entry_name));
+  for (std::string& name : folder_->Names()) {
+    if (absl::StartsWith(name, prefix)) found.push_back(std::move(name));
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
 void ServerStore::FinishRemovals() {
-  std::error_code error;  // what can't be removed is only in the way
+  // What can't be removed is only in the way.
   for (const std::string& folder : FoldersBeginningWith(kRemovedFolder)) {
-    std::filesystem::remove_all(folder_->PathOf(folder), error);
+    folder_->RemoveAll(folder);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/fd.h"
 #include "base/os/private_folder.h"
 #include "proto/journal.pb.h"
@@ -27,7 +28,7 @@ class ServerStore {
   //     has another format.
   //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
   //     is; says why.
-  //   - DataLoss: its server's identity is damaged; gives the remedy.
+  //   - DataLoss: its server's identity is damaged, or gone while jobs are there; gives the remedy.
   static absl::StatusOr<std::unique_ptr<ServerStore>> Open(const std::string& path);
 
   const std::string& name() const { return folder_->path(); }
@@ -60,6 +61,9 @@ class ServerStore {
   ServerStore(std::unique_ptr<os::PrivateFolder> folder, Fd lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
   absl::Status Load();
+  absl::Status Lost(absl::string_view what) const;
+  // The job store in the folder of this name. DataLoss: it is not where it belongs.
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenFound(const std::string& name) const;
   std::vector<std::string> FoldersBeginningWith(const std::string& prefix) const;
   void FinishRemovals();
 

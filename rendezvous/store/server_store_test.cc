@@ -80,6 +80,19 @@ TEST_F(ServerStoreTest, Open_DamagedIdentity_IsRefused) {
   EXPECT_EQ(ServerStore::Open(path_).status().code(), absl::StatusCode::kDataLoss);
 }
 
+// New secrets would lock out the agents and workers of the jobs that are there.
+TEST_F(ServerStoreTest, Open_IdentityIsGoneAndJobsAreThere_IsRefused) {
+  {
+    const auto store = ServerStore::Open(path_);
+    ASSERT_TRUE(store.ok() && (*store)->SaveIdentity(pb::journal::Server()).ok());
+    Begin(**store, "one");
+  }
+  ASSERT_TRUE(std::filesystem::remove(path_ + "/server.pb"));
+  const absl::Status status = ServerStore::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::StrContains(status.message(), "server.pb is missing; put back")) << status;
+}
+
 TEST_F(ServerStoreTest, OtherJobs_AreThoseThatAreNotOpen) {
   auto store = ServerStore::Open(path_);
   ASSERT_TRUE(store.ok()) << store.status();
@@ -125,6 +138,38 @@ TEST_F(ServerStoreTest, Open_FinishesTheRemovalThatACrashHasInterrupted) {
   std::ofstream(path_ + "/removed-1/journal") << "events";
   ASSERT_TRUE(ServerStore::Open(path_).ok());
   EXPECT_FALSE(std::filesystem::exists(path_ + "/removed-1"));
+}
+
+// As when a scheduler becomes a daemon, which lives in another folder than it was started in.
+TEST_F(ServerStoreTest, FolderGetsAnotherName_ItsJobsAreStillThere) {
+  auto store = ServerStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  Begin(**store, "one");
+  const std::string aside = path_ + ".aside";
+  std::filesystem::rename(path_, aside);
+  EXPECT_TRUE((*store)->HasJob("one"));
+  EXPECT_EQ((*store)->OpenOtherJobs().size(), 1u);
+  Begin(**store, "two");
+  EXPECT_TRUE((*store)->RemoveJob("one").ok());
+  const auto others = (*store)->OpenOtherJobs();
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ((*others[0])->identity()->job_id(), "two");
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::filesystem::rename(aside, path_);
+}
+
+TEST_F(ServerStoreTest, OtherJobs_CopyOfOne_IsAnErrorThatNamesBothFolders) {
+  auto store = ServerStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const std::string own = Begin(**store, "one")->name();
+  std::filesystem::copy(own, own + ".bak", std::filesystem::copy_options::recursive);
+  std::filesystem::permissions(own + ".bak", std::filesystem::perms::owner_all);
+  const auto others = (*store)->OpenOtherJobs();
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_TRUE(others[0].ok()) << others[0].status();
+  EXPECT_EQ(others[1].status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(others[1].status().message(),
+            own + ".bak holds the job one, whose folder is " + own + "; move it there, or away");
 }
 
 }  // namespace
