@@ -175,6 +175,37 @@ def test_offers_that_cannot_be_right(server, scheduler):
         job.offer_slots({5: 1})
 
 
+@pytest.mark.parametrize("worker", [-1, 2**64, 2**70])
+def test_numbers_that_c_would_change_are_refused(server, scheduler, worker):
+    job = scheduler.add(server, 1)
+    for report in (
+        lambda: job.report_started(worker, 1),
+        lambda: job.report_exit(worker),
+        lambda: job.start_again(worker),
+    ):
+        with pytest.raises(ValueError, match=f"^worker is {worker}, and must be from 0 to"):
+            report()
+    with pytest.raises(ValueError, match=f"^pid is {2**63}, and must be from"):
+        job.report_started(1, 2**63)
+    with pytest.raises(TypeError):
+        job.start_again("1")
+
+
+def test_a_program_may_leave_the_folder_that_its_state_directory_is_named_from(tmp_path, monkeypatch):
+    """As one that becomes a daemon does."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with rendezvous.Server(state_dir="state") as server:
+        server.add_job(1, id="one").remove()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert [kept.id for kept in server.kept_jobs()] == ["one"]
+        server.add_job(1, id="two").remove()
+        server.forget_job("one")
+    with rendezvous.Server(state_dir=tmp_path / "state") as server:
+        assert [(kept.id, kept.problem) for kept in server.kept_jobs()] == [("two", None)]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_output_of_any_bytes_is_shown(server, scheduler):
     started = queue.Queue()
     job = server.add_job(1, start_worker=started.put, stop_worker=print, finished=scheduler.results.put)

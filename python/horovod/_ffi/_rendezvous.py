@@ -196,6 +196,20 @@ def int32(name: str, value: int) -> int:
     return value
 
 
+def uint64(name: str, value: int) -> int:
+    """As :func:`int32`."""
+    if not 0 <= operator.index(value) < 1 << 64:
+        raise ValueError(f"{name} is {value}, and must be from 0 to {(1 << 64) - 1}")
+    return value
+
+
+def int64(name: str, value: int) -> int:
+    """As :func:`int32`."""
+    if abs(operator.index(value)) >= 1 << 63:
+        raise ValueError(f"{name} is {value}, and must be from -{(1 << 63) - 1} to {(1 << 63) - 1}")
+    return value
+
+
 def start(listen: list[str], state_dir: Optional[str] = None) -> int:
     """A server; `state_dir`: where its jobs outlive this process. Raises Failure."""
     server = ctypes.c_void_p()
@@ -334,4 +348,5 @@ def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
 
 def report_exit(job: int, worker: int, **how: Any) -> None:
     """`how`: members of hvd_rendezvous_exit. Raises Failure."""
-    call("report_exit", job, ctypes.byref(_Exit(size=ctypes.sizeof(_Exit), worker=worker, **how)))
+    exit = _Exit(size=ctypes.sizeof(_Exit), worker=uint64("worker", worker), **how)
+    call("report_exit", job, ctypes.byref(exit))

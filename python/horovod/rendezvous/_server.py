@@ -60,7 +60,8 @@ class EarlierWorker:
 @dataclass(frozen=True)
 class KeptJob:
     """A job in the state directory that is not on the server: to be added again with the same `id`
-    and options, or forgotten. `result`: it has ended. `problem`: it can't be read, and has no id."""
+    and options, or forgotten. `result`: it has ended. `problem`: it can't be read, in one line that says
+    where it is and what to do; `id` is empty if not even that can be."""
 
     id: str
     np: int
@@ -286,12 +287,12 @@ class Job:
         Raises RendezvousError: it is none of :meth:`earlier_workers`.
         """
         with self._handle.use() as job:
-            api.call("start_again", job, worker)
+            api.call("start_again", job, api.uint64("worker", worker))
 
     def report_started(self, worker: int, pid: int) -> None:
         """The process of `worker` was started, or an earlier one still runs."""
         with self._handle.use() as job:
-            api.call("report_started", job, worker, pid)
+            api.call("report_started", job, api.uint64("worker", worker), api.int64("pid", pid))
 
     def report_exit(
         self,
