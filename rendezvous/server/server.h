@@ -195,7 +195,7 @@ struct RendezvousServerOptions {
 
 // A job in the state directory that is not on the server.
 struct KeptJob {
-  std::string id;  // empty if there is a problem
+  std::string id;  // empty if not even that can be read
   policy::JobSpec spec;
   bool starts_workers = false;               // it had start_worker; else agents start its processes
   std::optional<membership::Verdict> ended;  // it has, and was not removed since

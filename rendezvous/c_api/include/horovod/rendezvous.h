@@ -223,7 +223,7 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_remove_job(hvd_rendezvous_job* job)
  * only. */
 typedef struct hvd_rendezvous_kept_job {
   size_t size;
-  const char* id; /* "" if there is a problem */
+  const char* id; /* "" if not even that can be read */
   int32_t np;     /* as in hvd_rendezvous_job_options, like the next two */
   int32_t min_np;
   int32_t max_np;

@@ -90,7 +90,7 @@ struct EarlierWorker {
 
 // A job in the state directory that is not on the server; see hvd_rendezvous_kept_job.
 struct KeptJob {
-  std::string id;
+  std::string id;  // empty if not even that can be read
   int np = 0;
   int min_np = 0;
   int max_np = 0;
