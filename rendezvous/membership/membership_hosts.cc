@@ -17,9 +17,9 @@ WorkerId StaticWorker(int rank) { return WorkerId(static_cast<uint64_t>(rank) + 
 }  // namespace
 
 void Membership::State::On(const HostJoined& event, absl::Time now) {
-  if (Reattach(event)) return;
+  if (Reattach(event)) return FollowOfferOfStaticJob(event.host.host);
   if (elastic() && !verdict.has_value()) return TakeInHost(event, now);
-  Host* const known = hosts.Find(event.host.host);
+  Host* known = hosts.Find(event.host.host);
   const bool attached = known != nullptr && known->agent.has_value();
   if (attached && !verdict.has_value()) return;
   if (verdict.has_value() || started) {
@@ -27,7 +27,13 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
     EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
+  // Nothing has run there yet, so that another agent may come in place of one that is away.
+  if (known != nullptr && !known->expected) {
+    hosts.Remove(*known);
+    known = nullptr;
+  }
   Host& host = known != nullptr ? *known : hosts.Add(event.host);
+  host.away.reset();
   host.agent = event.agent;
   host.slots.machine = event.host.machine;
   host.store_address = event.store_address;
@@ -133,14 +139,23 @@ void Membership::State::OfferToStaticJob(const HostsDiscovered& event) {
   hosts.only_offered = true;
   hosts.listed.clear();
   for (const HostSlots& host : event.hosts) hosts.listed[host.host] = host.slots;
-  for (Host& host : hosts) {
-    if (host.expected || !host.agent.has_value()) continue;
-    if (hosts.IsOffered(host.slots.host)) {
-      TakeIn(&host);
-    } else if (!host.held) {
-      Hold(&host, /*took_part=*/true);
-    }
+  for (Host& host : hosts) FollowOffer(&host);
+  StartWhenComplete();
+}
+
+// A host that is away follows when its agent is back.
+void Membership::State::FollowOffer(Host* host) {
+  if (host->expected || !host->agent.has_value()) return;
+  if (!hosts.IsOffered(host->slots.host)) {
+    if (!host->held) Hold(host, /*took_part=*/true);
+  } else if (host->held || host->slots.slots != hosts.OfferedSlots(*host)) {
+    TakeIn(host);
   }
+}
+
+void Membership::State::FollowOfferOfStaticJob(const std::string& host) {
+  if (elastic() || verdict.has_value() || started) return;
+  FollowOffer(hosts.Find(host));
   StartWhenComplete();
 }
 

@@ -87,19 +87,20 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
 }
 
 void Membership::State::LoseAwayHosts(absl::Time now) {
-  if (verdict.has_value() || !std::exchange(hosts.some_away, false)) return;
-  for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
-    if (!hosts[i].away.has_value()) continue;
-    if (now < hosts[i].away_until) {
-      hosts.some_away = true;
+  if (verdict.has_value() || !hosts.some_away) return;
+  for (size_t i = 0; i < hosts.size() && !verdict.has_value();) {
+    if (!hosts[i].away.has_value() || now < hosts[i].away_until) {
+      ++i;
       continue;
     }
-    LoseAwayHost(
+    LoseAwayHost(  // which may remove it: then the next one has its place
         &hosts[i],
         absl::StrCat("its agent did not come back within ",
                      text::DurationText(spec.reattach_timeout), " of the daemon's restart"),
         now);
   }
+  hosts.some_away = std::any_of(hosts.begin(), hosts.end(),
+                                [](const Host& host) { return host.away.has_value(); });
 }
 
 void Membership::State::LoseAwayHost(Host* host, const std::string& reason, absl::Time now) {

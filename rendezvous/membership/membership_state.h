@@ -79,6 +79,8 @@ struct Membership::State {
 
   // membership_hosts.cc, too: hosts of agents that may take part only as far as they are offered
   void OfferToStaticJob(const HostsDiscovered& event);
+  void FollowOfferOfStaticJob(const std::string& host);
+  void FollowOffer(Host* host);
   void Hold(Host* host, bool took_part);
   void TakeIn(Host* host);
   void ResumeHeld(Host* host);
