@@ -26,6 +26,8 @@ ENVIRONMENTS = {
     "--frameworks newest": ("--frameworks newest", "venv-tf-new"),
     "--frameworks oldest": ("--frameworks some", "venv-tf-old"),
     "--frameworks mxnet": ("--frameworks some", "venv-mxnet"),
+    "--engines newest": ("--engines newest", "venv-engines"),
+    "--engines oldest": ("--engines all", "venv-engines-old"),
 }
 
 
@@ -108,6 +110,7 @@ def test_a_command_runs_in_the_environment_that_is_asked_for(tool, arguments):
         ("run", ["--torch", "x", "true"], "--torch takes debian or pip, not 'x'"),
         ("run", ["--torch"], "--torch needs a value: debian or pip"),
         ("run", ["--frameworks", "new", "true"], "--frameworks takes newest, oldest or mxnet, not 'new'"),
+        ("run", ["--engines", "spark", "true"], "--engines takes newest or oldest, not 'spark'"),
         ("run", ["--framework", "newest", "true"], "unknown option --framework (see --help)"),
         ("setup", ["--frameworks"], "--frameworks needs a value: newest, some or all"),
         ("setup", ["--frameworks", "sme"], "--frameworks takes newest, some or all, not 'sme'"),
