@@ -171,8 +171,44 @@ def test_offers_that_cannot_be_right(server, scheduler):
         job.offer_slots([rendezvous.Host("a"), rendezvous.Host("a")])
     with pytest.raises(ValueError, match="a's slots is 4294967297"):
         job.offer_slots({"a": 2**32 + 1})
-    with pytest.raises(TypeError, match="5 is a int, not a str"):
-        job.offer_slots({5: 1})
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda server, job: rendezvous.Server(7000), 'listen must be "address:port", or a list of such: Got 7000'),
+        (lambda server, job: rendezvous.Server([7000]), "an address must be a str: Got 7000"),
+        (lambda server, job: rendezvous.Server(state_dir=3), "state_dir must be a path: Got 3"),
+        (lambda server, job: server.add_job("2"), "np must be a whole number: Got '2'"),
+        (
+            lambda server, job: server.add_job(2, start_timeout="3"),
+            "start_timeout must be a number of seconds: Got '3'",
+        ),
+        (lambda server, job: server.add_job(2, id=7), "id must be a str: Got 7"),
+        (
+            lambda server, job: server.add_job(2, start_worker=1, stop_worker=2),
+            "start_worker must be a function: Got 1",
+        ),
+        (lambda server, job: server.add_job(2, finished="f"), "finished must be a function: Got 'f'"),
+        (lambda server, job: job.offer_slots({5: 1}), "a host's name must be a str: Got 5"),
+        (lambda server, job: job.offer_slots({"a": "2"}), "a's slots must be a whole number: Got '2'"),
+        (
+            lambda server, job: job.offer_slots(["a"]),
+            "hosts must be a dict of numbers of slots by name, or a list of rendezvous.Host: Got 'a'",
+        ),
+        (
+            lambda server, job: job.offer_slots(3),
+            "hosts must be a dict of numbers of slots by name, or a list of rendezvous.Host: Got 3",
+        ),
+        (lambda server, job: job.report_exit(1, None), "returncode must be a whole number: Got None"),
+        (lambda server, job: job.drain("a", "soon"), "grace must be a number of seconds: Got 'soon'"),
+    ],
+)
+def test_arguments_of_wrong_types_are_one_line(server, scheduler, wrong, message):
+    job = scheduler.add(server, 1)
+    with pytest.raises(TypeError) as raised:
+        wrong(server, job)
+    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("worker", [-1, 2**64, 2**70])

@@ -175,10 +175,10 @@ def text_of(name: str, handle: int) -> str:
         _function("free")(made)
 
 
-def text(value: str) -> bytes:
+def text(what: str, value: str) -> bytes:
     """A name, for C. Raises TypeError, or ValueError for one that C would cut off or can't have."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is a {type(value).__name__}, not a str")
+        raise TypeError(f"{what} must be a str: Got {value!r}")
     if "\0" in value:
         raise ValueError(f"{value!r} has a NUL character")
     return value.encode()
@@ -190,7 +190,9 @@ def shown(value: str) -> bytes:
 
 
 def int32(name: str, value: int) -> int:
-    """A number for C, which would take another if it is too large. Raises ValueError."""
+    """A number for C, which would take another if it is too large. Raises TypeError or ValueError."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number: Got {value!r}")
     if abs(operator.index(value)) > _MOST:
         raise ValueError(f"{name} is {value}, and must be from -{_MOST} to {_MOST}")
     return value
@@ -210,14 +212,23 @@ def int64(name: str, value: int) -> int:
     return value
 
 
+def seconds(name: str, value: float) -> float:
+    """A time for C. Raises TypeError."""
+    if not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number of seconds: Got {value!r}")
+    return value
+
+
 def start(listen: list[str], state_dir: Optional[str] = None) -> int:
     """A server; `state_dir`: where its jobs outlive this process. Raises Failure."""
     server = ctypes.c_void_p()
-    addresses = (ctypes.c_char_p * len(listen))(*map(text, listen))
+    addresses = (ctypes.c_char_p * len(listen))(*(text("an address", address) for address in listen))
     if state_dir is None:
         call("start", _ABI_VERSION, addresses, len(listen), ctypes.byref(server))
     else:
-        call("start_with_state", _ABI_VERSION, addresses, len(listen), text(state_dir), ctypes.byref(server))
+        call(
+            "start_with_state", _ABI_VERSION, addresses, len(listen), text("state_dir", state_dir), ctypes.byref(server)
+        )
     return server.value or 0
 
 
@@ -328,10 +339,10 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
     """A job; `options` are members of hvd_rendezvous_job_options. Raises Failure."""
     given = _JobOptions()
     _function("job_options_init")(ctypes.byref(given), ctypes.sizeof(given))
-    given.id = None if name is None else text(name)
+    given.id = None if name is None else text("id", name)
     kinds = {field[0]: field[1] for field in _JobOptions._fields_}
     for option, value in options.items():
-        setattr(given, option, int32(option, value) if kinds[option] is ctypes.c_int32 else value)
+        setattr(given, option, (int32 if kinds[option] is ctypes.c_int32 else seconds)(option, value))
     for callback, function in vars(callbacks).items():
         setattr(given, callback, function)
     job = ctypes.c_void_p()
@@ -341,7 +352,10 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
 
 def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
     """Each a name, a number of slots, and a machine. Raises Failure."""
-    made = (_Host(text(host), int32(f"{host}'s slots", slots), text(machine)) for host, slots, machine in hosts)
+    made = (
+        _Host(text("a host's name", host), int32(f"{host}'s slots", slots), text("machine", machine))
+        for host, slots, machine in hosts
+    )
     given = (_Host * len(hosts))(*made)
     call("offer_slots", job, given, len(hosts))
 

@@ -109,10 +109,17 @@ def run_elastic(
 
 def _cluster_of(client: Any) -> Cluster:
     if client is None:
-        return Cluster(distributed.get_client())
+        return Cluster(_current_client())
     if not isinstance(client, distributed.Client):
         raise TypeError(f"client must be a distributed.Client: Got {client!r}")
     return Cluster(client)
+
+
+def _current_client() -> distributed.Client:
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError("there is no Dask client: make a distributed.Client(...) first, or give client=") from None
 
 
 def _number_of_processes(num_workers: Optional[int], cluster: Cluster) -> int:

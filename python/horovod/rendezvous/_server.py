@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from horovod._ffi import _rendezvous as api
+from horovod.rendezvous._arguments import Host, addresses_of, check_callbacks, folder_of, hosts_of
 from horovod.rendezvous._errors import translated
 from horovod.rendezvous._handle import Handle
 
@@ -36,15 +37,6 @@ class Result:
     host: str
     exit_meaning: str
     exception: str
-
-
-@dataclass(frozen=True)
-class Host:
-    """Slots that are offered. Hosts with the same `machine` share memory, and so local ranks."""
-
-    host: str
-    slots: int = 1
-    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,10 +86,7 @@ class Server:
     ) -> None:
         self._jobs: set[Job] = set()
         with translated():
-            server = api.start(
-                [listen] if isinstance(listen, str) else list(listen),
-                None if state_dir is None else os.fspath(state_dir),
-            )
+            server = api.start(addresses_of(listen), folder_of(state_dir))
         self._addresses = api.addresses(server)
         self._handle = Handle(server, "the server")
         _open_servers.add(self)
@@ -148,7 +137,7 @@ class Server:
                 seconds, with a state directory `reattach_timeout`; `spares`, `max_failures`,
                 `failures_without_progress`, `reset_limit`, `encrypt_data`; ``horovod/rendezvous.h`` has their meanings and defaults.
 
-        Raises ValueError, TypeError (no such option) and RendezvousError (there is a job of this id,
+        Raises ValueError, TypeError (no such option, a value of another type) and RendezvousError (there is a job of this id,
         or the kept one had other options, or has ended).
         """
         for name in options:
@@ -169,7 +158,7 @@ class Server:
         Raises RendezvousError: there is none, or it is on the server.
         """
         with self._handle.use() as server:
-            api.call("forget_job", server, api.text(id))
+            api.call("forget_job", server, api.text("id", id))
 
     def metrics(self) -> str:
         """All jobs in Prometheus' text format."""
@@ -221,6 +210,8 @@ class Job:
                 self.report_exit(worker, start_error=f"{type(error).__name__}: {error}")
                 raise
 
+        check_callbacks(start_worker=start_worker, stop_worker=stop_worker, host_free=host_free)
+        check_callbacks(finished=finished, notice=notice, journal_failed=journal_failed)
         self._server = server
         self._callbacks = api.Callbacks(
             None if start_worker is None else start,
@@ -256,9 +247,9 @@ class Job:
         with the smaller of the two numbers of slots; the agents of others wait until they are
         offered. Without any call all agents take part.
 
-        Raises ValueError; nothing has changed then.
+        Raises TypeError or ValueError; nothing has changed then.
         """
-        given = [Host(name, slots) for name, slots in hosts.items()] if isinstance(hosts, Mapping) else hosts
+        given = hosts_of(hosts)
         with self._handle.use() as job:
             api.offer_slots(job, [(host.host, host.slots, host.machine) for host in given])
 
@@ -327,13 +318,15 @@ class Job:
         """Has the host leave an elastic job at the next commit, without a step being lost; after
         `grace` seconds its workers are stopped."""
         with self._handle.use() as job:
-            api.call("drain", job, api.text(host), grace, api.shown(reason))
+            api.call("drain", job, api.text("host", host), api.seconds("grace", grace), api.shown(reason))
 
     def request_stop(self, reason: str = "", exit_code: int = 1, grace: float = 5) -> None:
         """Ends the job. Workers get SIGTERM, after `grace` seconds SIGKILL. A second call shortens
         the grace."""
         with self._handle.use() as job:
-            api.call("request_stop", job, api.shown(reason), api.int32("exit_code", exit_code), grace)
+            api.call(
+                "request_stop", job, api.shown(reason), api.int32("exit_code", exit_code), api.seconds("grace", grace)
+            )
 
     def describe(self) -> dict[str, Any]:
         """The job now: "state" (forming, running, resetting, done, failed), "world", "size",

@@ -83,7 +83,7 @@ def check_call(fn: Any, args: Any, kwargs: Any) -> None:
 
 def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
     """Raises TypeError, which names the argument, for what is no list, and no dict. `prefix`: of their names."""
-    if args is not None and not isinstance(args, Iterable):
+    if args is not None and (isinstance(args, (str, bytes)) or not isinstance(args, Iterable)):
         raise TypeError(f"{prefix}args must be a list or tuple of the function's arguments: Got {args!r}")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise TypeError(f"{prefix}kwargs must be a dict of the function's arguments: Got {kwargs!r}")
