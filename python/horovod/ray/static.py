@@ -37,7 +37,9 @@ class StaticParams(BaseParams):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.num_workers is None) == (self.num_hosts is None):
+        if self.num_workers is not None and self.num_hosts is not None:
+            raise ValueError("Both `num_workers` and `num_hosts` provided: give one of them.")
+        if self.num_workers is None and self.num_hosts is None:
             raise ValueError("How many workers? One of `num_workers`, `num_hosts` and `min_workers` must be given.")
         for name in ("num_workers", "num_hosts", "num_workers_per_host"):
             number = getattr(self, name)

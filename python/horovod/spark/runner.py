@@ -62,7 +62,7 @@ def run(
     check_call(fn, args, kwargs)
     check_counts(num_proc=num_proc)
     if use_mpi:
-        raise ValueError("use_mpi: this Horovod is built without MPI")
+        raise ValueError("use_mpi: this Horovod is built without MPI; leave it out, its processes use Gloo")
     session = active_session()
     count = _number_of_processes(num_proc, session, verbose)
     timeout = _start_timeout(start_timeout)
