@@ -66,7 +66,8 @@ if __name__ == "__main__":
     parser.add_argument("--lr", type=float, default=0.05)
     args = parser.parse_args()
 
-    ray.init(address=args.address, **({} if args.address else {"num_cpus": 4, "include_dashboard": False}))
+    own = {} if args.address else {"num_cpus": 4, "include_dashboard": False}
+    ray.init(address=args.address or "local", **own)  # "local": not a cluster that runs here already
     executor = RayExecutor(
         RayExecutor.create_settings(),
         num_workers=args.num_workers,
