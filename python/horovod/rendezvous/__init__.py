@@ -18,9 +18,10 @@ It is the C API of ``horovod/rendezvous.h``, whose comments say more, in Python.
 and CMake find header and library by ``python -m horovod.rendezvous --help``.
 """
 
+from horovod.rendezvous._arguments import Host
 from horovod.rendezvous._errors import RendezvousError
 from horovod.rendezvous._folders import cmake_dir, include_dir, library_dir, pkg_config_dir
-from horovod.rendezvous._server import EarlierWorker, Host, Job, KeptJob, Result, Server, Worker
+from horovod.rendezvous._server import EarlierWorker, Job, KeptJob, Result, Server, Worker
 
 __all__ = [
     "EarlierWorker",
