@@ -191,24 +191,24 @@ def shown(value: str) -> bytes:
 
 def int32(name: str, value: int) -> int:
     """A number for C, which would take another if it is too large. Raises TypeError or ValueError."""
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be a whole number: Got {value!r}")
-    if abs(operator.index(value)) > _MOST:
-        raise ValueError(f"{name} is {value}, and must be from -{_MOST} to {_MOST}")
-    return value
-
-
-def uint64(name: str, value: int) -> int:
-    """As :func:`int32`."""
-    if not 0 <= operator.index(value) < 1 << 64:
-        raise ValueError(f"{name} is {value}, and must be from 0 to {(1 << 64) - 1}")
-    return value
+    return _within(name, value, -_MOST, _MOST)
 
 
 def int64(name: str, value: int) -> int:
     """As :func:`int32`."""
-    if abs(operator.index(value)) >= 1 << 63:
-        raise ValueError(f"{name} is {value}, and must be from -{(1 << 63) - 1} to {(1 << 63) - 1}")
+    return _within(name, value, 1 - (1 << 63), (1 << 63) - 1)
+
+
+def uint64(name: str, value: int) -> int:
+    """As :func:`int32`."""
+    return _within(name, value, 0, (1 << 64) - 1)
+
+
+def _within(name: str, value: int, least: int, most: int) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number: Got {value!r}")
+    if not least <= operator.index(value) <= most:
+        raise ValueError(f"{name} is {value}, and must be from {least} to {most}")
     return value
 
 
