@@ -16,7 +16,6 @@ from horovod.common import _built, _essentials
 from horovod.common._built import *
 from horovod.common._essentials import *
 from horovod.common.compression import Compressor, NoneCompressor
-from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.keras import callbacks, elastic
 
@@ -58,7 +57,7 @@ def DistributedOptimizer(
     compression: type[Compressor] = NoneCompressor,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
-    op: int = Average,
+    op: int = _essentials.Average,
     num_groups: int = 0,
     groups: Groups = None,
     backward_passes_per_step: int = 1,

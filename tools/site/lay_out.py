@@ -1,0 +1,96 @@
+"""lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
+
+A link to a source file leads to a page that shows it, one to a folder to its README. Modules get pages of their
+reference, which mkdocstrings fills in.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "examples/**/README.md",
+    "tools/bench/RESULTS.md",
+]
+# Each with what it is for.
+MODULES = {
+    "horovod.torch": "PyTorch",
+    "horovod.torch.elastic": "Elastic jobs with PyTorch",
+    "horovod.tensorflow": "TensorFlow",
+    "horovod.tensorflow.elastic": "Elastic jobs with TensorFlow",
+    "horovod.keras": "Keras",
+    "horovod.keras.callbacks": "Keras' callbacks",
+    "horovod.keras.elastic": "Elastic jobs with Keras",
+    "horovod.jax": "JAX",
+    "horovod.jax.elastic": "Elastic jobs with JAX",
+    "horovod.mxnet": "MXNet",
+    "horovod.numpy": "NumPy",
+    "horovod.lightning": "PyTorch Lightning",
+    "horovod.runner": "Functions on several ranks: `horovod.run`",
+    "horovod.spark": "Spark",
+    "horovod.ray": "Ray",
+    "horovod.dask": "Dask",
+    "horovod.data": "Data loaders",
+    "horovod.rendezvous": "Rendezvous for schedulers",
+}
+# What else is on a module's page: its docstrings are those of the module's own names.
+MORE = {
+    "horovod.torch.elastic": ["horovod.elastic.sampler.ElasticSampler"],
+    "horovod.keras": ["horovod._keras.interface.DistributedOptimizer", "horovod._keras.interface.Functions"],
+}
+LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".h": "cpp", ".cc": "cpp", ".sbatch": "bash"}
+LINK = re.compile(r"(\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?(\))")
+
+
+def lay_out(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    for page in sorted({path for pattern in PAGES for path in ROOT.glob(pattern)}):
+        write(folder / page.relative_to(ROOT), with_links(page, folder))
+    write(folder / "reference" / "index.md", reference(folder))
+    shutil.copy(Path(__file__).with_name("site.css"), folder)
+
+
+def with_links(page: Path, folder: Path) -> str:
+    """The page, its links to files and folders changed to their pages, which are made."""
+
+    def change(link: re.Match[str]) -> str:
+        before, target, anchor, after = link.group(1), link.group(2), link.group(3) or "", link.group(4)
+        path = (page.parent / target).resolve()
+        if "://" in target or target.endswith(".md") or not path.exists():
+            return link.group(0)
+        if path.is_dir():
+            return f"{before}{target.rstrip('/')}/README.md{anchor}{after}"
+        write(folder / path.relative_to(ROOT).with_name(path.name + ".md"), source_page(path))
+        return f"{before}{target}.md{anchor}{after}"
+
+    return LINK.sub(change, page.read_text())
+
+
+def source_page(path: Path) -> str:
+    fence = "`" * 4
+    return f"# {path.relative_to(ROOT)}\n\n{fence}{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}{fence}\n"
+
+
+def reference(folder: Path) -> str:
+    """Writes a page for each module; returns their table of contents."""
+    lines = ["# Reference", "", "| module | for |", "|---|---|"]
+    for module, title in MODULES.items():
+        objects = "".join(f"::: {name}\n\n" for name in [module, *MORE.get(module, [])])
+        write(folder / "reference" / f"{module}.md", f"# {module}\n\n{title}.\n\n{objects}")
+        lines.append(f"| [`{module}`]({module}.md) | {title} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    lay_out(Path(sys.argv[1]))
