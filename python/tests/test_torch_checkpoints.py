@@ -1,5 +1,6 @@
 """Checkpoints of a TorchState: when they are written, which are kept, and starting again from them. In one process."""
 
+import atexit
 import os
 import threading
 
@@ -222,7 +223,7 @@ def commit_during_a_write(state, slow_disk):
 
 def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_disk, monkeypatch):
     ends = []
-    monkeypatch.setattr(checkpoints.atexit, "register", ends.append)
+    monkeypatch.setattr(atexit, "register", ends.append)
     state = state_in(tmp_path)
     commit_during_a_write(state, slow_disk)
     committed = snapshot(state.model, state.optimizer)
@@ -252,7 +253,7 @@ def test_last_commit_that_is_not_due_is_not_written_at_the_end(tmp_path, new_job
 
 def test_last_commit_of_a_drained_process_is_written_at_its_end(tmp_path, new_job, monkeypatch):
     ends = []
-    monkeypatch.setattr(checkpoints.atexit, "register", ends.append)
+    monkeypatch.setattr(atexit, "register", ends.append)
     monkeypatch.setattr(checkpoints.process, "released", True)
     state = state_in(tmp_path, every=100)
     train(state, 3)

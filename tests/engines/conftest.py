@@ -1,4 +1,4 @@
-"""Fixtures of the tests that run jobs on engines: Spark, Ray, Dask."""
+"""Fixtures of the tests that run jobs on engines, Spark, Ray, Dask, and with stores."""
 
 import contextlib
 import os

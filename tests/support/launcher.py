@@ -30,8 +30,12 @@ class Launcher:
         code = job.wait(timeout)
         return subprocess.CompletedProcess(arguments, code, job.stdout.text, job.stderr.text)
 
+    def processes(self):
+        """The ids of all that came of it and are there."""
+        return pids_with(f"HVD_TEST_MARK={self._name}\0".encode())
+
     def processes_left(self, timeout=15):
-        return wait_until_none(lambda: pids_with(f"HVD_TEST_MARK={self._name}\0".encode()), timeout)
+        return wait_until_none(self.processes, timeout)
 
     def close(self):
         for job in self._started:

@@ -90,7 +90,7 @@ class KerasState(TensorState):
       model: a Keras model that is built, so that its variables are there.
       optimizer: of Keras, distributed or not; by default the one that the model is compiled with. Its
         variables are made now, so that all ranks have the same.
-      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
       checkpoint_every: how many commits apart they are, at least.
       kwargs: any further values. An ElasticSampler or ElasticIterable is saved by its progress, all others
         are copied deeply.

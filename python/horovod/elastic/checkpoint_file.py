@@ -21,7 +21,6 @@ import struct
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from io import BufferedReader
 from typing import Any, BinaryIO, NamedTuple, Optional
 
 from horovod import _ffi
@@ -172,11 +171,15 @@ def read(trees: Trees, path: str) -> Checkpoint:
       Damaged: it is not whole, or of another version.
     """
     with open(path, "rb", opener=_open_regular) as file:
-        header, start = _read_header(file)
-        found = os.fstat(file.fileno()).st_size - start
-        if found != header["size"]:
-            raise Damaged("{} of its {} bytes are there".format(found, header["size"]))
-        raw = [_read_section(file, start, what) for what in header["sections"]]
+        return read_from(trees, file, os.fstat(file.fileno()).st_size, path)
+
+
+def read_from(trees: Trees, file: BinaryIO, size: int, path: str) -> Checkpoint:
+    """Reads a checkpoint of `size` bytes from a file that is open at its beginning. Raises as :func:`read`."""
+    header, start = _read_header(file)
+    if size - start != header["size"]:
+        raise Damaged("{} of its {} bytes are there".format(size - start, header["size"]))
+    raw = [_read_section(file, start, what) for what in header["sections"]]
     sections = [_opened(data, what, trees) for data, what in zip(raw, header["sections"])]
     state = _decode(header["state"], sections)
     return Checkpoint(path, _origin(header), state["values"], state["trees"])
@@ -185,7 +188,12 @@ def read(trees: Trees, path: str) -> Checkpoint:
 def read_origin(path: str) -> Origin:
     """Of which commit and world a checkpoint is, by its header alone. Raises as :func:`read`."""
     with open(path, "rb", opener=_open_regular) as file:
-        return _origin(_read_header(file)[0])
+        return read_origin_from(file)
+
+
+def read_origin_from(file: BinaryIO) -> Origin:
+    """The same from a file that is open at its beginning. Raises as :func:`read`."""
+    return _origin(_read_header(file)[0])
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -218,14 +226,19 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     return json.loads(text), _PREFIX.size + size
 
 
-def _read_section(file: BufferedReader, start: int, what: dict[str, Any]) -> Any:
+def _read_section(file: BinaryIO, start: int, what: dict[str, Any]) -> Any:
     data = _ffi.zeros(what["size"])
     file.seek(start + what["offset"])
-    if file.readinto(data) != what["size"]:
+    if _read_into(file, data) != what["size"]:
         raise Damaged("it ends within its data")
     if zlib.crc32(data) != what["crc"]:
         raise Damaged("a {} in it does not match its checksum".format(what["kind"]))
     return data
+
+
+def _read_into(file: BinaryIO, data: Any) -> int:
+    read: int = file.readinto(data)  # type: ignore[attr-defined]  # the files of typing have none
+    return read
 
 
 def _opened(data: Any, what: dict[str, Any], trees: Trees) -> Any:

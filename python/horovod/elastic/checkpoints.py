@@ -1,6 +1,5 @@
 """Commits on disk, for a job whose workers may all be lost at once."""
 
-import atexit
 import functools
 import os
 import threading
@@ -10,9 +9,9 @@ from typing import Any, Callable, Optional
 from horovod import _ffi
 from horovod.common._process import process
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
-from horovod.elastic import checkpoint_file, checkpoint_folder, folder_lock
+from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, folder_lock
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
-from horovod.elastic.checkpoint_folder import CheckpointFolder, Found
+from horovod.elastic.checkpoint_folder import Found
 from horovod.elastic.messages import say
 from horovod.elastic.trees import Trees
 
@@ -42,14 +41,14 @@ class _Outdated(Exception):
 
 
 class Checkpoints:
-    """Writes commits to files in a folder and finds the newest that is whole.
+    """Writes commits to files in a folder, or below a URL, and finds the newest that is whole.
 
     Used by one thread; files are written by another, at most one at a time. A commit that is due
     while a file is being written gets one at the end of the process, unless a newer one has come.
     What can't be written gives one line on stderr and is left; so does what is written for a minute.
 
     Raises OSError if the folder can't be made, TypeError if it is not a path, ValueError if `every` is not a
-    positive number.
+    positive number, ImportError if what the URL needs is not installed.
     """
 
     def __init__(self, trees: Trees, folder: str, every: int) -> None:
@@ -57,9 +56,9 @@ class Checkpoints:
             raise ValueError(f"checkpoint_every must be a positive number, not {every!r}")
         if not isinstance(folder, (str, os.PathLike)):
             kind = type(folder).__name__
-            raise TypeError(f"checkpoint_dir must be the path of a folder, not a {kind}; {_NAMED}")
+            raise TypeError(f"checkpoint_dir must be the path of a folder or a URL, not a {kind}; {_NAMED}")
         self._tensors = trees
-        self._folder = CheckpointFolder(folder)
+        self._folder = checkpoint_url.place_of(folder)
         self._every = every
         self._newest = 0  # commit that was written, or tried
         self._thread: Optional[threading.Thread] = None
@@ -124,12 +123,16 @@ class Checkpoints:
 
     def _watch_end(self) -> None:
         if not self._watches_end:
-            atexit.register(self._finish)
+            self._folder.at_exit(self._finish)
         self._watches_end = True
 
     def _finish(self) -> None:
         """At the end of the process."""
         self._ending.set()
+        self._write_last()
+        self._folder.release()
+
+    def _write_last(self) -> None:
         self.wait()
         if self._postponed is None or self._writing():
             return
@@ -143,7 +146,7 @@ class Checkpoints:
         stderr says which was taken, and which were skipped and why. `alone`: nobody of this job is
         writing here, so the folder is locked, and what a job that was killed has left is removed.
 
-        Raises ValueError if another job has the folder.
+        Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store can't be asked.
         """
         if alone:
             self._take_folder()
@@ -152,7 +155,7 @@ class Checkpoints:
                 return None
             path = self._folder.path_of(found.name)
             try:
-                checkpoint = checkpoint_file.read(self._tensors, path)
+                checkpoint = self._folder.read(self._tensors, found.name)
             except (OSError, Damaged) as error:
                 say(f"checkpoint {path} is skipped: {_reason(error)}")
                 self._damaged.add(found.name)
@@ -163,9 +166,9 @@ class Checkpoints:
         return None
 
     def _take_folder(self) -> None:
-        job = checkpoint_folder.job()
+        self._watch_end()
         try:
-            if folder_lock.take(self._folder.path, job, folder_lock.PATIENCE_S):
+            if self._folder.take(checkpoint_folder.job(), waits=True):
                 self._folder.remove_unfinished()
         except folder_lock.InUse as error:
             raise ValueError(f"checkpoint_dir {error}") from None
@@ -188,7 +191,7 @@ class Checkpoints:
     def _write(self, commit: int, epoch: int, contents: Contents) -> None:
         try:
             values, state_dicts = contents()
-            folder_lock.take(self._folder.path, checkpoint_folder.job())
+            self._folder.take(checkpoint_folder.job())
             origin = self._folder.origin_of(commit, epoch)
             write = functools.partial(
                 checkpoint_file.write,

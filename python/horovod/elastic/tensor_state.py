@@ -51,13 +51,14 @@ class TensorState(ObjectState):
     Args:
       trees: of the framework's tensors.
       handler_of: a new handler of a value; None for a plain value.
-      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
       checkpoint_every: how many commits apart they are, at least.
       kwargs: the values.
 
     Raises:
       OSError: `checkpoint_dir` can't be made.
-      TypeError: it is not a path.
+      ImportError: what its URL needs is not installed.
+      TypeError: it is neither a path nor a URL.
       ValueError: `checkpoint_every` is not a positive number.
     """
 

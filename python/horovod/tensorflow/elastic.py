@@ -98,7 +98,7 @@ class TensorFlowState(TensorState):
       variables: tf.Variables; by default the global variables of the graph. Their number, shapes
         and types are the same on all ranks.
       session: where their values are, in graphs of tf.compat.v1; by default the default session.
-      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
       checkpoint_every: how many commits apart they are, at least.
       kwargs: any further values, which are copied deeply.
 

@@ -55,7 +55,7 @@ class TorchState(TensorState):
     Args:
       model: a torch.nn.Module.
       optimizer: a torch.optim.Optimizer, distributed or not.
-      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
       checkpoint_every: how many commits apart they are, at least. One that is still being written
         delays the next.
       kwargs: any further values.
