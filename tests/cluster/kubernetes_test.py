@@ -1,28 +1,18 @@
-"""The manifests of examples/kubernetes: they agree with themselves and with our programs, and their commands work as containers on test hosts."""
+"""The plain Jobs of examples/kubernetes: they agree with themselves and with our programs, and their commands work as containers on test hosts."""
 
-import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
-from netns import REPOSITORY, Cluster, child_of
+from netns import Cluster
+from pods import EXAMPLE, Pod, documents, only_container, probe
 from training_log import TrainingLog
 
-EXAMPLE = REPOSITORY / "examples/kubernetes"
-TRAIN = ["python", Path(__file__).resolve().parent / "scripts/elastic_train.py"]
-
-
-def documents(name):
-    return {document["kind"]: document for document in yaml.safe_load_all((EXAMPLE / name).read_text())}
-
-
-RENDEZVOUS, WORKERS = documents("rendezvous.yaml"), documents("workers.yaml")
+RENDEZVOUS, WORKERS = documents("base/rendezvous.yaml"), documents("base/workers.yaml")
 
 
 def pod_of(manifest):
@@ -30,8 +20,7 @@ def pod_of(manifest):
 
 
 def container_of(manifest):
-    (container,) = pod_of(manifest)["spec"]["containers"]
-    return container
+    return only_container(pod_of(manifest))
 
 
 def command_of(manifest):
@@ -71,8 +60,8 @@ def test_service_leads_to_the_daemon():
     assert option(RENDEZVOUS, "--listen").endswith(f":{ports[port['targetPort']]}")
     assert option(RENDEZVOUS, "--metrics").endswith(f":{ports['metrics']}")
     assert pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/port"] == str(ports["metrics"])
-    for probe in ("readinessProbe", "livenessProbe"):
-        assert container_of(RENDEZVOUS)[probe]["httpGet"]["port"] in ports
+    for name in ("readinessProbe", "livenessProbe"):
+        assert container_of(RENDEZVOUS)[name]["httpGet"]["port"] in ports
 
 
 def test_state_and_secret_are_those_of_the_readme():
@@ -94,26 +83,6 @@ def test_pods_have_the_time_to_drain():
     assert pod_of(WORKERS)["spec"]["terminationGracePeriodSeconds"] > grace + 5
 
 
-class Container:
-    """The command of a manifest's container on a test host, as process 1 of its own process namespace."""
-
-    def __init__(self, host, manifest, directory, log):
-        argv = [self._local(word, directory) for word in command_of(manifest)]
-        contained = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *argv]
-        self.running = host.start_command(
-            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', log, *contained], env={"OMP_NUM_THREADS": "1"}
-        )
-
-    @staticmethod
-    def _local(word, directory):
-        word = re.sub("/(state|secret)/", rf"{directory}/\1/", word)
-        return word.replace("python train.py", shlex.join(map(str, [*TRAIN, "--epochs", 20])))
-
-    def signal(self, number):
-        """As the kubelet does: to process 1."""
-        os.kill(child_of(self.running.pid), number)
-
-
 def test_training_with_pods_that_come_and_go(tmp_path):
     for name in ("state", "secret"):
         (tmp_path / name).mkdir()
@@ -123,7 +92,8 @@ def test_training_with_pods_that_come_and_go(tmp_path):
     with Cluster(["training", "pod-1", "pod-2", "pod-3"], tmp_path) as cluster:
 
         def start(host, manifest):
-            return Container(cluster[host], manifest, tmp_path, log)
+            folders = {f"/{name}": tmp_path / name for name in ("state", "secret")}
+            return Pod(cluster[host], pod_of(manifest), folders, log, ["--epochs", 20])
 
         output = cluster["training"].start_command(["tail", "-n", "+1", "-f", log]).stdout
         training = TrainingLog(output)
@@ -131,7 +101,10 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         output.wait_for(r"^\S+:4711$", 30)
         secret = Path(shutil.copy(tmp_path / "state/token", tmp_path / "secret"))
         secret.chmod(0o440)  # as it is for a pod that has an fsGroup
-        probe(cluster["training"])  # the README waits for a ready daemon before there are workers
+        prometheus = pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/path"]
+        probe(
+            cluster["training"], pod_of(RENDEZVOUS), prometheus
+        )  # the README waits for a ready daemon before there are workers
         first, second = start("pod-1", WORKERS), start("pod-2", WORKERS)
         training.wait_until(lambda: training.trains_with(4), 60, "a world of 4")
 
@@ -150,12 +123,3 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
         assert training.check_samples(240, 20) == 0, "nothing was rolled back"
         assert not (tmp_path / "state/token").exists()
-
-
-def probe(host):
-    """The kubelet's probes, and what Prometheus asks for."""
-    port = option(RENDEZVOUS, "--metrics").rpartition(":")[2]
-    paths = [container_of(RENDEZVOUS)[name]["httpGet"]["path"] for name in ("readinessProbe", "livenessProbe")]
-    for path in [*paths, pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/path"]]:
-        code = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=10).status)"
-        assert host.run(["python3", "-c", code]).stdout == "200\n", path
