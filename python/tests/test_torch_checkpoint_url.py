@@ -225,12 +225,16 @@ def test_second_job_is_refused(store, names, process, monkeypatch, capfd):
         rival.claim.confirm()
 
 
-def test_claim_of_a_job_that_was_killed_is_taken_over(store, names, process, monkeypatch):
+def test_claim_of_a_job_that_was_killed_is_taken_over(store, names, process, monkeypatch, capfd):
     Rival(store.url, monkeypatch, beats=0)
     state = state_in(store.url)
     state.sync()
     claim = json.loads(store.cat_file(store.url.partition("://")[2] + "/.claim"))
     assert claim["job"] == "a"
+    (line,) = lines(capfd)
+    assert (
+        line.startswith(f"Horovod: {store.url} is claimed by process ") and "it is taken over if that is gone" in line
+    )
 
 
 def test_job_that_lost_its_url_while_it_was_paused_writes_nothing_more(store, names, process, monkeypatch, capfd):
@@ -252,6 +256,18 @@ def test_job_that_lost_its_url_while_it_was_paused_writes_nothing_more(store, na
     assert names() == ["checkpoint-1-w1.hvd"], "nor when the other one has ended: its worlds are newer"
 
 
+def test_checkpoint_of_the_job_that_took_the_url_stays(store, names, process, monkeypatch):
+    """It may have the same name."""
+    place, other = opened(store.url), opened(store.url)
+    place.take("a")
+    other.take("b")
+    removed = []
+    monkeypatch.setattr(place, "_remove", removed.append)
+    with pytest.raises(checkpoint_url.InUse):
+        place._put("checkpoint-1-w1.hvd", lambda file: None, lambda: None)
+    assert removed == []
+
+
 def test_url_that_is_taken_during_an_upload_gets_no_object(store, names, process, monkeypatch, capfd):
     state = state_in(store.url)
     state._sync_in_loop()
@@ -259,7 +275,6 @@ def test_url_that_is_taken_during_an_upload_gets_no_object(store, names, process
     place.make()
     monkeypatch.setattr(_ffi, "confirm_world", lambda: place._claim.take("b"))
     train(state, 1)
-    assert names() == [".claim"]
     assert "is in use by another job" in lines(capfd)[-1]
 
 

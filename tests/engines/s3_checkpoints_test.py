@@ -127,6 +127,26 @@ place.at_exit(lambda: place.take("a"))
     assert s3.names() == [".claim"]
 
 
+def test_checkpoint_that_can_not_be_written_leaves_no_upload(s3):
+    script = """
+from horovod.elastic.checkpoint_url import place_of
+place = place_of("s3://bucket/job")
+place.make()
+def write(file):
+    for _ in range(9):
+        file.write(bytes(8 << 20))
+    raise OSError("as a test")
+try:
+    place._put("checkpoint-1-w1.hvd", write, lambda: None)
+except OSError as error:
+    print(error)
+"""
+    environment = {**os.environ, **s3.environment}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("as a test\n", "")
+    assert s3.names() == [] and "Uploads" not in s3.client.list_multipart_uploads(Bucket="bucket")
+
+
 def test_kill_9_in_the_middle_of_an_upload(horovodrun, s3):
     first = start(horovodrun, s3, every=5)
     log = trains(first, 12)

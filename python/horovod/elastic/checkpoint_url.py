@@ -121,9 +121,11 @@ class CheckpointUrl(Place):
             confirm()
             self._claim.confirm()
             file.commit()
+        except InUse:  # what has this name may be the other job's
+            _discard(file)
+            raise
         except BaseException:
-            with contextlib.suppress(Exception):
-                file.discard()
+            _discard(file)
             self._remove(name)  # from a store that has nothing to be completed
             raise
 
@@ -146,6 +148,11 @@ class CheckpointUrl(Place):
             raise
         except Exception as error:
             raise Unreachable(f"checkpoint_dir {self.path} can't be reached: {_text_of(error)}") from None
+
+
+def _discard(file: Any) -> None:
+    with contextlib.suppress(Exception):
+        file.discard()
 
 
 class _Pieces:

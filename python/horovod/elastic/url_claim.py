@@ -11,6 +11,7 @@ import uuid
 from typing import Any, Callable, Optional
 
 from horovod.elastic.folder_lock import InUse
+from horovod.elastic.messages import say
 
 _NAME = ".claim"
 _BEAT_S = 5.0
@@ -73,8 +74,13 @@ class Claim:
 
     def _wait_for_another(self) -> None:
         first = self._read()
+        if first is None or not self._is_another(first) or _PATIENCE_S <= 0:
+            return
+        say(
+            f"{self._where} is claimed by {_who(first)}: it is taken over if that is gone, which takes {_PATIENCE_S:.0f} s"
+        )
         deadline = time.monotonic() + _PATIENCE_S
-        while self._is_another(first) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             time.sleep(_PAUSE_S)
             holder = self._read()
             if not self._is_another(holder):
@@ -111,6 +117,9 @@ class Claim:
         return holder if isinstance(holder, dict) else {}
 
     def _text(self, holder: Optional[Holder]) -> str:
-        told = holder or {}
-        who = "process {} on host {}".format(told.get("pid", "?"), told.get("host", "?"))
+        who = _who(holder or {})
         return f"{self._where} is in use by another job ({who}): give each job a checkpoint_dir of its own"
+
+
+def _who(holder: Holder) -> str:
+    return "process {} on host {}".format(holder.get("pid", "?"), holder.get("host", "?"))
