@@ -87,14 +87,14 @@ def start(horovodrun, s3, *options, url="s3://bucket/job", every=100000):
 
 def trains(job, steps):
     log = TrainingLog(job.stdout)
-    log.wait_until(lambda: log.trains_with(2) and log.last_step() >= steps, 120, "two ranks train")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() >= steps, 240, "two ranks train")
     return log
 
 
 def first_steps(job):
     """How far the job was when it began to train."""
     log = TrainingLog(job.stdout)
-    log.wait_until(lambda: log.last_step() > 0, 120, "it trains")
+    log.wait_until(lambda: log.last_step() > 0, 240, "it trains")
     return next(iter(log.worlds().values()))[1]
 
 
@@ -172,7 +172,7 @@ def test_second_job_is_refused_and_leaves_the_first_alone(horovodrun, s3):
     first = start(horovodrun, s3)
     log = trains(first, 2)
     second = start(horovodrun, s3)
-    assert second.wait(120) == 1
+    assert second.wait(240) == 1, second.everything()
     expected = "ValueError: checkpoint_dir s3://bucket/job is in use by another job (process "
     assert expected in second.stderr.text, second.everything()
     step = log.last_step()
@@ -184,6 +184,6 @@ def test_second_job_is_refused_and_leaves_the_first_alone(horovodrun, s3):
 
 def test_bucket_that_is_not_there_is_one_line_at_the_start(horovodrun, s3):
     job = start(horovodrun, s3, url="s3://backet/job")
-    assert job.wait(120) == 1
+    assert job.wait(240) == 1, job.everything()
     expected = "Unreachable: checkpoint_dir s3://backet/job can't be written: The specified bucket does not exist"
     assert expected in job.stderr.text, job.everything()

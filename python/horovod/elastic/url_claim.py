@@ -15,8 +15,8 @@ from horovod.elastic.messages import say
 
 _NAME = ".claim"
 _BEAT_S = 5.0
-# How long another job's claim must have stood still: four beats.
-_PATIENCE_S = 20.0
+# How long another job's claim must have stood still: six beats, as a busy host may miss some.
+_PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 
 Holder = dict[str, Any]  # what a claim says
