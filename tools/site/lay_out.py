@@ -1,6 +1,6 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
-A link to a source file leads to a page that shows it, one to a folder to its README. Modules get pages of their
+A link to a source file leads to a page that shows it, one to a folder to its README, or to a page that shows its files. Modules get pages of their
 reference, which mkdocstrings fills in.
 """
 
@@ -65,6 +65,8 @@ def with_links(page: Path, folder: Path) -> str:
         if "://" in target or target.endswith(".md") or not path.exists():
             return link.group(0)
         if path.is_dir():
+            if not (path / "README.md").exists():
+                write(folder / path.relative_to(ROOT) / "README.md", folder_page(path))
             return f"{before}{target.rstrip('/')}/README.md{anchor}{after}"
         write(folder / path.relative_to(ROOT).with_name(path.name + ".md"), source_page(path))
         return f"{before}{target}.md{anchor}{after}"
@@ -73,8 +75,18 @@ def with_links(page: Path, folder: Path) -> str:
 
 
 def source_page(path: Path) -> str:
+    return f"# {path.relative_to(ROOT)}\n\n{code(path)}"
+
+
+def folder_page(path: Path) -> str:
+    """All files of a folder that has no README."""
+    parts = [f"## {each.name}\n\n{code(each)}" for each in sorted(path.iterdir()) if each.is_file()]
+    return "\n".join([f"# {path.relative_to(ROOT)}\n", *parts])
+
+
+def code(path: Path) -> str:
     fence = "`" * 4
-    return f"# {path.relative_to(ROOT)}\n\n{fence}{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}{fence}\n"
+    return f"{fence}{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}{fence}\n"
 
 
 def reference(folder: Path) -> str:
