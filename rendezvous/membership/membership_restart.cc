@@ -50,7 +50,6 @@ bool Membership::State::Reattach(const HostJoined& event) {
     host->ended = false;  // it may not have heard so
     FinishWhenAllGone();
   } else if (host->ended) {
-    host->ended = true;
     EndHost(event.agent, host->slots.host, spec.failure_grace);
   }
   return true;

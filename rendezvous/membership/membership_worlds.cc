@@ -74,16 +74,21 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   }
   const bool is_new = worker->last_world == Epoch(0);
   if (!event.may_defer || !is_new || epochs.current == Epoch(0)) return false;
-  // The place that it would get if the next world were formed now.
+  // The place that it would get if the next world were formed now, of those who train, it, and the
+  // others that are on their way. If nobody trains, it waits for that world.
   std::vector<Worker*> members;
-  size_t self = 0;
   for (Worker& other : workers) {
     if (IsSurvivor(other)) members.push_back(&other);
   }
-  self = members.size();
+  if (members.empty()) return false;
+  const size_t self = members.size();
   members.push_back(worker);
+  for (Worker& other : workers) {
+    if (&other != worker && IsLive(other) && !IsSurvivor(other)) members.push_back(&other);
+  }
+  const int most = std::max(spec.max_workers, static_cast<int>(self) + 1);
   for (const placement::PlannedMember& member :
-       placement::AssignElasticRanks(ToCandidates(members), 1 << 30)) {
+       placement::AssignElasticRanks(ToCandidates(members), most)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
     effects.push_back(
