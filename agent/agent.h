@@ -33,8 +33,8 @@ void BlockAgentSignals();
 struct AgentSettings {
   // There is no launcher: the agent reports the job's end itself, and exits with the job's code.
   bool alone = false;
-  // "name:port" of the daemon, whose address may change; empty: the daemon keeps the address at
-  // which it was reached first.
+  // "name:port" of the daemon, whose address may change, or the addresses of several, with commas;
+  // empty: the daemon keeps the address at which it was reached first.
   std::string daemon_name;
   absl::Duration start_timeout;  // to wait for the daemon to appear; zero: it must be there already
   absl::Duration drain_grace;    // of the drain that SIGTERM requests; zero: the job's own

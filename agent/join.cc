@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/output/console_writer.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/env.h"
@@ -29,8 +30,8 @@
 namespace hvd::agent {
 namespace {
 
-// Numeric "address:port", without repetitions.
-absl::StatusOr<std::vector<std::string>> Resolve(const net::HostPort& daemon) {
+// Adds the addresses, numeric "address:port", that are not there yet.
+absl::Status Resolve(const net::HostPort& daemon, std::vector<std::string>* addresses) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -39,7 +40,6 @@ absl::StatusOr<std::vector<std::string>> Resolve(const net::HostPort& daemon) {
     return absl::InvalidArgumentError(
         absl::StrCat("--join: no address of ", daemon.host, " is known: ", gai_strerror(error)));
   }
-  std::vector<std::string> addresses;
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
     char host[NI_MAXHOST];
     if (getnameinfo(info->ai_addr, info->ai_addrlen, host, sizeof(host), nullptr, 0,
@@ -48,12 +48,12 @@ absl::StatusOr<std::vector<std::string>> Resolve(const net::HostPort& daemon) {
     }
     std::string address = info->ai_family == AF_INET6 ? absl::StrCat("[", host, "]:", daemon.port)
                                                       : absl::StrCat(host, ":", daemon.port);
-    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-      addresses.push_back(std::move(address));
+    if (std::find(addresses->begin(), addresses->end(), address) == addresses->end()) {
+      addresses->push_back(std::move(address));
     }
   }
   freeaddrinfo(found);
-  return addresses;
+  return absl::OkStatus();
 }
 
 std::string NameOfThisMachine() {
@@ -120,7 +120,8 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
         fprintf(stderr, "%s: waiting for --token-file %s\n", protocol::kAgentProgram,
                 options.token_file.c_str());
       }));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Resolve(options.daemon));
+  std::vector<std::string> addresses;
+  for (const net::HostPort& daemon : options.daemons) RETURN_IF_ERROR(Resolve(daemon, &addresses));
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   bootstrap.set_version(kVersion);
   bootstrap.set_host(options.host.empty() ? OwnName(environment) : options.host);
@@ -135,7 +136,8 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
 }
 
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap) {
-  const net::HostPort& daemon = options.daemon;
+  if (options.daemons.size() > 1) return absl::StrJoin(bootstrap.daemon_addresses(), ",");
+  const net::HostPort& daemon = options.daemons[0];
   const std::string name = absl::StrCat(daemon.host, ":", daemon.port);
   // Of several addresses the one that can be reached is found once, at the start.
   const bool numeric = absl::StrContains(daemon.host, ':') || name == bootstrap.daemon_addresses(0);

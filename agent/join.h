@@ -15,14 +15,16 @@
 
 namespace hvd::agent {
 
-// Reads the token file, waiting for it as long as options.start_timeout, and resolves the daemon's
-// name, without a limit of time.
+// Reads the token file, waiting for it as long as options.start_timeout, and resolves the daemons'
+// names, without a limit of time.
 // Errors: one line for the user.
 //   - InvalidArgument: a part of the bootstrap is not available.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 
-// "name:port" of the daemon if its name is to be resolved for each connection: a name with one
-// address, which may move, as a Kubernetes Service's. Else empty.
+// What each connection to the daemon goes to, if not to the address that is found first. Several
+// daemons: all their addresses, because another one may lead then. "name:port" if the name is to be
+// resolved for each connection: a name with one address, which may move, as a Kubernetes Service's.
+// Else empty.
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
 // Runs an agent with its output on this process's stdout and stderr, until the job or `starter`

@@ -1,5 +1,7 @@
 #include "agent/join_options.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -30,13 +32,22 @@ constexpr char kFooter[] =
     "In an elastic job SIGTERM drains this host: its workers leave at the next commit, no step is\n"
     "lost, and the agent exits with 0. A second SIGTERM, or Ctrl-C, ends it at once.";
 
-absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
-  options.daemon = net::SplitHostPort(text);
+absl::StatusOr<net::HostPort> ParseDaemon(absl::string_view text) {
+  net::HostPort daemon = net::SplitHostPort(text);
   int port = 0;
-  if (options.daemon.host.empty() || !absl::SimpleAtoi(options.daemon.port, &port) || port < 1 ||
-      port > 65535 || (absl::StrContains(options.daemon.host, ':') && text[0] != '[')) {
+  if (daemon.host.empty() || !absl::SimpleAtoi(daemon.port, &port) || port < 1 || port > 65535 ||
+      (absl::StrContains(daemon.host, ':') && text[0] != '[')) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--join: '", text, "' is not a host and a port, as node1:4000 or [fd00::1]:4000"));
+  }
+  return daemon;
+}
+
+absl::Status ParseDaemons(const std::string& text, JoinOptions& options) {
+  options.daemons.clear();
+  for (const absl::string_view one : absl::StrSplit(text, ',')) {
+    ASSIGN_OR_RETURN(net::HostPort daemon, ParseDaemon(one));
+    options.daemons.push_back(std::move(daemon));
   }
   return absl::OkStatus();
 }
@@ -62,7 +73,7 @@ class Parser {
       return JoinCommand{std::nullopt, absl::StrCat(protocol::kAgentProgram, " ", kVersion, "\n"),
                          0};
     }
-    if (options_.daemon.host.empty()) return Missing("--join", "where is the daemon?");
+    if (options_.daemons.empty()) return Missing("--join", "where is the daemon?");
     if (options_.token_file.empty()) return Missing("--token-file", "the daemon has written it");
     options_.command = result.command;
     if (options_.adopt.has_value()) {
@@ -105,8 +116,10 @@ class Parser {
   }
 
   void DeclareJob() {
-    flags_.Value("--join", "HOST:PORT", "Where the job's horovod-rendezvousd listens",
-                 [this](const std::string& text) { return ParseDaemon(text, options_); });
+    flags_.Value("--join", "HOST:PORT,...",
+                 "Where the job's horovod-rendezvousd listens; several: that which leads, and "
+                 "those that stand by",
+                 [this](const std::string& text) { return ParseDaemons(text, options_); });
     Text("--token-file", "FILE", "The secret file that horovod-rendezvousd has written",
          &options_.token_file);
     Time("--start-timeout", "For the daemon to be reached (60)", 1, &options_.start_timeout);

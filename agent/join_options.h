@@ -15,7 +15,8 @@
 namespace hvd::agent {
 
 struct JoinOptions {
-  net::HostPort daemon;  // a name or a numeric address
+  // Where the job's daemon may be, each a name or a numeric address; several: one of them leads.
+  std::vector<net::HostPort> daemons;
   std::string token_file;
   uint32_t slots = 1;
   std::string host;     // the host's name in the job; empty: this machine's own

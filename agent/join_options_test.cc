@@ -17,8 +17,8 @@ TEST(JoinOptionsTest, Parse_OnlyWhatIsNeeded_HasDefaults) {
   const JoinCommand command =
       Parse({"--join", "node1:4000", "--token-file", "t", "--", "python", "train.py"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
-  EXPECT_EQ(command.options->daemon.host, "node1");
-  EXPECT_EQ(command.options->daemon.port, "4000");
+  EXPECT_EQ(command.options->daemons.at(0).host, "node1");
+  EXPECT_EQ(command.options->daemons.at(0).port, "4000");
   EXPECT_EQ(command.options->token_file, "t");
   EXPECT_EQ(command.options->slots, 1u);
   EXPECT_EQ(command.options->host, "");
@@ -53,7 +53,7 @@ TEST(JoinOptionsTest, Parse_Everything_IsTaken) {
                                      "--",
                                      "--slots"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
-  EXPECT_EQ(command.options->daemon.host, "fd00::1");
+  EXPECT_EQ(command.options->daemons.at(0).host, "fd00::1");
   EXPECT_EQ(command.options->slots, 8u);
   EXPECT_EQ(command.options->host, "n7");
   EXPECT_EQ(command.options->machine, "rack1/n7");
@@ -62,6 +62,16 @@ TEST(JoinOptionsTest, Parse_Everything_IsTaken) {
   EXPECT_EQ(command.options->networks, (std::vector<std::string>{"eth0", "10.0.0.0/8"}));
   EXPECT_EQ(command.options->command,
             (std::vector<std::string>{"sh", "-c", "a -- b", "--", "--slots"}));
+}
+
+TEST(JoinOptionsTest, Parse_SeveralDaemons) {
+  const JoinCommand command =
+      Parse({"--join", "a:1,[fd00::2]:2", "--token-file", "t", "--", "true"});
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  ASSERT_EQ(command.options->daemons.size(), 2u);
+  EXPECT_EQ(command.options->daemons[1].host, "fd00::2");
+  EXPECT_EQ(command.options->daemons[1].port, "2");
+  EXPECT_EQ(Parse({"--join", "a:1,b", "--token-file", "t", "--", "true"}).exit_code, 2);
 }
 
 TEST(JoinOptionsTest, Parse_Adopt_TakesNoCommand) {

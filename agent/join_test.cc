@@ -19,7 +19,7 @@ namespace {
 class JoinTest : public testing::Test {
  protected:
   JoinTest() {
-    options_.daemon = {"127.0.0.1", "4000"};
+    options_.daemons = {{"127.0.0.1", "4000"}};
     options_.token_file = token_.path();
     options_.slots = 3;
     options_.command = {"python", "train.py"};
@@ -71,31 +71,39 @@ TEST_F(JoinTest, MakeJoinBootstrap_Machine_IsThisOneUnlessNamed) {
 }
 
 TEST_F(JoinTest, MakeJoinBootstrap_Addresses_AreNumeric) {
-  options_.daemon = {"localhost", "80"};
+  options_.daemons = {{"localhost", "80"}};
   const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();
   for (const std::string& address : bootstrap.daemon_addresses()) {
     EXPECT_TRUE(address == "127.0.0.1:80" || address == "[::1]:80") << address;
   }
-  options_.daemon = {"::1", "80"};
+  options_.daemons = {{"::1", "80"}};
   EXPECT_EQ(MakeJoinBootstrap(options_)->daemon_addresses(0), "[::1]:80");
 }
 
 TEST_F(JoinTest, DaemonName_OneAddressBehindAName_IsFollowed) {
   pb::AgentBootstrap bootstrap;
   bootstrap.add_daemon_addresses("10.0.0.1:80");
-  options_.daemon = {"training", "80"};
+  options_.daemons = {{"training", "80"}};
   EXPECT_EQ(DaemonName(options_, bootstrap), "training:80");
-  options_.daemon = {"10.0.0.1", "80"};
+  options_.daemons = {{"10.0.0.1", "80"}};
   EXPECT_EQ(DaemonName(options_, bootstrap), "");
-  options_.daemon = {"fd00::1", "80"};
+  options_.daemons = {{"fd00::1", "80"}};
   EXPECT_EQ(DaemonName(options_, bootstrap), "");
-  options_.daemon = {"training", "80"};
+  options_.daemons = {{"training", "80"}};
   bootstrap.add_daemon_addresses("10.0.0.2:80");
   EXPECT_EQ(DaemonName(options_, bootstrap), "");
 }
 
+TEST_F(JoinTest, DaemonName_SeveralDaemons_AreAllCandidatesOfEachConnection) {
+  options_.daemons = {{"10.0.0.1", "80"}, {"localhost", "81"}, {"10.0.0.1", "80"}};
+  const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();
+  EXPECT_EQ(bootstrap.daemon_addresses(0), "10.0.0.1:80");
+  EXPECT_GE(bootstrap.daemon_addresses_size(), 2);
+  EXPECT_TRUE(absl::StartsWith(DaemonName(options_, bootstrap), "10.0.0.1:80,")) << "and localhost";
+}
+
 TEST_F(JoinTest, MakeJoinBootstrap_UnknownHost_IsNamed) {
-  options_.daemon.host = "no-such-host.invalid";
+  options_.daemons[0].host = "no-such-host.invalid";
   const absl::Status status = MakeJoinBootstrap(options_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "no-such-host.invalid")) << status;

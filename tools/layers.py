@@ -26,6 +26,10 @@ ALLOWED = {
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/store": [*BASE, "proto", "rendezvous/journal", "rendezvous/policy", "rendezvous/security"],
+    "rendezvous/etcd": [
+        *BASE, "proto", "rendezvous/journal", "rendezvous/membership", "rendezvous/policy", "rendezvous/security", "rendezvous/store",
+        "rendezvous/transport",
+    ],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
@@ -41,7 +45,7 @@ ALLOWED = {
     "options": [*BASE, "rendezvous/policy"],
     "rendezvous/daemon": [
         *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
-        "rendezvous/security", "rendezvous/reporting", "rendezvous/store", "base/settings", "options",
+        "rendezvous/security", "rendezvous/reporting", "rendezvous/store", "rendezvous/etcd", "base/settings", "options",
     ],
     "agent/protocol": [*BASE, "proto"],
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
@@ -119,7 +123,7 @@ FOR_TESTS = (
 
 # <prefix of an include> -> the folders that may have it, with all below them.
 THIRD_PARTY = {
-    "grpc": ["rendezvous/server", "rendezvous/client", "rendezvous/security", "rendezvous/transport"],
+    "grpc": ["rendezvous/server", "rendezvous/client", "rendezvous/security", "rendezvous/transport", "rendezvous/etcd"],
     "gloo/": ["collectives/gloo"],
     "nccl": ["collectives/nccl"],
     "CLI/": ["options"],

@@ -32,6 +32,12 @@ absl::StatusOr<Fd> TakeDaemonSignals() {
   return fd;
 }
 
+bool DaemonSignalIsPending() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+}
+
 void ReleaseDaemonSignals() {
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -21,6 +21,9 @@ namespace hvd::rendezvous::daemon {
 //   - ResourceExhausted: too many open files.
 absl::StatusOr<Fd> TakeDaemonSignals();
 
+// Whether one has come since TakeDaemonSignals that nobody has taken.
+bool DaemonSignalIsPending();
+
 // From now on they end this process, as they do by default. REQUIRES: called by the main thread.
 void ReleaseDaemonSignals();
 

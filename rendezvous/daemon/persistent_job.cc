@@ -48,16 +48,17 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
   }
   const pb::journal::Job& kept = *store.identity();
   const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
-  if (asked_then != listen ||
+  const store::JobStore::Terms terms = store.terms();
+  if ((terms.keeps_addresses && asked_then != listen) ||
       kept.spec().SerializeAsString() != journal::ToSpecMessage(spec).SerializeAsString()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("--state-dir: ", store.name(), " holds the job ", kept.job_id(),
-                     ", which was started with other options; give the same ones, or another "
-                     "directory for another job"));
+        absl::StrCat(terms.option, ": ", store.name(), " holds the job ", kept.job_id(),
+                     ", which was started with other options; give the same ones, or another ",
+                     terms.option, " for another job"));
   }
   PersistentJob job{kept.job_id(), store::FromMessage(kept.daemon()),
                     store::FromMessage(kept.hosts()), kept.secret_key(), listen};
-  if (kept.addresses_size() > 0)
+  if (terms.keeps_addresses && kept.addresses_size() > 0)
     job.listen.assign(kept.addresses().begin(), kept.addresses().end());
   return job;
 }

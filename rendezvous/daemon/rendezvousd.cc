@@ -58,7 +58,10 @@ class Daemon {
       absl::StatusOr<os::Starter> starter = os::Starter::Find({/*parent=*/true, /*input=*/false});
       if (starter.ok()) starter_ = *std::move(starter);
     }
-    RETURN_IF_ERROR(OpenJob());
+    const absl::Status opened = OpenJob();
+    // It waited for another daemon, and nothing has begun: the signal ends this process.
+    if (absl::IsCancelled(opened)) ReleaseDaemonSignals();
+    RETURN_IF_ERROR(opened);
     reporting::JobTally so_far;
     if (journal_ != nullptr) {
       ASSIGN_OR_RETURN(const server::Recovered found, server::Recover(options_.job, *journal_));
@@ -149,7 +152,8 @@ class Daemon {
   }
 
   absl::Status OpenJob() {
-    ASSIGN_OR_RETURN(store_, open_store_());
+    ASSIGN_OR_RETURN(store_, open_store_({[this](const std::string& line) { Say(line); },
+                                          DaemonSignalIsPending}));
     if (store_ == nullptr) {
       ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
       return absl::OkStatus();

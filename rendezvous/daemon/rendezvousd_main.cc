@@ -1,37 +1,44 @@
 // horovod-rendezvousd: the rendezvous daemon of one job, without a launcher. See --help.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/statusor.h"
 #include "base/env.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
+#include "rendezvous/daemon/chosen_store.h"
 #include "rendezvous/daemon/rendezvousd.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
-#include "rendezvous/store/file_job_store.h"
 #include "rendezvous/store/job_store.h"
 
 namespace {
 
-// Null: no option asks for one.
-absl::StatusOr<std::unique_ptr<hvd::rendezvous::store::JobStore>> OpenStore(
-    const hvd::rendezvous::daemon::RendezvousdOptions& options) {
-  if (options.state_dir.empty()) return nullptr;
-  auto store = hvd::rendezvous::store::FileJobStore::Open(options.state_dir);
-  if (store.ok()) return *std::move(store);
-  return absl::Status(store.status().code(),
-                      absl::StrCat("--state-dir: ", store.status().message()));
-}
+constexpr char kStandBy[] = "--standby";
 
 absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& options) {
   hvd::os::AllowManyFiles();
   hvd::os::ForbidCoreFiles();
   RETURN_IF_ERROR(hvd::os::CheckThreads());
-  return hvd::rendezvous::daemon::RunRendezvousd(options,
-                                                 [&options] { return OpenStore(options); });
+  return hvd::rendezvous::daemon::RunRendezvousd(
+      options, [&options](const hvd::rendezvous::store::StoreWait& wait) {
+        return hvd::rendezvous::daemon::OpenChosenStore(options, wait);
+      });
+}
+
+// Another daemon has the job. This process begins anew, with nothing left of what it knew; signals
+// that are pending stay so.
+void StandBy(const hvd::rendezvous::daemon::RendezvousdOptions& options, char** argv) {
+  std::vector<char*> again(argv, argv + 1);
+  std::string stand_by = kStandBy;
+  if (!options.etcd.stands_by) again.push_back(stand_by.data());
+  while (*++argv != nullptr) again.push_back(*argv);
+  again.push_back(nullptr);
+  execv("/proc/self/exe", again.data());
 }
 
 }  // namespace
@@ -48,7 +55,9 @@ int main(int argc, char** argv) {
   const absl::StatusOr<int> exit_code = Run(*command.options);
   if (exit_code.ok()) return *exit_code;
   const std::string message(exit_code.status().message());
-  std::fprintf(stderr, "horovod-rendezvousd: %s\n", message.c_str());
+  const bool lost = absl::IsAborted(exit_code.status());
+  std::fprintf(stderr, "horovod-rendezvousd: %s%s\n", message.c_str(), lost ? "; stands by" : "");
+  if (lost) StandBy(*command.options, argv);
   switch (exit_code.status().code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kAlreadyExists:

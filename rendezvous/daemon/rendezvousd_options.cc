@@ -41,7 +41,8 @@ constexpr char kFooter[] =
     "Ctrl-C (SIGINT) ends the job with code 130; a second one ends it at once.\n"
     "SIGTERM does the same with code 143, but with --state-dir it ends only the daemon: started\n"
     "again with the same options it goes on with the same job at the same addresses, as it does\n"
-    "after a crash, and workers that trained on meanwhile keep their work.";
+    "after a crash, and workers that trained on meanwhile keep their work. With --etcd a daemon\n"
+    "that stands by, on any host, goes on; agents know them all: --join host1:7000,host2:7000.";
 
 // "h1:2,h2:2"
 absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& text) {
@@ -73,6 +74,7 @@ class Parser {
     flags_.Description(kDescription);
     DeclareJob();
     DeclareDaemon();
+    DeclareEtcd(flags_, &options_.etcd);
     elastic_.Declare(flags_);
     flags_.Footer(kFooter);
   }
@@ -170,10 +172,11 @@ class Parser {
       return absl::InvalidArgumentError("--listen is missing: at which address? e.g. 10.0.0.1:0");
     }
     if (np_ == 0) return absl::InvalidArgumentError("--np is missing: how many workers?");
-    if (options_.owner >= 0 && !options_.state_dir.empty()) {
+    if (options_.owner >= 0 && IsKept()) {
       return absl::InvalidArgumentError(
-          "--owner can't be given with --state-dir: such a job outlives who starts it");
+          "--owner can't be given with --state-dir or --etcd: such a job outlives who starts it");
     }
+    RETURN_IF_ERROR(CheckEtcd(options_.etcd, options_.listen, !options_.state_dir.empty()));
     if (options_.token_file.empty() && options_.owner < 0) {
       return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
     }
@@ -187,12 +190,14 @@ class Parser {
       return absl::InvalidArgumentError(
           "--keep-host-order needs --hosts: else there is no order of hosts");
     }
-    if (has_reattach_timeout_ && options_.state_dir.empty()) {
+    if (has_reattach_timeout_ && !IsKept()) {
       return absl::InvalidArgumentError(
-          "--reattach-timeout needs --state-dir: without it no daemon comes back");
+          "--reattach-timeout needs --state-dir or --etcd: without them no daemon comes back");
     }
     return absl::OkStatus();
   }
+
+  bool IsKept() const { return !options_.state_dir.empty() || !options_.etcd.endpoints.empty(); }
 
   absl::Status SetSizes(const Environment& environment) {
     ASSIGN_OR_RETURN(const std::optional<options::ElasticOptions> elastic,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "rendezvous/daemon/etcd_options.h"
 #include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::daemon {
@@ -17,9 +18,10 @@ struct RendezvousdOptions {
   absl::Duration agent_timeout = absl::Seconds(30);
   std::string token_file;  // empty: none
   int owner = -1;          // the owner's socket; -1: none
-  std::string state_dir;   // empty: nothing is kept
-  std::string metrics;     // an address; empty: none
-  std::string event_log;   // a file; empty: none
+  std::string state_dir;   // empty: nothing is kept there
+  EtcdOptions etcd;
+  std::string metrics;    // an address; empty: none
+  std::string event_log;  // a file; empty: none
 };
 
 // The result of parsing a command line: options for a daemon, or else a text for the user and an

@@ -218,5 +218,44 @@ TEST(RendezvousdOptionsTest, BadValues_AreRefusedByName) {
   ExpectRefusal(Parse(With({"--event-log="})), "--event-log");
 }
 
+std::vector<const char*> InEtcd(std::vector<const char*> more,
+                                const char* listen = "10.0.0.1:7000") {
+  std::vector<const char*> all = {"--listen",     listen, "--np",   "3",
+                                  "--token-file", "f",    "--etcd", "e1:2379,[fd00::2]:2379",
+                                  "--job",        "train"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(RendezvousdOptionsTest, Etcd) {
+  const auto command = Parse(InEtcd({"--standby", "--etcd-ca", "ca", "--etcd-user", "u",
+                                     "--etcd-password-file", "p", "--reattach-timeout", "9"}));
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  const EtcdOptions& etcd = command.options->etcd;
+  EXPECT_EQ(etcd.endpoints, (std::vector<std::string>{"e1:2379", "[fd00::2]:2379"}));
+  EXPECT_EQ(etcd.job, "train");
+  EXPECT_TRUE(etcd.stands_by);
+  EXPECT_EQ(etcd.ca, "ca");
+  EXPECT_EQ(etcd.user, "u");
+  EXPECT_EQ(etcd.password, "p");
+}
+
+TEST(RendezvousdOptionsTest, Etcd_Mistakes_AreRefusedInOneLine) {
+  ExpectRefusal(Parse(InEtcd({"--state-dir", "d"})), "--etcd can't be given with --state-dir");
+  ExpectRefusal(Parse(InEtcd({"--owner", "5"})), "--owner can't be given with");
+  ExpectRefusal(Parse(InEtcd({}, "10.0.0.1:0")), "--listen: 10.0.0.1:0 has no port of its own");
+  ExpectRefusal(Parse(InEtcd({"--job", "a/b"})), "--job: 'a/b' is no name of a job");
+  ExpectRefusal(Parse(InEtcd({"--etcd", "e1"})), "--etcd: 'e1' is not a host and a port");
+  ExpectRefusal(Parse(InEtcd({"--etcd", "http://e1:2379"})), "is not a host and a port");
+  ExpectRefusal(Parse(InEtcd({"--etcd-cert", "c"})), "--etcd-cert needs --etcd-key");
+  ExpectRefusal(Parse(InEtcd({"--etcd-cert", "c", "--etcd-key", "k"})),
+                "--etcd-cert needs --etcd-ca");
+  ExpectRefusal(Parse(InEtcd({"--etcd-user", "u"})), "--etcd-user needs --etcd-password-file");
+  ExpectRefusal(Parse(With({"--etcd", "e1:2379"})), "--job is missing");
+  ExpectRefusal(Parse(With({"--job", "train"})), "--job needs --etcd");
+  ExpectRefusal(Parse(With({"--standby"})), "--standby needs --etcd");
+  ExpectRefusal(Parse(With({"--etcd-ca", "ca"})), "--etcd-ca needs --etcd");
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::daemon

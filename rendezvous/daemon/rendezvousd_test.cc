@@ -20,6 +20,7 @@ namespace {
 class LostStore final : public store::JobStore {
  public:
   const std::string& name() const override { return name_; }
+  Terms terms() const override { return {"--store", true}; }
   const std::optional<pb::journal::Job>& identity() const override { return job_; }
   absl::Status SaveIdentity(const pb::journal::Job& job) override {
     job_ = job;
@@ -48,8 +49,8 @@ class LostStore final : public store::JobStore {
   RendezvousdOptions options;
   options.listen = {"127.0.0.1:0"};
   options.token_file = token_file;
-  const absl::StatusOr<int> result =
-      RunRendezvousd(options, [] { return std::make_unique<LostStore>(); });
+  const absl::StatusOr<int> result = RunRendezvousd(
+      options, [](const store::StoreWait&) { return std::make_unique<LostStore>(); });
   std::fprintf(stderr, "%s\n", result.status().ToString().c_str());
   std::exit(unlink(token_file.c_str()) == 0 ? 3 : 4);  // it is kept for the next daemon
 }

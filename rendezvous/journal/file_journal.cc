@@ -18,6 +18,7 @@
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/batches.h"
 #include "rendezvous/journal/event_codec.h"
+#include "rendezvous/journal/header_check.h"
 #include "rendezvous/journal/record_file.h"
 #include "rendezvous/journal/spec_codec.h"
 
@@ -44,14 +45,7 @@ absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& 
                                                       " (format ", found.format(), "), this is ",
                                                       kVersion, " (format ", kFormat, ")"));
   }
-  if (found.job_id() != wanted.job_id()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("belongs to the job ", found.job_id(), ", not to the job ", wanted.job_id()));
-  }
-  if (found.spec().SerializeAsString() != wanted.spec().SerializeAsString()) {
-    return absl::FailedPreconditionError("belongs to a job with other options");
-  }
-  return absl::OkStatus();
+  return CheckHeader(found, wanted);
 }
 
 absl::Status Failed(const std::string& what, const std::string& path) {

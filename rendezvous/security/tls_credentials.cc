@@ -62,6 +62,8 @@ void LogOnlyAssertions(gpr_log_func_args* said) {
   std::fprintf(stderr, "gRPC: %s:%d: %s\n", said->file, said->line, said->message);
 }
 
+}  // namespace
+
 // The thread that releases gRPC last shuts it down, and if that is one of gRPC's own threads, on a
 // detached thread: that would race with the end of the process, which then may not exit with its
 // code. So one reference is never released.
@@ -72,8 +74,6 @@ void KeepGrpc() {
     grpc_init();
   });
 }
-
-}  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials) {
   return MakeServerCredentials(credentials, [token = credentials.token](absl::string_view given) {

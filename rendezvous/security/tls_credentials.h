@@ -12,6 +12,10 @@
 
 namespace hvd::rendezvous::security {
 
+// Call it before anything else of gRPC: its words are for programmers, and it must not shut down
+// while the process ends. The functions below do so by themselves.
+void KeepGrpc();
+
 // The metadata key of the token. Services must not leak it.
 inline constexpr char kTokenMetadataKey[] = "x-horovod-token";
 

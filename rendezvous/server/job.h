@@ -74,6 +74,9 @@ class Job {
 
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
+  // Whether it goes on without this process, in its journal.
+  bool is_kept() const { return options_.journal != nullptr; }
+
   // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
   void Close();
 

@@ -111,7 +111,11 @@ FrontDoor::FrontDoor()
       agents_(std::make_unique<AgentRouter>(*this)) {}
 
 FrontDoor::~FrontDoor() {
-  for (const std::shared_ptr<Job>& job : jobs()) Remove(job);
+  // Who calls again at once still finds this door open, and must not take a job that goes on
+  // elsewhere for one that never was.
+  for (const std::shared_ptr<Job>& job : jobs()) {
+    Remove(job, job->is_kept() ? Token::kAwait : Token::kForget);
+  }
   listener_.reset();
   if (grpc_ == nullptr) return;
   grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));

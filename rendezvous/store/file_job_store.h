@@ -35,6 +35,7 @@ class FileJobStore final : public JobStore {
       std::unique_ptr<os::PrivateFolder> folder);
 
   const std::string& name() const override { return folder_->path(); }
+  Terms terms() const override { return {"--state-dir", /*keeps_addresses=*/true}; }
   const std::optional<pb::journal::Job>& identity() const override { return job_; }
   absl::Status SaveIdentity(const pb::journal::Job& job) override;
   absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id, const policy::JobSpec& spec,

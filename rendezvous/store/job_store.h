@@ -31,6 +31,12 @@ class JobStore {
   // The store's name in messages: "/var/lib/job".
   virtual const std::string& name() const = 0;
 
+  struct Terms {
+    const char* option;    // of the daemon, that chooses a store: "--state-dir"
+    bool keeps_addresses;  // every daemon of the job has the same; else each its own
+  };
+  virtual Terms terms() const = 0;
+
   // The identity of the job, with its secrets, as last saved; nullopt: no job is kept here.
   virtual const std::optional<pb::journal::Job>& identity() const = 0;
 
@@ -55,8 +61,15 @@ class JobStore {
   virtual void OnLost(std::function<void(const absl::Status& why)> callback) = 0;
 };
 
-// Opens the store that an option names; null: nothing is to be kept.
-using JobStoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
+// What waits for a store to be free, such as another daemon's.
+struct StoreWait {
+  std::function<void(const std::string& line)> say;  // to the user; thread-safe, never blocks
+  std::function<bool()> gives_up;                    // whether to stop waiting
+};
+
+// Opens the store that an option names; null: nothing is to be kept. Cancelled: it gave up. The
+// store may say something as long as it lives.
+using JobStoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>(const StoreWait&)>;
 
 }  // namespace hvd::rendezvous::store
 

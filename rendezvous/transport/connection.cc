@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/net/address.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/server_builder_option.h"
@@ -21,8 +23,24 @@ constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;
 
+// A target has addresses of one kind; those of IPv4 are written as addresses of IPv6.
+std::string TargetOfSeveral(const std::vector<std::string>& addresses) {
+  const auto is_v6 = [](const std::string& address) { return absl::StartsWith(address, "["); };
+  if (std::none_of(addresses.begin(), addresses.end(), is_v6)) {
+    return absl::StrCat("ipv4:", absl::StrJoin(addresses, ","));
+  }
+  std::vector<std::string> mapped;
+  for (const std::string& address : addresses) {
+    const net::HostPort parts = net::SplitHostPort(address);
+    mapped.push_back(is_v6(address) ? address
+                                    : absl::StrCat("[::ffff:", parts.host, "]:", parts.port));
+  }
+  return absl::StrCat("ipv6:", absl::StrJoin(mapped, ","));
+}
+
 // The scheme determines whether the name resolver is used.
 std::string Target(const std::string& address) {
+  if (absl::StrContains(address, ',')) return TargetOfSeveral(absl::StrSplit(address, ','));
   if (absl::StartsWith(address, "[")) return absl::StrCat("ipv6:", address);
   const bool numeric = !net::AddressBytes(net::SplitHostPort(address).host).empty();
   return absl::StrCat(numeric ? "ipv4:" : "dns:///", address);
@@ -30,6 +48,17 @@ std::string Target(const std::string& address) {
 
 int ToMilliseconds(absl::Duration time) {
   return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 1, INT_MAX));
+}
+
+void SetReconnecting(grpc::ChannelArguments& arguments, absl::Duration process_patience) {
+  // gRPC uses the least back-off as the connect timeout. A host that is not there ends the attempt
+  // long before.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kLeastTimeBetweenLookupsMs);
 }
 
 // On both sides.
@@ -62,16 +91,18 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   SetPatience(arguments, process_patience);
   arguments.SetSslTargetNameOverride(security::kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
-  // gRPC uses the least back-off as the connect timeout. A host that is not there ends the attempt
-  // long before.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kLeastTimeBetweenLookupsMs);
+  SetReconnecting(arguments, process_patience);
   return grpc::CreateCustomChannel(Target(address), security::MakeChannelCredentials(credentials),
                                    arguments);
+}
+
+std::shared_ptr<grpc::Channel> NewForeignChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  EndWhenHostIsSilent(arguments, kHostSilenceMs);
+  arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
+  SetReconnecting(arguments, absl::Milliseconds(kHostSilenceMs));
+  return grpc::CreateCustomChannel(Target(address), credentials, arguments);
 }
 
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -29,11 +30,16 @@ inline constexpr int kLargestRequestBytes = 4 << 20;
 inline constexpr int kLargestResponseBytes = 512 << 20;
 
 // A channel to the daemon at `address`, with a separate connection. The address is a numeric
-// "address:port", or "name:port", whose name is resolved at each new connection. Connects with the
-// first call; the environment's proxies are not used. Thread-safe.
+// "address:port", or several with commas between them, of which the first that listens is used at
+// each new connection; or "name:port", whose name is resolved at each new connection. Connects with
+// the first call; the environment's proxies are not used. Thread-safe.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const security::PeerCredentials& credentials,
                                           absl::Duration process_patience = kProcessPatience);
+
+// A channel to a server that is not ours, which would not like our keepalive. Else as above.
+std::shared_ptr<grpc::Channel> NewForeignChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 // Sets the server's side of the same.
 void ConfigureConnections(grpc::ServerBuilder& builder,

@@ -98,6 +98,23 @@ TEST_F(ConnectionTest, NewChannel_ReachesNames) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
+TEST_F(ConnectionTest, NewChannel_OfSeveralAddresses_UsesTheOneThatListensNow) {
+  auto first = std::make_unique<Listener>("127.0.0.1:0", daemon_);
+  const Listener second("127.0.0.1:0", daemon_);
+  const auto channel =
+      NewChannel("127.0.0.1:" + first->port() + ",127.0.0.1:" + second.port(), host_);
+  EXPECT_EQ(Call(channel, 1).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  const std::string left = first->port();
+  first.reset();
+  EXPECT_EQ(
+      Call(NewChannel("127.0.0.1:" + left + ",127.0.0.1:" + second.port(), host_), 1).error_code(),
+      grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(
+      Call(NewChannel("[::1]:" + left + ",127.0.0.1:" + second.port(), host_), 1).error_code(),
+      grpc::StatusCode::UNIMPLEMENTED)
+      << "of both kinds";
+}
+
 TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
   setenv("http_proxy", "http://127.0.0.1:1", 1);
   const Listener server("127.0.0.1:0", daemon_);

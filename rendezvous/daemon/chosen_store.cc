@@ -1,0 +1,68 @@
+#include "rendezvous/daemon/chosen_store.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/etcd/etcd_job_store.h"
+#include "rendezvous/store/file_job_store.h"
+
+namespace hvd::rendezvous::daemon {
+namespace {
+
+absl::StatusOr<std::string> Contents(const char* flag, const std::string& path) {
+  if (path.empty()) return "";
+  errno = 0;
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": ", path, " can't be read, or is empty: ", strerror(errno)));
+  }
+  return text.str();
+}
+
+absl::StatusOr<etcd::EtcdAccess> AccessOf(const EtcdOptions& options) {
+  etcd::EtcdAccess access;
+  access.endpoints = options.endpoints;
+  ASSIGN_OR_RETURN(access.ca_certificate, Contents("--etcd-ca", options.ca));
+  ASSIGN_OR_RETURN(access.certificate, Contents("--etcd-cert", options.certificate));
+  ASSIGN_OR_RETURN(access.private_key, Contents("--etcd-key", options.key));
+  ASSIGN_OR_RETURN(const std::string password, Contents("--etcd-password-file", options.password));
+  access.user = options.user;
+  access.password = std::string(absl::StripTrailingAsciiWhitespace(password));
+  return access;
+}
+
+absl::StatusOr<std::unique_ptr<store::JobStore>> OpenEtcd(const RendezvousdOptions& options,
+                                                          const store::StoreWait& wait) {
+  ASSIGN_OR_RETURN(const etcd::EtcdAccess access, AccessOf(options.etcd));
+  etcd::EtcdJobStore::Options chosen;
+  chosen.job = options.etcd.job;
+  chosen.candidate = {absl::StrJoin(options.listen, ","), options.etcd.stands_by};
+  chosen.reattach = options.job.reattach_timeout;
+  return etcd::EtcdJobStore::Open(etcd::NewEtcdClient(access), chosen, {wait.say, wait.gives_up});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<store::JobStore>> OpenChosenStore(const RendezvousdOptions& options,
+                                                                 const store::StoreWait& wait) {
+  if (!options.etcd.endpoints.empty()) return OpenEtcd(options, wait);
+  if (options.state_dir.empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<store::JobStore>> store =
+      store::FileJobStore::Open(options.state_dir);
+  if (store.ok()) return store;
+  return absl::Status(store.status().code(),
+                      absl::StrCat("--state-dir: ", store.status().message()));
+}
+
+}  // namespace hvd::rendezvous::daemon

@@ -1,0 +1,122 @@
+#include "rendezvous/etcd/campaign.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "rendezvous/etcd/lease_schedule.h"
+#include "rendezvous/etcd/trouble.h"
+
+namespace hvd::rendezvous::etcd {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(250);
+// For the lease of a leader that is no more, such as this host's previous daemon.
+const absl::Duration kLongestOldLease = 2 * LeaseSchedule::kLease;
+
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnauthenticated(status) || absl::IsFailedPrecondition(status);
+}
+
+// One use.
+class Race {
+ public:
+  Race(KeyValueStore& store, const JobKeys& keys, const Candidate& candidate,
+       const CampaignCallbacks& callbacks, Clock& clock)
+      : store_(store),
+        key_(keys.Leader()),
+        candidate_(candidate),
+        callbacks_(callbacks),
+        clock_(clock),
+        trouble_(store.name(), "waits for it") {}
+
+  absl::StatusOr<Election> Run() {
+    while (!callbacks_.gives_up()) {
+      const absl::StatusOr<std::optional<Election>> result = Try();
+      if (result.ok()) {
+        if (const auto line = trouble_.Succeeded(clock_.Now())) callbacks_.say(*line);
+        if (result->has_value()) return **result;
+      } else if (absl::IsAlreadyExists(result.status())) {
+        return result.status();
+      } else if (IsRefusal(result.status())) {
+        return absl::InvalidArgumentError(absl::StrCat("--etcd: etcd at ", store_.name(),
+                                                       " refuses: ", result.status().message()));
+      } else if (const auto line = trouble_.Failed(result.status(), clock_.Now())) {
+        callbacks_.say(*line);
+      }
+      Pause();
+    }
+    return absl::CancelledError("");
+  }
+
+ private:
+  // nullopt: another daemon leads, or another attempt is due.
+  absl::StatusOr<std::optional<Election>> Try() {
+    etcdserverpb::RangeRequest request;
+    request.set_key(key_);
+    ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found, store_.Range(request));
+    if (found.kvs_size() == 0) return Stand();
+    const etcdserverpb::KeyValue& leader = found.kvs(0);
+    // An attempt has succeeded whose answer was lost.
+    if (lease_ != 0 && leader.lease() == lease_) return Election{leader.create_revision(), lease_};
+    RETURN_IF_ERROR(Follow(leader));
+    return std::nullopt;
+  }
+
+  absl::StatusOr<std::optional<Election>> Stand() {
+    ASSIGN_OR_RETURN(lease_, store_.GrantLease(LeaseSchedule::kLease));
+    etcdserverpb::TxnRequest request;
+    etcdserverpb::Compare& vacant = *request.add_compare();
+    vacant.set_target(etcdserverpb::Compare::CREATE);
+    vacant.set_key(key_);
+    vacant.set_create_revision(0);
+    etcdserverpb::PutRequest& put = *request.add_success()->mutable_request_put();
+    put.set_key(key_);
+    put.set_value(candidate_.name);
+    put.set_lease(lease_);
+    ASSIGN_OR_RETURN(const etcdserverpb::TxnResponse response, store_.Txn(request));
+    if (!response.succeeded()) return std::nullopt;
+    return Election{response.header().revision(), lease_};
+  }
+
+  absl::Status Follow(const etcdserverpb::KeyValue& leader) {
+    if (leader.create_revision() != followed_) {
+      followed_ = leader.create_revision();
+      since_ = clock_.Now();
+      callbacks_.say(absl::StrCat("stands by: the job is led by ", leader.value()));
+    }
+    if (candidate_.stands_by || clock_.Now() - since_ < kLongestOldLease) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat("--job: the job is led by the daemon at ",
+                                                 leader.value(),
+                                                 "; --standby waits to take its place"));
+  }
+
+  void Pause() {
+    absl::MutexLock lock(&mu_);
+    bool never = false;
+    clock_.AwaitWithDeadline(mu_, absl::Condition(&never), clock_.Now() + kPause);
+  }
+
+  KeyValueStore& store_;
+  const std::string key_;
+  const Candidate& candidate_;
+  const CampaignCallbacks& callbacks_;
+  Clock& clock_;
+  Trouble trouble_;
+  absl::Mutex mu_;
+  int64_t lease_ = 0;     // of the last attempt
+  int64_t followed_ = 0;  // the leader last said
+  absl::Time since_;
+};
+
+}  // namespace
+
+absl::StatusOr<Election> Campaign(KeyValueStore& store, const JobKeys& keys,
+                                  const Candidate& candidate, const CampaignCallbacks& callbacks,
+                                  Clock& clock) {
+  return Race(store, keys, candidate, callbacks, clock).Run();
+}
+
+}  // namespace hvd::rendezvous::etcd

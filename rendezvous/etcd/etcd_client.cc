@@ -1,0 +1,178 @@
+#include "rendezvous/etcd/etcd_client.h"
+
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "proto/etcd.grpc.pb.h"
+#include "rendezvous/security/tls_credentials.h"
+#include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd::rendezvous::etcd {
+namespace {
+
+// For one member's answer. It has its own limit for writes, which is longer.
+constexpr absl::Duration kPatience = absl::Seconds(2);
+
+struct Member {
+  explicit Member(const std::shared_ptr<grpc::Channel>& channel)
+      : kv(etcdserverpb::KV::NewStub(channel)),
+        lease(etcdserverpb::Lease::NewStub(channel)),
+        auth(etcdserverpb::Auth::NewStub(channel)) {}
+
+  std::unique_ptr<etcdserverpb::KV::Stub> kv;
+  std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+};
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const EtcdAccess& access) {
+  security::KeepGrpc();
+  if (access.ca_certificate.empty()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = access.ca_certificate;
+  options.pem_cert_chain = access.certificate;
+  options.pem_private_key = access.private_key;
+  return grpc::SslCredentials(options);
+}
+
+class EtcdClient final : public KeyValueStore {
+ public:
+  explicit EtcdClient(const EtcdAccess& access)
+      : name_(absl::StrJoin(access.endpoints, ",")), access_(access) {
+    const auto credentials = CredentialsOf(access);
+    for (const std::string& endpoint : access.endpoints) {
+      members_.emplace_back(transport::NewForeignChannel(endpoint, credentials));
+    }
+  }
+
+  const std::string& name() const override { return name_; }
+
+  absl::StatusOr<etcdserverpb::RangeResponse> Range(
+      const etcdserverpb::RangeRequest& request) override {
+    etcdserverpb::RangeResponse response;
+    RETURN_IF_ERROR(Call([&](Member& member, grpc::ClientContext* context) {
+      return member.kv->Range(context, request, &response);
+    }));
+    return response;
+  }
+
+  absl::StatusOr<etcdserverpb::TxnResponse> Txn(const etcdserverpb::TxnRequest& request) override {
+    etcdserverpb::TxnResponse response;
+    RETURN_IF_ERROR(Call([&](Member& member, grpc::ClientContext* context) {
+      return member.kv->Txn(context, request, &response);
+    }));
+    return response;
+  }
+
+  absl::StatusOr<int64_t> GrantLease(absl::Duration length) override {
+    etcdserverpb::LeaseGrantRequest request;
+    request.set_ttl(absl::ToInt64Seconds(length));
+    etcdserverpb::LeaseGrantResponse response;
+    RETURN_IF_ERROR(Call([&](Member& member, grpc::ClientContext* context) {
+      return member.lease->LeaseGrant(context, request, &response);
+    }));
+    return response.id();
+  }
+
+  absl::StatusOr<bool> KeepAlive(int64_t lease) override {
+    etcdserverpb::LeaseKeepAliveRequest request;
+    request.set_id(lease);
+    etcdserverpb::LeaseKeepAliveResponse response;
+    RETURN_IF_ERROR(Call([&](Member& member, grpc::ClientContext* context) {
+      const auto stream = member.lease->LeaseKeepAlive(context);
+      const bool answered = stream->Write(request) && stream->Read(&response);
+      if (!answered) return stream->Finish();
+      context->TryCancel();  // there is nothing more to be said
+      (void)stream->Finish();
+      return grpc::Status::OK;
+    }));
+    return response.ttl() > 0;
+  }
+
+  absl::Status RevokeLease(int64_t lease) override {
+    etcdserverpb::LeaseRevokeRequest request;
+    request.set_id(lease);
+    etcdserverpb::LeaseRevokeResponse response;
+    return Call([&](Member& member, grpc::ClientContext* context) {
+      return member.lease->LeaseRevoke(context, request, &response);
+    });
+  }
+
+ private:
+  using Attempt = std::function<grpc::Status(Member&, grpc::ClientContext*)>;
+
+  absl::Status Call(const Attempt& attempt) {
+    absl::Status status;
+    const size_t first = preferred_;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const size_t number = (first + i) % members_.size();
+      status = CallMember(members_[number], attempt);
+      if (status.ok()) preferred_ = number;
+      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+    }
+    return status;
+  }
+
+  absl::Status CallMember(Member& member, const Attempt& attempt) {
+    const std::string token = Token();
+    const absl::Status status = token.empty() && !access_.user.empty()
+                                    ? absl::UnauthenticatedError("")
+                                    : Try(member, attempt, token);
+    if (!absl::IsUnauthenticated(status) || access_.user.empty()) return status;
+    RETURN_IF_ERROR(Authenticate(member));  // the first time, or the token has expired
+    return Try(member, attempt, Token());
+  }
+
+  static absl::Status Try(Member& member, const Attempt& attempt, const std::string& token) {
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(kPatience), GPR_TIMESPAN));
+    context.AddMetadata("hasleader", "true");  // a member that was cut off refuses at once
+    if (!token.empty()) context.AddMetadata("token", token);
+    return transport::FromGrpcStatus(attempt(member, &context));
+  }
+
+  absl::Status Authenticate(Member& member) {
+    etcdserverpb::AuthenticateRequest request;
+    request.set_name(access_.user);
+    request.set_password(access_.password);
+    etcdserverpb::AuthenticateResponse response;
+    RETURN_IF_ERROR(Try(
+        member,
+        [&](Member& asked, grpc::ClientContext* context) {
+          return asked.auth->Authenticate(context, request, &response);
+        },
+        ""));
+    absl::MutexLock lock(&mu_);
+    token_ = response.token();
+    return absl::OkStatus();
+  }
+
+  std::string Token() {
+    absl::MutexLock lock(&mu_);
+    return token_;
+  }
+
+  const std::string name_;
+  const EtcdAccess access_;
+  std::vector<Member> members_;
+  std::atomic<size_t> preferred_{0};
+  absl::Mutex mu_;
+  std::string token_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::unique_ptr<KeyValueStore> NewEtcdClient(const EtcdAccess& access) {
+  return std::make_unique<EtcdClient>(access);
+}
+
+}  // namespace hvd::rendezvous::etcd

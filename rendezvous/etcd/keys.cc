@@ -1,0 +1,41 @@
+#include "rendezvous/etcd/keys.h"
+
+#include "absl/strings/str_format.h"
+
+namespace hvd::rendezvous::etcd {
+namespace {
+
+std::string Digits(uint64_t number) { return absl::StrFormat("%020d", number); }
+
+}  // namespace
+
+std::string JobKeys::Events(uint64_t number) const { return prefix_ + "log/" + Digits(number); }
+
+std::string JobKeys::Snapshot(uint64_t snapshot) const {
+  return prefix_ + "snap/" + Digits(snapshot);
+}
+
+std::string JobKeys::Chunk(uint64_t snapshot, uint64_t chunk) const {
+  return Snapshot(snapshot) + "/" + Digits(chunk);
+}
+
+KeyRange JobKeys::EventsBetween(uint64_t first, uint64_t end) const {
+  return {Events(first), Events(end)};
+}
+
+// '0' is the character after '/'.
+KeyRange JobKeys::EventsFrom(uint64_t first) const { return {Events(first), prefix_ + "log0"}; }
+
+KeyRange JobKeys::ChunksOf(uint64_t snapshot) const {
+  return {Snapshot(snapshot) + "/", Snapshot(snapshot) + "0"};
+}
+
+KeyRange JobKeys::SnapshotsBefore(uint64_t snapshot) const {
+  return {prefix_ + "snap/", Snapshot(snapshot)};
+}
+
+KeyRange JobKeys::SnapshotsAfter(uint64_t snapshot) const {
+  return {Snapshot(snapshot) + "0", prefix_ + "snap0"};
+}
+
+}  // namespace hvd::rendezvous::etcd

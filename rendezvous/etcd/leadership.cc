@@ -1,0 +1,47 @@
+#include "rendezvous/etcd/leadership.h"
+
+#include <utility>
+
+namespace hvd::rendezvous::etcd {
+
+absl::Status Leadership::state() const {
+  absl::MutexLock lock(&mu_);
+  return state_;
+}
+
+void Leadership::Lose(const absl::Status& why) {
+  std::function<void(const absl::Status&)> callback;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!state_.ok()) return;
+    state_ = why;
+    callback = on_lost_;
+  }
+  if (callback) callback(why);
+}
+
+void Leadership::End() {
+  absl::MutexLock lock(&mu_);
+  if (state_.ok()) state_ = absl::CancelledError("this daemon has left the job");
+}
+
+void Leadership::OnLost(std::function<void(const absl::Status& why)> callback) {
+  absl::Status state;
+  {
+    absl::MutexLock lock(&mu_);
+    state = state_;
+    on_lost_ = callback;
+  }
+  if (!state.ok()) callback(state);
+}
+
+bool Leadership::AwaitLoss(absl::Time deadline) const {
+  absl::MutexLock lock(&mu_);
+  return clock_.AwaitWithDeadline(
+      mu_,
+      absl::Condition(
+          +[](const absl::Status* state) { return !state->ok(); }, &state_),
+      deadline);
+}
+
+}  // namespace hvd::rendezvous::etcd

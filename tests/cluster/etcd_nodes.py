@@ -1,0 +1,122 @@
+"""An etcd cluster on test hosts, and elastic jobs that are kept in it."""
+
+import signal
+
+from elastic_job import TRAIN, OpenEnded, Training
+
+CLIENTS, PEERS, LISTEN = 2379, 2380, 7000
+
+
+class EtcdNodes:
+    """A node on each of these hosts, with its data in the cluster's directory."""
+
+    def __init__(self, cluster, names, *flags):
+        self.hosts = hosts = [cluster[name] for name in names]
+        self._directory = cluster.directory
+        self._flags = flags
+        self.endpoints = ",".join(f"{host.address}:{CLIENTS}" for host in hosts)
+        self._running = {}
+        for host in hosts:
+            self.start(host)
+        self.wait()
+
+    def start(self, host):
+        """For the first time, or again with its data."""
+        clients, peers = (f"http://{host.address}:{port}" for port in (CLIENTS, PEERS))
+        everybody = ",".join(f"{other.name}=http://{other.address}:{PEERS}" for other in self.hosts)
+        self._running[host.name] = host.start_command(
+            ["etcd", "--name", host.name, "--data-dir", self._directory / f"etcd-{host.name}", "--log-level", "error",
+             "--listen-client-urls", clients, "--advertise-client-urls", clients,
+             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
+             "--initial-cluster", everybody, *self._flags]
+        )  # fmt: skip
+
+    def wait(self):
+        """Until it can be written to."""
+        assert self.ctl("put", "ready", "yes", "--command-timeout=60s") == "OK"
+
+    def ctl(self, *words):
+        ran = self.hosts[0].run(["etcdctl", "--endpoints", self.endpoints, *words], 70, env={"ETCDCTL_API": "3"})
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
+
+    def leader(self):
+        """The host of the node that leads."""
+        lines = self.ctl("endpoint", "status", "--write-out=simple").splitlines()
+        address = next(line.split(",")[0] for line in lines if line.split(", ")[4] == "true")
+        return next(host for host in self.hosts if address.startswith(f"{host.address}:"))
+
+    def kill(self, *hosts):
+        for host in hosts or self.hosts:
+            self._running[host.name].signal(signal.SIGKILL)
+            self._running[host.name].wait(10)
+
+
+class EtcdJob(OpenEnded, Training):
+    """Daemons on some hosts, one of which leads, and agents of two slots on others."""
+
+    def __init__(self, cluster, nodes, daemons=("d1", "d2"), agents=("a", "b"), flags=()):
+        self._flags = ["--np", 2 * len(agents), "--min-np", "1", "--etcd", nodes.endpoints, "--job", "train", *flags]
+        self._output = cluster.directory / "output"
+        self._output.touch()
+        self.daemons = {}
+        super().__init__(cluster, cluster[agents[0]].start_command(["tail", "-n", "+1", "-f", self._output]))
+        self.cluster = cluster
+        self._script_flags = self.flags(cluster)
+        self._candidates = ",".join(f"{cluster[name].address}:{LISTEN}" for name in daemons)
+        for name in daemons:
+            self.start_daemon(name)
+            if len(self.daemons) == 1:
+                self.wait_for_leader(name)
+        self.agents = {name: self._start_agent(cluster[name]) for name in agents}
+
+    def start_daemon(self, name):
+        """Which stands by if another one leads."""
+        host = self.cluster[name]
+        self.daemons[name] = host.start_command(
+            ["horovod-rendezvousd", "--listen", f"{host.address}:{LISTEN}", *self._flags, "--standby",
+             "--token-file", self.cluster.directory / f"token-{name}",
+             "--event-log", self.cluster.directory / f"events-{name}"]
+        )  # fmt: skip
+
+    def _start_agent(self, host):
+        agent = ["horovod-agent", "--join", self._candidates, "--token-file", self.cluster.directory / "token-d1",
+                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
+        return host.start_command(
+            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._output, *agent], env={"OMP_NUM_THREADS": "1"}
+        )
+
+    def explain(self):
+        said = [f"{name}: {daemon.everything()}" for name, daemon in self.daemons.items()]
+        return "\n".join([*said, self._output.read_text()[-3000:]])
+
+    def wait_for_leader(self, name, count=1, timeout=30):
+        self.daemons[name].stdout.wait_for(r"^\S+:\d+$", timeout, count=count)
+
+    def times_back(self):
+        """How often an agent has found a daemon again."""
+        return self.running.stdout.text.count("the rendezvous daemon is there again")
+
+    def wait_until_back(self, before, timeout=60):
+        """Until each agent has, since then."""
+        self.running.stdout.wait_for("the rendezvous daemon is there again", timeout, count=before + len(self.agents))
+
+    def events(self, name):
+        return (self.cluster.directory / f"events-{name}").read_text().splitlines()
+
+    def check_steps(self):
+        """That no step was lost or repeated."""
+        steps = [entry["step"] for entry in self.complete_log().all("step")]
+        assert sorted(set(steps)) == list(range(1, max(steps) + 1)), steps
+        assert all(steps.count(step) <= 4 for step in set(steps)), steps
+
+    def finish(self, timeout=120):
+        """Ends the training, which is to succeed and add up. Every daemon gives its exit code."""
+        self.tell_to_end()
+        codes = {name: daemon.wait(timeout) for name, daemon in self.daemons.items()}
+        assert set(codes.values()) == {0}, self.explain()
+        assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._output.read_text()
+        rolled_back = self.check()
+        self.running.signal(signal.SIGTERM)
+        self.running.wait(10)
+        return rolled_back

@@ -1,0 +1,186 @@
+"""Jobs that are kept in etcd: another daemon takes the leader's place, and what is wrong with etcd does not stop the training.
+
+ELASTIC_TEST_ALL_FAULTS=1 kills the leader a hundred times.
+"""
+
+import re
+import signal
+import statistics
+import time
+
+import pytest
+
+from elastic_job import workers_on
+from etcd_nodes import EtcdJob, EtcdNodes
+from faults import ALL, kill, say
+from netns import Cluster
+
+MOST = 10  # seconds until another daemon leads
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    """Two for agents, two for daemons, three for etcd."""
+    with Cluster(["a", "b", "d1", "d2", "e1", "e2", "e3"], tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def nodes(hosts):
+    running = EtcdNodes(hosts, ["e1", "e2", "e3"])
+    yield running
+    running.kill()
+    assert hosts.leftovers() == []
+
+
+@pytest.fixture
+def job(hosts, nodes):
+    running = EtcdJob(hosts, nodes)
+    running.wait_for_size(4)
+    running.wait_for_steps(3)
+    return running
+
+
+def other(name):
+    return {"d1": "d2", "d2": "d1"}[name]
+
+
+def test_leader_is_killed(hosts, job):
+    """Another one leads, and sees to failures; no step is lost meanwhile, and no worker stopped."""
+    world = job.log.newest_world()
+    times = []
+    leader = "d1"
+    for _turn in range(100 if ALL else 2):
+        before = job.times_back()
+        job.daemons[leader].signal(signal.SIGKILL)
+        killed = time.monotonic()
+        job.daemons[leader].wait(10)
+        job.wait_until_back(before)
+        times.append(time.monotonic() - killed)
+        job.start_daemon(leader)
+        leader = other(leader)
+        job.wait_for_steps(3)
+        assert job.log.newest_world() == world
+    print(f"led again after {statistics.median(times):.2f} s, {max(times):.2f} s at worst, of {len(times)}")
+    assert max(times) < MOST or not ALL
+    job.check_steps()
+    job.begin_trouble()
+    kill(workers_on(hosts["b"])[:1])
+    job.wait_for_world_after(world)
+    job.wait_for_size(4)
+    job.finish()
+    say(job)
+
+
+def test_leader_is_told_to_end(job):
+    """SIGTERM hands the job over, without a wait for the lease."""
+    before = job.times_back()
+    job.daemons["d1"].signal(signal.SIGTERM)
+    assert job.daemons["d1"].wait(10) == 143, job.explain()
+    job.wait_for_leader("d2")
+    job.wait_until_back(before)
+    job.start_daemon("d1")
+    job.finish()
+    job.check_steps()
+
+
+def test_leader_is_cut_off_from_etcd(hosts, job, nodes):
+    """It decides nothing, drops its agents in time, and stands by; another one sees to what has failed meanwhile."""
+    before, world = job.times_back(), job.log.newest_world()
+    for node in nodes.hosts:
+        assert hosts["d1"].run(["ip", "route", "add", "blackhole", node.address]).returncode == 0
+    job.wait_for_leader("d2")
+    known = job.events("d1")
+    job.begin_trouble()
+    kill(workers_on(hosts["b"])[:1])
+    job.wait_until_back(before)
+    job.daemons["d1"].stderr.wait_for("has not answered for .* another daemon may lead the job.*; stands by", 30)
+    assert job.events("d1") == known, "it has done something"
+    job.wait_for_world_after(world)
+    for node in nodes.hosts:
+        assert hosts["d1"].run(["ip", "route", "del", "blackhole", node.address]).returncode == 0
+    job.daemons["d1"].stderr.wait_for(f"stands by: the job is led by {hosts['d2'].address}", 30)
+    job.wait_for_size(4)
+    job.finish()
+    say(job)
+
+
+def test_leader_is_stopped(hosts, job):
+    """SIGSTOP; when it goes on, another one leads."""
+    before = job.times_back()
+    pid = next(pid for pid in hosts["d1"].find("horovod-rendezvousd"))
+    kill([pid], signal.SIGSTOP)
+    job.wait_for_leader("d2")
+    kill([pid], signal.SIGCONT)
+    job.daemons["d1"].stderr.wait_for("stands by: the job is led by", 30)
+    job.wait_until_back(before)
+    job.finish()
+    job.check_steps()
+
+
+def test_leader_of_etcd_is_killed(job, nodes):
+    """Nobody notices."""
+    world = job.log.newest_world()
+    victim = nodes.leader()
+    nodes.kill(victim)
+    kill(workers_on(job.cluster["b"])[:1])
+    job.wait_for_world_after(world)
+    job.wait_for_size(4)
+    nodes.start(victim)
+    job.finish()
+    assert job.daemons["d2"].stdout.text == "", "it has led"
+
+
+def test_etcd_is_away(job, nodes):
+    """For 20 s: training goes on, and the daemon says what is wrong."""
+    before, world = job.times_back(), job.log.newest_world()
+    began = time.time()
+    nodes.kill()
+    job.daemons["d1"].stderr.wait_for("has not answered for .*; stands by", 60)
+    job.wait_for(lambda: job.log.all("step")[-1]["time"] > began + 20, 60, "a step after 20 s")
+    for host in nodes.hosts:
+        nodes.start(host)
+    nodes.wait()
+    job.wait_until_back(before, 90)
+    job.wait_for_steps(3)
+    assert job.log.newest_world() == world
+    job.check_steps()
+    job.finish()
+
+
+def test_etcd_has_no_space(hosts, tmp_path):
+    """The daemon waits, says so, and goes on once there is some."""
+    nodes = EtcdNodes(hosts, ["e1", "e2", "e3"], "--quota-backend-bytes", str(2 << 20))
+    try:
+        job = EtcdJob(hosts, nodes)
+        job.wait_for_size(4)
+        fill_up(nodes)
+        world = job.log.newest_world()
+        kill(workers_on(hosts["b"])[:1])
+        job.daemons["d1"].stderr.wait_for("database space exceeded .free some", 60)
+        make_room(nodes)
+        job.daemons["d1"].stderr.wait_for("works again, after", 60)
+        job.wait_for_world_after(world)
+        job.wait_for_size(4)
+        job.finish()
+    finally:
+        nodes.kill()
+    assert hosts.leftovers() == []
+
+
+def fill_up(nodes):
+    for number in range(40):
+        try:
+            nodes.ctl("put", f"filler/{number}", "x" * 100000)
+        except AssertionError as error:
+            assert "space exceeded" in str(error)
+            return
+    raise AssertionError("etcd has no quota")
+
+
+def make_room(nodes):
+    nodes.ctl("del", "--prefix", "filler/")
+    revision = re.search(r'"Revision" : (\d+)', nodes.ctl("get", "filler/0", "--write-out=fields")).group(1)
+    nodes.ctl("compact", revision)
+    nodes.ctl("defrag")
+    nodes.ctl("alarm", "disarm")
