@@ -20,7 +20,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
-// For one member's answer. It has its own limit for writes, which is longer.
+// For one member's answer. Its own limit for writes is longer.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
 struct Member {
@@ -110,37 +110,53 @@ class EtcdClient final : public KeyValueStore {
  private:
   using Attempt = std::function<grpc::Status(Member&, grpc::ClientContext*)>;
 
+  // A member that was away is connected to again only while a call waits for it. So if none answers
+  // at once, each is waited for.
   absl::Status Call(const Attempt& attempt) {
+    const absl::Status status = CallAnyMember(attempt, /*wait=*/false);
+    return IsAway(status) ? CallAnyMember(attempt, /*wait=*/true) : status;
+  }
+
+  static bool IsAway(const absl::Status& status) {
+    return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  }
+
+  absl::Status CallAnyMember(const Attempt& attempt, bool wait) {
     absl::Status status;
     const size_t first = preferred_;
     for (size_t i = 0; i < members_.size(); ++i) {
       const size_t number = (first + i) % members_.size();
-      status = CallMember(members_[number], attempt);
-      if (status.ok()) preferred_ = number;
-      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+      const absl::Status answer = CallMember(members_[number], attempt, wait);
+      if (answer.ok()) preferred_ = number;
+      if (!IsAway(answer)) return answer;
+      // Why it was not reached says more than that it was waited for.
+      if (status.ok() || absl::IsUnavailable(answer)) status = answer;
     }
     return status;
   }
 
-  absl::Status CallMember(Member& member, const Attempt& attempt) {
+  absl::Status CallMember(Member& member, const Attempt& attempt, bool wait) {
     const std::string token = Token();
-    const absl::Status status = token.empty() && !access_.user.empty()
-                                    ? absl::UnauthenticatedError("")
-                                    : Try(member, attempt, token);
+    const bool has_none = token.empty() && !access_.user.empty();
+    const absl::Status status =
+        has_none ? absl::UnauthenticatedError("") : Try(member, attempt, token, wait);
     if (!absl::IsUnauthenticated(status) || access_.user.empty()) return status;
-    RETURN_IF_ERROR(Authenticate(member));  // the first time, or the token has expired
-    return Try(member, attempt, Token());
+    RETURN_IF_ERROR(Authenticate(member, wait));  // the first time, or the token has expired
+    return Try(member, attempt, Token(), wait);
   }
 
-  static absl::Status Try(Member& member, const Attempt& attempt, const std::string& token) {
+  static absl::Status Try(Member& member, const Attempt& attempt, const std::string& token,
+                          bool wait) {
+    const absl::Duration patience = wait ? kPatience / 2 : kPatience;
     grpc::ClientContext context;
-    context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(kPatience), GPR_TIMESPAN));
+    context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(patience), GPR_TIMESPAN));
+    context.set_wait_for_ready(wait);
     context.AddMetadata("hasleader", "true");  // a member that was cut off refuses at once
     if (!token.empty()) context.AddMetadata("token", token);
     return transport::FromGrpcStatus(attempt(member, &context));
   }
 
-  absl::Status Authenticate(Member& member) {
+  absl::Status Authenticate(Member& member, bool wait) {
     etcdserverpb::AuthenticateRequest request;
     request.set_name(access_.user);
     request.set_password(access_.password);
@@ -150,7 +166,7 @@ class EtcdClient final : public KeyValueStore {
         [&](Member& asked, grpc::ClientContext* context) {
           return asked.auth->Authenticate(context, request, &response);
         },
-        ""));
+        "", wait));
     absl::MutexLock lock(&mu_);
     token_ = response.token();
     return absl::OkStatus();
