@@ -1,20 +1,48 @@
 """An etcd cluster on test hosts, and elastic jobs that are kept in it."""
 
 import signal
+import subprocess
+from typing import NamedTuple
 
 from elastic_job import TRAIN, OpenEnded, Training
 
 CLIENTS, PEERS, LISTEN = 2379, 2380, 7000
 
 
+class Certificate(NamedTuple):
+    """Paths."""
+
+    ca: str
+    certificate: str
+    key: str
+
+
+def make_certificate(directory, *addresses):
+    """One for everybody, which has signed itself."""
+    key, certificate = str(directory / "etcd.key"), str(directory / "etcd.pem")
+    names = "subjectAltName=" + ",".join(f"IP:{address}" for address in addresses)
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=etcd"
+    subprocess.run(
+        [*command.split(), "-addext", names, "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
+    return Certificate(certificate, certificate, key)
+
+
 class EtcdNodes:
     """A node on each of these hosts, with its data in the cluster's directory."""
 
-    def __init__(self, cluster, names, *flags):
+    def __init__(self, cluster, names, *flags, certificate=None):
         self.hosts = hosts = [cluster[name] for name in names]
         self._directory = cluster.directory
-        self._flags = flags
+        self._flags = list(flags)
+        self._ctl_flags = []
+        self._scheme = "http"
         self.endpoints = ",".join(f"{host.address}:{CLIENTS}" for host in hosts)
+        if certificate:
+            self._scheme = "https"
+            self._flags += ["--client-cert-auth", "--trusted-ca-file", certificate.ca,
+                            "--cert-file", certificate.certificate, "--key-file", certificate.key]  # fmt: skip
+            self._ctl_flags = ["--cacert", certificate.ca, "--cert", certificate.certificate, "--key", certificate.key]
         self._running = {}
         for host in hosts:
             self.start(host)
@@ -22,7 +50,7 @@ class EtcdNodes:
 
     def start(self, host):
         """For the first time, or again with its data."""
-        clients, peers = (f"http://{host.address}:{port}" for port in (CLIENTS, PEERS))
+        clients, peers = f"{self._scheme}://{host.address}:{CLIENTS}", f"http://{host.address}:{PEERS}"
         everybody = ",".join(f"{other.name}=http://{other.address}:{PEERS}" for other in self.hosts)
         self._running[host.name] = host.start_command(
             ["etcd", "--name", host.name, "--data-dir", self._directory / f"etcd-{host.name}", "--log-level", "error",
@@ -36,7 +64,8 @@ class EtcdNodes:
         assert self.ctl("put", "ready", "yes", "--command-timeout=60s") == "OK"
 
     def ctl(self, *words):
-        ran = self.hosts[0].run(["etcdctl", "--endpoints", self.endpoints, *words], 70, env={"ETCDCTL_API": "3"})
+        command = ["etcdctl", "--endpoints", self.endpoints, *self._ctl_flags, *words]
+        ran = self.hosts[0].run(command, 70, env={"ETCDCTL_API": "3"})
         assert ran.returncode == 0, ran.stderr
         return ran.stdout.strip()
 
@@ -119,4 +148,6 @@ class EtcdJob(OpenEnded, Training):
         rolled_back = self.check()
         self.running.signal(signal.SIGTERM)
         self.running.wait(10)
+        left = [self.cluster[name].leftovers() for name in (*self.daemons, *self.agents)]
+        assert not any(left), left
         return rolled_back
