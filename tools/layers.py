@@ -123,7 +123,13 @@ FOR_TESTS = (
 
 # <prefix of an include> -> the folders that may have it, with all below them.
 THIRD_PARTY = {
-    "grpc": ["rendezvous/server", "rendezvous/client", "rendezvous/security", "rendezvous/transport", "rendezvous/etcd"],
+    "grpc": [
+        "rendezvous/server",
+        "rendezvous/client",
+        "rendezvous/security",
+        "rendezvous/transport",
+        "rendezvous/etcd",
+    ],
     "gloo/": ["collectives/gloo"],
     "nccl": ["collectives/nccl"],
     "CLI/": ["options"],
