@@ -69,6 +69,21 @@ def test_leader_is_killed(hosts, job):
     say(job)
 
 
+def test_host_of_the_leader_is_lost(hosts, job):
+    """Nothing says that it has gone: neither to agents nor to etcd."""
+    world, before, cut = job.log.newest_world(), job.times_back(), time.monotonic()
+    hosts["d1"].cut()
+    job.wait_until_back(before)
+    print(f"led again after {time.monotonic() - cut:.2f} s")
+    job.wait_for_steps(3)
+    assert job.log.newest_world() == world
+    job.check_steps()
+    lost = job.daemons.pop("d1")
+    lost.signal(signal.SIGKILL)
+    lost.wait(10)
+    job.finish()
+
+
 def test_leader_is_told_to_end(job):
     """SIGTERM hands the job over, without a wait for the lease."""
     before = job.times_back()
