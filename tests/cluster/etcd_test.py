@@ -1,6 +1,6 @@
 """Jobs that are kept in etcd: another daemon takes the leader's place, and what is wrong with etcd does not stop the training.
 
-ELASTIC_TEST_ALL_FAULTS=1 kills the leader a hundred times.
+ELASTIC_TEST_ALL_FAULTS=1 kills the leader sixty times, within the 5 minutes after which workers ask the daemon anew.
 """
 
 import re
@@ -47,7 +47,7 @@ def test_leader_is_killed(hosts, job):
     world = job.log.newest_world()
     times = []
     leader = "d1"
-    for _turn in range(100 if ALL else 2):
+    for _turn in range(60 if ALL else 2):
         before = job.times_back()
         job.daemons[leader].signal(signal.SIGKILL)
         killed = time.monotonic()
@@ -58,7 +58,7 @@ def test_leader_is_killed(hosts, job):
         job.start_daemon(leader)
         leader = other(leader)
         job.wait_for_steps(3)
-        assert job.log.newest_world() == world
+        assert job.log.newest_world() == world, job.explain()
     print(f"led again after {statistics.median(times):.2f} s, {max(times):.2f} s at worst, of {len(times)}")
     job.check_steps()
     job.begin_trouble()
