@@ -85,6 +85,7 @@ void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
       settings::ParseRuntimeEnv({variables.begin(), variables.end()});
   if (!env.ok()) return Refuse(absl::StrCat(plan_.host, ": ", env.status().message()));
   patience_ = env->agent_timeout;
+  commit_copy_mbit_ = env->commit_copy_mbit;
   if (settings_.start_timeout > absl::ZeroDuration()) {
     daemon_may_come_ = true;
     loop_.After(settings_.start_timeout, [this] { daemon_may_come_ = false; });
@@ -157,6 +158,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_machine(bootstrap_.machine());
   hello.set_incarnation(RandomIncarnation());
   ReserveStorePort(&hello);
+  OpenCommitSource(&hello);
   const rendezvous::security::PeerCredentials credentials = FromProto(bootstrap_.credentials());
   return std::make_unique<Attachment>(
       loop_,
@@ -185,6 +187,7 @@ Attachment::Memory Agent::Remember() const {
   if (!workers_.has_value()) return {};
   Attachment::Memory memory{workers_->log().Known(), workers_->log().Messages()};
   if (draining()) memory.messages.push_back(DrainMessage());
+  if (kept_commit_ > 0) memory.messages.push_back(KeptMessage());
   return memory;
 }
 
@@ -230,6 +233,9 @@ void Agent::HandOver(uint64_t worker_id, pid_t asker,
   // Without an arena the worker's commits are lost with it, and those of other workers are used.
   const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
   if (arena.ok()) response.arena = *arena;
+  if (commit_keeper_ == nullptr) return;
+  if (arena.ok()) commit_source_->Offer(*arena);
+  response.kept = commit_keeper_->memory();
 }
 
 void Agent::OnCommand(const pb::AgentCommand& command) {
@@ -246,6 +252,8 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       return;
     case pb::AgentCommand::kSample:
       return workers_->Sample(command.sample().worker_id());
+    case pb::AgentCommand::kKeep:
+      return OnKeep(command.keep());
     case pb::AgentCommand::kHold:
       return Say(command.hold().reason());
     case pb::AgentCommand::kEnd:
@@ -259,7 +267,9 @@ void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   if (welcome_.has_value()) Say("the rendezvous daemon is there again");
   welcome_ = welcome;
   workers_->set_job_id(welcome.job_id());
-  if (welcome.elastic()) workers_->MakeElastic(settings_.stopped_check_interval);
+  if (!welcome.elastic()) return;
+  workers_->MakeElastic(settings_.stopped_check_interval);
+  BeginCopies(welcome.job_id());
 }
 
 }  // namespace hvd::agent

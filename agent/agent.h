@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "agent/attachment.h"
+#include "agent/copies/commit_keeper.h"
+#include "agent/copies/commit_source.h"
 #include "agent/output/agent_output.h"
 #include "agent/process/adoption.h"
 #include "agent/route_finder.h"
@@ -99,6 +101,13 @@ class Agent {
   void OnWelcome(const pb::AgentWelcome& welcome);
   Attachment::Memory Remember() const;
 
+  // ---- Copies of commits: agent_copies.cc
+  void OpenCommitSource(pb::AgentHello* hello);
+  void BeginCopies(const std::string& job);
+  void OnKeep(const pb::KeepCommits& keep);
+  void OnKept(uint64_t number);
+  pb::AgentMessage KeptMessage() const;
+
   // ---- Ending: agent_end.cc
   void OnSignal();
   bool DrainBySignal(bool by_guard);
@@ -130,6 +139,12 @@ class Agent {
   bool daemon_may_come_ = false;  // start_timeout has not passed
   Fd store_port_;  // held for torch.distributed, whose store listens there if rank 0 is on this
                    // host
+  size_t commit_copy_mbit_ = 0;
+  copies::Trust trust_;
+  std::unique_ptr<copies::CommitSource> commit_source_;  // null: no copies
+  std::unique_ptr<copies::CommitKeeper> commit_keeper_;  // null: not elastic, or no copies
+  uint64_t keep_turn_ = 0;                               // counts the commands to keep
+  uint64_t kept_commit_ = 0;                             // 0: none
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<rendezvous::bootstrap::BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;

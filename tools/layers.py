@@ -51,9 +51,10 @@ ALLOWED = {
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
     "agent/inspection": [*BASE, "proto", "agent/output"],
     "agent/process": [*BASE, "proto", "agent/inspection", "agent/output", "agent/protocol"],
+    "agent/copies": [*BASE, "worker_runtime/commit_store"],
     "agent": [
         *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
-        "agent/protocol", "agent/output", "agent/inspection", "agent/process", "base/settings", "options",
+        "agent/protocol", "agent/output", "agent/inspection", "agent/process", "agent/copies", "base/settings", "options",
     ],
     "launcher/allocation": ["base"],
     "launcher/discovery": [*BASE, "rendezvous/membership"],

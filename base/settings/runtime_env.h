@@ -45,8 +45,9 @@ struct RuntimeEnv {
   EngineEnv engine;
   absl::Duration gloo_timeout = absl::Seconds(30);
   absl::Duration agent_timeout = absl::Seconds(30);
-  bool shared_memory = true;  // in a host
-  bool encrypt_data = false;  // between workers
+  size_t commit_copy_mbit = 1000;  // per second, of an agent; 0: it gives no copies
+  bool shared_memory = true;       // in a host
+  bool encrypt_data = false;       // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers

@@ -167,6 +167,12 @@ std::vector<RuntimeSetting> JobSettings() {
       NumberRow("HOROVOD_AGENT_TIMEOUT_SECONDS", "30",
                 "Seconds that an agent, a worker or the daemon may be silent", ReadAgentTimeout)
           .Flag("--agent-timeout-seconds", "N"),
+      NumberRow(
+          "HOROVOD_COMMIT_COPY_MBIT", "1000",
+          "Megabits per second for the copies of an elastic job's commits on another host; 0: "
+          "No copies",
+          Count(&RuntimeEnv::commit_copy_mbit))
+          .Flag("--commit-copy-mbit", "N"),
   };
 }
 

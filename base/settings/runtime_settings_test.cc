@@ -25,10 +25,10 @@ using ::testing::HasSubstr;
 // All values but whether they are given.
 std::string TextOf(const RuntimeEnv& env) {
   return absl::StrCat(
-      absl::StrJoin(
-          {env.engine.fusion_threshold_bytes, env.engine.cache_capacity,
-           env.autotune.warmup_samples, env.autotune.steps_per_sample, env.autotune.max_samples},
-          " "),
+      absl::StrJoin({env.engine.fusion_threshold_bytes, env.engine.cache_capacity,
+                     env.autotune.warmup_samples, env.autotune.steps_per_sample,
+                     env.autotune.max_samples, env.commit_copy_mbit},
+                    " "),
       " ", env.engine.disable_group_fusion, env.shared_memory, env.encrypt_data,
       env.hierarchical_allreduce, env.hierarchical_allgather, env.engine.stall_check,
       env.omp_threads, env.torch_env, env.gpu_operations, env.nccl_is_only_way,
@@ -73,6 +73,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   EXPECT_EQ(env->engine.cache_capacity, 1024u);
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
   EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
+  EXPECT_EQ(env->commit_copy_mbit, 1000u);
   EXPECT_TRUE(env->engine.stall_check);
   EXPECT_TRUE(env->omp_threads);
   EXPECT_TRUE(env->torch_env);

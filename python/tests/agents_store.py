@@ -14,6 +14,7 @@ class Store:
         self.begun = None
         self.newest = None  # number and slot
         self.told = None  # by set_commit
+        self.kept = None  # as newest: a copy from another host
 
     def begin(self, size, keep=0):
         kept = [self.newest[1]] if self.newest else []
@@ -38,6 +39,12 @@ class Store:
     def seal(self, number):
         self.newest, self.begun = (number, self.begun), None
 
+    def take_kept(self):
+        if self.kept is None or (self.newest and self.newest[0] >= self.kept[0]):
+            return False
+        self.newest, self.kept = self.kept, None
+        return True
+
     def get_newest(self):
         if self.newest is None:
             return None
@@ -57,6 +64,7 @@ def install(monkeypatch):
     monkeypatch.setattr(_ffi, "store_append", store.append)
     monkeypatch.setattr(_ffi, "store_seal", store.seal)
     monkeypatch.setattr(_ffi, "store_newest", store.get_newest)
+    monkeypatch.setattr(_ffi, "store_take_kept", store.take_kept)
     monkeypatch.setattr(_ffi, "set_commit", lambda number: setattr(store, "told", number))
     new_process(monkeypatch)
     return store

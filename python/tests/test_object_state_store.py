@@ -5,7 +5,9 @@ import torch
 
 import horovod.torch as hvd
 from agents_store import enter, new_process
+from horovod.common.exceptions import HorovodInternalError
 from horovod.elastic import commit_store, commits
+from horovod.elastic.loop import run_fn
 
 
 class Mine(hvd.elastic.ObjectState):
@@ -37,6 +39,41 @@ def test_object_state_outlives_its_process(store, monkeypatch, capsys, kind):
     assert (fresh.step, fresh.history) == (3, [object] * 3)
     fresh.commit()
     assert store.newest[0] == 4
+
+
+def moved_away(store, monkeypatch):
+    """What was committed lies on another host, whose copy the agent here keeps."""
+    number, slot = store.newest
+    store.kept, store.newest = (number, bytearray(slot)), None
+    new_process(monkeypatch)
+
+
+def test_process_begins_with_the_copy_of_another_hosts_commit(store, monkeypatch):
+    hvd.elastic.ObjectState(step=7).commit()
+    moved_away(store, monkeypatch)
+    fresh = hvd.elastic.ObjectState(step=0)
+    enter(fresh)
+    assert fresh.step == 7 and commits.newest() == 1 == store.told
+
+
+def test_rank_0_of_the_next_world_begins_with_a_newer_copy(store, monkeypatch):
+    """Which has come since it asked for the one before."""
+    other = hvd.elastic.ObjectState(step=0)
+    for other.step in (1, 2, 3):
+        other.commit()
+    moved_away(store, monkeypatch)
+    copy, store.kept = store.kept, None
+    seen = []
+
+    def train(state):
+        seen.append((state.step, commits.newest()))
+        if len(seen) == 1:
+            state.step = 10
+            state.commit()
+            raise HorovodInternalError("the others are gone")
+
+    run_fn(train, lambda: setattr(store, "kept", copy))(hvd.elastic.ObjectState(step=0))
+    assert seen == [(0, 0), (3, 3)]
 
 
 def training_state():

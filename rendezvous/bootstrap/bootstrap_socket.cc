@@ -114,12 +114,13 @@ void BootstrapSocket::OnHello(int fd) {
 
 void BootstrapSocket::Reply(int fd, Response response) {
   std::vector<int> passed;
-  for (const int descriptor : {response.page, response.arena, response.stack_pipe}) {
+  for (const int descriptor : {response.page, response.arena, response.stack_pipe, response.kept}) {
     if (descriptor >= 0) passed.push_back(descriptor);
   }
   response.bootstrap.set_has_liveness_page(response.page >= 0);
   response.bootstrap.set_has_commit_arena(response.arena >= 0);
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
+  response.bootstrap.set_has_kept_commits(response.kept >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and reports that.
   net::SendWithDescriptors(fd, net::EncodeFrame(response.bootstrap.SerializeAsString()), passed)

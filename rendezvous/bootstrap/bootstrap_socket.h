@@ -37,6 +37,7 @@ class BootstrapSocket {
     int page = -1;
     int arena = -1;
     int stack_pipe = -1;
+    int kept = -1;
   };
   // `asker` is the process that asks. 0: it is not visible from here, e.g. a process of another
   // container.

@@ -29,6 +29,7 @@ const char* FieldOf(const membership::CallCancelled&) { return "call_cancelled";
 const char* FieldOf(const membership::StopRequested&) { return "stop_requested"; }
 const char* FieldOf(const membership::Tick&) { return "tick"; }
 const char* FieldOf(const membership::LimitsChanged&) { return "limits_changed"; }
+const char* FieldOf(const membership::CommitKept&) { return "commit_kept"; }
 
 // The contents of the field: of the simplest events just a number.
 template <typename Kind>
@@ -105,6 +106,8 @@ std::optional<membership::Event> FromMessage(const pb::journal::Event& message) 
       return Read<membership::StopRequested>(message);
     case pb::journal::Event::kTick:
       return Read<membership::Tick>(message);
+    case pb::journal::Event::kCommitKept:
+      return Read<membership::CommitKept>(message);
     case pb::journal::Event::kLimitsChanged:
       return Read<membership::LimitsChanged>(message);
     case pb::journal::Event::KIND_NOT_SET:

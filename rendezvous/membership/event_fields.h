@@ -17,9 +17,9 @@ void KeepFields(Fields& fields, WorkerKey& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostJoined& kept) {
-  auto& [host, agent, known_workers, store_address] = kept;
+  auto& [host, agent, known_workers, store_address, commit_address] = kept;
   fields("host", host, "agent", agent, "known_workers", known_workers, "store_address",
-         store_address);
+         store_address, "commit_address", commit_address);
 }
 
 template <typename Fields>
@@ -56,6 +56,12 @@ void KeepFields(Fields& fields, WorkerExited& kept) {
   fields("worker", worker, "exit_code", exit_code, "signal", signal, "core_dumped", core_dumped,
          "out_of_memory", out_of_memory, "stderr_tail", stderr_tail, "start_error", start_error,
          "killed_for", killed_for, "unknown_end", unknown_end);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, CommitKept& kept) {
+  auto& [host, commit] = kept;
+  fields("host", host, "commit", commit);
 }
 
 template <typename Fields>

@@ -40,6 +40,7 @@ struct HostJoined {
   Incarnation agent;
   std::vector<WorkerId> known_workers = {};  // all that it was ever asked to start
   std::string store_address = {};            // for torch.distributed; see TorchGroup
+  std::string commit_address = {};  // where its agent gives copies of commits; empty: nowhere
 };
 
 // Elastic jobs: all hosts that exist at present. Hosts of an earlier list that are missing in this
@@ -91,6 +92,12 @@ struct WorkerExited {
   std::string start_error;  // not empty: there never was a process
   std::string killed_for;   // not empty: its agent killed it, for this reason
   std::string unknown_end;  // not empty: exit_code is 1 for want of one; what is known instead
+};
+
+// The agent has a copy of another host's commit: see KeepCommitsEffect.
+struct CommitKept {
+  std::string host;
+  uint64_t commit = 0;
 };
 
 // A worker's JoinWorld call.
@@ -191,10 +198,11 @@ struct LimitsChanged {
   int max_workers = 1;
 };
 
-using Event = std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted,
-                           WorkerStarted, WorkerDying, WorkerExited, JoinRequested, WatchRequested,
-                           ExchangeRequested, Reported, ProgressReported, StallReported,
-                           WorkerSampled, CallCancelled, StopRequested, Tick, LimitsChanged>;
+using Event =
+    std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted, WorkerStarted,
+                 WorkerDying, WorkerExited, JoinRequested, WatchRequested, ExchangeRequested,
+                 Reported, ProgressReported, StallReported, WorkerSampled, CallCancelled,
+                 StopRequested, Tick, LimitsChanged, CommitKept>;
 
 // ---- Effects
 
@@ -241,6 +249,15 @@ struct SampleWorkerEffect {
   Incarnation agent;
   std::string host;
   WorkerId worker;
+};
+
+// The agent is to keep copies of the commits on another machine, from now on the newest each time;
+// or, if there is no address, to drop what it has.
+struct KeepCommitsEffect {
+  Incarnation agent;
+  std::string host;
+  std::string from;          // the other host
+  std::string from_address;  // as in HostJoined; empty: no longer
 };
 
 // The host is not offered: its agent is to wait.
@@ -343,7 +360,8 @@ struct Notice {
     kHostBack,     // its agent has attached again
     kWorldIdle,    // ended before an operation of the script's was completed, without a failure
     kLimitsChanged,
-    kHostWaits,  // it is not offered to the job
+    kHostWaits,    // it is not offered to the job
+    kCommitsKept,  // a host has copies of the commits of another one
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
@@ -358,9 +376,10 @@ struct Notice {
   std::string text;  // one line
 };
 
-using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect,
-                            HoldHostEffect, EndJobEffect, ReplyWorld, ReplyDeferred, ReplyReleased,
-                            ReplyWatch, ReplyExchange, ReplyStatus, Notice, JobFinished>;
+using Effect =
+    std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect, KeepCommitsEffect,
+                 HoldHostEffect, EndJobEffect, ReplyWorld, ReplyDeferred, ReplyReleased, ReplyWatch,
+                 ReplyExchange, ReplyStatus, Notice, JobFinished>;
 
 }  // namespace hvd::rendezvous::membership
 

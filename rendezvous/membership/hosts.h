@@ -41,8 +41,11 @@ struct Host {
   absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   int live = 0;                                  // workers there that are not gone
   std::string store_address = {};                // as in HostJoined
-  int withheld = 0;   // slots that its agent has besides, which are not offered
-  bool held = false;  // its agent waits for an offer
+  int withheld = 0;                 // slots that its agent has besides, which are not offered
+  bool held = false;                // its agent waits for an offer
+  std::string commit_address = {};  // as in HostJoined
+  std::string copies_from = {};     // the address from which it was told to take copies of commits
+  uint64_t kept_commit = 0;         // the newest of these copies; 0: none
 
   // Of all the slots that its agent has, so many may be used.
   void UseSlots(int usable) {
@@ -53,10 +56,11 @@ struct Host {
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
-           withheld, held] = *this;
+           withheld, held, commit_address, copies_from, kept_commit] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
-           "store_address", store_address, "withheld", withheld, "held", held);
+           "store_address", store_address, "withheld", withheld, "held", held, "commit_address",
+           commit_address, "copies_from", copies_from, "kept_commit", kept_commit);
   }
 };
 

@@ -47,6 +47,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) EndDrainedHosts();
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
+  if (!verdict.has_value()) SteerCopies();
   if (!verdict.has_value()) ReportWaiting();
   ForgetDepartedHosts();
 }
@@ -334,7 +335,8 @@ absl::Time Membership::State::NextElasticDeadline() const {
   if (epochs.changing.has_value() && !epochs.broken.has_value())
     next = std::min(next, epochs.together_since + kFollowTime);
   if (epochs.quorum_since != absl::InfiniteFuture()) {
-    for (const absl::Time end : {epochs.quorum_since + kFormPatience, OldWorldEnds()}) {
+    for (const absl::Time end : {epochs.quorum_since + kFormPatience,
+                                 epochs.quorum_since + kCopyPatience, OldWorldEnds()}) {
       if (end > last_time) next = std::min(next, end);
     }
   }

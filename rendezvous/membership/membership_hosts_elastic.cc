@@ -1,4 +1,4 @@
-// Hosts of elastic jobs: they come, are drained, leave and are lost.
+// Hosts of elastic jobs: they come, are drained, leave and are lost, and keep copies of commits.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -36,6 +36,9 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->ended = false;
   host->drain.reset();
   host->away_until = absl::InfinitePast();
+  host->commit_address = event.commit_address;
+  host->copies_from.clear();
+  host->kept_commit = 0;
   if (known) MarkReachable(*host, now);
   StopStrangers(*host, event);
   if (!hosts.IsOffered(name)) return Hold(host, /*took_part=*/false);
@@ -205,6 +208,106 @@ void Membership::State::ForgetDepartedHosts() {
   if (std::count(needed.begin(), needed.end(), false) == 0) return;
   const std::vector<int> places = hosts.Retain(needed);
   for (Worker& worker : workers) worker.host = places[worker.host];
+}
+
+// ---- Copies of commits: while the state of a job lies on one machine only, a host of another one
+// keeps copies of it, so that the loss of either costs at most the commits since the newest copy.
+
+// A copy goes on, and stays, until its holder's successors have committed: those on a second
+// machine get the state only after their world was formed, and rank 0 may take its own from a copy.
+void Membership::State::SteerCopies() {
+  const auto goes_on = [this](const Worker& w) { return IsSurvivor(w); };
+  if (std::none_of(workers.begin(), workers.end(), goes_on)) return;
+  const Host* const holder = LoneHolder();
+  Host* const keeper = holder == nullptr ? nullptr : Keeper(*holder);
+  for (Host& host : hosts) {
+    if (host.agent.has_value() && !host.ended)
+      TellToKeep(&host, &host == keeper ? holder : nullptr);
+  }
+}
+
+// A host of the only machine with members that go on. Null: there are several.
+const Host* Membership::State::LoneHolder() const {
+  const std::vector<int> machines = hosts.Machines();
+  const Worker* first = nullptr;
+  for (const Worker& worker : workers) {
+    if (!IsSurvivor(worker)) continue;
+    if (first == nullptr) first = &worker;
+    if (machines[worker.host] != machines[first->host]) return nullptr;
+  }
+  return first == nullptr ? nullptr : &HostOf(*first);
+}
+
+// The host that is to keep copies of what `holder` has: that which does, or else one with workers,
+// or any. Null: there is none.
+Host* Membership::State::Keeper(const Host& holder) {
+  if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
+  const std::vector<int> machines = hosts.Machines();
+  Host* best = nullptr;
+  const auto rank = [&holder](const Host& host) {
+    return host.copies_from == holder.commit_address ? 2 : host.live > 0 ? 1 : 0;
+  };
+  for (Host& host : hosts) {
+    const bool stays = host.agent.has_value() && !host.ended && !host.drain.has_value();
+    if (!stays || host.held || host.commit_address.empty()) continue;
+    if (machines[hosts.IndexOf(host)] == machines[hosts.IndexOf(holder)]) continue;
+    if (best == nullptr || rank(host) > rank(*best)) best = &host;
+  }
+  return best;
+}
+
+// The newest commit may be one of a world before this one.
+bool Membership::State::CommittedInWorld() const {
+  return epochs.reported_commit > epochs.formed_commit && epochs.committed_at > epochs.formed_at;
+}
+
+// REQUIRES: its agent is attached.
+void Membership::State::TellToKeep(Host* host, const Host* holder) {
+  const std::string address = holder == nullptr ? "" : holder->commit_address;
+  if (host->copies_from == address) return;
+  if (holder == nullptr && !CommittedInWorld()) return;
+  host->copies_from = address;
+  // What was taken from another host counts on until there is something newer.
+  if (holder == nullptr) host->kept_commit = 0;
+  effects.push_back(KeepCommitsEffect{*host->agent, host->slots.host,
+                                      holder == nullptr ? "" : holder->slots.host, address});
+}
+
+void Membership::State::On(const CommitKept& event, absl::Time) {
+  Host* const host = hosts.Find(event.host);
+  if (!elastic() || verdict.has_value() || host == nullptr) return;
+  if (host->copies_from.empty()) return;  // it has dropped it by now
+  const bool is_first = host->kept_commit == 0;
+  host->kept_commit = std::max(host->kept_commit, event.commit);
+  if (!is_first) return;
+  Note(Notice::Kind::kCommitsKept,
+       absl::StrCat("host ", host->slots.host, " keeps copies of the commits, beginning with ",
+                    event.commit),
+       nullptr, host);
+}
+
+// Has workers count as holders of the commits that their agents keep. Returns whether some do so
+// only thereby.
+bool Membership::State::CountCopies(const std::vector<Worker*>& members) {
+  bool counts = false;
+  for (Worker* worker : members) {
+    const uint64_t kept = HostOf(*worker).kept_commit;
+    if (kept <= worker->commit) continue;
+    worker->commit = kept;
+    counts = true;
+  }
+  return counts;
+}
+
+// Whether a worker that has not asked yet will have a newer commit than all of `members`.
+bool Membership::State::AwaitsCopy(const std::vector<Worker*>& members) const {
+  uint64_t newest = 0;
+  for (const Worker* worker : members) {
+    newest = std::max({newest, worker->commit, HostOf(*worker).kept_commit});
+  }
+  return std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
+    return IsLive(worker) && !worker.join.has_value() && HostOf(worker).kept_commit > newest;
+  });
 }
 
 }  // namespace hvd::rendezvous::membership

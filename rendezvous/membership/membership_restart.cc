@@ -23,6 +23,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->away.reset();
   host->away_until = absl::InfinitePast();
   host->agent = event.agent;
+  host->commit_address = event.commit_address;
+  host->copies_from.clear();
   StopStrangers(*host, event);
   if (host->held) ResumeHeld(host);
   std::vector<WorkerId> to_stop;

@@ -45,6 +45,8 @@ struct Membership::State {
 
   // For workers on their way to their first world, when there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
+  // For workers on a host with a copy of a commit that nobody else has.
+  static constexpr absl::Duration kCopyPatience = absl::Minutes(2);
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
@@ -152,6 +154,16 @@ struct Membership::State {
   bool IsReadyNewcomer(const Worker& worker) const;
   bool SomeGoOn() const;  // from the newest world to the next
   bool IsFinishing() const;
+
+  // membership_hosts_elastic.cc, too: copies of commits on a machine that has no part in them
+  void On(const CommitKept& event, absl::Time now);
+  void SteerCopies();
+  const Host* LoneHolder() const;
+  Host* Keeper(const Host& holder);
+  bool CommittedInWorld() const;
+  void TellToKeep(Host* host, const Host* holder);
+  bool CountCopies(const std::vector<Worker*>& members);
+  bool AwaitsCopy(const std::vector<Worker*>& members) const;
 
   // membership_failures.cc: how a job takes the ends of its workers and worlds
   void On(const WorkerDying& event, absl::Time now);

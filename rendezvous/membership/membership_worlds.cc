@@ -166,9 +166,10 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
     return std::nullopt;
   }
   epochs.quorum_since = std::min(epochs.quorum_since, now);
+  const bool is_full = static_cast<int>(members.size()) >= spec.max_workers;
   const bool wait_for_more = !has_survivors && !all_asked &&
-                             static_cast<int>(members.size()) < spec.max_workers &&
-                             now < epochs.quorum_since + kFormPatience;
+                             ((!is_full && now < epochs.quorum_since + kFormPatience) ||
+                              (AwaitsCopy(members) && now < epochs.quorum_since + kCopyPatience));
   if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
   return members;
 }
@@ -183,11 +184,13 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   if (verdict.has_value()) return;
   std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
   if (!ready.has_value()) return;
+  const bool counts_copies = CountCopies(*ready);
   uint64_t newest = 0;
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
   if (!ElasticJobMayGoOn(newest, now)) return;
   std::vector<Worker*> members;
-  bool sync_state = newest == 0;  // nobody has said what it holds
+  // Nobody has said what it holds, or rank 0 is going to take it from its agent.
+  bool sync_state = newest == 0 || counts_copies;
   // A lone worker that leaves can't hand over its state unless both are in one world.
   const bool hands_over =
       std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });

@@ -61,6 +61,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "limits_changed";
     case membership::Notice::Kind::kHostWaits:
       return "host_waits";
+    case membership::Notice::Kind::kCommitsKept:
+      return "commits_kept";
   }
   return "";
 }

@@ -56,6 +56,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kHostBack:
     case membership::Notice::Kind::kLimitsChanged:
     case membership::Notice::Kind::kHostWaits:
+    case membership::Notice::Kind::kCommitsKept:
       return {notice.text, true};
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:

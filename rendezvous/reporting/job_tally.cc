@@ -68,6 +68,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kWorldIdle:
     case membership::Notice::Kind::kLimitsChanged:
     case membership::Notice::Kind::kHostWaits:
+    case membership::Notice::Kind::kCommitsKept:
       return;
   }
 }

@@ -42,6 +42,9 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
   if (!hello.store_address().empty()) {
     RETURN_IF_ERROR(net::ParseSocketAddress(hello.store_address()).status());
   }
+  if (!hello.commit_address().empty()) {
+    RETURN_IF_ERROR(net::ParseSocketAddress(hello.commit_address()).status());
+  }
   if (hello.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("horovod-agent on ", hello.host(),
                                                       " has version ", hello.version(),
@@ -83,6 +86,7 @@ std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
       return WorkerId(message.sampled().worker_id());
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::kDraining:
+    case pb::AgentMessage::kKept:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }
@@ -125,6 +129,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   joined.host = {hello.host(), static_cast<int>(hello.slots()), hello.machine()};
   joined.agent = Incarnation(hello.incarnation());
   joined.store_address = hello.store_address();
+  joined.commit_address = hello.commit_address();
   for (const uint64_t worker : hello.known_workers()) {
     joined.known_workers.push_back(WorkerId(worker));
   }
@@ -169,6 +174,8 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
           host, absl::Milliseconds(message.draining().grace_ms()), message.draining().reason()});
     case pb::AgentMessage::kSampled:
       return options_.post(ToEvent(message.sampled()));
+    case pb::AgentMessage::kKept:
+      return options_.post(membership::CommitKept{host, message.kept().commit()});
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return;  // says nothing new
@@ -235,6 +242,12 @@ void AgentService::Handle(const membership::StopWorkersEffect& effect) {
 void AgentService::Handle(const membership::SampleWorkerEffect& effect) {
   pb::AgentCommand command;
   command.mutable_sample()->set_worker_id(effect.worker.value());
+  Send(effect.host, effect.agent, std::move(command));
+}
+
+void AgentService::Handle(const membership::KeepCommitsEffect& effect) {
+  pb::AgentCommand command;
+  command.mutable_keep()->set_address(effect.from_address);
   Send(effect.host, effect.agent, std::move(command));
 }
 

@@ -37,6 +37,7 @@ class AgentService final : public pb::Agent::CallbackService {
   void Handle(const membership::StartWorkerEffect& effect);
   void Handle(const membership::StopWorkersEffect& effect);
   void Handle(const membership::SampleWorkerEffect& effect);
+  void Handle(const membership::KeepCommitsEffect& effect);
   void Handle(const membership::HoldHostEffect& effect);
   void Handle(const membership::EndJobEffect& effect);
 

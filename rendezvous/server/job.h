@@ -99,6 +99,7 @@ class Job {
     options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
   }
   void CarryOut(const membership::SampleWorkerEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const membership::KeepCommitsEffect& effect) { agents_.Handle(effect); }
   void CarryOut(const membership::HoldHostEffect& effect);
   void CarryOut(const membership::EndJobEffect& effect) {
     options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);

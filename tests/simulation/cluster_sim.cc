@@ -70,7 +70,7 @@ std::string ClusterSim::Run(Command& command) {
   const std::string& name = command.name();
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
-  if (name == "attach" || name == "lose") return Hosts(command);
+  if (name == "attach" || name == "lose" || name == "kept") return Hosts(command);
   if (name == "discover" || name == "offer" || name == "drain" || name == "restart" ||
       name == "limits")
     return Outside(command);
@@ -163,7 +163,14 @@ std::string ClusterSim::Hosts(Command& command) {
     if (command.name() == "attach") {
       const int slots = static_cast<int>(command.Number("slots", slots_[host]));
       output += Apply(
-          rendezvous::membership::HostJoined{{host, slots, command.Text("machine")}, agent, known});
+          rendezvous::membership::HostJoined{{host, slots, command.Text("machine")},
+                                             agent,
+                                             known,
+                                             "",
+                                             command.Text("copies").empty() ? "" : host + ":1"});
+    } else if (command.name() == "kept") {
+      output += Apply(rendezvous::membership::CommitKept{
+          host, static_cast<uint64_t>(command.Number("commit"))});
     } else {
       output += Apply(rendezvous::membership::HostLost{
           host, agent, command.Text("reason", "connection closed")});

@@ -20,7 +20,8 @@ namespace hvd {
 //       A new job; np: by default the number of slots. It is elastic if min= or max= is given, with
 //       [spares=] [elastic-timeout=] [rejoin=] [join-delay=] [drain-grace=] [failures=N]
 //       [window=] [no-progress=N] [reset-limit=N] [cooldown=SHORTEST,LONGEST]
-//   attach HOST... [slots=N] [machine=NAME] [agent=N] [known=WORKER,...]
+//   attach HOST... [slots=N] [machine=NAME] [agent=N] [known=WORKER,...] [copies=yes]
+//   kept HOST commit=N
 //   lose HOST [reason=] [agent=N]
 //   discover [HOST:SLOTS,...]
 //   drain HOST [grace=] [reason=]

@@ -29,6 +29,7 @@ void ControlPlane::SetUp() {
   offers_ = discovery_ && dice_.Chance(40);
   recovers_ = forgiving_ || dice_.Chance(90);
   has_twins_ = dice_.Chance(20);
+  has_copies_ = dice_.Chance(70);
   goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
   step_time_ = dice_.Between(20, 900) * kMilli;
   const int hosts = static_cast<int>(dice_.Between(1, 4));
@@ -244,6 +245,8 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
     return CarryStart(*start);
   if (const auto* stop = std::get_if<rendezvous::membership::StopWorkersEffect>(&effect))
     return CarryStop(*stop);
+  if (const auto* keep = std::get_if<rendezvous::membership::KeepCommitsEffect>(&effect))
+    return CarryKeep(*keep);
   if (const auto* hold = std::get_if<rendezvous::membership::HoldHostEffect>(&effect)) {
     ++tally_.held;
     CheckAgentOf(hold->host, hold->agent);

@@ -11,6 +11,7 @@
 //   one.
 // - Rank 0 holds the newest commit that any survivor holds; survivors keep their order (the leader
 //   and its machine apart), also on their machines; no survivor is forgotten.
+// - Rank 0 has what the world says that it has, also if its agent has kept it.
 // - Where the world says that nobody needs the state, all have it; all members run the same
 //   collectives.
 // - No worker is started on a host, or in a slot, that is not offered.
@@ -71,6 +72,8 @@ class ControlPlane {
     int64_t crowded = 0;  // runs where reconciling is put off, as in large jobs
     int64_t shared = 0;   // runs where hosts share machines
     int64_t held = 0;     // agents that were told to wait for an offer
+    int64_t copies = 0;   // of commits, and how often a worker began with one
+    int64_t copies_used = 0;
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -118,6 +121,8 @@ class ControlPlane {
     int stream = -1;
     Micros detached_since = 0;
     std::vector<int> processes;  // started on command
+    int keep_turn = 0;           // counts what it was told about copies
+    uint64_t kept = 0;           // the newest copy
   };
 
   struct Process {
@@ -213,6 +218,12 @@ class ControlPlane {
   void Heal(int host);
   void FailCallsOf(int host);
 
+  // control_plane_copies.cc: copies of commits on other hosts
+  void CarryKeep(const rendezvous::membership::KeepCommitsEffect& effect);
+  void TakeCopies(int agent, int turn, int from);
+  void TellKept(int agent);
+  void TakeKept(Process* process);
+
   // control_plane_workers.cc: workers and their collectives
   void Ask(int process, CallKind kind,
            std::function<rendezvous::membership::Event(rendezvous::membership::CallId)> event);
@@ -290,6 +301,7 @@ class ControlPlane {
   bool discovery_ = false;
   bool offers_ = false;  // what is discovered is all that may take part
   bool recovers_ = true;
+  bool has_copies_ = false;  // agents give copies of commits
   bool has_twins_ = false;
   uint64_t goal_ = 10;  // commits
   Micros step_time_ = kSecond;

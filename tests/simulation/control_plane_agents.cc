@@ -68,6 +68,7 @@ void ControlPlane::Admit(int stream) {
   const Machine& machine = machines_[agent.host];
   joined.host = {machine.name, offers_ ? machine.capacity : machine.slots, machine.machine};
   joined.agent = agent.incarnation;
+  if (has_copies_) joined.commit_address = machine.name + ":1";
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);
   Apply(joined);
@@ -82,6 +83,7 @@ void ControlPlane::ReportAgain(int index) {
     });
     if (processes_[process].exit_told) ReportExit(process);
   }
+  if (agents_[index].kept > 0) TellKept(index);
 }
 
 void ControlPlane::SendUp(int index, std::function<void()> action) {

@@ -19,15 +19,17 @@ void ControlPlane::Tally::Add(const Tally& other) {
   crowded += other.crowded;
   shared += other.shared;
   held += other.held;
+  copies += other.copies;
+  copies_used += other.copies_used;
 }
 
 std::string ControlPlane::Tally::ToText() const {
-  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", shared,
-                      " with several hosts on a machine, ", successes, " succeeded; ", worlds,
-                      " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
-                      rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
-                      released, " released, ", evicted, " stopped at once, ", held,
-                      " held for an offer; ", events, " events\n");
+  return absl::StrCat(
+      runs, " jobs, ", crowded, " crowded, ", shared, " with several hosts on a machine, ",
+      successes, " succeeded; ", worlds, " worlds, ", faults, " faults, ", planned_changes,
+      " planned changes, ", rollbacks, " rollbacks, ", restarts_of_daemon,
+      " restarts of the daemon, ", released, " released, ", evicted, " stopped at once, ", held,
+      " held for an offer, ", copies, " copies, ", copies_used, " used; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {

@@ -36,6 +36,7 @@ TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
   EXPECT_GT(total.crowded, kJobs / 5) << total.ToText();
   EXPECT_GT(total.shared, kJobs / 5) << total.ToText();
   EXPECT_GT(total.held, kJobs / 40) << total.ToText();
+  EXPECT_GT(total.copies_used, kJobs / 40) << total.ToText();
 }
 
 TEST(ControlPlaneTest, SameSeed_SameRun) {

@@ -115,6 +115,7 @@ void ControlPlane::Join(int index, bool may_defer) {
   Process& process = processes_[index];
   process.phase = Phase::kJoining;
   process.defers = may_defer;
+  if (!may_defer && process.epoch == 0) TakeKept(&process);
   Ask(index, CallKind::kJoin, [this, index, may_defer](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
     return rendezvous::membership::JoinRequested{call,
@@ -160,6 +161,10 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
   }
   if (!world.sync_state && (is_new || process.in_step)) {
     Fail(absl::StrCat("rank ", process.rank, " needs the state, but the world says otherwise"));
+  }
+  if (process.rank == 0 && world.sync_state) TakeKept(&process);
+  if (process.rank == 0 && process.commit < world.members[0].commit) {
+    Fail("rank 0 does not hold the commit that the world begins with");
   }
   Watch(index);
   ExchangeAddresses(index);

@@ -62,6 +62,10 @@ struct Text {
   std::string operator()(const rendezvous::membership::SampleWorkerEffect& e) {
     return absl::StrCat("sample worker ", e.worker.value(), " on ", e.host);
   }
+  std::string operator()(const rendezvous::membership::KeepCommitsEffect& e) {
+    if (e.from_address.empty()) return absl::StrCat(e.host, " drops its copy");
+    return absl::StrCat(e.host, " keeps copies of the commits of ", e.from);
+  }
   std::string operator()(const rendezvous::membership::HoldHostEffect& e) {
     return absl::StrCat("hold ", e.host, e.took_part ? ", which took part" : "");
   }

@@ -107,18 +107,21 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  * or else 0.
  * hvd_store_newest returns the newest commit, of this process or one before it, whose checksum is
  * right: it computes that, which takes time.
- * Errors:
- *   - HVD_UNIMPLEMENTED, of all but hvd_store_is_same: there is no store, because there is no
- *     agent, or the job is not elastic.
+ * hvd_store_take_kept makes a newer commit, a copy from another host that the agent keeps, the
+ * newest one here. REQUIRES: none was begun and not sealed. Errors:
+ *   - HVD_UNIMPLEMENTED, of all but hvd_store_is_same and hvd_store_take_kept: there is no store,
+ * because there is no agent, or the job is not elastic.
  *   - HVD_RESOURCE_EXHAUSTED, of hvd_store_begin: there is not enough memory.
  *   - HVD_FAILED_PRECONDITION, of hvd_store_append and hvd_store_seal: no commit was begun.
  *   - HVD_INVALID_ARGUMENT, of hvd_store_append: the parts exceed the bytes of hvd_store_begin.
- *   - HVD_NOT_FOUND, of hvd_store_compare and hvd_store_newest: there is no commit. */
+ *   - HVD_NOT_FOUND, of hvd_store_compare, hvd_store_newest and hvd_store_take_kept: there is no
+ * such commit. */
 HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
 HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);
 HVD_EXPORT int32_t hvd_store_seal(int64_t number);
 HVD_EXPORT int32_t hvd_store_compare(void);
 HVD_EXPORT int32_t hvd_store_is_same(void);
+HVD_EXPORT int32_t hvd_store_take_kept(void);
 HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
 
 /* 1 if some member of the world may not hold the state of rank 0, which holds the newest commit:

@@ -76,6 +76,10 @@ int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
   });
 }
 
+int32_t hvd_store_take_kept(void) {
+  return runtime::api::Guarded([] { return runtime::api::TheRuntime().TakeKeptCommit(); });
+}
+
 int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const int64_t* bytes,
                                 int32_t count, int32_t root_rank, int32_t process_set,
                                 int32_t append, int64_t* handle) {

@@ -130,6 +130,10 @@ absl::Status Runtime::MeetAgent() {
   absl::MutexLock lock(&mutex_);
   job_id_ = answer.bootstrap.job_id();
   store_ = std::move(store);
+  kept_ = nullptr;
+  if (answer.kept_commits.valid()) {
+    kept_ = std::make_unique<commit_store::ArenaView>(std::move(answer.kept_commits), job_id_);
+  }
   stack_pipe_ = std::move(answer.stack_pipe);
   stack_signal_ = answer.bootstrap.stack_signal();
   session_ = std::move(session);
@@ -139,6 +143,19 @@ absl::Status Runtime::MeetAgent() {
 commit_store::CommitArena* Runtime::store() const {
   absl::MutexLock lock(&mutex_);
   return store_.get();
+}
+
+absl::Status Runtime::TakeKeptCommit() {
+  // The agent may replace what is being read, a worker beside this one release it.
+  constexpr int kAttempts = 5;
+  absl::MutexLock lock(&mutex_);
+  absl::Status taken = absl::NotFoundError("no copies are kept here");
+  if (store_ == nullptr || kept_ == nullptr) return taken;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    taken = store_->TakeOver(*kept_);
+    if (!absl::IsAborted(taken)) return taken;
+  }
+  return absl::NotFoundError(taken.message());
 }
 
 std::string Runtime::job_id() const {

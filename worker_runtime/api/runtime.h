@@ -81,6 +81,12 @@ class Runtime {
   // there is none. Borrowed; available from Init on, another one in another job.
   commit_store::CommitArena* store() const;
 
+  // Makes the copy of another host's commit that the agent keeps the store's newest one.
+  // Errors:
+  //   - NotFound: there is none that is newer; also without a store.
+  //   - ResourceExhausted: there is not enough memory.
+  absl::Status TakeKeptCommit() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The job's id, available from Init on; "" in a process without an agent.
   std::string job_id() const;
 
@@ -214,6 +220,7 @@ class Runtime {
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<commit_store::ArenaView> kept_ ABSL_GUARDED_BY(mutex_);  // null: none
   // Of earlier jobs: what was restored from them may be in use.
   std::vector<std::unique_ptr<commit_store::CommitArena>> old_stores_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);

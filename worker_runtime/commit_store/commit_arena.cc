@@ -15,29 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "worker_runtime/commit_store/arena_layout.h"
 #include "worker_runtime/commit_store/arena_memory.h"
 
 namespace hvd::worker_runtime::commit_store {
 namespace {
-
-constexpr uint64_t kMagic = 0x414e455241445648;  // "HVDARENA"
-constexpr uint32_t kVersion = 1;
-constexpr size_t kHeaderBytes = 4096;
-// The file has holes, so the slots can lie far apart and none has to move when it grows.
-constexpr uint64_t kSlotStride = uint64_t{1} << 40;
-
-enum Mark : uint32_t { kUnsealed = 0, kSealed = 1 };
-
-struct SlotHeader {
-  std::atomic<uint32_t> mark;
-  uint32_t checksum;
-  uint64_t number;
-  uint64_t sequence;  // counts the seals: numbers may come again, after some were rolled back
-  uint64_t size;
-};
-static_assert(std::atomic<uint32_t>::is_always_lock_free);
-
-off_t OffsetOf(int slot) { return static_cast<off_t>((slot + 1) * kSlotStride); }
 
 absl::Status NoMemory(size_t bytes, int error) {
   return absl::ResourceExhaustedError(
@@ -46,16 +28,15 @@ absl::Status NoMemory(size_t bytes, int error) {
 
 // All of the file; unwritten parts take no memory.
 absl::Status GiveSize(int fd) {
-  constexpr uint64_t kSize = (CommitArena::kSlots + 1) * kSlotStride;
   struct stat info = {};
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "no memory for commits");
-  if (info.st_size == static_cast<off_t>(kSize)) return absl::OkStatus();
+  if (info.st_size == static_cast<off_t>(kArenaBytes)) return absl::OkStatus();
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < kSize) {  // the attempt would be a signal
+  if (limit.rlim_cur < kArenaBytes) {  // the attempt would be a signal
     return absl::ResourceExhaustedError("no memory for commits: files are limited (ulimit -f)");
   }
-  if (ftruncate(fd, static_cast<off_t>(kSize)) != 0) {
+  if (ftruncate(fd, static_cast<off_t>(kArenaBytes)) != 0) {
     return absl::ErrnoToStatus(errno, "no memory for commits");
   }
   return absl::OkStatus();
@@ -71,13 +52,6 @@ bool Lock(int fd) {
 
 }  // namespace
 
-struct CommitArena::Header {
-  uint64_t magic;
-  uint32_t version;
-  uint32_t job;  // checksum of its name
-  SlotHeader slots[kSlots];
-};
-
 absl::StatusOr<std::unique_ptr<CommitArena>> CommitArena::Open(Fd memory, absl::string_view job) {
   if (!Lock(memory.get())) {
     return absl::FailedPreconditionError("another process keeps this worker's commits");
@@ -89,35 +63,35 @@ absl::StatusOr<std::unique_ptr<CommitArena>> CommitArena::Open(Fd memory, absl::
 }
 
 absl::Status CommitArena::MapHeader(absl::string_view job) {
-  static_assert(sizeof(Header) <= kHeaderBytes);
   void* const page =
-      mmap(nullptr, kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
-  if (page == MAP_FAILED || !TakePages(memory_.get(), 0, page, kHeaderBytes)) {
+      mmap(nullptr, kArenaHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
+  if (page == MAP_FAILED || !TakePages(memory_.get(), 0, page, kArenaHeaderBytes)) {
     return absl::ErrnoToStatus(errno, "no memory for commits");
   }
-  header_ = static_cast<Header*>(page);
-  if (header_->magic == kMagic && header_->version == kVersion && header_->job == Crc32c(job)) {
+  header_ = static_cast<ArenaHeader*>(page);
+  if (header_->magic == kArenaMagic && header_->version == kArenaVersion &&
+      header_->job == Crc32c(job)) {
     return absl::OkStatus();
   }
-  for (SlotHeader& slot : header_->slots) slot.mark = kUnsealed;
-  header_->version = kVersion;
+  for (ArenaSlot& slot : header_->slots) slot.mark = kUnsealed;
+  header_->version = kArenaVersion;
   header_->job = Crc32c(job);
-  header_->magic = kMagic;
+  header_->magic = kArenaMagic;
   return absl::OkStatus();
 }
 
 // Memory that was handed out may still be read.
 CommitArena::~CommitArena() {
-  if (header_ != nullptr) munmap(header_, kHeaderBytes);
+  if (header_ != nullptr) munmap(header_, kArenaHeaderBytes);
 }
 
 absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing) {
   std::vector<Mapping>& mappings = mappings_[slot];
   if (mappings.empty() || mappings.back().bytes < bytes) {
-    if (bytes > kSlotStride / 2) return NoMemory(bytes, ENOMEM);
+    if (bytes > kArenaSlotStride / 2) return NoMemory(bytes, ENOMEM);
     // Somewhat more, since old mappings stay.
     const size_t size = RoundUp(mappings.empty() ? bytes : bytes + bytes / 2, kHugePageBytes);
-    char* const memory = MapHugePages(memory_.get(), OffsetOf(slot), size);
+    char* const memory = MapHugePages(memory_.get(), OffsetOfSlot(slot), size);
     if (memory == nullptr) return NoMemory(bytes, errno);
     madvise(memory, size, MADV_HUGEPAGE);
     madvise(memory, size, MADV_DONTDUMP);
@@ -125,7 +99,7 @@ absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing)
   }
   Mapping& mapping = mappings.back();
   if (for_writing && !mapping.taken) {
-    mapping.taken = TakeHugePages(memory_.get(), OffsetOf(slot), mapping.memory, mapping.bytes);
+    mapping.taken = TakeHugePages(memory_.get(), OffsetOfSlot(slot), mapping.memory, mapping.bytes);
     if (!mapping.taken) return NoMemory(bytes, errno);
   }
   return mapping.memory;
@@ -134,7 +108,7 @@ absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing)
 int CommitArena::NewestSealed() const {
   int newest = -1;
   for (int slot = 0; slot < kSlots; ++slot) {
-    const SlotHeader& header = header_->slots[slot];
+    const ArenaSlot& header = header_->slots[slot];
     if (header.mark != kSealed) continue;
     if (newest < 0 || header.sequence > header_->slots[newest].sequence) newest = slot;
   }
@@ -149,8 +123,9 @@ bool CommitArena::IsIn(int slot, const void* place) const {
 
 int CommitArena::ChooseSlot(const void* keep) {
   const int newest = NewestSealed();
+  const int read_elsewhere = static_cast<int>(header_->reading.load()) - 1;
   int slot = 0;
-  while (slot == newest || IsIn(slot, keep)) ++slot;
+  while (slot == newest || slot == read_elsewhere || IsIn(slot, keep)) ++slot;
   return slot;
 }
 
@@ -208,7 +183,7 @@ bool CommitArena::EndComparison() {
   absl::MutexLock lock(&mutex_);
   const std::optional<Pending> compared = std::exchange(pending_, std::nullopt);
   if (!compared.has_value() || !compared->compares) return false;
-  const SlotHeader& slot = header_->slots[compared->slot];
+  const ArenaSlot& slot = header_->slots[compared->slot];
   return compared->size == slot.size && compared->checksum == slot.checksum;
 }
 
@@ -218,7 +193,7 @@ absl::Status CommitArena::Seal(uint64_t number) {
     return absl::FailedPreconditionError("no commit was begun");
   }
   const int newest = NewestSealed();
-  SlotHeader& slot = header_->slots[pending_->slot];
+  ArenaSlot& slot = header_->slots[pending_->slot];
   slot.checksum = pending_->checksum;
   slot.number = number;
   slot.sequence = newest < 0 ? 1 : header_->slots[newest].sequence + 1;
@@ -228,10 +203,51 @@ absl::Status CommitArena::Seal(uint64_t number) {
   return absl::OkStatus();
 }
 
+absl::Status CommitArena::TakeOver(ArenaView& other) {
+  const std::optional<ArenaView::Commit> theirs = other.Newest();
+  if (!theirs.has_value() || theirs->number <= newest_number()) {
+    return absl::NotFoundError("there is no newer commit");
+  }
+  ASSIGN_OR_RETURN(const absl::string_view contents, other.Read(*theirs));
+  const absl::Status copied = Begin(contents.size()).status();
+  absl::Status appended = copied.ok() ? Append(contents) : copied;
+  other.Release();
+  RETURN_IF_ERROR(appended);
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool is_same = pending_.has_value() && pending_->checksum == theirs->checksum;
+    if (!is_same) pending_.reset();
+    if (!is_same) return absl::AbortedError("the commit has been replaced meanwhile");
+  }
+  return Seal(theirs->number);
+}
+
+void CommitArena::Clear() {
+  absl::MutexLock lock(&mutex_);
+  pending_.reset();
+  for (int slot = 0; slot < kSlots; ++slot) {
+    header_->slots[slot].mark = kUnsealed;
+    for (Mapping& mapping : mappings_[slot]) mapping.taken = false;
+    fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, OffsetOfSlot(slot),
+              static_cast<off_t>(kArenaSlotStride));
+  }
+}
+
+uint64_t CommitArena::newest_number() {
+  absl::MutexLock lock(&mutex_);
+  const int newest = NewestSealed();
+  return newest < 0 ? 0 : header_->slots[newest].number;
+}
+
+uint32_t CommitArena::pending_checksum() {
+  absl::MutexLock lock(&mutex_);
+  return pending_.has_value() ? pending_->checksum : 0;
+}
+
 std::optional<CommitArena::Commit> CommitArena::Newest() {
   absl::MutexLock lock(&mutex_);
   for (int slot; (slot = NewestSealed()) >= 0; header_->slots[slot].mark = kUnsealed) {
-    const SlotHeader& header = header_->slots[slot];
+    const ArenaSlot& header = header_->slots[slot];
     const absl::StatusOr<char*> memory = Map(slot, header.size, /*for_writing=*/false);
     if (!memory.ok()) continue;
     const absl::string_view contents(*memory, header.size);

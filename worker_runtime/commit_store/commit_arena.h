@@ -16,6 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/fd.h"
+#include "worker_runtime/commit_store/arena_layout.h"
+#include "worker_runtime/commit_store/arena_view.h"
 
 namespace hvd::worker_runtime::commit_store {
 
@@ -24,8 +26,7 @@ namespace hvd::worker_runtime::commit_store {
 // a later Begin writes to it again. Thread-safe; one process at a time.
 class CommitArena {
  public:
-  // Two take turns; the third is used only while the older of them is being read.
-  static constexpr int kSlots = 3;
+  static constexpr int kSlots = kArenaSlots;
   static constexpr size_t kAlignment = 64;
 
   // `memory` is a memfd, empty or with the arena of an earlier process of the job. Contents of
@@ -62,6 +63,21 @@ class CommitArena {
   //   - FailedPrecondition: no commit was begun.
   absl::Status Seal(uint64_t number);
 
+  // Of the newest commit, whatever its contents are by now; 0: there is none.
+  uint64_t newest_number();
+  // The checksum of what was appended since Begin; 0: nothing was.
+  uint32_t pending_checksum();
+
+  // Makes the newest commit of another arena the newest one here.
+  // Errors:
+  //   - NotFound: it has none that is newer.
+  //   - Aborted: its owner has replaced it meanwhile.
+  //   - ResourceExhausted: there is not enough memory.
+  absl::Status TakeOver(ArenaView& other);
+
+  // Drops all commits, and gives their memory back.
+  void Clear();
+
   struct Commit {
     uint64_t number = 0;
     absl::string_view contents;
@@ -70,7 +86,6 @@ class CommitArena {
   std::optional<Commit> Newest();
 
  private:
-  struct Header;
   struct Mapping {
     char* memory = nullptr;
     size_t bytes = 0;
@@ -98,7 +113,7 @@ class CommitArena {
 
   const Fd memory_;
   absl::Mutex mutex_;
-  Header* header_ = nullptr;
+  ArenaHeader* header_ = nullptr;
   // By slot, the current one last.
   std::vector<Mapping> mappings_[kSlots] ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);

@@ -162,6 +162,9 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   if (result.bootstrap.has_stack_pipe() && next != passed.end()) {
     result.stack_pipe = std::move(*next++);
   }
+  if (result.bootstrap.has_kept_commits() && next != passed.end()) {
+    result.kept_commits = std::move(*next++);
+  }
   return result;
 }
 

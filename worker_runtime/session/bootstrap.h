@@ -17,6 +17,7 @@ struct AgentAnswer {
   // Empty if the agent sent none.
   Fd liveness_page;  // base/os/liveness_page.h
   Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
+  Fd kept_commits;   // worker_runtime/commit_store/arena_view.h
   Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
 };
 

@@ -73,6 +73,7 @@ from horovod._ffi._store import (
     store_is_there,
     store_newest,
     store_seal,
+    store_take_kept,
 )
 from horovod._ffi._world import (
     add_process_set,
@@ -186,6 +187,7 @@ __all__ = [
     "store_is_there",
     "store_newest",
     "store_seal",
+    "store_take_kept",
     "submit",
     "submit_then",
     "take_new_memory",

@@ -60,6 +60,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("store_begin", [int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
         ("store_append", [ctypes.c_void_p, ctypes.c_void_p, int32]),
         ("store_seal", [int64]),
+        ("store_take_kept", []),
         (
             "store_newest",
             [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],

@@ -59,6 +59,16 @@ def store_is_same() -> bool:
     return bool(library.hvd_store_is_same() == 1)
 
 
+def store_take_kept() -> bool:
+    """Takes the copy of another host's commit that the agent keeps into the store; whether there was
+    one that is newer than the store's. No commit may have been begun."""
+    code = library.hvd_store_take_kept()
+    if code == NOT_FOUND:
+        return False
+    check(code)
+    return True
+
+
 def store_newest() -> Optional[Stored]:
     """The newest commit in the store, of this process or of one before it in its place."""
     address, size, number = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()

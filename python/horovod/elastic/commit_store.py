@@ -84,7 +84,12 @@ class Placed:
 
 
 def inherited() -> Optional[Placed]:
-    """The newest commit of this process's predecessor. REQUIRES: this process has made none."""
+    """The newest commit of this process's predecessor, or a newer one of another host, of which the
+    agent keeps copies."""
+    try:
+        _ffi.store_take_kept()
+    except (HorovodInternalError, MemoryError) as error:
+        warn_once(error)
     found = _ffi.store_newest()
     return Placed(found.address, found.number) if found else None
 

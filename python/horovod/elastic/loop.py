@@ -108,6 +108,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                     _enter(state)
                 else:
                     _reset(reset)
+                    _take_kept(state)
                     state.on_reset()
                     if _must_sync(skip_sync):
                         state._sync_in_loop()
@@ -165,9 +166,17 @@ def _enter(state: State) -> None:
         # First: if the world breaks now, the process with the newest commit may not be synchronized.
         state._inherit()
     basics.join_world()
+    _take_kept(state)
     if basics.take_move():
         state.on_reset()
     state._sync_in_loop()
+
+
+def _take_kept(state: State) -> None:
+    """Has rank 0 begin with the copy that its agent keeps of another host's commit, if that is newer than its own: nobody else
+    has it, or the job would have made that rank 0."""
+    if basics.is_initialized() and basics.rank() == 0 and _ffi.must_sync_state() and _ffi.store_take_kept():
+        state._inherit()
 
 
 class _ResetFailed(Exception):

@@ -1,0 +1,135 @@
+#include "agent/copies/channel.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/net/tcp_socket.h"
+#include "base/status_macros.h"
+
+namespace hvd::agent::copies {
+namespace {
+
+constexpr int kNice = 5;
+
+// What one end proves: it can't be said again by the other, nor over another connection.
+std::string Proof(const Trust& trust, net::TlsEnd end, const std::string& binding) {
+  const char* const role = end == net::TlsEnd::kAccepts ? "source" : "keeper";
+  return HmacSha256(trust.token, absl::StrCat("horovod commit ", role, binding));
+}
+
+template <typename Number>
+void Put(std::string* bytes, Number number) {
+  char raw[sizeof(number)];
+  memcpy(raw, &number, sizeof(number));
+  bytes->append(raw, sizeof(number));
+}
+
+template <typename Number>
+Number Take(absl::string_view* bytes) {
+  Number number = 0;
+  if (bytes->size() < sizeof(number)) return number;
+  memcpy(&number, bytes->data(), sizeof(number));
+  bytes->remove_prefix(sizeof(number));
+  return number;
+}
+
+}  // namespace
+
+std::string CopyHead::Encoded() const {
+  std::string bytes;
+  Put(&bytes, number);
+  Put(&bytes, size);
+  Put(&bytes, checksum);
+  return bytes;
+}
+
+CopyHead CopyHead::Decode(absl::string_view bytes) {
+  CopyHead head;
+  head.number = Take<uint64_t>(&bytes);
+  head.size = Take<uint64_t>(&bytes);
+  head.checksum = Take<uint32_t>(&bytes);
+  return head;
+}
+
+std::string EncodeNumber(uint64_t number) {
+  std::string bytes;
+  Put(&bytes, number);
+  return bytes;
+}
+
+uint64_t DecodeNumber(absl::string_view bytes) { return Take<uint64_t>(&bytes); }
+
+Channel::Channel(Fd connection, const Trust& trust, net::TlsEnd end,
+                 const Cancellation& cancellation)
+    : trust_(trust),
+      end_(end),
+      cancellation_(cancellation),
+      wire_(std::move(connection), trust.tls, end) {}
+
+absl::Status Channel::Await(short events, absl::Duration patience) {
+  return net::AwaitReady(wire_.fd(), events, Clock::Real().Now() + patience, &cancellation_);
+}
+
+absl::Status Channel::Open(absl::Duration patience) {
+  for (net::Opening step; (step = wire_.Open()) != net::Opening::kDone;) {
+    if (step == net::Opening::kFailed) {
+      return absl::PermissionDeniedError(absl::StrCat("the other end ", wire_.failure()));
+    }
+    RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, patience));
+  }
+  const std::string binding = wire_.Binding();
+  const bool accepts = end_ == net::TlsEnd::kAccepts;
+  const net::TlsEnd other = accepts ? net::TlsEnd::kConnects : net::TlsEnd::kAccepts;
+  std::string theirs(kHmacSha256Bytes, '\0');
+  if (!accepts) RETURN_IF_ERROR(Send(Proof(trust_, end_, binding)));
+  RETURN_IF_ERROR(Receive(theirs.data(), theirs.size()));
+  if (!ConstantTimeEquals(theirs, Proof(trust_, other, binding))) {
+    return absl::PermissionDeniedError("the other end does not belong to this job");
+  }
+  return accepts ? Send(Proof(trust_, end_, binding)) : absl::OkStatus();
+}
+
+absl::Status Channel::Send(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    RETURN_IF_ERROR(cancellation_.status());
+    const IoResult written = wire_.Write(bytes.substr(0, 1 << 18));
+    if (written.end) return absl::UnavailableError("the other end is gone");
+    bytes.remove_prefix(written.bytes);
+    if (written.would_block) RETURN_IF_ERROR(Await(POLLOUT, kPatience));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Channel::Receive(char* buffer, size_t size) {
+  while (size > 0) {
+    RETURN_IF_ERROR(cancellation_.status());
+    const IoResult got = wire_.Read(buffer, size);
+    if (got.end) return absl::UnavailableError("the other end is gone");
+    buffer += got.bytes;
+    size -= got.bytes;
+    if (got.would_block) RETURN_IF_ERROR(Await(POLLIN, kPatience));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Channel::AwaitBytes() {
+  return wire_.HasBuffered() ? absl::OkStatus() : Await(POLLIN, absl::InfiniteDuration());
+}
+
+absl::Status Channel::Pause(absl::Duration time) {
+  const absl::Status spoken = Await(POLLIN, time);
+  if (absl::IsDeadlineExceeded(spoken)) return absl::OkStatus();
+  RETURN_IF_ERROR(spoken);
+  return absl::UnavailableError("the other end is gone");
+}
+
+void RunInBackground() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); }
+
+}  // namespace hvd::agent::copies

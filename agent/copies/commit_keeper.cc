@@ -1,0 +1,108 @@
+#include "agent/copies/commit_keeper.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/tcp_socket.h"
+#include "base/signal_free_thread.h"
+#include "base/status_macros.h"
+
+namespace hvd::agent::copies {
+namespace {
+
+using worker_runtime::commit_store::CommitArena;
+
+constexpr absl::Duration kConnectTime = absl::Seconds(5);
+// Between two attempts.
+constexpr absl::Duration kPause = absl::Milliseconds(200);
+// A piece of a commit; a multiple of CommitArena::kAlignment.
+constexpr size_t kPieceBytes = size_t{1} << 18;
+
+}  // namespace
+
+CommitKeeper::CommitKeeper(std::string job, Trust trust)
+    : job_(std::move(job)),
+      trust_(std::move(trust)),
+      memory_(memfd_create("hvd-kept-commits", MFD_CLOEXEC)) {}
+
+CommitKeeper::~CommitKeeper() { Stop(); }
+
+void CommitKeeper::Stop() {
+  if (ending_ != nullptr) ending_->Cancel(absl::CancelledError("no copies are wanted any more"));
+  if (thread_.joinable()) thread_.join();
+}
+
+void CommitKeeper::Follow(const std::string& address, OnKept on_kept) {
+  Stop();
+  on_kept_ = std::move(on_kept);
+  if (arena_ == nullptr && memory_.valid()) {
+    auto opened = CommitArena::Open(Fd(fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0)), job_);
+    if (opened.ok()) arena_ = *std::move(opened);
+  }
+  if (arena_ == nullptr) return;
+  ending_ = std::make_unique<Cancellation>();
+  thread_ = StartSignalFreeThread([this, address] { TakeAll(address); });
+}
+
+void CommitKeeper::Drop() {
+  Stop();
+  if (arena_ != nullptr) arena_->Clear();
+  newest_ = 0;
+}
+
+void CommitKeeper::TakeAll(const std::string& address) {
+  RunInBackground();
+  while (ending_->status().ok()) {
+    TakeFrom(address).IgnoreError();
+    net::AwaitReady(-1, 0, Clock::Real().Now() + kPause, ending_.get()).IgnoreError();
+  }
+}
+
+absl::Status CommitKeeper::TakeFrom(const std::string& address) {
+  const net::HostPort source = net::SplitHostPort(address);
+  int port = 0;
+  if (!absl::SimpleAtoi(source.port, &port)) return absl::InvalidArgumentError("no port");
+  ASSIGN_OR_RETURN(
+      Fd connection,
+      net::ConnectTo(source.host, port, Clock::Real().Now() + kConnectTime, ending_.get()));
+  RETURN_IF_ERROR(net::TuneForMessages(connection.get()));
+  Channel channel(std::move(connection), trust_, net::TlsEnd::kConnects, *ending_);
+  RETURN_IF_ERROR(channel.Open());
+  while (true) RETURN_IF_ERROR(TakeOne(channel));
+}
+
+absl::Status CommitKeeper::TakeOne(Channel& channel) {
+  RETURN_IF_ERROR(channel.Send(EncodeNumber(newest_)));
+  RETURN_IF_ERROR(channel.AwaitBytes());
+  std::string bytes(CopyHead::kBytes, '\0');
+  RETURN_IF_ERROR(channel.Receive(bytes.data(), bytes.size()));
+  const CopyHead head = CopyHead::Decode(bytes);
+  RETURN_IF_ERROR(arena_->Begin(head.size).status());
+  RETURN_IF_ERROR(Fill(channel, head));
+  if (arena_->pending_checksum() != head.checksum) {
+    return absl::AbortedError("the commit was replaced while it was read");
+  }
+  RETURN_IF_ERROR(arena_->Seal(head.number));
+  newest_ = head.number;
+  on_kept_(newest_);
+  return absl::OkStatus();
+}
+
+absl::Status CommitKeeper::Fill(Channel& channel, const CopyHead& head) {
+  const auto piece = std::make_unique<char[]>(kPieceBytes);
+  for (uint64_t left = head.size; left > 0;) {
+    const auto size = static_cast<size_t>(std::min<uint64_t>(left, kPieceBytes));
+    RETURN_IF_ERROR(channel.Receive(piece.get(), size));
+    RETURN_IF_ERROR(arena_->Append({piece.get(), size}));
+    left -= size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvd::agent::copies

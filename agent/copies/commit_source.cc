@@ -1,0 +1,130 @@
+#include "agent/copies/commit_source.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/tcp_socket.h"
+#include "base/signal_free_thread.h"
+#include "base/status_macros.h"
+
+namespace hvd::agent::copies {
+namespace {
+
+// How often it looks for a newer commit, while somebody waits for one.
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+constexpr absl::Duration kHandshakeTime = absl::Seconds(2);
+
+// The kernel spreads what is sent over the time: there are no bursts that would hold up others.
+void BoundRate(int fd, uint64_t bytes_per_second) {
+  setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CommitSource>> CommitSource::Open(const std::string& address,
+                                                                 Trust trust,
+                                                                 size_t bytes_per_second) {
+  ASSIGN_OR_RETURN(Fd listener, net::ReserveAnyPort(address));
+  ASSIGN_OR_RETURN(const int port, net::PortOf(listener.get()));
+  return std::unique_ptr<CommitSource>(
+      new CommitSource(std::move(listener), net::JoinHostPort(address, absl::StrCat(port)),
+                       std::move(trust), bytes_per_second));
+}
+
+CommitSource::CommitSource(Fd listener, std::string address, Trust trust, size_t bytes_per_second)
+    : listener_(std::move(listener)),
+      address_(std::move(address)),
+      trust_(std::move(trust)),
+      bytes_per_second_(bytes_per_second) {}
+
+CommitSource::~CommitSource() {
+  ending_.Cancel(absl::CancelledError("the agent ends"));
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status CommitSource::Begin(const std::string& job) {
+  if (listen(listener_.get(), 8) != 0) {
+    return absl::UnavailableError(absl::StrCat("listen: ", strerror(errno)));
+  }
+  job_ = job;
+  thread_ = StartSignalFreeThread([this] { Serve(); });
+  return absl::OkStatus();
+}
+
+void CommitSource::Offer(int arena) {
+  absl::MutexLock lock(&mutex_);
+  if (arenas_.count(arena) > 0) return;
+  Fd own(fcntl(arena, F_DUPFD_CLOEXEC, 0));
+  if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
+}
+
+void CommitSource::Serve() {
+  RunInBackground();
+  while (ending_.status().ok()) {
+    const absl::Status ready =
+        net::AwaitReady(listener_.get(), POLLIN, absl::InfiniteFuture(), &ending_);
+    Fd connection(
+        ready.ok() ? accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1);
+    if (!connection.valid()) {
+      // Without descriptors the next attempt would follow at once.
+      poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kLook)));
+      continue;
+    }
+    BoundRate(connection.get(), bytes_per_second_);
+    net::TuneForMessages(connection.get()).IgnoreError();
+    Channel channel(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
+    Answer(channel).IgnoreError();  // the keeper comes again
+  }
+}
+
+absl::Status CommitSource::Answer(Channel& channel) {
+  RETURN_IF_ERROR(channel.Open(kHandshakeTime));
+  while (true) {
+    std::string request(sizeof(uint64_t), '\0');
+    RETURN_IF_ERROR(channel.Receive(request.data(), request.size()));
+    RETURN_IF_ERROR(SendNewest(channel, DecodeNumber(request)));
+  }
+}
+
+absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {
+  ArenaView::Commit commit;
+  ArenaView* view = nullptr;
+  while ((view = FindNewer(known, &commit)) == nullptr) {
+    RETURN_IF_ERROR(channel.Pause(kLook));
+    if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
+  }
+  const absl::StatusOr<absl::string_view> contents = view->Read(commit);
+  if (!contents.ok()) return absl::OkStatus();
+  absl::Status sent = channel.Send(CopyHead{commit.number, commit.size, commit.checksum}.Encoded());
+  if (sent.ok()) sent = channel.Send(*contents);
+  view->Release();
+  return sent;
+}
+
+CommitSource::ArenaView* CommitSource::FindNewer(uint64_t known, ArenaView::Commit* newest) {
+  absl::MutexLock lock(&mutex_);
+  ArenaView* found = nullptr;
+  for (const auto& [fd, view] : arenas_) {
+    const auto commit = view->Newest();
+    if (!commit.has_value() || commit->number <= known) continue;
+    if (found != nullptr && commit->number <= newest->number) continue;
+    found = view.get();
+    *newest = *commit;
+  }
+  return found;
+}
+
+bool CommitSource::SomebodyWaits() const {
+  pollfd listener = {listener_.get(), POLLIN, 0};
+  return poll(&listener, 1, 0) > 0;
+}
+
+}  // namespace hvd::agent::copies

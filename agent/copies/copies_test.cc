@@ -1,0 +1,168 @@
+#include <sys/mman.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/copies/channel.h"
+#include "agent/copies/commit_keeper.h"
+#include "agent/copies/commit_source.h"
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/tcp_socket.h"
+#include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
+#include "worker_runtime/commit_store/arena_view.h"
+#include "worker_runtime/commit_store/commit_arena.h"
+
+namespace hvd::agent::copies {
+namespace {
+
+using rendezvous::security::JobAuthority;
+using worker_runtime::commit_store::ArenaView;
+using worker_runtime::commit_store::CommitArena;
+
+constexpr size_t kNoBound = size_t{1} << 40;
+
+Trust TrustOf(JobAuthority& authority, std::string token = "") {
+  const rendezvous::security::PeerCredentials own = authority.IssueForHost("host").value();
+  auto tls = net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
+  return {*std::move(tls), token.empty() ? own.token : std::move(token)};
+}
+
+// A host with a worker, whose agent gives copies.
+class CopiesTest : public testing::Test {
+ protected:
+  CopiesTest() {
+    source_ = CommitSource::Open("127.0.0.1", TrustOf(*authority_), kNoBound).value();
+    EXPECT_TRUE(source_->Begin("job").ok());
+    source_->Offer(memory_.get());
+  }
+  void Commit(uint64_t number, absl::string_view contents) {
+    EXPECT_TRUE(worker_->Begin(contents.size()).ok());
+    EXPECT_TRUE(worker_->Append(contents).ok());
+    EXPECT_TRUE(worker_->Seal(number).ok());
+  }
+  void Follow(CommitKeeper& keeper) {
+    keeper.Follow(source_->address(), [this](uint64_t number) {
+      absl::MutexLock lock(&mutex_);
+      kept_ = number;
+    });
+  }
+  void AwaitKept(uint64_t number) {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return kept_ == number; };
+    mutex_.Await(absl::Condition(&there));
+  }
+  // The commit that a worker finds which takes over what this agent keeps.
+  static std::string TakenFrom(const CommitKeeper& keeper, absl::string_view job = "job") {
+    const Fd memory(memfd_create("later", MFD_CLOEXEC));
+    const auto later = CommitArena::Open(Fd(dup(memory.get())), job).value();
+    ArenaView kept(Fd(dup(keeper.memory())), job);
+    const absl::Status taken = later->TakeOver(kept);
+    if (!taken.ok()) return absl::StrCat(absl::StatusCodeToString(taken.code()));
+    return absl::StrCat(later->Newest()->number, ":", later->Newest()->contents);
+  }
+
+  std::unique_ptr<JobAuthority> authority_ = JobAuthority::Create("job").value();
+  const Fd memory_{memfd_create("commits", MFD_CLOEXEC)};
+  std::unique_ptr<CommitArena> worker_ = CommitArena::Open(Fd(dup(memory_.get())), "job").value();
+  std::unique_ptr<CommitSource> source_;
+  absl::Mutex mutex_;
+  uint64_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+TEST_F(CopiesTest, Follow_EachCommit_ComesOver) {
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Follow(keeper);
+  EXPECT_EQ(TakenFrom(keeper), "NOT_FOUND");
+  Commit(3, "three");
+  AwaitKept(3);
+  EXPECT_EQ(TakenFrom(keeper), "3:three");
+  const std::string large(5 << 20, 'x');
+  Commit(4, large);
+  AwaitKept(4);
+  EXPECT_EQ(TakenFrom(keeper), "4:" + large);
+  EXPECT_EQ(TakenFrom(keeper, "another job"), "NOT_FOUND");
+}
+
+TEST_F(CopiesTest, Follow_SourceEnds_CopyStaysAndTheNextSourceIsTaken) {
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Commit(3, "three");
+  Follow(keeper);
+  AwaitKept(3);
+  source_ = CommitSource::Open("127.0.0.1", TrustOf(*authority_), kNoBound).value();
+  ASSERT_TRUE(source_->Begin("job").ok());
+  source_->Offer(memory_.get());
+  Follow(keeper);
+  EXPECT_EQ(TakenFrom(keeper), "3:three");
+  Commit(4, "four");
+  AwaitKept(4);
+}
+
+TEST_F(CopiesTest, Follow_SeveralWorkers_TheNewestCounts) {
+  const Fd memory(memfd_create("commits", MFD_CLOEXEC));
+  const auto other = CommitArena::Open(Fd(dup(memory.get())), "job").value();
+  source_->Offer(memory.get());
+  ASSERT_TRUE(other->Begin(3).ok() && other->Append("new").ok() && other->Seal(8).ok());
+  Commit(7, "old");
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Follow(keeper);
+  AwaitKept(8);
+  EXPECT_EQ(TakenFrom(keeper), "8:new");
+}
+
+TEST_F(CopiesTest, Drop_NothingIsLeft) {
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Commit(3, "three");
+  Follow(keeper);
+  AwaitKept(3);
+  keeper.Drop();
+  EXPECT_EQ(TakenFrom(keeper), "NOT_FOUND");
+  Follow(keeper);  // from the beginning
+  Commit(4, "four");
+  AwaitKept(4);
+  EXPECT_EQ(TakenFrom(keeper), "4:four");
+}
+
+// What a stranger is told is that the connection has ended.
+class StrangerTest : public CopiesTest {
+ protected:
+  absl::Status Meet(const Trust& trust) {
+    const net::HostPort at = net::SplitHostPort(source_->address());
+    auto connection =
+        net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
+    if (!connection.ok()) return connection.status();
+    Channel channel(*std::move(connection), trust, net::TlsEnd::kConnects, never_);
+    return channel.Open();
+  }
+  Cancellation never_;
+};
+
+TEST_F(StrangerTest, WithoutTheToken_IsSentAway) {
+  EXPECT_TRUE(absl::IsUnavailable(Meet(TrustOf(*authority_, "wrong"))));
+  EXPECT_TRUE(Meet(TrustOf(*authority_)).ok());
+}
+
+TEST_F(StrangerTest, OfAnotherAuthority_IsSentAway) {
+  const auto other = JobAuthority::Create("job").value();
+  const Trust own = TrustOf(*authority_);
+  EXPECT_TRUE(absl::IsPermissionDenied(Meet(TrustOf(*other, own.token))));
+}
+
+TEST_F(StrangerTest, ThatSaysNothing_HoldsNobodyUpForLong) {
+  const net::HostPort at = net::SplitHostPort(source_->address());
+  const auto silent =
+      net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
+  ASSERT_TRUE(silent.ok());
+  Commit(3, "three");
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Follow(keeper);
+  AwaitKept(3);
+}
+
+}  // namespace
+}  // namespace hvd::agent::copies
