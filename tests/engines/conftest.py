@@ -35,6 +35,25 @@ def tokens(monkeypatch):
     return found
 
 
+@pytest.fixture(scope="module")
+def local_spark():
+    """A session in this process, local[2]."""
+    from pyspark.sql import SparkSession
+
+    from spark_cluster import QUIET, environment
+
+    saved = dict(os.environ)
+    os.environ.update(environment())
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in QUIET.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+    os.environ.clear()
+    os.environ.update(saved)
+
+
 def text_of_pages(root, paths):
     """What a server of web pages says at these paths; a page that is not there is an empty one."""
     texts = []

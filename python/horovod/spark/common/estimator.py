@@ -1,0 +1,145 @@
+"""What the estimators of all frameworks have in common."""
+
+import time
+from typing import Any, Optional
+
+from pyspark.ml import Estimator, Model
+
+from horovod.spark.common import util
+from horovod.spark.common.backend import Backend, SparkBackend
+from horovod.spark.common.cache import DataProperties
+from horovod.spark.common.params import EstimatorParams, ModelParams
+
+_SHUFFLED_BYTES = 256 << 20  # at most, in each process
+
+
+def shuffle_size(given: Optional[int], properties: DataProperties, processes: int) -> int:
+    """How many rows are shuffled with one another: `given`, or as many as a process has, up to 256 MiB. Raises ValueError for a
+    negative number."""
+    if given is not None:
+        if given < 0:
+            raise ValueError(f"shuffle_buffer_size is {given}: it cannot be negative; 0 is without shuffling")
+        return given
+    of_a_process = -(-properties.train_rows // processes)
+    return max(1, min(of_a_process, int(_SHUFFLED_BYTES / properties.avg_row_size)))
+
+
+class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pyspark has no types here
+    """Trains a model on the rows of a DataFrame, in several processes. A subclass has `_fit_on_prepared_data`."""
+
+    def fit(self, df: Any, params: Optional[dict[Any, Any]] = None) -> Any:
+        """Writes the columns of the DataFrame to the store and trains on them; returns the model.
+
+        Args:
+          params: parameters that are others in this call, {estimator.epochs: 3}.
+
+        Raises: ValueError for parameters or columns that can't be; RuntimeError if the training fails.
+        """
+        return super().fit(df, params)
+
+    def fit_on_parquet(self, params: Optional[dict[Any, Any]] = None, dataset_idx: Optional[int] = None) -> Any:
+        """Trains on Parquet files that are in the store already, at ``store.get_train_data_path(dataset_idx)`` and, with a
+        `validation`, ``store.get_val_data_path(dataset_idx)``; returns the model."""
+        estimator = self.copy(params) if params else self
+        return estimator._fit_on_parquet(dataset_idx)
+
+    def _fit_on_parquet(self, dataset_idx: Optional[int]) -> Any:
+        backend = self._get_or_create_backend()
+        properties = util.get_simple_meta_from_parquet(
+            self._needed_store(),
+            self.getLabelCols(),
+            self.getFeatureCols(),
+            self.getSampleWeightCol(),
+            dataset_idx,
+            self.getValidation(),
+        )
+        return self._fit_on_prepared_data(backend, properties, dataset_idx)
+
+    def _fit(self, df: Any) -> Any:
+        backend = self._get_or_create_backend()
+        features = self.getFeatureCols()
+        if features is None:
+            raise ValueError("Parameter feature_cols is required: the columns that the model gets")
+        with util.prepare_data(
+            backend.num_processes(),
+            self._needed_store(),
+            df,
+            self.getLabelCols(),
+            features,
+            self.getValidation(),
+            self.getSampleWeightCol(),
+            self.getCompressSparseCols(),
+            self.getPartitionsPerProcess(),
+            self.getVerbose(),
+        ) as dataset_idx:
+            properties = util.get_dataset_properties(dataset_idx)
+            self._check_metadata_compatibility(properties.metadata)
+            return self._fit_on_prepared_data(backend, properties, dataset_idx)
+
+    def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
+        """Raises ValueError for shapes that do not fit to the columns."""
+
+    def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
+        """Trains on the data set with this number, and returns the model."""
+        raise NotImplementedError
+
+    def _needed_store(self) -> Any:
+        if self.getStore() is None:
+            raise ValueError(
+                "Parameter store is required: where the training data is written to, as Store.create('/tmp/run')"
+            )
+        return self.getStore()
+
+    def _get_or_create_backend(self) -> Any:
+        backend = self.getBackend()
+        if backend is None:
+            return SparkBackend(self.getNumProc(), verbose=self.getVerbose())
+        if self.getNumProc() is not None:
+            raise ValueError('At most one of parameters "backend" and "num_proc" may be specified')
+        return backend
+
+    def _data_arguments(self, store: Any, properties: DataProperties, processes: int) -> dict[str, Any]:
+        """What a data module is made with, but for the number of the process."""
+        weight = [self.getSampleWeightCol()] if self.getSampleWeightCol() else []
+        return dict(
+            train_dir=store.train_data_path,
+            val_dir=store.val_data_path,
+            num_train_epochs=self.getEpochs(),
+            has_val=bool(properties.val_rows),
+            train_batch_size=self.getBatchSize(),
+            val_batch_size=self.getValBatchSize() or self.getBatchSize(),
+            shuffle=self.getShuffle(),
+            shuffle_size=shuffle_size(self.getShufflingBufferSize(), properties, processes),
+            transform_fn=self.getTransformationFn(),
+            transformation_edit_fields=self.getTransformationEditFields(),
+            transformation_removed_fields=self.getTransformationRemovedFields(),
+            inmemory_cache_all=self.getInMemoryCacheAll(),
+            schema_fields=list(dict.fromkeys([*self.getFeatureCols(), *self.getLabelCols(), *weight])),
+            storage_options=self.getStore().storage_options,
+            steps_per_epoch_train=self.getTrainStepsPerEpoch(),
+            steps_per_epoch_val=self.getValidationStepsPerEpoch(),
+            random_seed=self.getRandomSeed(),
+            verbose=self.getVerbose(),
+            reader_pool_type=self.getReaderPoolType(),
+            train_reader_worker_count=self.getTrainReaderNumWorker(),
+            val_reader_worker_count=self.getValReaderNumWorker(),
+        )
+
+    def _run_id(self, framework: str) -> str:
+        return self.getRunId() or f"{framework}_{int(time.time())}"
+
+    def _checkpoint_path(self, run_id: str) -> Optional[str]:
+        """Of the file with the run's last checkpoint; None if there is none."""
+        store = self.getStore()
+        folder = store.get_checkpoint_path(run_id)
+        path = f"{folder}/{store.get_checkpoint_filename()}"
+        return path if folder is not None and store.exists(path) else None
+
+
+class HorovodModel(Model, ModelParams):  # type: ignore[misc]
+    """A trained model. A subclass has `_transform`."""
+
+    def transform(self, df: Any, params: Optional[dict[Any, Any]] = None) -> Any:
+        """The DataFrame with a further column for each label, with what the model says: LABEL__output, or what
+        `setOutputCols` has said."""
+        return super().transform(df, params)

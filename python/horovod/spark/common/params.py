@@ -1,0 +1,154 @@
+"""The parameters of estimators and of their models, as pyspark.ml has them: each a `Param` with a setter and a getter."""
+
+from typing import Any, NamedTuple, Optional
+
+from pyspark import keyword_only
+from pyspark.ml.param.shared import HasOutputCols, Param, Params, TypeConverters
+
+from horovod.spark.common._columns import Metadata
+from horovod.spark.common.util import check_validation
+
+_BOOLEAN, _INT, _TEXT = TypeConverters.toBoolean, TypeConverters.toInt, TypeConverters.toString
+_TEXTS, _FLOATS = TypeConverters.toListString, TypeConverters.toListFloat
+
+
+class Parameter(NamedTuple):
+    """One parameter: its name, what set... and get... are followed by, what it is, its default and its type."""
+
+    name: str
+    accessor: str
+    doc: str
+    default: Any = None
+    converter: Any = None
+
+
+def set_given(params: Params, values: dict[str, Any]) -> Any:
+    """Sets those of the values that are not None. Raises TypeError for names that are no parameters."""
+    unknown = [name for name in values if not params.hasParam(name)]
+    if unknown:
+        raise TypeError(f"{type(params).__name__} has no parameter {unknown[0]}")
+    return params._set(**{name: value for name, value in values.items() if value is not None})
+
+
+def with_parameters(*parameters: Parameter) -> Any:
+    """Decorates a class of `Params` that gets these, with their setters and getters; `_defaults` has the defaults."""
+
+    def decorate(cls: Any) -> Any:
+        for parameter in parameters:
+            param = Param(Params._dummy(), parameter.name, parameter.doc, parameter.converter)
+            setattr(cls, parameter.name, param)
+            _add_accessors(cls, parameter)
+        inherited = getattr(cls, "_defaults", {})
+        cls._defaults = {**inherited, **{parameter.name: parameter.default for parameter in parameters}}
+        return cls
+
+    return decorate
+
+
+def _add_accessors(cls: Any, parameter: Parameter) -> None:
+    def set_value(self: Any, value: Any) -> Any:
+        return self._set(**{parameter.name: value})
+
+    def get_value(self: Any) -> Any:
+        return self.getOrDefault(getattr(self, parameter.name))
+
+    for verb, function in (("set", set_value), ("get", get_value)):
+        function.__name__ = verb + parameter.accessor
+        function.__doc__ = f"{verb.capitalize()}s `{parameter.name}`: {parameter.doc}."
+        if function.__name__ not in vars(cls):
+            setattr(cls, function.__name__, function)
+
+
+@with_parameters(
+    Parameter("num_proc", "NumProc", "number of processes"),
+    Parameter("backend", "Backend", "what runs the processes; default: SparkBackend with num_proc of them"),
+    Parameter("store", "Store", "where prepared data and the output of runs are"),
+    Parameter("model", "Model", "the model to train"),
+    Parameter("optimizer", "Optimizer", "the optimizer, before it is made a distributed one"),
+    Parameter("loss", "Loss", "loss function, or one for each label"),
+    Parameter("loss_weights", "LossWeights", "weight of each label's loss", converter=_FLOATS),
+    Parameter("metrics", "Metrics", "metrics to record", []),
+    Parameter("gradient_compression", "GradientCompression", "compression of gradients on the network"),
+    Parameter("feature_cols", "FeatureCols", "names of the columns that the model gets", converter=_TEXTS),
+    Parameter("label_cols", "LabelCols", "names of the columns that the model is to say", converter=_TEXTS),
+    Parameter("label_shapes", "LabelShapes", "shape of each label column's batch"),
+    Parameter("sample_weight_col", "SampleWeightCol", "name of the column with each row's weight", converter=_TEXT),
+    Parameter("validation", "Validation", "part of the rows for validation, from 0 to 1, or the name of a column that says it"),
+    Parameter("callbacks", "Callbacks", "callbacks of the training", []),
+    Parameter("random_seed", "RandomSeed", "seed of the training and of the order of rows", converter=_INT),
+    Parameter("batch_size", "BatchSize", "rows in a batch of one process", 32, _INT),
+    Parameter("val_batch_size", "ValBatchSize", "the same for validation; default: batch_size", converter=_INT),
+    Parameter("epochs", "Epochs", "number of epochs", 1, _INT),
+    Parameter("train_steps_per_epoch", "TrainStepsPerEpoch", "batches of an epoch; default: all rows", converter=_INT),
+    Parameter("validation_steps_per_epoch", "ValidationStepsPerEpoch", "batches of a validation; default: all rows", converter=_INT),
+    Parameter("shuffle_buffer_size", "ShufflingBufferSize", "rows that are shuffled with one another; 0: none", converter=_INT),
+    Parameter("shuffle", "Shuffle", "whether rows are shuffled", True, _BOOLEAN),
+    Parameter("verbose", "Verbose", "0: silent, 1: tell of the training", 1, _INT),
+    Parameter("partitions_per_process", "PartitionsPerProcess", "files of prepared data for each process", 10, _INT),
+    Parameter("compress_sparse_cols", "CompressSparseCols", "whether columns of sparse vectors are written in a short form", False, _BOOLEAN),
+    Parameter("run_id", "RunId", "name of the run; one with a checkpoint in the store goes on from it", converter=_TEXT),
+    Parameter("transformation_fn", "TransformationFn", "function that changes each row before it is used"),
+    Parameter("transformation_edit_fields", "TransformationEditFields", "columns that transformation_fn adds or changes", converter=None),
+    Parameter("transformation_removed_fields", "TransformationRemovedFields", "columns that transformation_fn drops", converter=_TEXTS),
+    Parameter("train_reader_num_workers", "TrainReaderNumWorker", "accepted: one thread reads ahead", 2, _INT),
+    Parameter("val_reader_num_workers", "ValReaderNumWorker", "accepted: one thread reads ahead", 2, _INT),
+    Parameter("reader_pool_type", "ReaderPoolType", "accepted: one thread reads ahead", "thread", _TEXT),
+    Parameter("inmemory_cache_all", "InMemoryCacheAll", "whether each process keeps its rows in memory", False, _BOOLEAN),
+    Parameter("use_gpu", "UseGpu", "whether GPUs are used where there are some", True, _BOOLEAN),
+    Parameter("mp_start_method", "MpStartMethod", "start method of multiprocessing in the processes", converter=_TEXT),
+    Parameter("backward_passes_per_step", "BackwardPassesPerStep", "batches whose gradients are added up for a step", 1, _INT),
+    Parameter("data_module", "DataModule", "class that reads the prepared data; default: ParquetDataModule"),
+)  # fmt: skip
+class EstimatorParams(Params):
+    """What estimators of all frameworks have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(**self._defaults)
+
+    @keyword_only
+    def setParams(self, **kwargs: Any) -> Any:
+        """Sets the parameters with these names; None: as it is without."""
+        return set_given(self, kwargs)
+
+    def _check_params(self, metadata: Metadata) -> None:
+        """Raises ValueError for a model that is missing, or columns that have no metadata."""
+        if self.getModel() is None:
+            raise ValueError("Model parameter is required")
+        check_validation(self.getValidation())
+        for kind, names in (("Feature", self.getFeatureCols()), ("Label", self.getLabelCols())):
+            missing = [name for name in names or [] if name not in metadata]
+            if missing:
+                raise ValueError(f"{kind} columns {missing} not found in training DataFrame metadata")
+
+
+@with_parameters(
+    Parameter("history", "History", "what was recorded of each epoch"),
+    Parameter("model", "Model", "the trained model"),
+    Parameter("feature_columns", "FeatureColumns", "names of the columns that the model gets"),
+    Parameter("label_columns", "LabelColumns", "names of the columns that the model says"),
+    Parameter("run_id", "RunId", "name of the run that has trained the model", converter=_TEXT),
+    Parameter("_metadata", "Metadata", "the columns' types and shapes"),
+)
+class ModelParams(HasOutputCols):  # type: ignore[misc]  # pyspark has no types here
+    """What models of all frameworks have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(**self._defaults)
+
+    @keyword_only
+    def setParams(self, **kwargs: Any) -> Any:
+        """Sets the parameters with these names; None: as it is without."""
+        return set_given(self, kwargs)
+
+    def setOutputCols(self, value: list[str]) -> Any:
+        """Sets the names of the columns with what the model says; default: LABEL__output."""
+        return self._set(outputCols=value)
+
+    def setLabelColoumns(self, value: Optional[list[str]]) -> Any:
+        """Horovod's spelling of `setLabelColumns`."""
+        return self._set(label_columns=value)
+
+    def _get_metadata(self) -> Any:
+        return self.getOrDefault(self._metadata)

@@ -1,0 +1,227 @@
+"""The estimator that trains PyTorch models, and the models that it returns."""
+
+import copy
+import functools
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Optional
+
+import cloudpickle
+import torch
+from pyspark import keyword_only
+
+from horovod.spark.common import util
+from horovod.spark.common.backend import Backend
+from horovod.spark.common.cache import DataProperties
+from horovod.spark.common.datamodule import datamodule_from_name
+from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
+from horovod.spark.common.params import Parameter, set_given, with_parameters
+from horovod.spark.common.serialization import Saved
+from horovod.spark.torch._predicting import Predictor, output_schema
+from horovod.spark.torch._training import Plan, State, train
+from horovod.spark.torch.datamodule import PetastormDataModule
+
+
+class _HasOptimizer:
+    """With `getOptimizer` for a class with the parameters `model` and `optimizer`."""
+
+    def getOptimizer(self) -> Any:
+        """The optimizer, bound to the parameters of the model, if there is one."""
+        values: Any = self
+        optimizer, model = values.getOrDefault(values.optimizer), values.getModel()
+        return optimizer if optimizer is None or model is None else bound_optimizer(model, optimizer)
+
+
+def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """The optimizer, or, if it trains others than the model's parameters (one of the two has been copied or loaded), a new one with
+    its state for all of them."""
+    own = set(map(id, model.parameters()))
+    if all(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        return optimizer
+    new = type(optimizer)(model.parameters(), lr=1)  # type: ignore[call-arg]  # what all of torch's take
+    new.load_state_dict(optimizer.state_dict())
+    return new
+
+
+@with_parameters(
+    Parameter("input_shapes", "InputShapes", "shape of each feature column's batch, -1 for its rows"),
+    Parameter("loss_constructors", "LossConstructors", "functions that make the losses, in each process"),
+    Parameter("train_minibatch_fn", "TrainMinibatchFn", "function that trains on a batch in place of the usual steps"),
+)
+class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
+    """Trains a PyTorch model on the rows of a DataFrame.
+
+    >>> estimator = TorchEstimator(num_proc=2, store=Store.create("/tmp/run"), model=model,
+    ...     optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.functional.mse_loss,
+    ...     feature_cols=["x"], label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3)
+    >>> predictions = estimator.fit(df).transform(df)
+
+    The model gets a tensor of floats for each feature column, in the shapes of `input_shapes`, and says one output for each
+    label column. The learning rate is multiplied by the number of processes; checkpoints and the returned optimizer have
+    it without that. The parameters are those of :class:`EstimatorParams`, and
+
+    Args:
+      loss: a function of (output, label), or one for each label; with `sample_weight_col` also of `reduction`.
+      loss_constructors: in place of it, functions called with ``model=...`` in each process, that return one.
+      metrics: lists of functions of (output, label): one in a list is for all labels, or there is one for each.
+      train_minibatch_fn: called with (model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights); returns
+        (outputs, loss).
+      callbacks: without effect; it is there since Horovod takes it.
+    """
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        if kwargs.get("loss") is not None and kwargs.get("loss_constructors") is not None:
+            raise ValueError("only one of loss_constructors and loss parameters can be specified.")
+        set_given(self, kwargs)
+
+    def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
+        util.check_shape_compatibility(
+            metadata,
+            self.getFeatureCols(),
+            self.getLabelCols(),
+            input_shapes=self.getInputShapes(),
+            label_shapes=self.getLabelShapes(),
+        )
+
+    def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
+        self._check_params(properties.metadata)
+        run_id = self._run_id("pytorch")
+        model, optimizer = copy.deepcopy((self.getModel(), self._own_optimizer()))
+        checkpoint = self._load_checkpoint(run_id)
+        if checkpoint is not None:
+            _restore(model, optimizer, checkpoint)
+        plan = self._plan(backend, properties, run_id, dataset_idx)
+        results = backend.run(train, args=(plan, cloudpickle.dumps((model, optimizer))), env={})
+        history, state = results[0]
+        _restore(model, optimizer, torch.load(io.BytesIO(state), map_location="cpu", weights_only=True))
+        return self.get_model_class()(
+            **self._get_model_kwargs(model.eval(), history, optimizer, run_id, properties.metadata)
+        )
+
+    def _own_optimizer(self) -> Any:
+        optimizer = self.getOptimizer()
+        if optimizer is None:
+            raise ValueError("Parameter optimizer is required")
+        if self.getLoss() is None and not self.getLossConstructors():
+            raise ValueError("Parameter loss or loss_constructors is required")
+        return optimizer
+
+    def _load_checkpoint(self, run_id: str) -> Optional[State]:
+        path = self._checkpoint_path(run_id)
+        if path is None:
+            return None
+        if self.getVerbose():
+            print(f"Resuming training from last checkpoint: {path}", flush=True)
+        data = io.BytesIO(self.getStore().read(path))
+        return torch.load(data, map_location="cpu", weights_only=True)  # type: ignore[no-any-return]
+
+    def _plan(self, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]) -> Plan:
+        labels = self.getLabelCols()
+        store = self.getStore().to_remote(run_id, dataset_idx)
+        return Plan(
+            store=store,
+            metadata=properties.metadata,
+            data=self._data_module(store, properties, backend.num_processes()),
+            train_steps=self.getTrainStepsPerEpoch(),
+            val_steps=self.getValidationStepsPerEpoch(),
+            train_rows=properties.train_rows,
+            val_rows=properties.val_rows,
+            batch_size=self.getBatchSize(),
+            val_batch_size=self.getValBatchSize() or self.getBatchSize(),
+            epochs=self.getEpochs(),
+            features=self.getFeatureCols(),
+            labels=labels,
+            sample_weight=self.getSampleWeightCol(),
+            input_shapes=self.getInputShapes(),
+            label_shapes=self.getLabelShapes(),
+            loss_fns=util.to_list(self.getLoss(), len(labels)),
+            loss_constructors=util.to_list(self.getLossConstructors(), len(labels)),
+            loss_weights=self._loss_weights_of(labels),
+            metrics=[group if isinstance(group, list) else [group] for group in self.getMetrics()],
+            train_minibatch=self.getTrainMinibatchFn(),
+            compression=self.getGradientCompression(),
+            backward_passes=self.getBackwardPassesPerStep(),
+            use_gpu=self.getUseGpu(),
+            seed=self.getRandomSeed(),
+            verbose=self.getVerbose(),
+        )
+
+    def _loss_weights_of(self, labels: Sequence[str]) -> list[float]:
+        weights: Optional[list[float]] = self.getLossWeights()
+        if not weights:
+            return [1 / len(labels)] * len(labels)
+        if len(weights) != len(labels):
+            raise ValueError("loss_weights needs to be a list with the same length as the label_columns.")
+        return weights
+
+    def _data_module(self, store: Any, properties: DataProperties, processes: int) -> Any:
+        module = self.getDataModule() or PetastormDataModule
+        if isinstance(module, str):
+            module = datamodule_from_name(module)
+        return functools.partial(module, **self._data_arguments(store, properties, processes))
+
+    def get_model_class(self) -> type:
+        return TorchModel
+
+    def _get_model_kwargs(self, model: Any, history: Any, optimizer: Any, run_id: str, metadata: Any) -> dict[str, Any]:
+        return dict(
+            history=history,
+            model=model,
+            optimizer=optimizer,
+            feature_columns=self.getFeatureCols(),
+            input_shapes=self.getInputShapes(),
+            label_columns=self.getLabelCols(),
+            run_id=run_id,
+            _metadata=metadata,
+            loss=self.getLoss(),
+            loss_constructors=self.getLossConstructors(),
+        )
+
+
+def _restore(model: Any, optimizer: Any, state: State) -> None:
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+
+
+@with_parameters(
+    Parameter("optimizer", "Optimizer", "the optimizer at the end of the training"),
+    Parameter("input_shapes", "InputShapes", "shape of each feature column's batch, -1 for its rows"),
+    Parameter("loss", "Loss", "loss function, or one for each label"),
+    Parameter("loss_constructors", "LossConstructors", "functions that make the losses"),
+)
+class TorchModel(_HasOptimizer, HorovodModel, Saved):
+    """A trained PyTorch model: ``getModel()`` is the module, ``getHistory()`` what was recorded of each epoch,
+    {"epoch": 0, "train": {"loss": ..., "all_metrics": [...]}, "validation": {...}}.
+
+    ``transform`` gives an output the type of its label: a number for a number, rounded for whole ones. One of several values
+    is a vector.
+    """
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        set_given(self, kwargs)
+        if kwargs.get("label_columns"):
+            self.setOutputCols([f"{name}__output" for name in kwargs["label_columns"]])
+
+    def _transform(self, df: Any) -> Any:
+        predictor = Predictor(
+            copy.deepcopy(self.getModel()).cpu(),
+            self.getFeatureColumns(),
+            self.getInputShapes(),
+            [self._get_metadata()[name]["spark_data_type"] for name in self.getLabelColumns()],
+        )
+        schema = output_schema(df, self.getLabelColumns(), self.getOutputCols(), self._get_metadata(), predictor)
+        return df.sparkSession.createDataFrame(df.rdd.mapPartitions(_Predict(predictor)), schema)
+
+
+class _Predict:
+    """What a task does with the rows of a partition."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+
+    def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
+        return self._predictor.rows(rows)
