@@ -314,8 +314,7 @@ def test_without_a_session():
 @pytest.mark.parametrize(
     "module, text",
     [
-        ("torch", "has no estimators for Spark yet; horovod.spark.run"),
-        ("lightning", "has no estimators for Spark yet; horovod.spark.run"),
+        ("keras", "has no estimator for Keras yet; horovod.spark.run"),
         ("driver.host_discovery", "has no such part of its layer for Spark; horovod.spark.run"),
     ],
 )

@@ -221,7 +221,10 @@ class _Predict:
     """What a task does with the rows of a partition."""
 
     def __init__(self, predictor: Predictor) -> None:
-        self._predictor = predictor
+        self._predictor = cloudpickle.dumps(
+            predictor
+        )  # Spark's own pickling knows nothing of what the user has registered
 
     def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
-        return self._predictor.rows(rows)
+        predictor: Predictor = cloudpickle.loads(self._predictor)
+        return predictor.rows(rows)

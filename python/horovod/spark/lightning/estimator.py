@@ -1,0 +1,170 @@
+"""The estimator that trains by PyTorch Lightning, and the models that it returns."""
+
+import copy
+import io
+import warnings
+from typing import Any, Optional
+
+import cloudpickle
+import torch
+from pyspark import keyword_only
+from pyspark.ml.param.shared import TypeConverters
+
+from horovod.lightning import _packages
+from horovod.spark.common import util
+from horovod.spark.common.backend import Backend
+from horovod.spark.common.cache import DataProperties
+from horovod.spark.common.datamodule import datamodule_from_name
+from horovod.spark.common.params import Parameter, with_parameters
+from horovod.spark.lightning._plain_model import PlainModel
+from horovod.spark.lightning._training import Plan, train
+from horovod.spark.torch import estimator as of_torch
+
+MIN_PL_VERSION = "1.6.0"
+_BOOLEAN, _INT = TypeConverters.toBoolean, TypeConverters.toInt
+_PART_OF_THE_MODULE = {
+    "optimizer": "configure_optimizers",
+    "loss": "training_step",
+    "loss_weights": "training_step",
+}
+
+
+@with_parameters(
+    Parameter("num_gpus", "NumGPUs", "number of GPUs of a process: 1, or 0"),
+    Parameter("logger", "Logger", "Lightning's logger; default: one for TensorBoard, or CSV files without it"),
+    Parameter("log_every_n_steps", "LogEveryNSteps", "how many batches are between two lines of the log", 50, _INT),
+    Parameter("loader_num_epochs", "LoaderNumEpochs", "accepted: data is given as often as it is asked for"),
+    Parameter(
+        "terminate_on_nan", "TerminateOnNan", "whether a loss that is no number ends the training", False, _BOOLEAN
+    ),
+    Parameter("profiler", "Profiler", "Lightning's profiler"),
+    Parameter("trainer_args", "TrainerArgs", "further arguments of Lightning's Trainer, which precede the others"),
+    Parameter("debug_data_loader", "DebugDataLoader", "accepted, without effect", False, _BOOLEAN),
+    Parameter("train_async_data_loader_queue_size", "TrainAsyncDataLoaderQueueSize", "accepted: a block is read ahead"),
+    Parameter("val_async_data_loader_queue_size", "ValAsyncDataLoaderQueueSize", "accepted: a block is read ahead"),
+)
+class TorchEstimator(of_torch.TorchEstimator):
+    """Trains a LightningModule on the rows of a DataFrame.
+
+    >>> estimator = TorchEstimator(num_proc=2, store=Store.create("/tmp/run"), model=module, feature_cols=["x"],
+    ...     label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3, validation=0.1)
+    >>> predictions = estimator.fit(df).transform(df)
+
+    The steps of the module get batches {column: tensor}. Learning rates are used as they are. ``getHistory()`` of the model has
+    what the module has logged at last, {name: value}. With a `ModelCheckpoint` among the callbacks, the model is its best one.
+    A run with a checkpoint goes on from its weights.
+
+    A model that is no LightningModule, with `optimizer` and `loss`, is called with the columns by their names.
+    """
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def _check_params(self, metadata: dict[str, Any]) -> None:
+        super()._check_params(metadata)
+        if package_of(self.getModel()) is None:
+            return
+        for name, method in _PART_OF_THE_MODULE.items():
+            if self.getOrDefault(getattr(self, name)):
+                raise ValueError(
+                    f"Parameter `{name}` cannot be specified with a `LightningModule`. Implement `LightningModule.{method}` instead."
+                )
+
+    def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
+        self._check_params(properties.metadata)
+        run_id = self._run_id("pytorch")
+        model = copy.deepcopy(self.getModel())
+        checkpoint = self._load_checkpoint(run_id)
+        if checkpoint is not None:
+            model.load_state_dict(checkpoint["state_dict"])
+        plan = self._lightning_plan(model, backend, properties, run_id, dataset_idx)
+        results = backend.run(train, args=(plan, cloudpickle.dumps(self._trainable(model))), env={})
+        history, state = results[0]
+        model.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu", weights_only=True))
+        return self.get_model_class()(
+            **self._get_model_kwargs(model.eval(), history, None, run_id, properties.metadata)
+        )
+
+    def _trainable(self, model: Any) -> Any:
+        """The LightningModule, or what one is made of."""
+        if package_of(model) is not None:
+            return model
+        optimizer = self._own_optimizer()
+        if self.getLossWeights():
+            warnings.warn("loss_weights: write a LightningModule instead", DeprecationWarning, stacklevel=2)
+        labels = self.getLabelCols()
+        return PlainModel(
+            model,
+            of_torch.bound_optimizer(model, copy.deepcopy(optimizer)),
+            util.to_list(self.getLoss(), len(labels)) or [make(model=model) for make in self._constructors(labels)],
+            self._loss_weights_of(labels),
+            self.getFeatureCols(),
+            labels,
+            self.getSampleWeightCol(),
+        )
+
+    def _constructors(self, labels: list[str]) -> list[Any]:
+        return util.to_list(self.getLossConstructors(), len(labels)) or []
+
+    def _load_checkpoint(self, run_id: str) -> Any:
+        """The newest of Lightning's checkpoints of the run, if there is one. It is unpickled, as Lightning does it."""
+        store = self.getStore()
+        folder = store.get_checkpoint_path(run_id)
+        paths = store.get_checkpoints(run_id) if folder is not None and store.exists(folder) else []
+        if not paths:
+            return None
+        if self.getVerbose():
+            print(f"Resuming training from last checkpoint: {paths[-1]}", flush=True)
+        found = torch.load(io.BytesIO(store.read(paths[-1])), map_location="cpu", weights_only=False)
+        weights = found["state_dict"]
+        if package_of(self.getModel()) is None:
+            weights = {name.removeprefix("model."): value for name, value in weights.items()}
+        return {"state_dict": weights}
+
+    def _lightning_plan(
+        self, model: Any, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]
+    ) -> Plan:
+        store = self.getStore().to_remote(run_id, dataset_idx)
+        return Plan(
+            package=package_of(model) or _packages.in_use()[0],
+            store=store,
+            metadata=properties.metadata,
+            data_module=self._lightning_module_class(),
+            data_arguments=self._data_arguments(store, properties, backend.num_processes()),
+            train_rows=properties.train_rows,
+            val_rows=properties.val_rows,
+            trainer={
+                "max_epochs": self.getEpochs(),
+                "logger": self.getLogger(),
+                "log_every_n_steps": self.getLogEveryNSteps(),
+                "profiler": self.getProfiler(),
+                **(self.getTrainerArgs() or {}),
+            },
+            callbacks=list(self.getCallbacks() or []),
+            terminate_on_nan=self.getTerminateOnNan(),
+            use_gpu=self.getUseGpu() and self.getNumGPUs() != 0,
+            seed=self.getRandomSeed(),
+            verbose=self.getVerbose(),
+        )
+
+    def _lightning_module_class(self) -> Any:
+        module = self.getDataModule()
+        return datamodule_from_name(module) if isinstance(module, str) else module
+
+    def get_model_class(self) -> type:
+        return TorchModel
+
+
+def package_of(model: Any) -> Optional[str]:
+    """The package of Lightning whose LightningModule the model is; None for another model."""
+    names = {base.__module__ for base in type(model).__mro__ if base.__name__ == "LightningModule"}
+    return next((package for package in _packages.NAMES if any(name.startswith(package) for name in names)), None)
+
+
+class TorchModel(of_torch.TorchModel):
+    """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has what was logged at last."""
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)

@@ -1,0 +1,209 @@
+"""The estimator that trains by PyTorch Lightning: fits in a local session, callbacks, checkpoints, plain models."""
+
+import cloudpickle
+import pytest
+import torch
+from torch.nn import functional
+
+pytest.importorskip("pytorch_lightning", reason="needs Lightning on the path")
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback, EarlyStopping, LearningRateMonitor, ModelCheckpoint
+
+import horovod.spark.lightning as hvd_spark
+from horovod.spark.common import util
+from horovod.spark.common.backend import Backend
+from horovod.spark.common.store import Store
+from horovod.spark.lightning.estimator import MIN_PL_VERSION
+from spark_tables import xor
+
+
+class Xor(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(2, 8)
+        self.second = torch.nn.Linear(8, 1)
+
+    def forward(self, features):
+        return torch.sigmoid(self.second(torch.tanh(self.first(features.float()))))
+
+    def loss(self, batch):
+        return functional.binary_cross_entropy(self(batch["features"]), batch["y"].float().unsqueeze(1))
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=0.03)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.loss(batch)
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch, batch_idx):
+        self.log("val_loss", self.loss(batch), sync_dist=True)
+
+
+class OldXor(Xor):
+    """With a hook of Lightning 1."""
+
+    def validation_step(self, batch, batch_idx):
+        super().validation_step(batch, batch_idx)
+        return self.loss(batch)
+
+    def validation_epoch_end(self, outputs):
+        self.log("avg_val_loss", torch.stack(outputs).mean())
+
+
+cloudpickle.register_pickle_by_value(__import__(__name__))  # the processes have no tests
+
+
+class InThisProcess(Backend):
+    def run(self, fn, args=(), kwargs=None, env=None):
+        import horovod.torch as hvd
+
+        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
+        try:
+            return [function(*rest, **(kwargs or {}))]
+        finally:
+            hvd.shutdown()
+
+    def num_processes(self):
+        return 1
+
+
+@pytest.fixture
+def store(tmp_path):
+    util.clear_training_cache()
+    return Store.create(str(tmp_path / "store"))
+
+
+def estimator(in_store, model=None, **more):
+    given = dict(
+        backend=InThisProcess(),
+        store=in_store,
+        model=model or Xor(),
+        input_shapes=[[-1, 2]],
+        feature_cols=["features"],
+        label_cols=["y"],
+        batch_size=4,
+        epochs=2,
+        random_seed=1,
+        verbose=0,
+        partitions_per_process=1,
+        validation="x1",
+    )
+    return hvd_spark.TorchEstimator(**{**given, **more})
+
+
+class Counts(Callback):
+    """How often which hooks are called, as the process says at the end."""
+
+    def __init__(self):
+        self.train, self.val, self.old = 0, 0, 0
+
+    def on_train_epoch_end(self, trainer, module):
+        self.train += 1
+
+    def on_validation_epoch_end(self, trainer, module):
+        self.val += 1
+
+    def on_epoch_end(self, trainer, module):  # Lightning 1's
+        self.old += 1
+
+    def on_train_end(self, trainer, module):
+        print(f"counted {self.train} {self.val} {self.old}", flush=True)
+
+
+def test_two_processes_learn_xor(local_spark, store, capfd):
+    more = dict(backend=None, num_proc=2, epochs=60, validation=None, callbacks=[Counts()])
+    trained = estimator(store, **more).fit(xor(local_spark, 8))
+    assert capfd.readouterr().out.count("counted 60 0 60") == 2
+    assert 0 < trained.getHistory()["train_loss"] < 0.3
+    said = {(row.x1, row.x2): round(row.y__output) for row in trained.transform(xor(local_spark)).collect()}
+    assert said == {(0, 0): 0, (0, 1): 1, (1, 0): 1, (1, 1): 0}
+    assert store.get_checkpoints(trained.getRunId())
+    assert isinstance(trained, hvd_spark.TorchModel) and isinstance(trained.getModel(), Xor)
+
+
+def test_old_hooks_and_callbacks(local_spark, store, capfd):
+    callbacks = [
+        Counts(),
+        ModelCheckpoint(monitor="val_loss", mode="min", save_top_k=1),
+        EarlyStopping(monitor="val_loss", patience=1, mode="max"),
+        LearningRateMonitor(logging_interval="step"),
+    ]
+    trained = estimator(store, OldXor(), epochs=5, callbacks=callbacks).fit(xor(local_spark, 2))
+    assert "counted 2 2 4" in capfd.readouterr().out  # the loss got smaller, not greater
+    assert {"train_loss", "val_loss", "avg_val_loss"} <= set(trained.getHistory())
+
+
+def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
+    df = xor(local_spark, 4)
+    first = estimator(store, run_id="run1", epochs=30, validation=None, verbose=1)
+    loss = first.fit(df).getHistory()["train_loss"]
+    assert "Resuming" not in capfd.readouterr().out
+    again = first.fit(df, {first.epochs: 2})
+    assert "Resuming training from last checkpoint" in capfd.readouterr().out
+    assert again.getHistory()["train_loss"] < loss + 0.1 < 0.8
+
+
+def test_parquet_files_that_are_there_already(local_spark, store):
+    df = xor(local_spark, 2)
+    with util.prepare_data(1, store, df, ["y"], ["features"], "x1", partitions_per_process=1) as number:
+        for more in (dict(inmemory_cache_all=True), dict(train_steps_per_epoch=1, validation_steps_per_epoch=3)):
+            trained = estimator(store, **more).fit_on_parquet(dataset_idx=number)
+            assert trained.transform(df).count() == 8
+
+
+def test_models_that_are_no_modules_of_lightning(local_spark, store):
+    class Plain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 1)
+
+        def forward(self, features):
+            return torch.sigmoid(self.layer(features))
+
+    model = Plain()
+    more = dict(optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss=functional.binary_cross_entropy)
+    fitted = estimator(store, model, sample_weight_col="weight", run_id="plain", **more)
+    trained = fitted.fit(xor(local_spark))
+    assert set(trained.getHistory()) >= {"train_loss", "val_loss"} and type(trained.getModel()).__name__ == "Plain"
+    assert len(fitted.fit(xor(local_spark)).transform(xor(local_spark)).collect()) == 4
+
+
+def test_data_module_of_ones_own(local_spark, store):
+    class Ones(pl.LightningDataModule):
+        def __init__(self, train_dir, val_dir, train_batch_size, **others):
+            super().__init__()
+            assert (
+                train_dir.startswith("file://")
+                and train_batch_size == 4
+                and others["schema_fields"] == ["features", "y"]
+            )
+
+        def train_dataloader(self):
+            return [{"features": torch.ones(4, 2), "y": torch.ones(4)}] * 3
+
+        val_dataloader = train_dataloader
+
+    assert estimator(store, data_module=Ones).fit(xor(local_spark)).getHistory()["train_loss"] > 0
+
+
+def test_loss_that_is_no_number_ends_the_training(local_spark, store):
+    class Broken(Xor):
+        def loss(self, batch):
+            return super().loss(batch) * float("nan")
+
+    with pytest.raises(ValueError, match="the loss is nan: terminate_on_nan ends the training"):
+        estimator(store, Broken(), terminate_on_nan=True, validation=None).fit(xor(local_spark))
+
+
+def test_parameters(local_spark, store):
+    fitted = estimator(store, mp_start_method="spawn", trainer_args={"max_epochs": 1}, logger=False, num_gpus=0)
+    assert (fitted.getMpStartMethod(), fitted.getNumGPUs(), fitted.getTerminateOnNan()) == ("spawn", 0, False)
+    fitted.setLogger(None).setLogEveryNSteps(1).setProfiler("simple")
+    fitted.fit(xor(local_spark))
+    assert tuple(map(int, pl.__version__.split(".")[:2])) >= tuple(map(int, MIN_PL_VERSION.split(".")[:2]))
+    for name, value in (("loss", functional.mse_loss), ("loss_weights", [1.0])):
+        with pytest.raises(ValueError, match=f"`{name}` cannot be specified with a `LightningModule`"):
+            estimator(store, **{name: value}).fit(xor(local_spark))
