@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
 _MODULES = {
-    "horovod.spark.keras": "no estimator for Keras yet; horovod.spark.run calls a training function",
     "horovod.spark": "no such part of its layer for Spark; horovod.spark.run and horovod.spark.run_elastic are there",
     "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
     "horovod.runner.mpi_run": "no MPI; horovod.run and horovodrun start the workers",

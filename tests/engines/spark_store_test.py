@@ -132,6 +132,7 @@ def test_settings_of_hdfs():
     assert isinstance(store, HDFSStore)
     expected = {"host": "other", "port": 9, "user": "me", "kerb_ticket": None, "extra_conf": None}
     assert store._hdfs_kwargs == expected
+    assert store.storage_options == {"user": "me"}  # the rest says the URL
     assert (store.get_train_data_path(), store.get_val_data_path()) == ("hdfs://a/t", "hdfs://a/v")
     for wrong in ("file:///user/test", "hdfs://namenode01:8020"):
         with pytest.raises(ValueError, match=wrong):

@@ -5,7 +5,7 @@ import sys
 
 from horovod import _missing
 
-NAMES = ("lightning.pytorch", "pytorch_lightning")
+_NAMES = ("lightning.pytorch", "pytorch_lightning")
 _NEEDED = "horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning"
 
 _missing.framework("torch", _NEEDED)  # which Lightning brings
@@ -17,10 +17,10 @@ def in_use() -> list[str]:
 
     Raises ImportError if none is installed, or both are and neither has been imported.
     """
-    imported = [name for name in NAMES if name in sys.modules]
+    imported = [name for name in _NAMES if name in sys.modules]
     if imported:
         return imported
-    installed = [name for name in NAMES if importlib.util.find_spec(name.split(".")[0])]
+    installed = [name for name in _NAMES if importlib.util.find_spec(name.split(".")[0])]
     if not installed:
         raise ImportError(_NEEDED)
     if len(installed) > 1:

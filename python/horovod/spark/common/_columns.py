@@ -13,10 +13,12 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
+    ByteType,
     DoubleType,
     FloatType,
     IntegerType,
     LongType,
+    ShortType,
     StringType,
     StructField,
     StructType,
@@ -28,6 +30,8 @@ Metadata = dict[str, dict[str, Any]]  # by column
 NOCHANGE, ARRAY, CUSTOM_SPARSE = "nochange", "array", "custom_sparse_format"
 
 _PYTHON_TYPES = {
+    ByteType: int,
+    ShortType: int,
     IntegerType: int,
     LongType: int,
     FloatType: float,
@@ -131,7 +135,7 @@ def metadata_of_schema(schema: pyarrow.Schema, columns: Sequence[str]) -> Metada
     }
 
 
-def _type_of_arrow(arrow_type: pyarrow.DataType) -> type:
+def _type_of_arrow(arrow_type: pyarrow.DataType) -> Any:
     if pyarrow.types.is_list(arrow_type) or pyarrow.types.is_large_list(arrow_type):
         return DenseVector
     return type(from_arrow_type(arrow_type))

@@ -115,7 +115,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
             transformation_removed_fields=self.getTransformationRemovedFields(),
             inmemory_cache_all=self.getInMemoryCacheAll(),
             schema_fields=list(dict.fromkeys([*self.getFeatureCols(), *self.getLabelCols(), *weight])),
-            storage_options=self.getStore().storage_options,
+            storage_options=getattr(self.getStore(), "storage_options", None),
             steps_per_epoch_train=self.getTrainStepsPerEpoch(),
             steps_per_epoch_val=self.getValidationStepsPerEpoch(),
             random_seed=self.getRandomSeed(),

@@ -99,14 +99,14 @@ def _add_accessors(cls: Any, parameter: Parameter) -> None:
     Parameter("backward_passes_per_step", "BackwardPassesPerStep", "batches whose gradients are added up for a step", 1, _INT),
     Parameter("data_module", "DataModule", "class that reads the prepared data; default: ParquetDataModule"),
 )  # fmt: skip
-class EstimatorParams(Params):
+class EstimatorParams(Params):  # type: ignore[misc]  # pyspark has no types here
     """What estimators of all frameworks have."""
 
     def __init__(self) -> None:
         super().__init__()
         self._setDefault(**self._defaults)
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def setParams(self, **kwargs: Any) -> Any:
         """Sets the parameters with these names; None: as it is without."""
         return set_given(self, kwargs)
@@ -137,7 +137,7 @@ class ModelParams(HasOutputCols):  # type: ignore[misc]  # pyspark has no types 
         super().__init__()
         self._setDefault(**self._defaults)
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def setParams(self, **kwargs: Any) -> Any:
         """Sets the parameters with these names; None: as it is without."""
         return set_given(self, kwargs)

@@ -67,8 +67,7 @@ class Saved(MLWritable, MLReadable):  # type: ignore[misc]
     def read(cls) -> ParamsReader:
         return ParamsReader(cls)
 
-    @classmethod
-    def _pickled(cls, name: str, value: Any) -> bytes:
+    def _pickled(self, name: str, value: Any) -> bytes:
         return cloudpickle.dumps(value)  # type: ignore[no-any-return]
 
     @classmethod

@@ -253,6 +253,9 @@ class HDFSStore(AbstractFilesystemStore):
             "extra_conf": extra_conf,
         }
         super().__init__(prefix_path, *args, **kwargs)
+        if self.storage_options is None:  # for processes that have only the URL
+            of_the_user = {"user": user, "kerb_ticket": kerb_ticket, "extra_conf": extra_conf}
+            self.storage_options = {name: value for name, value in of_the_user.items() if value is not None}
 
     def parse_url(self, url: str) -> tuple[Optional[str], Optional[str], Optional[int], Optional[str], int]:
         """(hdfs:// or None, host, port, path, where the path begins)"""

@@ -45,7 +45,7 @@ def callback_for_old_hooks(callbacks: list[Any], base: Any) -> list[Any]:
         callback for callback in callbacks if hasattr(callback, "on_epoch_end") and not hasattr(base, "on_epoch_end")
     ]
 
-    class EpochEnds(base):  # type: ignore[misc,valid-type]
+    class EpochEnds(base):  # type: ignore[misc]
         def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
             for callback in old:
                 callback.on_epoch_end(trainer, module)

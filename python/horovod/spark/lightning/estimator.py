@@ -10,7 +10,6 @@ import torch
 from pyspark import keyword_only
 from pyspark.ml.param.shared import TypeConverters
 
-from horovod.lightning import _packages
 from horovod.spark.common import util
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
@@ -20,7 +19,8 @@ from horovod.spark.lightning._plain_model import PlainModel
 from horovod.spark.lightning._training import Plan, train
 from horovod.spark.torch import estimator as of_torch
 
-MIN_PL_VERSION = "1.6.0"
+MIN_PL_VERSION = "2.1.0"
+_PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 _BOOLEAN, _INT = TypeConverters.toBoolean, TypeConverters.toInt
 _PART_OF_THE_MODULE = {
     "optimizer": "configure_optimizers",
@@ -57,7 +57,7 @@ class TorchEstimator(of_torch.TorchEstimator):
     A model that is no LightningModule, with `optimizer` and `loss`, is called with the columns by their names.
     """
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
@@ -127,7 +127,7 @@ class TorchEstimator(of_torch.TorchEstimator):
     ) -> Plan:
         store = self.getStore().to_remote(run_id, dataset_idx)
         return Plan(
-            package=package_of(model) or _packages.in_use()[0],
+            package=package_of(model) or _installed_package(),
             store=store,
             metadata=properties.metadata,
             data_module=self._lightning_module_class(),
@@ -152,19 +152,26 @@ class TorchEstimator(of_torch.TorchEstimator):
         module = self.getDataModule()
         return datamodule_from_name(module) if isinstance(module, str) else module
 
-    def get_model_class(self) -> type:
+    def get_model_class(self) -> Any:
         return TorchModel
 
 
 def package_of(model: Any) -> Optional[str]:
     """The package of Lightning whose LightningModule the model is; None for another model."""
     names = {base.__module__ for base in type(model).__mro__ if base.__name__ == "LightningModule"}
-    return next((package for package in _packages.NAMES if any(name.startswith(package) for name in names)), None)
+    return next((package for package in _PACKAGES if any(name.startswith(package) for name in names)), None)
+
+
+def _installed_package() -> str:
+    """Raises ImportError if there is none, or there are both and none has been imported."""
+    from horovod.lightning import _packages  # looks for it
+
+    return _packages.in_use()[0]
 
 
 class TorchModel(of_torch.TorchModel):
     """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has what was logged at last."""
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -23,7 +23,7 @@ def calculate_loss(
         else (loss_fn(output, label, reduction="none").flatten() * sample_weights).mean()
         for output, label, loss_fn in zip(outputs, labels, loss_fns)
     ]
-    return sum(loss * weight for loss, weight in zip(losses, loss_weights))  # type: ignore[return-value]
+    return sum(loss * weight for loss, weight in zip(losses, loss_weights))
 
 
 def as_list(outputs: Any) -> list[torch.Tensor]:

@@ -13,7 +13,7 @@ class SummaryLog:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 return
-            self._writer = SummaryWriter(folder)  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(folder)
 
     def add(self, entry: dict[str, Any]) -> None:
         """What an entry of a history has, {"epoch": ..., "train": {...}, "validation": {...}}, as train/NAME and val/NAME."""

@@ -3,7 +3,7 @@
 import copy
 import functools
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import cloudpickle
@@ -11,13 +11,14 @@ import torch
 from pyspark import keyword_only
 
 from horovod.spark.common import util
+from horovod.spark.common._outputs import Outputs
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import datamodule_from_name
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
 from horovod.spark.common.params import Parameter, set_given, with_parameters
 from horovod.spark.common.serialization import Saved
-from horovod.spark.torch._predicting import Predictor, output_schema
+from horovod.spark.torch._predictor import Predictor
 from horovod.spark.torch._training import Plan, State, train
 from horovod.spark.torch.datamodule import PetastormDataModule
 
@@ -38,7 +39,7 @@ def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
     own = set(map(id, model.parameters()))
     if all(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         return optimizer
-    new = type(optimizer)(model.parameters(), lr=1)  # type: ignore[call-arg]  # what all of torch's take
+    new = type(optimizer)(model.parameters(), lr=1)  # what all of torch's take
     new.load_state_dict(optimizer.state_dict())
     return new
 
@@ -69,7 +70,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
       callbacks: without effect; it is there since Horovod takes it.
     """
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         if kwargs.get("loss") is not None and kwargs.get("loss_constructors") is not None:
@@ -162,7 +163,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
             module = datamodule_from_name(module)
         return functools.partial(module, **self._data_arguments(store, properties, processes))
 
-    def get_model_class(self) -> type:
+    def get_model_class(self) -> Any:
         return TorchModel
 
     def _get_model_kwargs(self, model: Any, history: Any, optimizer: Any, run_id: str, metadata: Any) -> dict[str, Any]:
@@ -199,7 +200,7 @@ class TorchModel(_HasOptimizer, HorovodModel, Saved):
     is a vector.
     """
 
-    @keyword_only
+    @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         set_given(self, kwargs)
@@ -207,24 +208,8 @@ class TorchModel(_HasOptimizer, HorovodModel, Saved):
             self.setOutputCols([f"{name}__output" for name in kwargs["label_columns"]])
 
     def _transform(self, df: Any) -> Any:
-        predictor = Predictor(
-            copy.deepcopy(self.getModel()).cpu(),
-            self.getFeatureColumns(),
-            self.getInputShapes(),
-            [self._get_metadata()[name]["spark_data_type"] for name in self.getLabelColumns()],
+        predictor = Predictor(copy.deepcopy(self.getModel()).cpu(), self.getFeatureColumns(), self.getInputShapes())
+        outputs = Outputs(
+            predictor.loaded, self.getLabelColumns(), self.getOutputCols(), self._get_metadata(), predictor.rows_at_once
         )
-        schema = output_schema(df, self.getLabelColumns(), self.getOutputCols(), self._get_metadata(), predictor)
-        return df.sparkSession.createDataFrame(df.rdd.mapPartitions(_Predict(predictor)), schema)
-
-
-class _Predict:
-    """What a task does with the rows of a partition."""
-
-    def __init__(self, predictor: Predictor) -> None:
-        self._predictor = cloudpickle.dumps(
-            predictor
-        )  # Spark's own pickling knows nothing of what the user has registered
-
-    def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
-        predictor: Predictor = cloudpickle.loads(self._predictor)
-        return predictor.rows(rows)
+        return outputs.added_to(df)

@@ -1,0 +1,92 @@
+"""What a model says of the rows of a DataFrame, as further columns."""
+
+import itertools
+import numbers
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Callable
+
+import cloudpickle
+import numpy
+from pyspark.ml.linalg import DenseVector, SparseVector, Vector, VectorUDT
+from pyspark.sql.types import StructField, StructType
+
+from horovod.spark.common._columns import Metadata, python_type
+from horovod.spark.common.util import get_spark_df_output_schema
+
+ROWS_AT_ONCE = 256
+
+# Gives for each output of a model the values of some rows, [rows, values].
+Predict = Callable[[Sequence[Any]], list[numpy.ndarray]]
+
+
+class Outputs:
+    """Adds the outputs of a model to the rows of a DataFrame.
+
+    Args:
+      load: makes the function that predicts, in each task. It can be pickled.
+      labels: names of the columns that the outputs stand for, whose types they get.
+      outputs: names of the outputs' columns.
+      metadata: of the labels.
+      rows_at_once: how many rows are given to the function.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], Predict],
+        labels: Sequence[str],
+        outputs: Sequence[str],
+        metadata: Metadata,
+        rows_at_once: int = ROWS_AT_ONCE,
+    ) -> None:
+        self._load, self._labels, self._outputs, self._metadata = load, list(labels), list(outputs), metadata
+        self._rows_at_once = rows_at_once
+
+    def added_to(self, df: Any) -> Any:
+        """The DataFrame with the outputs; one that is a vector in the first row is one in all."""
+        schema = self._schema(df)
+        pickled = cloudpickle.dumps(self)  # Spark's own pickling knows nothing of what the user has registered
+        rows = df.rdd.mapPartitions(lambda rows: cloudpickle.loads(pickled).rows(rows))
+        return df.sparkSession.createDataFrame(rows, schema)
+
+    def rows(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """The rows, each with the values of the outputs behind its own."""
+        predict, rest = self._load(), iter(rows)
+        kinds = [self._metadata[name]["spark_data_type"] for name in self._labels]
+        while some := list(itertools.islice(rest, self._rows_at_once)):
+            found = predict(some)
+            for number, row in enumerate(some):
+                yield (*row, *[_value(values[number], kind) for values, kind in zip(found, kinds)])
+
+    def _schema(self, df: Any) -> StructType:
+        schema = get_spark_df_output_schema(df.schema, self._labels, self._outputs, self._metadata)
+        own = len(df.schema.fields)
+        first = next(self.rows(df.limit(1).collect()), None)
+        if first is None:
+            return schema
+        fields = [
+            StructField(field.name, VectorUDT(), True) if isinstance(value, Vector) else field
+            for field, value in zip(schema.fields[own:], first[own:])
+        ]
+        return StructType([*schema.fields[:own], *fields])
+
+
+def columns_of(rows: Sequence[Any], names: Sequence[str]) -> list[numpy.ndarray]:
+    """The values of some rows, an array of floats for each column."""
+    return [numpy.asarray([_plain(row[name]) for row in rows], dtype=numpy.float32) for name in names]
+
+
+def _plain(value: Any) -> Any:
+    return value.toArray() if isinstance(value, Vector) else value
+
+
+def _value(values: numpy.ndarray, kind: type) -> Any:
+    """One output of one row, of its label's type."""
+    values = values.astype(numpy.float64)
+    if kind is SparseVector:
+        indices = numpy.flatnonzero(values)
+        return SparseVector(len(values), indices, values[indices])
+    if kind is DenseVector or len(values) != 1:
+        return DenseVector(values)
+    target = python_type(kind)
+    value = values[0].item()
+    return target(round(value)) if issubclass(target, numbers.Integral) else target(value)

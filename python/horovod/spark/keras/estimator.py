@@ -1,0 +1,202 @@
+"""The estimator that trains Keras models, and the models that it returns."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import cloudpickle
+import numpy
+from pyspark import keyword_only
+
+from horovod.spark.common import util
+from horovod.spark.common._outputs import Outputs, Predict, columns_of
+from horovod.spark.common.backend import Backend
+from horovod.spark.common.cache import DataProperties
+from horovod.spark.common.datamodule import ParquetDataModule, datamodule_from_name
+from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
+from horovod.spark.common.params import Parameter, set_given, with_parameters
+from horovod.spark.common.serialization import Saved
+from horovod.spark.keras._files import Package, model_bytes, shapes
+from horovod.spark.keras._training import Plan, checkpoint_name, train
+
+_CUSTOM_OBJECTS = Parameter("custom_objects", "CustomObjects", "classes and functions of the model by name", {})
+
+
+class _Saved(Saved):
+    """With models as Keras saves them, and optimizers by their settings."""
+
+    def _pickled(self, name: str, value: Any) -> bytes:
+        values: Any = self
+        if name == "model":
+            return cloudpickle.dumps(("model", Package.of(value), values.getCustomObjects(), model_bytes(value)))  # type: ignore[no-any-return]
+        if name == "optimizer" and not isinstance(value, str):
+            package = Package.of(values.getModel())
+            return cloudpickle.dumps(("optimizer", package, None, package.load().optimizers.serialize(value)))  # type: ignore[no-any-return]
+        return super()._pickled(name, value)
+
+    @classmethod
+    def _unpickled(cls, name: str, data: bytes) -> Any:
+        value = super()._unpickled(name, data)
+        if name == "model":
+            return value[1].model(value[3], value[2])
+        if name == "optimizer" and not isinstance(value, str):
+            return value[1].load().optimizers.deserialize(value[3])
+        return value
+
+
+@with_parameters(
+    _CUSTOM_OBJECTS,
+    Parameter("checkpoint_callback", "CheckpointCallback", "the callback that saves checkpoints; default: the newest model"),
+    Parameter("backend_env", "BackendEnv", "further environment variables of the processes", {"LIBHDFS_OPTS": "-Xms2048m -Xmx2048m"}),
+)  # fmt: skip
+class KerasEstimator(HorovodEstimator, _Saved):
+    """Trains a Keras model on the rows of a DataFrame.
+
+    >>> estimator = KerasEstimator(num_proc=2, store=Store.create("/tmp/run"), model=model,
+    ...     optimizer=keras.optimizers.SGD(0.1), loss="mse", feature_cols=["x"], label_cols=["y"], batch_size=32, epochs=3)
+    >>> predictions = estimator.fit(df).transform(df)
+
+    The model is one of the package `keras`, on any of its backends that Horovod supports, or of `tf_keras`. It gets the feature
+    columns in the order of its inputs, in their shapes; labels have the shapes of its outputs, if they have as many values, or
+    `label_shapes`. The learning rate is multiplied by the number of processes; checkpoints and the returned model have it
+    without that. A schedule is used as it is.
+
+    Args:
+      custom_objects: what Keras needs to load the model, {name: class or function}.
+      optimizer: default: what the model was compiled with.
+      loss, loss_weights, metrics: as in ``compile()``.
+      callbacks: of Keras; those for TensorBoard write to the store.
+      checkpoint_callback: as ``hvd.callbacks.BestModelCheckpoint(monitor="val_loss")``; the returned model is what it has saved.
+    """
+
+    @keyword_only  # type: ignore[untyped-decorator]
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        set_given(self, kwargs)
+
+    def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
+        model = self.getModel()
+        util.check_shape_compatibility(
+            metadata,
+            self.getFeatureCols(),
+            self.getLabelCols(),
+            shapes(getattr(model, "inputs", None)),
+            shapes(getattr(model, "outputs", None)),
+            self.getLabelShapes(),
+        )
+
+    def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
+        self._check_params(properties.metadata)
+        package = Package.of(self.getModel())
+        run_id = self._run_id("keras")
+        data = self._load_model_from_checkpoint(run_id) or self._compiled()
+        plan = self._plan(package, backend, properties, run_id, dataset_idx)
+        history, trained = backend.run(train, args=(plan, data), env=self.getBackendEnv())[0]
+        return self.get_model_class()(
+            history=history,
+            model=package.model(trained, self.getCustomObjects()),
+            feature_columns=self.getFeatureCols(),
+            label_columns=self.getLabelCols(),
+            custom_objects=self.getCustomObjects(),
+            run_id=run_id,
+            _metadata=properties.metadata,
+            _floatx=package.floatx,
+        )
+
+    def _compiled(self) -> bytes:
+        model, optimizer = self.getModel(), self.getOptimizer() or getattr(self.getModel(), "optimizer", None)
+        if not self.getLoss():
+            raise ValueError("Loss parameter is required for the model to compile")
+        if not optimizer:
+            raise ValueError("Optimizer must be provided either as a parameter or as part of a compiled model")
+        model.compile(
+            optimizer=optimizer,
+            loss=self.getLoss(),
+            loss_weights=self.getLossWeights(),
+            metrics=self.getMetrics() or None,
+        )
+        return model_bytes(model)
+
+    def _load_model_from_checkpoint(self, run_id: str) -> Optional[bytes]:
+        store = self.getStore()
+        folder = store.get_checkpoint_path(run_id)
+        path = f"{folder}/{checkpoint_name(store.get_checkpoint_filename())}"
+        if folder is None or not store.exists(path):
+            return None
+        if self.getVerbose():
+            print(f"Resuming training from last checkpoint: {path}", flush=True)
+        return store.read(path)  # type: ignore[no-any-return]
+
+    def _plan(
+        self, package: Package, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]
+    ) -> Plan:
+        store = self.getStore().to_remote(run_id, dataset_idx)
+        module = self.getDataModule() or ParquetDataModule
+        if isinstance(module, str):
+            module = datamodule_from_name(module)
+        return Plan(
+            package=package,
+            custom_objects=self.getCustomObjects(),
+            store=store,
+            metadata=properties.metadata,
+            data=functools.partial(module, **self._data_arguments(store, properties, backend.num_processes())),
+            train_steps=self.getTrainStepsPerEpoch(),
+            val_steps=self.getValidationStepsPerEpoch(),
+            train_rows=properties.train_rows,
+            val_rows=properties.val_rows,
+            batch_size=self.getBatchSize(),
+            val_batch_size=self.getValBatchSize() or self.getBatchSize(),
+            epochs=self.getEpochs(),
+            features=self.getFeatureCols(),
+            labels=self.getLabelCols(),
+            sample_weight=self.getSampleWeightCol(),
+            label_shapes=self.getLabelShapes(),
+            callbacks=list(self.getCallbacks() or []),
+            checkpoint_callback=self.getCheckpointCallback(),
+            compression=self.getGradientCompression(),
+            backward_passes=self.getBackwardPassesPerStep(),
+            use_gpu=self.getUseGpu(),
+            seed=self.getRandomSeed(),
+            verbose=self.getVerbose(),
+        )
+
+    def get_model_class(self) -> Any:
+        return KerasModel
+
+
+@with_parameters(_CUSTOM_OBJECTS, Parameter("_floatx", "Floatx", "the type of Keras's floats"))
+class KerasModel(HorovodModel, _Saved):
+    """A trained Keras model: ``getModel()`` is the model, ``getHistory()`` what fit() has recorded, {name: [value of each epoch]}.
+
+    ``transform`` gives an output the type of its label: a number for a number, rounded for whole ones. One of several values
+    is a vector.
+    """
+
+    @keyword_only  # type: ignore[untyped-decorator]
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        set_given(self, kwargs)
+        if kwargs.get("label_columns"):
+            self.setOutputCols([f"{name}__output" for name in kwargs["label_columns"]])
+
+    def _transform(self, df: Any) -> Any:
+        model = self.getModel()
+        load = functools.partial(
+            _predictor, Package.of(model), model_bytes(model), self.getCustomObjects(), self.getFeatureColumns()
+        )
+        return Outputs(load, self.getLabelColumns(), self.getOutputCols(), self._get_metadata()).added_to(df)
+
+
+def _predictor(package: Package, data: bytes, custom_objects: dict[str, Any], features: Sequence[str]) -> Predict:
+    model = package.model(data, custom_objects)
+    wanted = shapes(getattr(model, "inputs", None))
+
+    def predict(rows: Sequence[Any]) -> list[numpy.ndarray]:
+        inputs = columns_of(rows, features)
+        if wanted:
+            inputs = [values.reshape(len(rows), *shape[1:]) for values, shape in zip(inputs, wanted)]
+        outputs = model.predict_on_batch(inputs[0] if len(inputs) == 1 else inputs)
+        parts = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+        return [numpy.asarray(part).reshape(len(rows), -1) for part in parts]
+
+    return predict
