@@ -92,9 +92,13 @@ def _distributed(plan: Plan, hvd: Any, model: Any) -> Any:
     """The model with a distributed optimizer, and the learning rate times the number of processes."""
     scale_rate(model, hvd.size())
     settings = {"compression": plan.compression} if plan.compression else {}
+    optimizer = model.optimizer
     if plan.backward_passes > 1:
         settings["backward_passes_per_step"] = plan.backward_passes
-    model.optimizer = hvd.DistributedOptimizer(model.optimizer, **settings)
+        optimizer = type(optimizer).from_config(
+            optimizer.get_config()
+        )  # one that has been loaded can't add up gradients
+    model.optimizer = hvd.DistributedOptimizer(optimizer, **settings)
     return model
 
 
