@@ -3,6 +3,7 @@
 import importlib
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
@@ -45,10 +46,12 @@ class Package(NamedTuple):
 
     def model(self, data: bytes, custom_objects: Optional[Mapping[str, Any]] = None) -> Any:
         """The model that these bytes hold, compiled if it was."""
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             path = os.path.join(folder, "model.keras")
             with open(path, "wb") as file:
                 file.write(data)
+            # An optimizer that has made no step yet has nothing to load.
+            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
             return self.load().models.load_model(path, custom_objects=dict(custom_objects or {}))
 
 
