@@ -84,11 +84,11 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   const size_t self = members.size();
   members.push_back(worker);
   for (Worker& other : workers) {
+    if (members.size() >= static_cast<size_t>(spec.max_workers)) break;
     if (&other != worker && IsLive(other) && !IsSurvivor(other)) members.push_back(&other);
   }
-  const int most = std::max(spec.max_workers, static_cast<int>(self) + 1);
   for (const placement::PlannedMember& member :
-       placement::AssignElasticRanks(ToCandidates(members), most)) {
+       placement::AssignElasticRanks(ToCandidates(members), 1 << 30)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
     effects.push_back(
