@@ -35,10 +35,12 @@ bool Membership::State::Reattach(const HostJoined& event) {
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
     if (verdict.has_value() || worker.life.stopped()) {
       if (known) to_stop.push_back(worker.id);
-      // It never heard of it and will not say that it ended.
-      if (!known)
+      if (!known) {  // it never heard of it and will not say that it ended
+        EndCallsOf(&worker,
+                   absl::FailedPreconditionError(absl::StrCat(Name(worker), " has ended")));
         workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
                     &hosts);
+      }
     } else if (!known) {
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
                                           worker.slot, most[worker.host], TorchGroupOf(worker)});
