@@ -85,6 +85,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     grpc::Status away;                         // how an attempt ended that did not find the daemon
     absl::Time gone = absl::InfiniteFuture();  // it has, if it is not found by then
     bool parks = false;                        // it was found, and did not answer at once
+    bool came_back = false;                    // it was found after it had been away
     while (true) {
       Response response;
       const absl::Time begin = clock_.Now();
@@ -97,6 +98,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
           (parks ? deadline : std::min(deadline, gone)) - begin);
       if (status.ok()) return response;
       const absl::Time now = clock_.Now();
+      // Such an attempt begins when there is a connection.
+      came_back |= !away.ok() && status.error_code() == grpc::StatusCode::UNAVAILABLE;
       if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && now < deadline && !parks &&
           connected()) {
         parks = true;
@@ -109,9 +112,9 @@ class GrpcRendezvousClient final : public RendezvousClient {
       if (now - begin >= away_patience_) gone = absl::InfiniteFuture();  // another time
       gone = std::min(gone, now + away_patience_);
       parks = false;
-      if (status.error_code() != grpc::StatusCode::UNAVAILABLE || now >= std::min(deadline, gone)) {
-        return Explain(name, status, timeout);
-      }
+      const bool unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+      if (unavailable && came_back && now >= deadline && now < gone) return NoAnswer(name, timeout);
+      if (!unavailable || now >= std::min(deadline, gone)) return Explain(name, status, timeout);
       away = std::move(status);
       if (!Pause(std::min({deadline, gone, now + back_off.Next(random)}))) return Cancelled();
     }
@@ -156,11 +159,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
           name, ": ", daemon, " was not reached within ",
           text::DurationText(std::min(timeout, away_patience_)), ": ", status.error_message()));
     }
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(name, ": ", daemon, " had no answer within ", text::DurationText(timeout)));
-    }
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return NoAnswer(name, timeout);
     return transport::FromGrpcStatus(status);
+  }
+
+  absl::Status NoAnswer(absl::string_view name, absl::Duration timeout) const {
+    return absl::DeadlineExceededError(absl::StrCat(name, ": the rendezvous daemon at ", address_,
+                                                    " had no answer within ",
+                                                    text::DurationText(timeout)));
   }
 
   static absl::Status Cancelled() {

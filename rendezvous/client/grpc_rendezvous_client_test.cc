@@ -103,6 +103,16 @@ TEST_F(GrpcRendezvousClientTest, Unavailable_IsTriedAgain) {
   EXPECT_EQ(service_.calls, 3);
 }
 
+TEST_F(GrpcRendezvousClientTest, ErrorAfterUnavailable_IsReturned) {
+  service_.script = [](int call, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return call < 3 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "")
+                    : grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the job is over");
+  };
+  StartServer();
+  EXPECT_EQ(NewClient()->JoinWorld({}, absl::Minutes(1)).status(),
+            absl::FailedPreconditionError("the job is over"));
+}
+
 TEST_F(GrpcRendezvousClientTest, DaemonGoesAndComesBack_CallGoesThrough) {
   service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
     return grpc::Status::OK;
@@ -139,6 +149,19 @@ TEST_F(GrpcRendezvousClientTest, DaemonThatPutsCallsOff_IsGivenUpToo) {
   const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
   EXPECT_EQ(client->JoinWorld({}, absl::InfiniteDuration()).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+// As a worker's watch in a job whose daemon is replaced again and again: it has never been gone.
+TEST_F(GrpcRendezvousClientTest, DaemonThatCameBackAndWent_IsNotGoneWhenTheTimeoutEnds) {
+  service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "it ends");
+  };
+  StartServer();
+  const auto client = NewClient();
+  EXPECT_FALSE(client->GetStatus(absl::Minutes(1)).ok());  // so that there is a connection
+  EXPECT_EQ(client->JoinWorld({}, absl::Milliseconds(500)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_GE(service_.calls, 2);
 }
 
 // Patience is for a daemon that is away, not for one that takes its time.
