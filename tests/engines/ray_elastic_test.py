@@ -295,12 +295,17 @@ def test_draining_node_is_left_without_losing_a_step(cluster, run):
     cluster.remove_node(node)
 
 
-def test_bug_of_the_script_ends_the_job(cluster):
+@pytest.mark.parametrize("ranks", [[0, 1], [1]])
+def test_bug_of_the_script_ends_the_job(cluster, ranks):
     def train():
+        import numpy
+
         import horovod.numpy as hvd
 
         hvd.init()
-        raise KeyError("on purpose")
+        if hvd.rank() in ranks:
+            raise KeyError("on purpose")
+        hvd.allreduce(numpy.ones(1))
 
     executor = executor_for(Hosts(host_1=2), min_workers=2)
     executor.start()

@@ -14,7 +14,7 @@ from horovod.ray.demand import Demand
 from horovod.ray.discovery import ChangingDiscovery as TestDiscovery  # noqa: F401  # a name of Horovod's
 from horovod.ray.discovery import RayHostDiscovery as RayHostDiscovery
 from horovod.ray.discovery import check_hosts
-from horovod.ray.failures import first_words, refusal
+from horovod.ray.failures import first_words, is_consequence, refusal
 from horovod.ray.job import logger, start_job
 from horovod.ray.logging_queue import CallbackQueue
 from horovod.ray.parcel import Executable, Parcel, executable_parcel, function_parcel
@@ -142,7 +142,7 @@ class _Run:
         self._hosts: dict[str, int] = {}
         self._results: dict[int, Ended] = {}  # by rank
         self._finishing = False  # a worker is done, so all will be
-        self._failure: Optional[Exception] = None  # the last one
+        self._failure: Optional[Exception] = None  # the last one that was not a mere consequence of another
         self._unread: Optional[Exception] = None  # the last one that did not matter, unless nobody has a result
         self._refusal = ""  # of the last worker that failed
         self._has_worked = False  # a worker has taken part
@@ -252,7 +252,9 @@ class _Run:
             self._unread = error
             return  # it was to go, or came too late
         logger.info("%s has failed: %s", worker.name, first_words(error))
-        self._failure, self._refusal = error, refusal(error)
+        if self._failure is None or not is_consequence(error) or is_consequence(self._failure):
+            self._failure = error
+        self._refusal = refusal(error)
         if self._refusal:
             self._roster.note_refusal(worker.host, time.monotonic())
         else:
