@@ -272,11 +272,40 @@ def test_error_of_one_worker_is_raised_and_frees_the_others(make):
     with pytest.raises(KeyError, match="on purpose"):
         executor.run(fail)
     with pytest.raises(
-        RuntimeError, match=r"The job of these workers has ended: .*shutdown\(\) and start\(\) begin a new one"
+        RuntimeError,
+        match=r"The job of these workers has ended: a worker's function has failed. shutdown\(\) and start\(\) begin a new one",
     ):
         executor.run(add_up)
     executor.shutdown()
     assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 15) == []
+    executor.start()
+    assert executor.run(add_up) == [2, 2]
+
+
+def test_interrupted_run_ends_its_functions(make, tmp_path):
+    fifo, pids = tmp_path / "pids", []
+    os.mkfifo(fifo)
+
+    def wait_for_ever():
+        fifo.open("w").write(f"{os.getpid()}\n")
+        threading.Event().wait()
+
+    def interrupt():
+        with open(os.open(fifo, os.O_RDWR)) as started:
+            pids.extend(int(started.readline()) for _ in range(2))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    executor = make(num_workers=2)
+    executor.start()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        executor.run(wait_for_ever)
+    thread.join()
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 20) == []
+    with pytest.raises(RuntimeError, match=r"The job of these workers has ended: run\(\) was interrupted. shutdown"):
+        executor.run(add_up)
+    executor.shutdown()
     executor.start()
     assert executor.run(add_up) == [2, 2]
 

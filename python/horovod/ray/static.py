@@ -82,6 +82,7 @@ class StaticAdapter(Adapter):
         self.strategy: Optional[BaseStrategy] = None
         self.workers: list[Any] = []  # in the order of ranks
         self._job: Optional[Job] = None
+        self._why_ended = ""  # if this object has ended it
 
     def start(self, executable: Executable, environment: dict[str, str]) -> None:
         if self.strategy is not None:
@@ -104,7 +105,7 @@ class StaticAdapter(Adapter):
         hosts = [f"{names[index]}/{rank}" for rank, index in enumerate(order)]
         timeout = self.settings.timeout_s
         limits = Limits(len(workers), hosts=hosts, start_timeout=timeout)
-        self._job = start_job(limits, self.settings)
+        self._job, self._why_ended = start_job(limits, self.settings), ""
         joins = []
         for worker, host, index in zip(self.workers, hosts, order):
             # All GPUs of a node are seen by its workers, and local ranks count them.
@@ -148,7 +149,8 @@ class StaticAdapter(Adapter):
             raise RuntimeError("The executor has not been started; start() does that.")
         if self._job.wait(0) is not None:
             raise RuntimeError(
-                f"The job of these workers has ended: {self._job.last_line()}. shutdown() and start() begin a new one."
+                f"The job of these workers has ended: {self._why_ended or self._job.last_line()}. shutdown() and start() "
+                "begin a new one."
             )
         return self.workers
 
@@ -171,7 +173,11 @@ class StaticAdapter(Adapter):
 
     def _collect(self, references: list[Any]) -> list[Any]:
         """The values; raises the cause if there are errors."""
-        self._wait_for_all(references)
+        try:
+            self._wait_for_all(references)
+        except KeyboardInterrupt:
+            self._end_job("run() was interrupted")  # or the functions would go on, and shutdown() wait for them
+            raise
         values, errors = [], []
         done, _ = ray.wait(references, num_returns=len(references), timeout=0)
         for rank, reference in enumerate(references):
@@ -190,10 +196,15 @@ class StaticAdapter(Adapter):
             done, waiting = ray.wait(waiting, num_returns=1)
             if _has_failed(done[0]):
                 _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_ALL_RETURN) if waiting else ([], [])
-                if waiting and self._job is not None:
-                    self._job.stop()
+                if waiting:
+                    self._end_job("a worker's function has failed")
                     ray.wait(waiting, num_returns=len(waiting), timeout=_ALL_END)
                 return
+
+    def _end_job(self, why: str) -> None:
+        if self._job is not None:
+            self._why_ended = why
+            self._job.stop()
 
     def _verdict(self) -> str:
         job = self._job
