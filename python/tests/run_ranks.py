@@ -28,6 +28,7 @@ _SINGLE = (
     "test_runner_names.py",
     "test_torch_checkpoint_file.py",
     "test_torch_checkpoint_folder.py",
+    "test_torch_checkpoint_url.py",
     "test_torch_checkpoints.py",
     "test_torch_store.py",
     "test_tracebacks.py",

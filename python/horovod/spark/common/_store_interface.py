@@ -1,33 +1,18 @@
 """What estimators ask of a store, whatever kind of storage it has."""
 
 import contextlib
-import os
 from typing import Any, Callable, Optional
 
 import pyarrow.parquet
 
-_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"  # set on Databricks
 
-
-class Store:
+class StoreInterface:
     """Where prepared data and the output of runs are, whatever kind of storage that is. A subclass implements all methods
     that raise NotImplementedError.
 
     Data sets have numbers, so that several can be prepared at once; a run has an id, and a folder with a checkpoint
     and logs.
     """
-
-    @staticmethod
-    def create(prefix_path: str, *args: Any, **kwargs: Any) -> "Store":
-        """The store for a path or URL: :class:`HDFSStore` for hdfs://, :class:`DBFSLocalStore` for paths of DBFS on
-        Databricks, else :class:`FilesystemStore`. The other arguments are theirs."""
-        from horovod.spark.common import store  # which has the classes derived from this one
-
-        if store.HDFSStore.matches(prefix_path):
-            return store.HDFSStore(prefix_path, *args, **kwargs)
-        if os.environ.get(_DATABRICKS) and store.DBFSLocalStore.matches_dbfs(prefix_path):
-            return store.DBFSLocalStore(prefix_path, *args, **kwargs)
-        return store.FilesystemStore(prefix_path, *args, **kwargs)
 
     def is_parquet_dataset(self, path: str) -> bool:
         """Whether there is a Parquet data set at the path."""
@@ -110,7 +95,7 @@ class Store:
 
 
 class RemoteStore:
-    """The paths and functions of one run, as attributes: see :meth:`Store.to_remote`."""
+    """The paths and functions of one run, as attributes: see :meth:`StoreInterface.to_remote`."""
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)

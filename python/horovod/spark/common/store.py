@@ -12,7 +12,7 @@ import fsspec
 import pyarrow.parquet
 from fsspec.core import split_protocol
 
-from horovod.spark.common._store_interface import RemoteStore, Store
+from horovod.spark.common._store_interface import RemoteStore, StoreInterface
 
 __all__ = [
     "AbstractFilesystemStore",
@@ -25,6 +25,23 @@ __all__ = [
 ]
 
 _DBFS_PREFIXES = {"dbfs:/": "/dbfs/", "/dbfs/": "/dbfs/", "file:///dbfs/": "/dbfs/", "file:/dbfs/": "/dbfs/"}
+
+
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"  # set on Databricks
+
+
+class Store(StoreInterface):
+    __doc__ = StoreInterface.__doc__
+
+    @staticmethod
+    def create(prefix_path: str, *args: Any, **kwargs: Any) -> "Store":
+        """The store for a path or URL: :class:`HDFSStore` for hdfs://, :class:`DBFSLocalStore` for paths of DBFS on
+        Databricks, else :class:`FilesystemStore`. The other arguments are theirs."""
+        if HDFSStore.matches(prefix_path):
+            return HDFSStore(prefix_path, *args, **kwargs)
+        if os.environ.get(_DATABRICKS) and DBFSLocalStore.matches_dbfs(prefix_path):
+            return DBFSLocalStore(prefix_path, *args, **kwargs)
+        return FilesystemStore(prefix_path, *args, **kwargs)
 
 
 class AbstractFilesystemStore(Store):
