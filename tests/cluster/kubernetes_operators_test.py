@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from netns import Cluster
-from pods import EXAMPLE, Pod, documents, only_container, probe, replicated_jobs
+from pods import EXAMPLE, OPEN_ENDED, Pod, documents, only_container, probe, replicated_jobs
 from training_log import TrainingLog
 
 NAME = "training"
@@ -108,14 +108,14 @@ def fields(pod, uid="one"):
 def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
-    log = tmp_path / "log"
+    log, end = tmp_path / "log", tmp_path / "end"
     log.touch()
     with Cluster(["daemon-1", "daemon-2", "pod-1", "pod-2", "pod-3"], tmp_path) as cluster:
         names = Hosts(cluster)
 
         def start(host, job, pod, **more):
             template = jobs[job]["spec"]["template"]
-            return Pod(cluster[host], template, {"/job": shared}, log, ["--epochs", 20], fields(pod, **more))
+            return Pod(cluster[host], template, {"/job": shared}, log, [*OPEN_ENDED, "--end-file", end], fields(pod, **more))
 
         output = cluster["pod-1"].start_command(["tail", "-n", "+1", "-f", log]).stdout
         training = TrainingLog(output)
@@ -139,10 +139,11 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
         assert second.running.wait(60) == 143
         third = start("pod-3", "node", "n-0-c")
         training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
+        end.touch()
 
         assert [pod.running.wait(120) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
         training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
-        assert training.check_samples(240, 20) == 0, "nothing was rolled back"
+        assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
 
         # The next training of this name.
         daemon = start("daemon-2", "rendezvous", "r-0-0-z", uid="two")
@@ -219,12 +220,14 @@ def test_mpi_job_with_the_operators_host_file(tmp_path):
 
 def test_elastic_mpi_job_with_the_operators_script(tmp_path):
     with Cluster(HOSTS, tmp_path) as cluster:
-        job = MpiJob("elastic.yaml", cluster, tmp_path, ["--epochs", 20])
+        end = tmp_path / "end"
+        job = MpiJob("elastic.yaml", cluster, tmp_path, [*OPEN_ENDED, "--end-file", end])
         log = TrainingLog(job.output)
         log.wait_until(lambda: log.trains_with(4), 90, "a world of 4")
         job.discover([0, 1, 2])
         log.wait_until(lambda: log.trains_with(6), 90, "a world of 6")
         job.discover([0, 2])
         log.wait_until(lambda: log.trains_with(4), 90, "a world of 4 again")
+        end.touch()
         assert job.launcher.running.wait(120) == 0, job.output.text[-5000:]
-        assert log.check_samples(240, 20) == 0, "nothing was rolled back"
+        assert log.check_samples(240, log.epochs()) == 0, "nothing was rolled back"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netns import Cluster
-from pods import EXAMPLE, Pod, documents, only_container, probe
+from pods import EXAMPLE, OPEN_ENDED, Pod, documents, only_container, probe
 from training_log import TrainingLog
 
 RENDEZVOUS, WORKERS = documents("base/rendezvous.yaml"), documents("base/workers.yaml")
@@ -86,14 +86,14 @@ def test_pods_have_the_time_to_drain():
 def test_training_with_pods_that_come_and_go(tmp_path):
     for name in ("state", "secret"):
         (tmp_path / name).mkdir()
-    log = tmp_path / "log"
+    log, end = tmp_path / "log", tmp_path / "end"
     log.touch()
     # A pod's host name is new each time; that of the daemon is the Service's.
     with Cluster(["training", "pod-1", "pod-2", "pod-3"], tmp_path) as cluster:
 
         def start(host, manifest):
             folders = {f"/{name}": tmp_path / name for name in ("state", "secret")}
-            return Pod(cluster[host], pod_of(manifest), folders, log, ["--epochs", 20])
+            return Pod(cluster[host], pod_of(manifest), folders, log, [*OPEN_ENDED, "--end-file", end])
 
         output = cluster["training"].start_command(["tail", "-n", "+1", "-f", log]).stdout
         training = TrainingLog(output)
@@ -118,8 +118,9 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         assert second.running.wait(60) == 143
         third = start("pod-3", WORKERS)
         training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
+        end.touch()
 
         assert [container.running.wait(90) for container in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
         training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
-        assert training.check_samples(240, 20) == 0, "nothing was rolled back"
+        assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
         assert not (tmp_path / "state/token").exists()

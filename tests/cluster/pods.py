@@ -12,6 +12,8 @@ from netns import REPOSITORY, child_of
 EXAMPLE = REPOSITORY / "examples/kubernetes"
 TRAIN = ["python", str(Path(__file__).resolve().parent / "scripts/elastic_train.py")]
 
+OPEN_ENDED = ["--epochs", 1000]  # of a training that goes on until its --end-file is there, however slow the machine is
+
 
 def documents(name):
     """Those of a manifest of the example, by their kinds."""

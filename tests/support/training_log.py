@@ -76,6 +76,10 @@ class TrainingLog:
         self._read_on(self._stream.text)
         return self._last_step
 
+    def epochs(self):
+        """How many epochs have begun."""
+        return 1 + max(entry["epoch"] for entry in self.all("epoch"))
+
     def trains_with(self, size):
         """Whether all members of the newest world have begun, and there are so many."""
         self._read_on(self._stream.text)

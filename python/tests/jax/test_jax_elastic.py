@@ -97,7 +97,7 @@ def test_what_is_assigned_has_the_same_structure_shapes_and_types():
 
 def test_values_without_names_are_refused():
     with pytest.raises(
-        TypeError, match=r"checkpoint_dir must be the path of a folder, not a dict; values .* by their names"
+        TypeError, match=r"checkpoint_dir must be the path of a folder or a URL, not a dict; values .* by their names"
     ):
         hvd.elastic.JaxState({"a": jnp.zeros(3)})
 
