@@ -1,4 +1,4 @@
-"""Allgather: the ranks' tensors, one after another, to all ranks."""
+"""Allgather: concatenates the ranks' tensors on all ranks."""
 
 from collections.abc import Sequence
 from typing import Optional
@@ -26,7 +26,14 @@ def allgather_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allgather` and returns its handle."""
+    """Starts an :func:`allgather` and returns at once.
+
+    Args:
+      tensor, name, process_set: as for :func:`allgather`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _allgather.start(tensor, Call(name, process_set))
 
 
@@ -36,12 +43,19 @@ def grouped_allgather_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_allgather` and returns its handle."""
+    """Starts a :func:`grouped_allgather` and returns at once.
+
+    Args:
+      tensors, name, process_set: as for :func:`grouped_allgather`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _allgather.start_group(tensors, Call(name, process_set))
 
 
 class HorovodAllgather(Differentiable):
-    """Differentiable allgather."""
+    """The autograd function of :func:`allgather`."""
 
 
 @not_compiled
@@ -52,17 +66,31 @@ def allgather(
 ) -> torch.Tensor:
     """Concatenates the tensors of the process set's ranks on dimension 0, in rank order.
 
-    `tensor` has at least one dimension. The first may differ between ranks, and be 0; the other
-    dimensions and the dtype are the same on all ranks. Differentiable: the gradient is averaged over
-    the ranks.
+    Differentiable: the gradient is averaged over the ranks.
 
-    Raises as :mod:`horovod.torch.mpi_ops` says; IndexError for a tensor without dimensions.
+    Args:
+      tensor: a tensor with at least one dimension. The first dimension may differ between ranks, and may be 0; the other
+        dimensions and the dtype are the same on all ranks.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
+      process_set: the ranks that take part.
+
+    Returns:
+      The concatenated tensor, the same on all ranks.
+
+    Raises:
+      IndexError: `tensor` has no dimensions.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> hvd.allgather(torch.tensor([[1, 2]]))
+      tensor([[1, 2]])
     """
     return recording.run(_allgather, tensor, Call(name, process_set), HorovodAllgather)
 
 
 class HorovodGroupedAllgather(Differentiable):
-    """Differentiable grouped allgather."""
+    """The autograd function of :func:`grouped_allgather`."""
 
 
 @not_compiled
@@ -71,7 +99,14 @@ def grouped_allgather(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> tuple[torch.Tensor, ...]:
-    """:func:`allgather` of several tensors, which become ready together; returns the tuple of
-    results."""
+    """Gathers several tensors as one operation: none is gathered before all are ready on all ranks. Differentiable.
+
+    Args:
+      tensors: at least one tensor, each as for :func:`allgather`. They may differ in shape and dtype.
+      name, process_set: as for :func:`allgather`.
+
+    Returns:
+      The concatenated tensors, as a tuple.
+    """
     call = Call(name, process_set)
     return recording.run_group(_allgather, tensors, call, HorovodGroupedAllgather)

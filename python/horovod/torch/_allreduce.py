@@ -1,4 +1,4 @@
-"""Allreduce in all its forms: over all ranks, to all ranks."""
+"""Allreduce in all its forms: reduces the ranks' tensors, and gives the result to all ranks."""
 
 from collections.abc import Sequence
 from typing import Optional
@@ -38,8 +38,20 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until
-    synchronize."""
+    """Starts an :func:`allreduce` and returns at once. `tensor` must not change until :func:`synchronize` has returned.
+
+    Args:
+      tensor, average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+
+    Example:
+      >>> import torch
+      >>> handle = hvd.allreduce_async(torch.tensor([2.0]), name="gradient")
+      >>> hvd.synchronize(handle)
+      tensor([2.])
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _allreduce.start(tensor, call)
@@ -55,15 +67,22 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until
-    synchronize."""
+    """Starts an :func:`allreduce_` and returns at once. `tensor` must not be used until :func:`synchronize` has returned.
+
+    Args:
+      tensor: the tensor that is reduced, and overwritten with the result.
+      average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
     return _allreduce.start(tensor, call)
 
 
 class HorovodAllreduce(Differentiable):
-    """Differentiable allreduce."""
+    """The autograd function of :func:`allreduce`."""
 
 
 @not_compiled
@@ -77,25 +96,35 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Reduces `tensor` over all ranks of the process set and returns the result, of the same shape,
-    type and device.
+    """Reduces `tensor` over all ranks of the process set.
 
     Differentiable: the gradient is reduced in the same way. An average of integers is truncated.
 
     Args:
-      tensor: any shape, the same on all ranks, as is the dtype; see :mod:`horovod.torch.mpi_ops`.
-      average: deprecated; use `op`.
-      name: of the operation.
-      compression: for the time of the reduction.
-      op: hvd.Average (the default), Sum, Min, Max, Product or Adasum. Adasum is a sum that does not
-        overshoot when gradients agree: Maleki et al., Scaling Distributed Training with Adaptive
-        Summation, 2020.
-      prescale_factor: multiplies the input before the reduction.
-      postscale_factor: multiplies the result.
-      process_set: the ranks that take part; the average is over them.
+      tensor: a tensor of any shape. Shape and dtype are the same on all ranks; see :mod:`horovod.torch.mpi_ops`.
+      average: deprecated; use `op`. True stands for hvd.Average, False for hvd.Sum.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
+      compression: how the tensor is compressed for the reduction, e.g. hvd.Compression.fp16.
+      op: hvd.Average (the default), hvd.Sum, hvd.Min, hvd.Max, hvd.Product or hvd.Adasum. Adasum is a sum that scales
+        gradients down where they point in the same direction (Maleki et al., Scaling Distributed Training with Adaptive
+        Summation, 2020).
+      prescale_factor: factor by which the input is multiplied before the reduction.
+      postscale_factor: factor by which the result is multiplied after it.
+      process_set: the ranks that take part; hvd.Average divides by their number.
 
-    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError for an unknown `op`, or for `op` and
-    `average` together.
+    Returns:
+      The result, a new tensor of the same shape, dtype and device.
+
+    Raises:
+      ValueError: `op` is unknown, or both `op` and `average` are given.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> hvd.allreduce(torch.tensor([1.0, 3.0]), op=hvd.Sum)
+      tensor([1., 3.])
+      >>> hvd.allreduce(torch.tensor([1.0, 3.0]), op=hvd.Sum, prescale_factor=0.5)
+      tensor([0.5000, 1.5000])
     """
     op = _reduction_of(op, average)
     compressed, ctx = compression.compress(tensor)
@@ -114,7 +143,15 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """:func:`allreduce` in place; returns `tensor`. Not differentiable."""
+    """Reduces `tensor` over all ranks of the process set, in place. Not differentiable.
+
+    Args:
+      tensor: the tensor that is reduced, and overwritten with the result.
+      average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      `tensor`.
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
     return _allreduce.run(tensor, call)
@@ -130,7 +167,15 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_allreduce` and returns its handle."""
+    """Starts a :func:`grouped_allreduce` and returns at once. The tensors must not change until :func:`synchronize` has
+    returned.
+
+    Args:
+      tensors, average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`grouped_allreduce`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _allreduce.start_group(tensors, call)
@@ -146,14 +191,23 @@ def grouped_allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_allreduce_` and returns its handle."""
+    """Starts a :func:`grouped_allreduce_` and returns at once. The tensors must not be used until :func:`synchronize` has
+    returned.
+
+    Args:
+      tensors: the tensors that are reduced, and overwritten with the results.
+      average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
     return _allreduce.start_group(tensors, call)
 
 
 class HorovodGroupedAllreduce(Differentiable):
-    """Differentiable grouped allreduce."""
+    """The autograd function of :func:`grouped_allreduce`."""
 
 
 @not_compiled
@@ -167,10 +221,23 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
-    """:func:`allreduce` of several tensors, which become ready together; returns the list of
-    results. Raises also ValueError for an empty list.
+    """Reduces several tensors over all ranks of the process set, as one operation: none is reduced before all are ready on
+    all ranks. Differentiable.
 
-    The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
+    Args:
+      tensors: at least one tensor. They may differ in shape and dtype, and are named ``<name>_<i>of<n>``.
+      average, name, compression, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      The list of the results.
+
+    Raises:
+      ValueError: as for :func:`allreduce`; also if `tensors` is empty.
+
+    Example:
+      >>> import torch
+      >>> hvd.grouped_allreduce([torch.tensor([1.0]), torch.tensor([2, 3])], op=hvd.Max)
+      [tensor([1.]), tensor([2, 3])]
     """
     op = _reduction_of(op, average)
     compressed, contexts = compress_group(_allreduce.adapter, tensors, compression)
@@ -189,7 +256,15 @@ def grouped_allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> tuple[torch.Tensor, ...]:
-    """:func:`grouped_allreduce` in place; returns the tensors. Not differentiable."""
+    """Reduces several tensors as :func:`grouped_allreduce` does, in place. Not differentiable.
+
+    Args:
+      tensors: the tensors that are reduced, and overwritten with the results.
+      average, name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`.
+
+    Returns:
+      The tensors, as a tuple.
+    """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
     return _allreduce.run_group(tensors, call)

@@ -1,4 +1,4 @@
-"""Alltoall: slices of every rank's tensor to every rank."""
+"""Alltoall: sends a slice of every rank's tensor to every rank."""
 
 from collections.abc import Sequence
 from typing import Optional, Union
@@ -30,13 +30,19 @@ def alltoall_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`alltoall` and returns its handle; synchronize returns (output,
-    received_splits)."""
+    """Starts an :func:`alltoall` and returns at once.
+
+    Args:
+      tensor, splits, name, process_set: as for :func:`alltoall`.
+
+    Returns:
+      A handle for :func:`synchronize`, which returns the pair (output, received_splits) also if `splits` is None.
+    """
     return _alltoall.start(tensor, Call(name, process_set, False, {"splits": [splits]}))
 
 
 class HorovodAlltoall(Differentiable):
-    """Differentiable alltoall."""
+    """The autograd function of :func:`alltoall`."""
 
 
 @not_compiled
@@ -46,22 +52,34 @@ def alltoall(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Union[torch.Tensor, Exchanged]:
-    """Sends slices of `tensor`'s first dimension to all ranks of the process set, and concatenates
-    what they send. Differentiable.
+    """Sends slices of `tensor` along dimension 0 to all ranks of the process set, and concatenates the slices received.
+
+    Differentiable: the gradient's rows return to the ranks that the input's rows came from.
 
     Args:
-      tensor: at least one dimension; the same dtype and shape on all ranks, except for the first
+      tensor: a tensor with at least one dimension. Dtype and shape are the same on all ranks, except for the first
         dimension.
-      splits: how many rows go to each rank (int32), in rank order; None for the same number to
-        each. Rows beyond their sum are not sent.
-      name: of the operation.
+      splits: how many rows go to each rank, in rank order: an int32 tensor or a sequence. None: the same number to each.
+        Rows beyond the sum of `splits` are not sent.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
       process_set: the ranks that take part.
 
-    Returns the rows received, in rank order; if `splits` was given, also how many came from each
-    rank (int32, one dimension).
+    Returns:
+      The rows received, in rank order. If `splits` is given, a pair of these and how many rows came from each rank (an
+      int32 tensor of one dimension).
 
-    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError if `splits` do not fit the process set or
-    the rows, or, without splits, if the ranks do not divide the rows.
+    Raises:
+      ValueError: `splits` do not fit the process set or the number of rows; or without `splits`, the number of rows is not
+        a multiple of the number of ranks.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> hvd.alltoall(torch.tensor([5, 6, 7]))
+      tensor([5, 6, 7])
+      >>> rows, received_splits = hvd.alltoall(torch.tensor([5, 6, 7]), splits=[2])
+      >>> rows, received_splits.tolist()
+      (tensor([5, 6]), [2])
     """
     call = Call(name, process_set, False, {"splits": [splits]})
     output, received = recording.run(_alltoall, tensor, call, HorovodAlltoall)
@@ -75,8 +93,14 @@ def grouped_alltoall_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_alltoall` and returns its handle; synchronize returns the list of
-    (output, received_splits)."""
+    """Starts a :func:`grouped_alltoall` and returns at once.
+
+    Args:
+      tensors, splits, name, process_set: as for :func:`grouped_alltoall`.
+
+    Returns:
+      A handle for :func:`synchronize`, which returns a pair (output, received_splits) for each tensor.
+    """
     tensors, splits = _each(tensors, splits)
     return _alltoall.start_group(tensors, Call(name, process_set, False, {"splits": splits}))
 
@@ -84,13 +108,13 @@ def grouped_alltoall_async(
 def _each(
     tensors: Sequence[torch.Tensor], splits: Optional[Sequence[Splits]]
 ) -> tuple[list[torch.Tensor], list[Splits]]:
-    """The tensors, and the splits of each."""
+    """Returns the tensors as a list, and the list of the splits of each."""
     tensors = list(tensors)
     return tensors, [None] * len(tensors) if splits is None else list(splits)
 
 
 class HorovodGroupedAlltoall(Differentiable):
-    """Differentiable grouped alltoall: the outputs, then the received splits."""
+    """The autograd function of :func:`grouped_alltoall`. Its results are all outputs, then all received splits."""
 
 
 @not_compiled
@@ -100,10 +124,16 @@ def grouped_alltoall(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Union[list[torch.Tensor], list[Exchanged]]:
-    """:func:`alltoall` of several tensors, which become ready together; `splits` are a list of
-    those of each tensor. Returns the list of what alltoall returns for each. Differentiable.
+    """Exchanges slices of several tensors as one operation: none is sent before all are ready on all ranks. Differentiable.
 
-    The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
+    Args:
+      tensors: at least one tensor, each as for :func:`alltoall`. They may differ in shape and dtype, and are named
+        ``<name>_<i>of<n>``.
+      splits: the splits of each tensor, as a list; None to split all evenly.
+      name, process_set: as for :func:`alltoall`.
+
+    Returns:
+      A list of what :func:`alltoall` returns for each tensor.
     """
     tensors, each = _each(tensors, splits)
     call = Call(name, process_set, False, {"splits": each})

@@ -1,4 +1,4 @@
-"""Broadcast: one rank's tensor to all ranks."""
+"""Broadcast: gives one rank's tensor to all ranks."""
 
 from collections.abc import Sequence
 from typing import Optional
@@ -31,7 +31,14 @@ def broadcast_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`broadcast` and returns its handle."""
+    """Starts a :func:`broadcast` and returns at once.
+
+    Args:
+      tensor, root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _broadcast.start(tensor, Call(name, process_set, False, {"root_rank": root_rank}))
 
 
@@ -42,12 +49,20 @@ def broadcast_async_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`broadcast_` and returns its handle."""
+    """Starts a :func:`broadcast_` and returns at once. `tensor` must not be used until :func:`synchronize` has returned.
+
+    Args:
+      tensor: on the root the values to send, on other ranks the tensor that is overwritten.
+      root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _broadcast.start(tensor, Call(name, process_set, True, {"root_rank": root_rank}))
 
 
 class HorovodBroadcast(Differentiable):
-    """Differentiable broadcast."""
+    """The autograd function of :func:`broadcast`."""
 
 
 @not_compiled
@@ -57,12 +72,27 @@ def broadcast(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Returns rank `root_rank`'s tensor on all ranks of the process set; shape and type must be the
-    same on all. `root_rank` is the root's number among all ranks, whatever the set.
+    """Returns rank `root_rank`'s tensor on all ranks of the process set.
 
-    Differentiable: the gradients are averaged on the root, and 0 elsewhere.
+    Differentiable: the gradients are averaged on the root, and are zero on the other ranks.
 
-    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError if `root_rank` is not in the process set.
+    Args:
+      tensor: on the root the values to send. Shape and dtype are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
+      process_set: the ranks that take part.
+
+    Returns:
+      A new tensor with the root's values.
+
+    Raises:
+      ValueError: `root_rank` is not in the process set.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> hvd.broadcast(torch.tensor([1.5]), root_rank=0)
+      tensor([1.5000])
     """
     call = Call(name, process_set, False, {"root_rank": root_rank})
     return recording.run(_broadcast, tensor, call, HorovodBroadcast)
@@ -75,7 +105,15 @@ def broadcast_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """:func:`broadcast` in place; returns `tensor`. Not differentiable."""
+    """Overwrites `tensor` with rank `root_rank`'s tensor. Not differentiable.
+
+    Args:
+      tensor: on the root the values to send, on other ranks the tensor that is overwritten.
+      root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      `tensor`.
+    """
     return _broadcast.run(tensor, Call(name, process_set, True, {"root_rank": root_rank}))
 
 
@@ -86,7 +124,14 @@ def grouped_broadcast_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_broadcast` and returns its handle."""
+    """Starts a :func:`grouped_broadcast` and returns at once.
+
+    Args:
+      tensors, root_rank, name, process_set: as for :func:`grouped_broadcast`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _broadcast.start_group(tensors, Call(name, process_set, False, {"root_rank": root_rank}))
 
 
@@ -97,12 +142,21 @@ def grouped_broadcast_async_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_broadcast_` and returns its handle."""
+    """Starts a :func:`grouped_broadcast_` and returns at once. The tensors must not be used until :func:`synchronize` has
+    returned.
+
+    Args:
+      tensors: on the root the values to send, on other ranks the tensors that are overwritten.
+      root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     return _broadcast.start_group(tensors, Call(name, process_set, True, {"root_rank": root_rank}))
 
 
 class HorovodGroupedBroadcast(Differentiable):
-    """Differentiable grouped broadcast."""
+    """The autograd function of :func:`grouped_broadcast`."""
 
 
 @not_compiled
@@ -112,10 +166,15 @@ def grouped_broadcast(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
-    """:func:`broadcast` of several tensors, which become ready together; returns the list of
-    results.
+    """Broadcasts several tensors as one operation: none is sent before all are ready on all ranks. Differentiable.
 
-    The tensors, named ``<name>_<i>of<n>``, may differ in shape and type. Differentiable.
+    Args:
+      tensors: at least one tensor, each as for :func:`broadcast`. They may differ in shape and dtype, and are named
+        ``<name>_<i>of<n>``.
+      root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      A list of new tensors with the root's values.
     """
     call = Call(name, process_set, False, {"root_rank": root_rank})
     return list(recording.run_group(_broadcast, tensors, call, HorovodGroupedBroadcast))
@@ -128,5 +187,13 @@ def grouped_broadcast_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
-    """:func:`grouped_broadcast` in place; returns the tensors. Not differentiable."""
+    """Overwrites several tensors with rank `root_rank`'s, as one operation. Not differentiable.
+
+    Args:
+      tensors: on the root the values to send, on other ranks the tensors that are overwritten.
+      root_rank, name, process_set: as for :func:`broadcast`.
+
+    Returns:
+      The tensors, as a list.
+    """
     return list(_broadcast.run_group(tensors, Call(name, process_set, True, {"root_rank": root_rank})))

@@ -1,4 +1,4 @@
-"""Reducescatter: over all ranks, a part to each rank."""
+"""Reducescatter: reduces the ranks' tensors, and gives a part of the result to each rank."""
 
 from collections.abc import Sequence
 from typing import Optional
@@ -32,7 +32,14 @@ def reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> int:
-    """Starts a :func:`reducescatter` and returns its handle."""
+    """Starts a :func:`reducescatter` and returns at once. `tensor` must not change until :func:`synchronize` has returned.
+
+    Args:
+      tensor, name, op, process_set, prescale_factor, postscale_factor: as for :func:`reducescatter`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _reducescatter.start(tensor, call)
 
@@ -46,13 +53,21 @@ def grouped_reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> int:
-    """Starts a :func:`grouped_reducescatter` and returns its handle."""
+    """Starts a :func:`grouped_reducescatter` and returns at once. The tensors must not change until :func:`synchronize` has
+    returned.
+
+    Args:
+      tensors, name, op, process_set, prescale_factor, postscale_factor: as for :func:`grouped_reducescatter`.
+
+    Returns:
+      A handle for :func:`synchronize` and :func:`poll`.
+    """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _reducescatter.start_group(tensors, call)
 
 
 class HorovodReducescatter(Differentiable):
-    """Differentiable reducescatter."""
+    """The autograd function of :func:`reducescatter`."""
 
 
 @not_compiled
@@ -65,16 +80,33 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
-    """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the
-    result.
+    """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the result.
 
-    `tensor` has at least one dimension, and the same shape and dtype on all ranks. Its rows (the
-    first dimension) are distributed evenly; the first ``rows % n`` of the n ranks get one more.
-    Differentiable for hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by
-    the number of ranks. `compression`, `op` and the factors are those of :func:`hvd.allreduce`.
+    The rows (dimension 0) are distributed evenly; of n ranks the first ``rows % n`` get one row more. Differentiable for
+    hvd.Average and hvd.Sum: the gradients are gathered, and for hvd.Sum multiplied by the number of ranks.
 
-    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError for a tensor without dimensions,
-    HorovodRequestError for hvd.Adasum.
+    Args:
+      tensor: a tensor with at least one dimension. Shape and dtype are the same on all ranks.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
+      compression: how the tensor is compressed for the reduction, e.g. hvd.Compression.fp16.
+      op: hvd.Average (the default), hvd.Sum, hvd.Min, hvd.Max or hvd.Product.
+      process_set: the ranks that take part.
+      prescale_factor: factor by which the input is multiplied before the reduction.
+      postscale_factor: factor by which the result is multiplied after it.
+
+    Returns:
+      This rank's rows of the result, a new tensor.
+
+    Raises:
+      ValueError: `tensor` has no dimensions, or `op` is unknown.
+      HorovodRequestError: `op` is hvd.Adasum.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> hvd.reducescatter(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), op=hvd.Sum)
+      tensor([[1., 2.],
+              [3., 4.]])
     """
     compressed, ctx = compression.compress(tensor)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
@@ -83,7 +115,7 @@ def reducescatter(
 
 
 class HorovodGroupedReducescatter(Differentiable):
-    """Differentiable grouped reducescatter."""
+    """The autograd function of :func:`grouped_reducescatter`."""
 
 
 @not_compiled
@@ -96,8 +128,16 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[torch.Tensor]:
-    """:func:`reducescatter` of several tensors, which become ready together; returns the list of
-    results."""
+    """Reduces several tensors as one operation and returns this rank's rows of each: none is reduced before all are ready on
+    all ranks.
+
+    Args:
+      tensors: at least one tensor, each as for :func:`reducescatter`. They may differ in shape and dtype.
+      name, compression, op, process_set, prescale_factor, postscale_factor: as for :func:`reducescatter`.
+
+    Returns:
+      A list of what :func:`reducescatter` returns for each tensor.
+    """
     compressed, contexts = compress_group(_reducescatter.adapter, tensors, compression)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     reduced = recording.run_group(_reducescatter, compressed, call, HorovodGroupedReducescatter)

@@ -23,15 +23,30 @@ def sparse_allreduce_async(
     op: int,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[], torch.Tensor]:
-    """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks of the
-    process set.
+    """Starts the reduction of a sparse COO tensor over all ranks of the process set and returns at once.
 
-    Returns a function that waits for it and returns the sparse sum or average, of the same shape
-    and dtype. Made of two allgathers, ``<name>.indices`` and ``<name>.values``; the number of
-    values may differ between ranks.
+    It is made of two allgathers, ``<name>.indices`` and ``<name>.values``; the number of values may differ between ranks.
 
-    Raises ValueError for another `op` or a tensor that is not sparse COO; otherwise as
-    :mod:`horovod.torch.mpi_ops` says.
+    Args:
+      tensor: a sparse COO tensor. Shape and dtype are the same on all ranks.
+      name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
+      op: hvd.Average or hvd.Sum.
+      process_set: the ranks that take part.
+
+    Returns:
+      A function without arguments, which waits for the operation and returns the result: a sparse tensor of the same shape
+      and dtype.
+
+    Raises:
+      ValueError: `op` is another reduction, or `tensor` is not sparse COO.
+      HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import torch
+      >>> gradient = torch.sparse_coo_tensor([[2]], [7.0], (4,))
+      >>> finish = hvd.sparse_allreduce_async(gradient, "embedding", hvd.Sum)
+      >>> finish().to_dense()
+      tensor([0., 0., 7., 0.])
     """
     process_set_id = process_sets.check(process_set)
     if op not in (Average, Sum):

@@ -1,4 +1,4 @@
-"""Compression of gradients for the time of a reduction."""
+"""Compression of gradients for the reduction."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from horovod.common.compression import NoneCompressor as NoneCompressor
 
 
 class _CastCompressor(Compressor):
-    """Floating point numbers as another floating point type; other types as they are."""
+    """Casts floating-point tensors to another floating-point type; tensors of other types are left as they are."""
 
     _dtype: torch.dtype
 
@@ -25,20 +25,28 @@ class _CastCompressor(Compressor):
 
 
 class FP16Compressor(_CastCompressor):
-    """As float16: 11 bits of precision; infinite beyond 65504, so sums over ranks may overflow."""
+    """Compression to float16: 11 bits of precision. Values beyond 65504 become infinite, so sums over ranks may overflow."""
 
     _dtype = torch.float16
 
 
 class BF16Compressor(_CastCompressor):
-    """As bfloat16: float32's range, 8 bits of precision."""
+    """Compression to bfloat16: the range of float32, 8 bits of precision."""
 
     _dtype = torch.bfloat16
 
 
 class Compression:
-    """The compressions there are: ``Compression.none``, ``Compression.fp16`` and
-    ``Compression.bf16``."""
+    """The built-in compressions: ``Compression.none``, ``Compression.fp16`` and ``Compression.bf16``.
+
+    Example:
+      >>> import torch
+      >>> compressed, ctx = hvd.Compression.fp16.compress(torch.ones(2))
+      >>> compressed.dtype
+      torch.float16
+      >>> hvd.Compression.fp16.decompress(compressed, ctx).dtype
+      torch.float32
+    """
 
     none = NoneCompressor
     fp16 = FP16Compressor

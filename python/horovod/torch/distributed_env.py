@@ -1,4 +1,4 @@
-"""The group of torch.distributed that has the same processes and ranks as the present world."""
+"""The environment of a torch.distributed group with the same processes and ranks as the current world."""
 
 import os
 import socket
@@ -12,13 +12,10 @@ _reserved: Optional[socket.socket] = None
 
 
 def torch_distributed_env() -> dict[str, str]:
-    """Returns the environment variables with which torch.distributed.init_process_group makes a group of the
-    present world's processes, with their ranks: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
-    GROUP_WORLD_SIZE, ROLE_RANK, ROLE_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them. A group
-    is a machine.
+    """Returns the environment variables for a torch.distributed group that has the processes and ranks of the current world.
 
-    Static jobs have these variables from the start. In an elastic job a group ends with its world: call
-    this in each, at the start of the function that hvd.elastic.run calls::
+    In an elastic job a group ends with its world. So call this in each world, at the start of the function that
+    hvd.elastic.run calls::
 
         os.environ.update(hvd.torch_distributed_env())
         torch.distributed.init_process_group("gloo")
@@ -27,11 +24,22 @@ def torch_distributed_env() -> dict[str, str]:
         finally:
             torch.distributed.destroy_process_group()
 
-    All ranks must call it at the same point. MASTER_PORT is a port of rank 0's host that no one else gets
-    until the next call.
+    Static jobs have these variables from the start. All ranks must call the function at the same point.
 
-    Raises ValueError before hvd.init(), HorovodInternalError if the world breaks, OSError if rank 0's host
-    has no free port.
+    Returns:
+      RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK, ROLE_WORLD_SIZE, MASTER_ADDR
+      and MASTER_PORT, as torchrun sets them. GROUP_RANK is the number of the machine. MASTER_PORT is a port of rank 0's
+      host, which is reserved until the next call.
+
+    Raises:
+      ValueError: hvd.init() was not called.
+      HorovodInternalError: the world breaks.
+      OSError: rank 0's host has no free port.
+
+    Example:
+      >>> environment = hvd.torch_distributed_env()
+      >>> environment["RANK"], environment["WORLD_SIZE"]
+      ('0', '1')
     """
     store = _reserve_store() if rank() == 0 else ("", "")
     told = allgather_object((local_size(), store), name="horovod.torch_distributed_env")
@@ -51,7 +59,9 @@ def torch_distributed_env() -> dict[str, str]:
 
 
 def _reserve_store() -> tuple[str, str]:
-    """This host's address, and a free port of it. The store can listen there as it sets SO_REUSEADDR, too."""
+    """Returns this host's address, and a free port of it that stays bound. The store can still listen there, because both
+    sockets set SO_REUSEADDR.
+    """
     global _reserved
     address = os.environ.get("HOROVOD_HOST_ADDRESS", "127.0.0.1")
     held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -64,8 +74,9 @@ def _reserve_store() -> tuple[str, str]:
 
 
 def _group_of(own_rank: int, local_sizes: list[int]) -> tuple[int, int]:
-    """The number of the rank's machine, and how many machines there are, from the local sizes of all ranks.
-    The ranks of a machine are neighbours."""
+    """Returns the number of the rank's machine and the number of machines, given the local sizes of all ranks. The ranks of a
+    machine are consecutive.
+    """
     first, starts = 0, []
     while first < len(local_sizes):
         starts.append(first)

@@ -1,4 +1,4 @@
-"""Broadcasting of models, optimizers and Python objects."""
+"""Broadcasts of models, optimizers and Python objects."""
 
 from collections.abc import Iterable
 from typing import Optional, Union
@@ -31,15 +31,21 @@ def _named(params: Params) -> list[tuple[Optional[str], torch.Tensor]]:
 
 
 def broadcast_parameters(params: Params, root_rank: int, process_set: ProcessSet = global_process_set) -> None:
-    """Overwrites `params` with those of rank `root_rank`, in place.
+    """Overwrites parameters with those of rank `root_rank`, in place.
 
     Args:
-      params: ``model.state_dict()``, or a list of tensors or of (name, tensor), such as
-        ``list(model.named_parameters())``. The same names, shapes and types on all ranks.
-      root_rank: the rank (of all ranks) whose values all get.
+      params: ``model.state_dict()``, or a list of tensors or of pairs (name, tensor), such as
+        ``list(model.named_parameters())``. Names, shapes and dtypes are the same on all ranks.
+      root_rank: the rank in the world whose values all ranks get.
       process_set: the ranks that take part.
 
-    Raises ValueError for anything else than a dict or list of tensors.
+    Raises:
+      ValueError: `params` is not a dict or a list of tensors.
+
+    Example:
+      >>> import torch
+      >>> model = torch.nn.Linear(4, 2)
+      >>> hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     """
     _broadcast_tensors(_named(params), root_rank, process_set)
 
@@ -66,19 +72,26 @@ def broadcast_optimizer_state(
     model: Optional[torch.nn.Module] = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Gives `optimizer` the state and the hyperparameters of rank `root_rank`'s.
+    """Gives `optimizer` the state and the hyperparameters of rank `root_rank`'s optimizer.
 
-    Works for any optimizer, by its ``state_dict``; only the root needs to have state. Where an
-    optimizer has none yet, the gradients of its parameters are zeros afterwards; there is no step.
+    Works for any optimizer, through its ``state_dict``. Only the root needs to have state. On a rank whose optimizer has no
+    state yet, the gradients of its parameters are zero afterwards; no step is taken.
 
     Args:
-      optimizer: of the same type, over the same parameters on all ranks.
-      root_rank: the rank (of all ranks) whose state all get.
-      model: tells which parameters have sparse gradients.
+      optimizer: an optimizer of the same type, over the same parameters, on all ranks.
+      root_rank: the rank in the world whose state all ranks get.
+      model: the model, which shows which parameters have sparse gradients.
       process_set: the ranks that take part.
 
-    Raises HorovodInternalError if Horovod is not initialized or the world is broken, and whatever
-    the optimizer's ``load_state_dict`` raises.
+    Raises:
+      HorovodInternalError: Horovod is not initialized, or the world is broken.
+      Exception: whatever the optimizer's ``load_state_dict`` raises.
+
+    Example:
+      >>> import torch
+      >>> model = torch.nn.Linear(4, 2)
+      >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+      >>> hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     """
     ops.check_ready()
     own = optimizer.state_dict()
@@ -90,7 +103,7 @@ def broadcast_optimizer_state(
 
 
 def _zero_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> None:
-    """Gives parameters that want a gradient one of zeros, sparse where theirs are."""
+    """Gives each parameter that requires a gradient one of zeros; a sparse one where the model's gradients are sparse."""
     sparse = _sparse_parameters(optimizer, model)
     for group in optimizer.param_groups:
         for p in group["params"]:
@@ -100,7 +113,7 @@ def _zero_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.M
 
 
 def _sparse_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> Optional[set[int]]:
-    """The ids of those whose gradients are sparse; None: all are."""
+    """Returns the ids of the parameters whose gradients are sparse; None means all parameters."""
     if isinstance(optimizer, torch.optim.SparseAdam):
         return None
     modules = model.modules() if model is not None else ()

@@ -1,17 +1,17 @@
-"""The collectives on tensors.
+"""The collectives on tensors: allreduce, allgather, broadcast, alltoall, reducescatter, barrier and join.
 
-Every operation has a `name`, which says which of the ranks' requests belong together; without one
-it is the count of unnamed operations on its process set, so all ranks must then issue them in the
-same order; an operation that fails before it is submitted does not count.
+Names: the ranks' requests of the same name belong together. An operation without a `name` is named by the count of
+unnamed operations on its process set, so all ranks must issue unnamed operations in the same order. An operation that
+fails before it is submitted is not counted.
 
-Tensors are dense and contiguous, on any device; those in CUDA memory are reduced by NCCL where it is
-available, all others are copied to host memory. Their dtype is one of uint8, int8, int16, int32,
-int64, bool, float16, bfloat16, float32 and float64. Results have the dtype and device of the input.
+Tensors are dense and contiguous, on any device. Tensors in CUDA memory are reduced by NCCL if it is available; all
+others are copied to host memory. The dtype is one of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32
+and float64. Results have the dtype and the device of the input.
 
-All of them raise:
-  ValueError: an argument is bad, or an operation of that name is in flight.
-  HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. On all ranks; the
-    world goes on.
+Raises:
+  ValueError: an argument is invalid, or an operation of that name is in flight already.
+  HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. It is raised on all ranks, and the
+    world stays usable.
   HorovodInternalError: Horovod is not initialized, or the world is broken.
 """
 
@@ -80,17 +80,46 @@ __all__ = [
 
 @not_compiled
 def poll(handle: int) -> bool:
-    """Whether :func:`synchronize` would return at once. Raises ValueError for an unknown handle."""
+    """Returns whether an asynchronous operation is complete, so that :func:`synchronize` would return at once.
+
+    Args:
+      handle: what the function whose name ends in ``_async`` returned.
+
+    Raises:
+      ValueError: the handle is unknown, or :func:`synchronize` has returned its result already.
+
+    Example:
+      >>> import torch
+      >>> handle = hvd.allreduce_async(torch.ones(2), name="poll")
+      >>> output = hvd.synchronize(handle)
+      >>> hvd.poll(handle)
+      Traceback (most recent call last):
+        ...
+      ValueError: Handle ... was not created or has been cleared.
+    """
     return ops.poll(handle)
 
 
 @not_compiled
 def synchronize(handle: int) -> Any:
-    """Waits for an asynchronous operation and returns its output: what the function without
-    ``_async`` returns, except that alltoall's is always a pair, and a group's a tuple.
+    """Waits for an asynchronous operation and returns its output.
 
-    Returns None for a handle that is unknown or was waited for before. Raises HorovodRequestError or
-    HorovodInternalError if the operation failed.
+    Args:
+      handle: what the function whose name ends in ``_async`` returned.
+
+    Returns:
+      What the function without ``_async`` returns, with two exceptions: an alltoall always gives the pair (output,
+      received_splits), and a grouped operation gives a tuple. None if the handle is unknown, or was waited for before.
+
+    Raises:
+      HorovodRequestError: the ranks' requests do not match; the world stays usable.
+      HorovodInternalError: the world is broken.
+
+    Example:
+      >>> import torch
+      >>> handle = hvd.allreduce_async(torch.tensor([1.0, 3.0]), op=hvd.Sum, name="synchronize")
+      >>> hvd.synchronize(handle)
+      tensor([1., 3.])
     """
     return ops.synchronize(handle)
 
@@ -99,16 +128,23 @@ def synchronize(handle: int) -> Any:
 def join(device: int = -1) -> int:
     """Declares that this rank has no more data, and blocks until all ranks have joined.
 
-    Until then this rank takes part in the others' allreduces, with zeros, or for hvd.Min, Max and
-    Product with the neutral element. hvd.Average still divides by the number of all ranks. Any other
-    operation of all ranks fails on the ranks that have not joined (:class:`HorovodRequestError`);
-    they can continue. Process sets have no join.
+    Until then this rank takes part in the other ranks' allreduces with the neutral element: zeros, or for hvd.Min,
+    hvd.Max and hvd.Product the value that does not change the result. hvd.Average still divides by the number of all
+    ranks. Any other operation of all ranks fails with :class:`HorovodRequestError` on the ranks that have not joined, and
+    they can continue. Only the set of all ranks can be joined, not a process set.
 
     Args:
-      device: not used; any rank's tensors may be anywhere.
+      device: not used; the tensors may be on any device.
 
-    Returns the last rank to join, the same on all ranks. Raises HorovodInternalError if Horovod is
-    not initialized or the world is broken.
+    Returns:
+      The last rank that joined, the same on all ranks.
+
+    Raises:
+      HorovodInternalError: Horovod is not initialized, or the world is broken.
+
+    Example:
+      >>> hvd.join()
+      0
     """
     return ops.join()
 

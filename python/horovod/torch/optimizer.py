@@ -1,4 +1,4 @@
-"""DistributedOptimizer: an optimizer that reduces gradients over all ranks before it uses them."""
+"""DistributedOptimizer: an optimizer that reduces gradients over all ranks before each step."""
 
 import warnings
 from collections.abc import Iterable
@@ -28,41 +28,49 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
-    """Returns an optimizer that reduces gradients over all ranks of the process set, then steps as
-    `optimizer` does.
+    """Returns an optimizer that reduces gradients over all ranks of the process set, then steps as `optimizer` does.
 
-    The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups
-    and state; use it in place of `optimizer`. Each gradient's reduction starts as soon as
-    backward() has computed it. step() waits for all; so does any look at ``param_groups`` after
-    backward(), so that gradients which torch's GradScaler unscales and checks are the reduced ones,
-    and all ranks skip the same steps. Parameters without a gradient on this rank take part with
-    zeros.
+    The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
+    place of `optimizer`. The reduction of a gradient starts as soon as backward() has computed it. step() waits for all
+    reductions. Reading ``param_groups`` after backward() waits as well: torch's GradScaler thus unscales and checks the
+    reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
 
-    A deep copy, made together with the model, or what is unpickled with it, is a distributed
-    optimizer of the new parameters.
+    A deep copy made together with the model, or a pickle loaded together with it, is a distributed optimizer of the new
+    parameters.
 
-    To clip gradients: ``optimizer.synchronize()``, clip, then
-    ``with optimizer.skip_synchronize(): optimizer.step()``.
+    To clip gradients: ``optimizer.synchronize()``, clip, then ``with optimizer.skip_synchronize(): optimizer.step()``.
 
     Args:
       optimizer: the local optimizer.
-      named_parameters: names for the reductions, e.g. ``model.named_parameters()``; must cover all
-        parameters.
-      compression: of gradients (or Adasum's deltas) for the time of the reduction.
-      backward_passes_per_step: gradients of so many backward() calls are summed up locally, then
-        reduced. step() may be called earlier, for a short last group.
-      op: hvd.Average, Sum or another reduction. With hvd.Adasum the change that a local step makes
-        to the parameters is reduced instead of the gradients.
-      gradient_predivide_factor: with hvd.Average, gradients are divided by this before the sum, and
-        by size / this after.
+      named_parameters: pairs of name and parameter, e.g. ``model.named_parameters()``, which name the reductions. They must
+        cover all parameters.
+      compression: how gradients (with hvd.Adasum the changes of the parameters) are compressed for the reduction.
+      backward_passes_per_step: how many backward() calls accumulate gradients locally before these are reduced. step() may
+        be called earlier, for a short last group.
+      op: hvd.Average, hvd.Sum or another reduction. With hvd.Adasum the change that a local step makes to the parameters is
+        reduced instead of the gradients (Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020).
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
+        size / factor after it.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups to split the gradients into, or lists of parameters; gradients of a
-        group are reduced together, as soon as all of them are there.
-      sparse_as_dense: reduce sparse gradients as dense ones.
-      process_set: the ranks whose gradients are put together; on any other rank the optimizer is
-        a local one.
+      groups: a number of groups into which the gradients are split, or lists of parameters. The gradients of a group are
+        reduced together, as soon as all of them are computed.
+      sparse_as_dense: whether sparse gradients are reduced as dense ones.
+      process_set: the ranks whose gradients are reduced. On any other rank the optimizer stays local.
 
-    Raises ValueError for bad arguments.
+    Returns:
+      The distributed optimizer.
+
+    Raises:
+      ValueError: arguments are invalid or contradict each other, or `optimizer` is a distributed optimizer already.
+
+    Example:
+      >>> import torch
+      >>> model = torch.nn.Linear(4, 2)
+      >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+      >>> optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+      >>> loss = model(torch.ones(8, 4)).sum()
+      >>> loss.backward()
+      >>> _ = optimizer.step()
     """
     process_sets.known(process_set)
     if isinstance(optimizer, WrappedOptimizer):
@@ -121,8 +129,7 @@ def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, s
 
 
 def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
-    """For copies and pickles, which are distributed optimizers of the parameters that are copied
-    with them."""
+    """Implements ``__reduce_ex__``: copies and pickles are distributed optimizers of the parameters that are copied with them."""
     own, kind, settings = wrapped._made_of
     named = [(name, p) for p, name in wrapped._parameter_names.items()]
     settings = {**settings, **wrapped._changed_settings()}

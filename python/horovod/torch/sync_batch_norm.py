@@ -1,4 +1,4 @@
-"""Batch normalization whose statistics are those of all ranks' batches together."""
+"""Batch normalization with the statistics of all ranks' batches."""
 
 from typing import Any, Optional
 
@@ -11,21 +11,27 @@ from horovod.torch.mpi_ops import Sum, allgather, allreduce_
 
 
 class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
-    """Batch normalization over the joined batch of all ranks, for batches that are small on each.
+    """Batch normalization over the combined batch of all ranks, for training with small batches on each rank.
 
-    In training, mean and variance are those of all ranks' inputs, of which there may be different
-    numbers, also none; evaluation communicates nothing. Inputs are [N, C] or [N, C, ...], on any
-    device; statistics of half precision inputs are computed in float32. The parameters' gradients
-    are of this rank's share: a :func:`hvd.DistributedOptimizer` puts them together.
+    In training, mean and variance are those of all ranks' inputs; the ranks' batches may differ in size, and may be empty.
+    Evaluation communicates nothing. Inputs are [N, C] or [N, C, ...], on any device; the statistics of half-precision
+    inputs are computed in float32. The parameters' gradients are those of this rank's part of the batch;
+    :func:`hvd.DistributedOptimizer` reduces them.
 
     Args:
-      num_features: C.
+      num_features: the number of channels, C.
       eps, momentum, affine, track_running_stats: as in torch.nn.BatchNorm2d.
-      process_set: the ranks whose batches belong together, all of them by default. All of its
-        members must run the layer equally often.
+      process_set: the ranks whose batches are combined; by default all ranks. All its members must run the layer equally
+        often.
 
-    Raises ValueError for an input with fewer than two dimensions, or if all ranks together have no
-    more than one value per channel.
+    Raises:
+      ValueError: an input has fewer than two dimensions, or all ranks together have at most one value per channel.
+
+    Example:
+      >>> import torch
+      >>> layer = hvd.SyncBatchNorm(3)
+      >>> layer(torch.randn(4, 3, 8, 8)).shape
+      torch.Size([4, 3, 8, 8])
     """
 
     def __init__(
@@ -44,8 +50,21 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
     def convert_sync_batchnorm(
         cls, module: torch.nn.Module, process_set: ProcessSet = global_process_set
     ) -> torch.nn.Module:
-        """Returns `module` with each torch.nn.BatchNorm*d in it, or itself, replaced by a
-        SyncBatchNorm that has the same parameters and buffers."""
+        """Replaces each torch.nn.BatchNorm*d in `module`, or `module` itself, by a SyncBatchNorm.
+
+        Args:
+          module: the module, which is changed in place unless it is a BatchNorm itself.
+          process_set: the ranks whose batches are combined.
+
+        Returns:
+          `module`, or the layer that replaces it. New layers share parameters and buffers with those that they replace.
+
+        Example:
+          >>> import torch
+          >>> model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+          >>> type(hvd.SyncBatchNorm.convert_sync_batchnorm(model)[1]).__name__
+          'SyncBatchNorm'
+        """
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             return cls._converted(module, process_set)
         for name, child in module.named_children():
@@ -69,7 +88,14 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """[N, C, ...] -> [N, C, ...], of the same type."""
+        """Normalizes a batch.
+
+        Args:
+          input: a tensor of shape [N, C] or [N, C, ...].
+
+        Returns:
+          A tensor of the same shape and dtype.
+        """
         self._check_input_dim(input)
         if not self.training or self.process_set.size() == 1:
             return super().forward(input)
