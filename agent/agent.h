@@ -1,5 +1,5 @@
-// The agent of one host: it takes the job's bootstrap, attaches to the rendezvous daemon, and runs
-// the workers that the daemon asks for.
+// The per-host agent: receives the job's bootstrap message, attaches to the rendezvous daemon, and
+// runs the workers that the daemon requests.
 #ifndef AGENT_AGENT_H_
 #define AGENT_AGENT_H_
 
@@ -33,26 +33,31 @@ namespace hvd::agent {
 void BlockAgentSignals();
 
 struct AgentSettings {
-  // There is no launcher: the agent reports the job's end itself, and exits with the job's code.
+  // True if the agent runs without a launcher: it then reports the job's end itself and exits with
+  // the job's exit code.
   bool alone = false;
-  // "name:port" of the daemon, whose address may change, or the addresses of several, with commas;
-  // empty: the daemon keeps the address at which it was reached first.
+  // The target for every connection to the daemon: "name:port" if the address behind the name may
+  // change, or the comma-separated addresses of several daemons. Empty: use the address found by
+  // the route search.
   std::string daemon_name;
-  absl::Duration start_timeout;  // to wait for the daemon to appear; zero: it must be there already
+  absl::Duration start_timeout;  // how long to wait for a daemon; zero: one must be running
   absl::Duration drain_grace;    // of the drain that SIGTERM requests; zero: the job's own
-  // The time for the daemon to end the drain, once its grace has passed.
+  // The additional time for the daemon to complete the drain after its grace period has passed.
   absl::Duration drain_margin = absl::Seconds(5);
   absl::Duration stopped_check_interval = absl::Seconds(1);
-  // The process that is the only worker, borrowed; nullptr: workers are children.
+  // The adopted process, which is then the only worker. Borrowed. nullptr: workers are children.
   process::Adoption* adoption = nullptr;
 };
 
-// Belongs to the thread that calls Run. The phases: waiting for the bootstrap, looking for a route,
-// attached, ending. The agent ends at the end of the job, when the launcher is gone, when the
-// daemon is lost, or by SIGTERM, SIGINT or SIGHUP. However it ends, none of the processes that it
-// started is left when Run returns, and an adopted one has left the job. The first SIGTERM in an
-// elastic job only asks the daemon to drain this host; the daemon then ends the agent's part in the
-// job.
+// The agent's main state machine: waiting for the bootstrap, searching for a route to the daemon,
+// attached, ending.
+//
+// The agent ends with the job, when the launcher is gone, when the daemon is lost, or on SIGTERM,
+// SIGINT or SIGHUP. In each case all processes that it started have ended when Run returns, and an
+// adopted process has left the job. In an elastic job the first SIGTERM only asks the daemon to
+// drain this host; the daemon then ends this agent's part in the job.
+//
+// Not thread-safe: belongs to the thread that calls Run.
 class Agent {
  public:
   using OpenLink = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
@@ -63,24 +68,26 @@ class Agent {
   // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
   Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link, AgentSettings settings);
 
-  // Returns the exit code: 0 if the job was ended in good order, kAgentRefusedExitCode if a refusal
-  // was sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
+  // Returns the exit code: 0 after a regular end of the job, kAgentRefusedExitCode after Refuse,
+  // 128 + the number of a signal that ended the agent, the job's exit code with
+  // AgentSettings::alone, else 1.
   int Run();
 
-  // To be called from the loop: first Begin (once) or Refuse, and LauncherGone at any time.
+  // The input events. Call them from the loop: Begin or Refuse first, and only once; LauncherGone
+  // at any time.
   void Begin(const pb::AgentBootstrap& bootstrap);
   void LauncherGone() { Quit(phase_ == Phase::kDetaching ? 0 : 1); }
-  // Sends one line about what is wrong, then ends the agent.
+  // Sends `message`, one line that names the problem, to the launcher; then ends the agent.
   void Refuse(const std::string& message);
 
  private:
-  // How far the job has ended here:
+  // The agent's part in the job:
   //   kWorking --EndJob--> kEnding --no worker is left--> kDetaching
-  // Whatever else ends the agent (Refuse, a lost daemon, a signal) does so from each of them.
+  // Refuse, a lost daemon or a signal ends the agent from every phase.
   enum class Phase {
     kWorking,    // from the beginning
     kEnding,     // workers are being stopped, and none is started any more
-    kDetaching,  // everything was said to the daemon
+    kDetaching,  // all reports were sent to the daemon
   };
 
   // ---- Attaching and working: agent.cc
@@ -89,7 +96,7 @@ class Agent {
   absl::Status Attach(const Route& route);
   std::unique_ptr<Attachment> OpenAttachment();
   void ReserveStorePort(pb::AgentHello* hello);
-  // The target of every connection to the daemon, of this process and the workers.
+  // The target of all connections to the daemon, made by this process or by its workers.
   const std::string& DaemonTarget() const {
     return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
   }
@@ -135,10 +142,9 @@ class Agent {
   pb::AgentBootstrap bootstrap_;
   LaunchPlan plan_;
   Route route_;
-  absl::Duration patience_;       // the time to wait for a silent daemon
+  absl::Duration patience_;       // how long to wait for a daemon that does not answer
   bool daemon_may_come_ = false;  // start_timeout has not passed
-  Fd store_port_;  // held for torch.distributed, whose store listens there if rank 0 is on this
-                   // host
+  Fd store_port_;  // reserves the port on which torch.distributed's store listens if rank 0 is here
   size_t commit_copy_mbit_ = 0;
   copies::Trust trust_;
   std::unique_ptr<copies::CommitSource> commit_source_;  // null: no copies
@@ -151,7 +157,8 @@ class Agent {
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
   std::string drain_reason_;
-  int terms_[2] = {0, 0};  // SIGTERMs that ask for a drain: not from the guard, and from the guard
+  int terms_[2] = {0,
+                   0};  // counts SIGTERMs that request a drain: [0] from others, [1] from the guard
   Phase phase_ = Phase::kWorking;
   int end_code_ = 0;  // the exit code that EndJob calls for
   bool quit_when_flushed_ = false;

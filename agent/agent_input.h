@@ -1,4 +1,5 @@
-// The agent's stdin: one bootstrap message, then the end of the stream when the launcher is gone.
+// The reader of the agent's stdin: one bootstrap message, then the end of the stream when the
+// launcher is gone.
 #ifndef AGENT_AGENT_INPUT_H_
 #define AGENT_AGENT_INPUT_H_
 
@@ -11,7 +12,7 @@
 
 namespace hvd::agent {
 
-// Belongs to the loop's thread.
+// Not thread-safe: belongs to the loop's thread.
 class AgentInput {
  public:
   struct Callbacks {

@@ -1,4 +1,4 @@
-// An agent's connection to the daemon, which is restored when the daemon was away for a short time.
+// The agent's reconnecting connection to the daemon.
 #ifndef AGENT_ATTACHMENT_H_
 #define AGENT_ATTACHMENT_H_
 
@@ -17,12 +17,13 @@
 
 namespace hvd::agent {
 
-// A sequence of streams. Belongs to the loop's thread.
+// A sequence of streams (AgentLinks): when one breaks, the next is opened, so that an agent
+// survives a restart of the daemon. Not thread-safe: belongs to the loop's thread.
 class Attachment {
  public:
   using Open = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
       const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks)>;
-  // The first messages on every stream but the first.
+  // The state to replay at the beginning of every stream after the first.
   struct Memory {
     std::vector<uint64_t> known_workers;
     std::vector<pb::AgentMessage> messages;
@@ -31,24 +32,24 @@ class Attachment {
   struct Callbacks {
     std::function<void(const pb::AgentCommand&)> on_command;
     std::function<Memory()> remember;
-    // The stream has ended and the attachment tries to open another; `status` says why.
+    // The stream has ended for the reason given, and the attachment tries to open another.
     std::function<void(const absl::Status&)> on_detached;
-    // The attachment has ended, for the reason given; last callback. OK: the daemon ended it in
-    // good order.
+    // The attachment has ended for the reason given; last callback. OK: the daemon closed it at the
+    // end of the agent's work.
     std::function<void(const absl::Status&)> on_closed;
   };
 
-  // Opens the first stream. If a stream ends after a welcome with reattach_ms, others are opened
-  // with the same hello, until that time has passed without a welcome. There is no other stream if
-  // the daemon ended the last one in good order, or with a refusal that time does not heal.
+  // Opens the first stream. If a stream breaks after a welcome with reattach_ms, the attachment
+  // opens others with the same hello until that time has passed without a welcome. It does not
+  // reconnect after a regular end or after a permanent refusal.
   Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks);
   ~Attachment();
 
-  // Sends `message` to the daemon. While there is no stream it is dropped: `remember` returns what
-  // must arrive.
+  // Sends `message` to the daemon. Drops it while no stream is open: messages that must arrive are
+  // those that `remember` returns.
   void Send(pb::AgentMessage message);
 
-  // Ends the stream after all sent messages; on_closed follows.
+  // Closes the stream once all sent messages have been delivered; on_closed follows.
   void Finish();
 
  private:
@@ -62,7 +63,7 @@ class Attachment {
   pb::AgentHello hello_;
   const Callbacks callbacks_;
   std::unique_ptr<rendezvous::client::AgentLink> link_;  // null while detached
-  uint64_t generation_ = 0;  // of link_: callbacks of earlier links are ignored
+  uint64_t generation_ = 0;  // of link_; callbacks from earlier links are ignored
   absl::Duration reattach_;
   bool finished_ = false;
   std::mt19937 random_{std::random_device{}()};

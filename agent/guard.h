@@ -1,4 +1,5 @@
-// The guard: a watchdog process above the agent, which kills what the agent leaves behind.
+// The guard: a watchdog process that is the agent's parent and kills the processes that the agent
+// leaves behind.
 #ifndef AGENT_GUARD_H_
 #define AGENT_GUARD_H_
 
@@ -8,14 +9,14 @@
 
 namespace hvd::agent {
 
-// Forks: the child runs `agent`, which alone keeps stdin and stdout, and exits with its result.
-// This process waits for the child's end and then kills every process that the agent has left,
-// whatever its session. Returns the exit code to end with: the agent's own, or 128 + its signal.
-//
-// SIGTERM, SIGINT and SIGHUP are passed on to the agent. An agent that a signal (SIGSTOP) has
-// stopped for longer than `stopped_patience` is killed: it does no work, and blocks the place of an
-// agent that would. If this process is killed itself, the agent gets SIGHUP, which ends it at once.
-// REQUIRES: this process has no other threads or children.
+// Forks a child that runs `agent` and exits with its result; only the child keeps stdin and stdout.
+// This process waits for the child's end and then kills all remaining descendants of the agent, in
+// whatever session they are. Returns the exit code for this process: the agent's, or 128 + the
+// signal that killed the agent. SIGTERM, SIGINT and SIGHUP are passed on to the agent. An agent
+// that has been stopped by a signal (SIGSTOP) for longer than `stopped_patience` is killed: it does
+// no work, and no other agent can take its host's place while it exists. If this process is killed,
+// the agent gets SIGHUP, which ends it at once. REQUIRES: this process has no other threads or
+// children.
 int RunGuard(const std::function<int()>& agent,
              absl::Duration stopped_patience = absl::Seconds(10));
 

@@ -1,5 +1,5 @@
-// The agent of `horovod-agent --join`, whose bootstrap comes from its command line, environment and
-// directory, since it has no launcher.
+// The agent without a launcher (`horovod-agent --join`), which makes its bootstrap message from its
+// command line, environment and working directory.
 #ifndef AGENT_JOIN_H_
 #define AGENT_JOIN_H_
 
@@ -15,21 +15,21 @@
 
 namespace hvd::agent {
 
-// Reads the token file, waiting for it as long as options.start_timeout, and resolves the daemons'
-// names, without a limit of time.
-// Errors: one line for the user.
-//   - InvalidArgument: a part of the bootstrap is not available.
+// Makes the bootstrap message. Waits for the token file for up to options.start_timeout, and
+// resolves the daemons' names without a time limit. Errors: one line for the user.
+//   - InvalidArgument: a part of the bootstrap is missing or invalid.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 
-// What each connection to the daemon goes to, if not to the address that is found first. Several
-// daemons: all their addresses, because another one may lead then. "name:port" if the name is to be
-// resolved for each connection: a name with one address, which may move, as a Kubernetes Service's.
-// Else empty.
+// The value for AgentSettings::daemon_name:
+//   - several daemons: all their addresses, since the leader may change.
+//   - one name with one address: "name:port", so that each connection resolves the name anew; the
+//   address may move, as that of a Kubernetes Service.
+//   - otherwise empty: the address that the route search has found.
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
 // Runs an agent with its output on this process's stdout and stderr, until the job or `starter`
-// ends. With an `adoptee` the worker is that process, and stdin and stdout are its. Returns and
-// REQUIRES what Agent does.
+// ends. An `adoptee` is the only worker; stdin and stdout are then the connection to it. Return
+// value and requirements are those of Agent::Run and Agent.
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starter& starter,
                    std::optional<os::OtherProcess> adoptee, const pb::AgentBootstrap& bootstrap,
                    Agent::OpenLink open_link);

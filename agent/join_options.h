@@ -15,12 +15,12 @@
 namespace hvd::agent {
 
 struct JoinOptions {
-  // Where the job's daemon may be, each a name or a numeric address; several: one of them leads.
+  // The job's daemons, each by its name or numeric address; one of several is the leader.
   std::vector<net::HostPort> daemons;
   std::string token_file;
   uint32_t slots = 1;
-  std::string host;     // the host's name in the job; empty: this machine's own
-  std::string machine;  // by which agents of one machine are known; empty: found out
+  std::string host;     // the host's name in the job; empty: this machine's own name
+  std::string machine;  // the same for all agents of one machine; empty: detected
   absl::Duration grace = absl::Seconds(30);  // of a drain; zero: the job's own
   absl::Duration start_timeout = absl::Seconds(60);
   std::vector<std::string> networks;
@@ -31,8 +31,8 @@ struct JoinOptions {
   std::vector<std::string> command;
 };
 
-// The parsed command line: options to join with, or else a text to print and the exit code to end
-// with (0: to stdout).
+// The parsed command line: either the options, or a text to print and an exit code. The text is for
+// stdout if the exit code is 0, else for stderr.
 struct JoinCommand {
   std::optional<JoinOptions> options;
   std::string text;

@@ -1,4 +1,5 @@
-// The plan by which a host starts its workers: the job's command, resolved on this host.
+// The command, environment and directory of a host's workers: the job's command, resolved on this
+// host.
 #ifndef AGENT_LAUNCH_PLAN_H_
 #define AGENT_LAUNCH_PLAN_H_
 
@@ -22,41 +23,41 @@ struct LaunchPlan {
   std::string warning;  // not empty: one line for the user
 };
 
-// Searches for the command in the job's PATH and directory; a directory that is missing here is
-// replaced by $HOME.
-// Errors: one line that names the host.
+// Resolves the command in the job's PATH and working directory. Replaces a directory that does not
+// exist on this host by $HOME. Errors: one line that names the host.
 //   - FailedPrecondition: the bootstrap is from another version.
-//   - InvalidArgument: it lacks a command.
-//   - NotFound: the command is not there.
+//   - InvalidArgument: the bootstrap has no command.
+//   - NotFound: there is no such command on this host.
 //   - PermissionDenied: the command can't be executed.
 //
-// `own`: the agent's environment. Which GPUs a host's workers may use, a scheduler says there, not
-// in the job's environment; `-x` wins over it.
+// `own` is the agent's environment: a scheduler sets there, and not in the job's environment, which
+// GPUs this host's workers may use. A value given with `-x` takes precedence.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                           const Environment& own = {});
 
-// The plan of a host whose worker runs already: it has no command.
+// The plan of a host whose worker is an adopted process: a plan without a command.
 LaunchPlan MakeAdoptionPlan(const pb::AgentBootstrap& bootstrap);
 
-// The variables of a worker's environment beside the job's own.
+// The host-specific part of a worker's environment.
 struct WorkerPlace {
   std::string daemon_address;  // "address:port"
-  std::string own_address;     // numeric, where peers reach this host
+  std::string own_address;     // numeric; by which peers reach this host
   std::string agent_socket;
   bool elastic = false;
   std::string interface = "";  // towards the other hosts; empty: unknown
-  std::string word = "";       // the worker's own; see NewWorkerWord
-  int cores = 0;               // that workers share; 0: unknown
-  int own_workers = 0;  // the most that share them, if no other agent's do; 0: the machine's do
+  std::string word = "";       // the worker's secret; see NewWorkerWord
+  int cores = 0;               // shared by the workers; 0: unknown
+  int own_workers = 0;  // the most workers of this agent that share them; 0: all workers of the
+                        // machine share them
   std::string job_id = "";
 };
 
-// A worker's environment, complete.
+// The complete environment of a worker.
 std::map<std::string, std::string> WorkerEnvironment(const LaunchPlan& plan,
                                                      const pb::StartWorker& start,
                                                      const WorkerPlace& place);
 
-// The same as "NAME=value".
+// Variables in the form "NAME=value".
 std::vector<std::string> AsEntries(const std::map<std::string, std::string>& variables);
 
 }  // namespace hvd::agent

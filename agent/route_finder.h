@@ -1,5 +1,5 @@
-// A search for a route to the daemon: the first of its addresses that this host reaches, and this
-// host's own address on the way.
+// The search for a route to the daemon: the first of the daemon's addresses that accepts a
+// connection, and this host's source address on that route.
 #ifndef AGENT_ROUTE_FINDER_H_
 #define AGENT_ROUTE_FINDER_H_
 
@@ -20,15 +20,15 @@ struct Route {
   std::string own_address;     // numeric, without a port
 };
 
-// Connects to all candidates at once; the first that answers wins. Belongs to the loop's thread. A
-// finder that is destroyed gives up and does not call `done`.
+// Connects to all candidates in parallel; the first that accepts wins. Not thread-safe: belongs to
+// the loop's thread. The destructor cancels the search; `done` is not called after it.
 class RouteFinder {
  public:
   // Errors:
   //   - Unavailable: no candidate can be reached; says why for each.
   using Done = std::function<void(absl::StatusOr<Route>)>;
 
-  // Calls `done` once, from the loop, at the latest after `timeout`. It may destroy the finder.
+  // Calls `done` once from the loop, after `timeout` at the latest. `done` may destroy the finder.
   RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates, absl::Duration timeout,
               Done done);
   ~RouteFinder();

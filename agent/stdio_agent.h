@@ -1,4 +1,4 @@
-// The agent on stdin and stdout, as horovodrun starts it.
+// The agent with its protocol on stdin and stdout, as horovodrun starts it.
 #ifndef AGENT_STDIO_AGENT_H_
 #define AGENT_STDIO_AGENT_H_
 
@@ -6,8 +6,8 @@
 
 namespace hvd::agent {
 
-// Takes its bootstrap from `input`, whose end means that the launcher has gone, and writes frames
-// to `output`; both are borrowed. Returns and REQUIRES what Agent does.
+// Reads the bootstrap from `input`, whose end means that the launcher is gone, and writes frames to
+// `output`; both are borrowed. Return value and requirements are those of Agent::Run and Agent.
 int RunStdioAgent(EventLoop& loop, int input, int output, Agent::OpenLink open_link,
                   AgentSettings settings = {});
 

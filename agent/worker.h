@@ -22,16 +22,17 @@
 
 namespace hvd::agent {
 
-// Belongs to the loop's thread; the end of that thread also ends the process, if it is a child. The
-// destructor ends the process (WorkerProcess).
+// Not thread-safe: belongs to the loop's thread. The end of that thread also ends a child process.
+// The destructor ends the process (see WorkerProcess).
 class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
-    // The followed process (Follow) is dying, or this one. May be called again.
+    // The worker's process or the followed process (see Follow) is dying. May be called more than
+    // once.
     std::function<void()> on_dying;
-    // The process has ended, its output is complete, and its process group is gone. Last callback;
-    // it may destroy the worker.
+    // The process has ended, its output is complete, and a child's process group has been killed.
+    // Last callback; it may destroy the worker.
     std::function<void(pb::WorkerExited)> on_exited;
   };
 
@@ -50,8 +51,8 @@ class Worker {
   pid_t pid() const { return process_->pid(); }
   uint32_t slot() const { return slot_; }
 
-  // Asks the process to end now (once), and kills it after `grace`, or after the rest of the grace
-  // of an earlier call. Without a grace a child is only killed.
+  // Asks the process to end, at the first call only, and kills it after `grace`. A later call can
+  // only shorten the remaining time. If `grace` is zero, a child is killed at once.
   void Stop(absl::Duration grace);
 
   // Whether the sender of `hello` proves that it belongs to this worker.
@@ -60,12 +61,12 @@ class Worker {
     return rendezvous::bootstrap::CheckWorkerWord(word_, hello);
   }
 
-  // Whether `asker` is this worker's process, or one that it has started.
+  // See WorkerProcess::Includes.
   bool Includes(pid_t asker) const { return process_->Includes(asker); }
 
-  // Makes `asker`, a process of this worker, the followed one: its death is the worker's, and its
-  // stack is shown. Returns false, and changes nothing, if another followed process still lives, or
-  // if `asker` can't be opened.
+  // Makes `asker`, a process of this worker, the followed process: the one whose death counts as
+  // the worker's and whose stack is sampled. Returns false and changes nothing if another followed
+  // process still lives, or if `asker` can't be opened.
   bool Follow(pid_t asker);
 
   // A liveness page for the followed process to hold; borrowed.
@@ -76,18 +77,18 @@ class Worker {
   // Errors: those of StackProbe::Create.
   absl::StatusOr<int> OfferStackPipe();
 
-  // Samples what the worker is doing; see StackProbe::Ask.
+  // Samples the worker's stack; see StackProbe::Ask.
   void Sample(std::function<void(inspection::StackSample)> answer);
 
   // To be called at a fixed interval: kills the worker once kStoppedChecks calls in a row have
   // found it stopped by a signal.
   void CheckStopped();
 
-  // Whether its output is left in its pipes. Its end is noticed even then.
+  // See WorkerProcess::set_paused.
   void set_paused(bool paused);
 
  private:
-  // What it was told while it ran.
+  // The strongest request that was sent to the process while it ran.
   enum class Told { kNothing, kToEnd, kKilled };
 
   Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Callbacks callbacks);
@@ -107,7 +108,7 @@ class Worker {
   std::optional<inspection::OomCounter> oom_;
   std::optional<os::OtherProcess> asker_;  // the followed process; empty: none yet
   std::unique_ptr<os::LivenessWatch> watch_;
-  std::shared_ptr<int> watch_token_;               // expired for callbacks of an earlier watch
+  std::shared_ptr<int> watch_token_;               // expired for callbacks from earlier watches
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
   Told told_ = Told::kNothing;

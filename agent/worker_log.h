@@ -1,4 +1,4 @@
-// The log of what happened to an agent's workers, replayed to a daemon that was away. Pure.
+// The log of an agent's worker events, which is replayed to the daemon after a reconnection. Pure.
 #ifndef AGENT_WORKER_LOG_H_
 #define AGENT_WORKER_LOG_H_
 
@@ -15,7 +15,7 @@ namespace hvd::agent {
 // Not thread-safe.
 class WorkerLog {
  public:
-  // The number of exits that are kept; older ones are forgotten.
+  // The number of exits that are kept; older ones are dropped.
   static constexpr size_t kMaxExits = 1000;
 
   // Records the daemon's request for a worker; false if it was recorded before.

@@ -1,4 +1,4 @@
-// The workers of this host.
+// The set of this host's workers.
 #ifndef AGENT_WORKER_SET_H_
 #define AGENT_WORKER_SET_H_
 
@@ -20,35 +20,37 @@
 
 namespace hvd::agent {
 
-// Starts and stops workers, reports on them to the daemon, and forwards their output no faster than
-// it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper, and has no
-// other children.
+// Starts and stops workers, reports their events to the daemon, and forwards their output at the
+// pace of its reader. Not thread-safe: belongs to the loop's thread. REQUIRES: this process is a
+// subreaper and has no other children.
 class WorkerSet {
  public:
   // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
   using Report = std::function<void(pb::AgentMessage)>;
 
-  // `adoption`: the process that is the only worker; borrowed. nullptr: workers are children.
+  // `adoption`: the adopted process, which is then the only worker; borrowed. nullptr: workers are
+  // children.
   WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan, WorkerPlace place,
             process::Adoption* adoption, Report report);
   ~WorkerSet();
 
-  // Workers that are started from now on run as those of an elastic job. A worker that a signal has
-  // stopped is killed after Worker::kStoppedChecks times `check_interval`.
+  // Makes the workers that are started after this call those of an elastic job. From now on a
+  // worker that a signal has stopped is killed after Worker::kStoppedChecks times `check_interval`.
   void MakeElastic(absl::Duration check_interval);
 
-  // The job of the workers that are started from now on.
+  // Sets the job of the workers that are started after this call.
   void set_job_id(const std::string& job_id) { place_.job_id = job_id; }
 
-  // Starts a worker and reports that, or why it could not be started. Does nothing if the worker
-  // was asked for before.
+  // Starts a worker and reports the start or the reason of its failure. Does nothing if this worker
+  // was requested before.
   void Start(const pb::StartWorker& start);
   void Stop(const std::vector<uint64_t>& ids, absl::Duration grace);
   void StopAll(absl::Duration grace);
 
-  // Whether `asker` (0: it can't be seen from here) may receive its worker's resources.
-  // Errors:
-  //   - PermissionDenied: there is no such worker, or `asker` does not belong to it; says why.
+  // Checks that process `asker` may receive the resources of the worker that `hello` names. 0: the
+  // process is in another PID namespace. Errors:
+  //   - PermissionDenied: there is no such worker, or `asker` does not belong to it; gives the
+  //   reason.
   absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
 
   // As Worker::Follow, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
@@ -56,27 +58,27 @@ class WorkerSet {
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
-  // Samples what the worker is doing, and reports it. Does nothing if it has ended.
+  // Samples the worker's stack and reports it. Does nothing if the worker has ended.
   void Sample(uint64_t id);
 
-  // The memory with the commits of the predecessors of worker `id` in its slot, and for its own
-  // commits; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).
-  // Errors:
+  // The commit arena of worker `id`'s slot, a memfd: it holds the commits of the slot's earlier
+  // workers and takes those of `id`. Borrowed. The memory is freed when this object and all workers
+  // are gone. REQUIRES: Has(id). Errors:
   //   - codes of errno: no memory or descriptor available.
   absl::StatusOr<int> CommitArena(uint64_t id);
 
-  // Lets the workers write again: their earlier output has been taken.
+  // Resumes the reading of the workers' output, after earlier output has been written.
   void ResumeOutput();
 
-  // Reaps orphans that became this process's children, and kills those that have outlived their
-  // worker.
+  // Reaps orphans, which have become this process's children, and kills those whose worker has
+  // ended.
   void ReapOrphans();
 
   bool Has(uint64_t id) const { return workers_.count(id) > 0; }
   bool empty() const { return workers_.empty(); }
   // The log of the set's reports on workers.
   const WorkerLog& log() const { return log_; }
-  // Called each time when the last worker is gone.
+  // Sets the callback for each time the last worker has ended.
   void set_on_empty(std::function<void()> on_empty) { on_empty_ = std::move(on_empty); }
 
  private:

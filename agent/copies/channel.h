@@ -1,4 +1,4 @@
-// A connection between the agents of two hosts, over which copies of commits travel.
+// A TLS connection between the agents of two hosts, which transfers copies of commits.
 #ifndef AGENT_COPIES_CHANNEL_H_
 #define AGENT_COPIES_CHANNEL_H_
 
@@ -15,15 +15,15 @@
 
 namespace hvd::agent::copies {
 
-// What two agents of one job share. The certificates say that both belong to hosts of one
-// authority, the token that they belong to one job.
+// The credentials that two agents of one job share. The certificates prove that both agents run on
+// hosts of one authority; the token proves that they belong to the same job.
 struct Trust {
   std::shared_ptr<const net::TlsContext> tls;
   std::string token;
 };
 
-// The answer to a keeper's request, which is the number of the newest commit that it has; the
-// contents follow.
+// The header of an answer with a commit; the commit's contents follow. A keeper's request is the
+// number of the newest commit that it has.
 struct CopyHead {
   static constexpr size_t kBytes = 20;
 
@@ -38,10 +38,10 @@ struct CopyHead {
 std::string EncodeNumber(uint64_t number);
 uint64_t DecodeNumber(absl::string_view bytes);
 
-// One end: blocks, under TLS whatever the job's data does, since a commit holds what is unpickled.
-// Belongs to one thread.
-// Errors of all calls:
-//   - DeadlineExceeded: the other end was silent for kPatience.
+// One end of the connection, with blocking calls. It uses TLS even if the job's data is not
+// encrypted: a commit is unpickled, so a forged one could run code. Belongs to one thread. Errors
+// of all calls:
+//   - DeadlineExceeded: the peer sent nothing for kPatience.
 //   - Unavailable: the connection has ended.
 //   - the cancellation's status.
 class Channel {
@@ -51,18 +51,18 @@ class Channel {
   // `cancellation` is borrowed.
   Channel(Fd connection, const Trust& trust, net::TlsEnd end, const Cancellation& cancellation);
 
-  // Both ends show what they are.
+  // Authenticates both ends: the TLS handshake, then the token.
   // Errors:
-  //   - PermissionDenied: the other end is a stranger.
+  //   - PermissionDenied: the peer has no valid certificate or token.
   absl::Status Open(absl::Duration patience = kPatience);
 
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(char* buffer, size_t size);
 
-  // Waits until there is something to receive, however long that takes.
+  // Waits without a time limit until there are bytes to receive.
   absl::Status AwaitBytes();
 
-  // Waits. OK if the other end has not spoken, and has not hung up.
+  // Sleeps for `time`. OK if the peer has neither sent anything nor closed the connection by then.
   absl::Status Pause(absl::Duration time);
 
  private:
@@ -74,7 +74,7 @@ class Channel {
   net::Wire wire_;
 };
 
-// Lets this thread have the CPU only as far as training leaves it.
+// Lowers the calling thread's scheduling priority below that of training.
 void RunInBackground();
 
 }  // namespace hvd::agent::copies

@@ -1,4 +1,4 @@
-// The keeper of copies of commits: takes the newest commit of another host each time there is one.
+// The receiver of commit copies: keeps the newest commit of another host in this host's memory.
 #ifndef AGENT_COPIES_COMMIT_KEEPER_H_
 #define AGENT_COPIES_COMMIT_KEEPER_H_
 
@@ -16,23 +16,23 @@
 
 namespace hvd::agent::copies {
 
-// Belongs to one thread, beside the one that it starts.
+// Owns a thread that receives the copies. Not thread-safe: all methods are for one thread.
 class CommitKeeper {
  public:
-  // Called by the keeper's thread with the number of a commit that it has now.
+  // Called on the keeper's thread with the number of each commit that has been copied completely.
   using OnKept = std::function<void(uint64_t number)>;
 
   CommitKeeper(std::string job, Trust trust);
   ~CommitKeeper();
 
-  // The memory with the copies, in the form of a commit arena: a memfd, borrowed; -1: there is
-  // none. Others may only read it.
+  // The memfd with the copies, in the form of a commit arena. Borrowed; other users may only read
+  // it. -1: no memory was available.
   int memory() const { return memory_.get(); }
 
-  // Takes copies from the source at this "address:port" from now on, for as long as it lives, and
-  // in place of any other. What it has stays until there is something newer.
+  // Starts to copy commits from the source at "address:port", and stops following an earlier
+  // source. The present copy stays until a newer one has been received.
   void Follow(const std::string& address, OnKept on_kept);
-  // Takes none any more, and drops what it has.
+  // Stops following the source and drops the copy.
   void Drop();
 
  private:
@@ -46,8 +46,9 @@ class CommitKeeper {
   const Trust trust_;
   const Fd memory_;
   OnKept on_kept_;
-  std::unique_ptr<worker_runtime::commit_store::CommitArena> arena_;  // the thread's, if one runs
-  uint64_t newest_ = 0;                                               // likewise
+  std::unique_ptr<worker_runtime::commit_store::CommitArena>
+      arena_;            // used by the thread only, while it runs
+  uint64_t newest_ = 0;  // likewise
   std::unique_ptr<Cancellation> ending_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// The source of copies of commits: gives the newest commit of this host's workers to the agent of
+// The sender of commit copies: serves the newest commit of this host's workers to the agent of
 // another host.
 #ifndef AGENT_COPIES_COMMIT_SOURCE_H_
 #define AGENT_COPIES_COMMIT_SOURCE_H_
@@ -20,13 +20,12 @@
 
 namespace hvd::agent::copies {
 
-// Serves one keeper at a time, on a thread of its own; another one that comes takes its place while
-// there is nothing to send. Thread-safe.
+// Serves one keeper at a time, on a separate thread. While the present keeper waits for a new
+// commit, another keeper that connects replaces it. Thread-safe.
 class CommitSource {
  public:
-  // Takes a port at `address`, where nobody is answered yet. `bytes_per_second` is the most that is
-  // sent.
-  // Errors: those of net::ReserveAnyPort.
+  // Reserves a port at `address`; connections are answered after Begin. `bytes_per_second` limits
+  // the rate of sending. Errors: those of net::ReserveAnyPort.
   static absl::StatusOr<std::unique_ptr<CommitSource>> Open(const std::string& address, Trust trust,
                                                             size_t bytes_per_second);
   ~CommitSource();
@@ -34,13 +33,13 @@ class CommitSource {
   // "address:port".
   const std::string& address() const { return address_; }
 
-  // From now on it answers. Once only.
+  // Starts to answer keepers of this job. Call it once.
   // Errors:
   //   - Unavailable: it can't listen.
   absl::Status Begin(const std::string& job);
 
-  // Has the commits in this arena, a memfd, copied, too. Borrowed only for the call. Offering one
-  // again changes nothing.
+  // Adds the commits in `arena`, a memfd, to those that are served. Borrowed only for the call.
+  // Repeated offers of one arena have no effect.
   void Offer(int arena);
 
  private:
@@ -50,7 +49,7 @@ class CommitSource {
   void Serve();
   absl::Status Answer(Channel& channel);
   absl::Status SendNewest(Channel& channel, uint64_t known);
-  // The view with the newest commit of all that is newer than `known`; nullptr: there is none.
+  // The view of the arena with the newest commit, if that is newer than `known`; else nullptr.
   ArenaView* FindNewer(uint64_t known, ArenaView::Commit* newest);
   bool SomebodyWaits() const;
 
@@ -61,7 +60,7 @@ class CommitSource {
   std::string job_;
   Cancellation ending_;
   absl::Mutex mutex_;
-  // By the number of the offered descriptor, which stays open as long as its agent lives.
+  // Keyed by the descriptor's number, which is unique: the agent keeps all arenas open.
   std::map<int, std::unique_ptr<ArenaView>> arenas_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -9,12 +9,12 @@
 
 namespace hvd::agent::inspection {
 
-// The number of processes that the kernel has killed for lack of memory in one cgroup (version 2)
-// and below; where the cgroup has no such counter, in the whole system.
+// Counts the kernel's OOM kills in one cgroup (version 2) and its descendants, or in the whole
+// system if the cgroup has no such counter.
 class OomCounter {
  public:
-  // Reads the counter of the cgroup that process `pid` is in now. `root` is where /proc and /sys
-  // are; tests give another.
+  // Reads the counter of the cgroup to which process `pid` belongs now. `root` is the directory
+  // that contains /proc and /sys, for tests.
   explicit OomCounter(pid_t pid, const std::string& root = "");
 
   // Whether the counter has grown since this object was made.

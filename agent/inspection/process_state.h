@@ -21,7 +21,8 @@ bool IsStopped(pid_t pid);
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
 
-// How a process ended whose parent has not asked for that yet; nullopt: it runs, or is gone.
+// The exit status of a zombie, which its parent has not reaped yet; nullopt: the process runs, or
+// does not exist.
 std::optional<os::ExitStatus> EndOf(pid_t pid);
 
 }  // namespace hvd::agent::inspection

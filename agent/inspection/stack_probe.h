@@ -28,19 +28,20 @@ struct StackSample {
 // that the process has ended; its absence from /proc is no proof of that.
 StackSample SampleByKernel(pid_t process, bool has_ended);
 
-// Asks one process for its Python stack. It sends a signal, on which the process writes its stack
-// (faulthandler) to a pipe of this object. That works whatever the process is doing: the handler
-// takes no lock of Python's. A process gets the signal only after it has written kReady to the
-// pipe, and if it has a handler, since it would end without one. Belongs to the loop's thread.
+// Reads the Python stack of one process. The probe sends a signal, whose handler (faulthandler)
+// writes the stack to the probe's pipe. This works in any state of the process, since the handler
+// takes no lock of Python. Without a handler the signal would end the process; so the probe sends
+// it only to a process that has written kReady to the pipe and has a handler. Not thread-safe:
+// belongs to the loop's thread.
 class StackProbe {
  public:
-  // A real-time signal, since these have no other meaning.
+  // A real-time signal, because these have no predefined meaning.
   static int Signal() { return SIGRTMAX - 9; }
 
   // Written by the process when its handler is installed.
   static constexpr char kReady[] = "ready\n";
 
-  // The time for an answer; after it the process is described by its state in /proc.
+  // The time limit for an answer; after it the process's state in /proc is the answer.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
   // Errors:

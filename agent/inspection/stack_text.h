@@ -1,4 +1,4 @@
-// A parser of faulthandler's stack dumps, and a stack's description in a clause. Pure.
+// A parser and a one-clause summary of faulthandler's stack dumps. Pure.
 #ifndef AGENT_INSPECTION_STACK_TEXT_H_
 #define AGENT_INSPECTION_STACK_TEXT_H_
 
@@ -13,8 +13,9 @@ namespace hvd::agent::inspection {
 // Lines that are not complete frames are left out.
 std::vector<std::string> ParseStack(absl::string_view dump);
 
-// "is at train.py:42 in load"; if that is in a library, with the place of the call: "is at
-// threading.py:320 in wait, called at train.py:42 in load". REQUIRES: there are frames.
+// "is at train.py:42 in load". If the innermost frame is in a library, the caller in the user's
+// code is added: "is at threading.py:320 in wait, called at train.py:42 in load". REQUIRES:
+// `frames` is not empty.
 std::string DescribeStack(const std::vector<std::string>& frames);
 
 }  // namespace hvd::agent::inspection

@@ -1,5 +1,5 @@
-// The destination of an agent's messages and its workers' output: the launcher, or this process's
-// stdout and stderr.
+// The output interface of an agent, for its messages and its workers' output: to the launcher, or
+// to this process's stdout and stderr.
 #ifndef AGENT_OUTPUT_AGENT_OUTPUT_H_
 #define AGENT_OUTPUT_AGENT_OUTPUT_H_
 
@@ -10,8 +10,8 @@
 
 namespace hvd::agent::output {
 
-// Never waits: output that is not taken at once is kept. Producers of much output check full()
-// first. Belongs to the loop's thread.
+// Never blocks: output that can't be written at once is buffered. Producers of much output check
+// full() first. Not thread-safe: belongs to the loop's thread.
 class AgentOutput {
  public:
   virtual ~AgentOutput() = default;
@@ -21,10 +21,11 @@ class AgentOutput {
 
   // Whether producers should pause.
   virtual bool full() const = 0;
-  // Whether everything has been taken.
+  // Whether all output has been written.
   virtual bool idle() const = 0;
 
-  // Called from the loop each time when everything has been taken, or can't be taken any more.
+  // Sets the callback that the loop calls each time all output has been written, or can no longer
+  // be written.
   void set_on_idle(std::function<void()> on_idle) { on_idle_ = std::move(on_idle); }
 
  protected:

@@ -29,9 +29,9 @@ class ConsoleWriter : public AgentOutput {
   void OnDrained(size_t bytes);
 
   EventLoop& loop_;
-  size_t waiting_ = 0;   // bytes that may not have been written yet
-  size_t unmarked_ = 0;  // of these, without a mark behind them
-  bool marked_ = false;  // a mark is on its way
+  size_t waiting_ = 0;   // bytes given to the sink and not yet confirmed
+  size_t unmarked_ = 0;  // of these, not followed by a marker
+  bool marked_ = false;  // a marker is in the sink's queue
   console::OutputSink sink_;
 };
 

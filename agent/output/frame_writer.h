@@ -10,7 +10,7 @@
 
 namespace hvd::agent::output {
 
-// Keeps what the launcher does not take at once. Belongs to the loop's thread.
+// Buffers what the pipe does not accept at once. Not thread-safe: belongs to the loop's thread.
 class FrameWriter : public AgentOutput {
  public:
   // The number of waiting bytes from which full() is true.
@@ -22,7 +22,7 @@ class FrameWriter : public AgentOutput {
 
   // Writes bytes that are not a frame.
   void SendRaw(absl::string_view bytes);
-  // Dropped if the launcher is gone.
+  // Drops the frame if the launcher is gone.
   void Send(const pb::AgentFrame& frame) override;
 
   bool full() const override { return waiting() >= kFullBytes; }

@@ -17,7 +17,7 @@ class LineSplitter {
   using Take = std::function<void(absl::string_view line)>;
 
   void Append(absl::string_view bytes, const Take& take);
-  // The end of the stream: gives the last line if it has no line end.
+  // Marks the end of the stream: passes on the last line if it has no line end.
   void Finish(const Take& take);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace hvd::agent::output {
 
-// Reads a pipe and gives its lines. Belongs to the loop's thread.
+// Reads a pipe and passes on its lines. Not thread-safe: belongs to the loop's thread.
 class WorkerPipe {
  public:
   // `on_end` is called once, from the loop or from ReadRest, when all writers have closed it; it
@@ -19,18 +19,19 @@ class WorkerPipe {
   WorkerPipe(EventLoop& loop, Fd fd, LineSplitter::Take take, std::function<void()> on_end);
   ~WorkerPipe();
 
-  // While paused it reads nothing, so that the worker has to wait.
+  // While paused nothing is read: the pipe fills up and the worker blocks (backpressure).
   void set_paused(bool paused);
 
-  // Reads what is there now, paused or not, but at most a few times what a pipe can hold.
+  // Reads what the pipe holds now, even while paused. The amount is limited to a few times a pipe's
+  // capacity, since a writer may go on.
   void ReadRest();
-  // Gives the last line, whole or not, and reads no more.
+  // Passes on the last line, complete or not, and stops reading.
   void Close();
 
   bool open() const { return fd_.valid(); }
 
  private:
-  // Returns whether more may be there.
+  // Returns whether the pipe may hold more.
   bool ReadOnce();
 
   EventLoop& loop_;

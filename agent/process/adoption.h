@@ -1,5 +1,4 @@
-// The adoption of a process that runs already, and has started the agent, as the one worker of that
-// agent.
+// The adoption of a running process as the only worker of an agent that this process has started.
 #ifndef AGENT_PROCESS_ADOPTION_H_
 #define AGENT_PROCESS_ADOPTION_H_
 
@@ -19,27 +18,29 @@
 
 namespace hvd::agent::process {
 
-// Takes hold of process `pid`, which may be adopted.
+// Opens process `pid` if it may be adopted.
 // Errors: one line for the user.
 //   - FailedPrecondition: it does not run, is another user's, or has not started this process; or
-//     this process's stdin and stdout are no pipes to it.
+//   stdin and stdout of this process are not pipes to it.
 absl::StatusOr<os::OtherProcess> FindAdoptee(pid_t pid);
 
-// Belongs to the loop's thread. Lines of JSON go both ways (adoption_lines.h):
+// One adopted process, as a state machine. Not thread-safe: belongs to the loop's thread. The agent
+// and the process exchange lines of JSON (adoption_lines.h):
 //
 //   kWaiting --Start: {"start": ...}--> kWorking --{"exit": CODE}, the end--> kOver
 //       +---- {"exit": CODE}, the process's end, or the end of its lines ------^
 //
-// The process lives on after its {"exit"}. Signals go to it alone: its process group is not ours.
+// The process may continue after its {"exit"}. Signals are sent to the process alone, since its
+// process group also contains processes that the agent did not start.
 class Adoption {
  public:
-  // The time for the process to say {"exit"} after a {"stop"}, whatever happens; then it is killed.
+  // The minimum time between a {"stop"} and the kill of a process that has not sent {"exit"}.
   static constexpr absl::Duration kLeastGrace = absl::Seconds(5);
-  // From the end of its lines, a sign of its end, until the process counts as one that will say
-  // nothing more.
+  // The time between the end of the process's lines, which usually means that it exits, and the
+  // conclusion that it will not send {"exit"}.
   static constexpr absl::Duration kLingerTime = absl::Seconds(1);
 
-  // `in`: where its lines come from; `out`: where it reads. Both are borrowed and become
+  // `in` carries lines from the process, `out` carries lines to it. Both are borrowed and made
   // non-blocking.
   Adoption(EventLoop& loop, os::OtherProcess process, int in, int out,
            absl::Duration least_grace = kLeastGrace);
@@ -47,22 +48,21 @@ class Adoption {
   Adoption(const Adoption&) = delete;
   Adoption& operator=(const Adoption&) = delete;
 
-  // Watches the process. `on_withdrawn`: it is over before it was a worker.
-  // Errors: those of EventLoop::Watch.
+  // Starts to watch the process. Calls `on_withdrawn` if the process ends or withdraws before it
+  // has become a worker. Errors: those of EventLoop::Watch.
   absl::Status Watch(std::function<void()> on_withdrawn);
 
-  // Makes it the worker, whose environment `own` becomes `wanted`. The result refers to this
-  // object. Its destructor tells a process that works still to stop, waits until it has said that
-  // it has, or has ended, and else kills it after the least grace.
-  // Errors:
-  //   - FailedPrecondition: it was the worker before, or has ended.
+  // Makes the process the worker; it has to change its environment from `own` to `wanted`. The
+  // result refers to this object. The result's destructor asks a process that is still the worker
+  // to stop, waits for its {"exit"} or its end, and kills it after the least grace. Errors:
+  //   - FailedPrecondition: the process was the worker before, or has ended.
   absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(
       const std::map<std::string, std::string>& own,
       const std::map<std::string, std::string>& wanted, WorkerProcess::Callbacks callbacks);
 
-  // Tells it why the agent can't do its part.
+  // Sends the process the reason why the agent gives up.
   void SendError(const std::string& error);
-  // The same if it has not been the worker yet, of a job that is over.
+  // Sends a process that has not become the worker the result of the job, which is over.
   void SendJobEnd(const std::string& summary);
 
  private:
@@ -86,9 +86,9 @@ class Adoption {
   std::function<void()> on_withdrawn_;
   WorkerProcess::Callbacks callbacks_;
   output::LineSplitter splitter_;
-  std::optional<int> exit_code_;  // that it has said
+  std::optional<int> exit_code_;  // from {"exit"}
   bool lines_ended_ = false;
-  bool killed_ = false;  // by this
+  bool killed_ = false;  // by this object
   Phase phase_ = Phase::kWaiting;
   std::optional<EventLoop::TimerId> linger_timer_;
 };

@@ -1,4 +1,4 @@
-// A worker's process that its agent starts, with the pipes that take its output.
+// A worker process that is the agent's child, with pipes for its output.
 #ifndef AGENT_PROCESS_CHILD_PROCESS_H_
 #define AGENT_PROCESS_CHILD_PROCESS_H_
 
@@ -16,17 +16,18 @@
 
 namespace hvd::agent::process {
 
-// The end of the loop's thread also ends the process. The destructor kills the process, but not the
-// rest of its group.
+// The kernel kills the process when the loop's thread ends (PR_SET_PDEATHSIG). The destructor kills
+// the process, but not the rest of its process group.
 class ChildProcess : public WorkerProcess {
  public:
-  // The time from the process's end until the remaining writers of its output are killed.
+  // The time between the process's end and the kill of other processes that still hold its output
+  // pipes open.
   static constexpr absl::Duration kLingerTime = absl::Milliseconds(200);
 
-  // Starts the process in a process group of its own, with `input` as the contents of its stdin and
-  // pipes as its output, whatever `options` say of these.
-  // Errors: those of Process::Spawn, and
-  //   - ResourceExhausted: a pipe holds less than `input`.
+  // Starts the process in a new process group, with `input` as the contents of its stdin and pipes
+  // for its output; these settings override those in `options`. Errors:
+  //   - ResourceExhausted: `input` is larger than a pipe's capacity.
+  //   - any other: as Process::Spawn.
   static absl::StatusOr<std::unique_ptr<WorkerProcess>> Spawn(EventLoop& loop,
                                                               os::SpawnOptions options,
                                                               const std::string& input,
@@ -35,7 +36,8 @@ class ChildProcess : public WorkerProcess {
 
   pid_t pid() const override { return process_.pid(); }
   bool running() const override { return phase_ == Phase::kRunning; }
-  // Whatever descends from the agent: orphans of its children become its own.
+  // True for every descendant of the agent, which is a subreaper: an orphan's ancestry can't be
+  // attributed to one worker.
   bool Includes(pid_t asker) const override;
   // Sends SIGTERM to the process group.
   void AskToEnd(absl::Duration grace) override;
@@ -45,7 +47,7 @@ class ChildProcess : public WorkerProcess {
   void set_paused(bool paused) override;
 
  private:
-  // Of the process and its output:
+  // The state of the process and its output:
   //
   //   kRunning --the process ends--> kReading --a pipe is open still--> kLingering
   //                                     |                                   |
@@ -53,8 +55,8 @@ class ChildProcess : public WorkerProcess {
   //                                                                           kLingerTime is over
   enum class Phase {
     kRunning,
-    kReading,    // what its pipes hold
-    kLingering,  // for others that have its output open
+    kReading,    // reads what is left in the pipes
+    kLingering,  // waits for other processes that hold the pipes open
     kFinishing,  // on_end follows
   };
 

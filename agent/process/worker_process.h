@@ -1,4 +1,5 @@
-// The process of a worker, as its agent sees it: a child, or one that ran before.
+// The agent's interface to a worker's process: a child (ChildProcess) or an adopted process
+// (Adoption).
 #ifndef AGENT_PROCESS_WORKER_PROCESS_H_
 #define AGENT_PROCESS_WORKER_PROCESS_H_
 
@@ -16,11 +17,11 @@ namespace hvd::agent::process {
 
 struct ProcessEnd {
   os::ExitStatus status;
-  std::string unknown;  // not empty: the status is not known, but this
+  std::string unknown;  // not empty: why `status` is not known
   std::vector<std::string> stderr_tail;
 };
 
-// Belongs to the loop's thread. The destructor ends the process, if it still runs.
+// Not thread-safe: belongs to the loop's thread. The destructor ends the process if it still runs.
 class WorkerProcess {
  public:
   struct Callbacks {
@@ -37,17 +38,17 @@ class WorkerProcess {
   virtual pid_t pid() const = 0;
   virtual bool running() const = 0;
 
-  // Whether `asker` is this process, or one that it has started.
+  // Whether process `asker` may be this process or one of its descendants.
   virtual bool Includes(pid_t asker) const = 0;
 
   // Asks it to end by itself within `grace`.
   virtual void AskToEnd(absl::Duration grace) = 0;
-  // The time that it has for that even in a hurry.
+  // The minimum time that the process gets to end by itself, even if `grace` is shorter.
   virtual absl::Duration LeastGrace() const = 0;
   // Sends SIGKILL.
   virtual void Kill() = 0;
 
-  // Whether its output is left unread. Its end is noticed even then.
+  // Stops (true) or resumes the reading of its output. The process's end is detected in both cases.
   virtual void set_paused(bool paused) = 0;
 };
 

@@ -1,5 +1,4 @@
-// The frames on an agent's stdout, and the parser of that stream: the text that a login shell
-// printed, then frames.
+// The encoder and parser of an agent's stdout: possibly text printed by a login shell, then frames.
 #ifndef AGENT_PROTOCOL_AGENT_FRAMES_H_
 #define AGENT_PROTOCOL_AGENT_FRAMES_H_
 
@@ -25,8 +24,8 @@ class TextTail {
   std::string text_;
 };
 
-// A frame's bytes. They end with a line end, since srun and other commands that pass them on do so
-// line by line.
+// The wire format of a frame. It ends with a newline, because srun and similar commands forward
+// output line by line.
 std::string EncodeAgentFrame(const pb::AgentFrame& frame);
 
 // Not thread-safe.
@@ -34,11 +33,10 @@ class AgentFrameReader {
  public:
   // Takes bytes as they arrive and calls `take` for each whole frame.
   // Errors:
-  //   - InvalidArgument: these are not frames of this version; the stream can't be read any
-  //     further.
+  //   - InvalidArgument: not frames of this version; the stream can't be read any further.
   absl::Status Append(absl::string_view bytes, const std::function<void(pb::AgentFrame&&)>& take);
 
-  // The last of the text before the frames; empty once frames have begun.
+  // The end of the text before the frames; empty once frames have begun.
   const std::string& noise() const { return noise_.text(); }
 
  private:

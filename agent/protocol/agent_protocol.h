@@ -1,4 +1,4 @@
-// Constants of the protocol of launcher and agent, beside proto/agent.proto.
+// Constants of the launcher-agent protocol; its messages are in proto/agent.proto.
 #ifndef AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 #define AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 
@@ -6,7 +6,8 @@ namespace hvd::agent::protocol {
 
 inline constexpr char kAgentProgram[] = "horovod-agent";
 
-// The mark on the agent's stdout before its frames. Text before it was printed by a login shell.
+// The marker on the agent's stdout that precedes its frames. Text before it comes from a login
+// shell.
 inline constexpr char kFrameMagic[] = "\nHOROVOD-AGENT-FRAMES-1\n";
 
 // The exit code of an agent that has sent a refusal.
