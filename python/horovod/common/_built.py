@@ -1,4 +1,4 @@
-"""The features of this build of Horovod."""
+"""Queries of what this build of Horovod contains."""
 
 from horovod import _ffi
 
@@ -17,50 +17,54 @@ __all__ = [
 
 
 def mpi_threads_supported() -> bool:
-    """Always raises ValueError: this Horovod is built without MPI."""
+    """Always raises ValueError: this Horovod is built without MPI.
+
+    Raises:
+      ValueError: always.
+    """
     raise ValueError("Horovod has been built without MPI support.")
 
 
 def mpi_enabled() -> bool:
-    """False: MPI is not used."""
+    """Returns False: MPI is not used."""
     return False
 
 
 def mpi_built() -> bool:
-    """False: MPI is not used."""
+    """Returns False: MPI is not used."""
     return bool(_ffi.built("mpi"))
 
 
 def gloo_enabled() -> bool:
-    """Whether Gloo carries the collectives."""
+    """Returns whether Gloo runs the collectives."""
     return bool(_ffi.built("gloo"))
 
 
 def gloo_built() -> bool:
-    """Whether the library is built with Gloo."""
+    """Returns whether the library is built with Gloo."""
     return bool(_ffi.built("gloo"))
 
 
 def nccl_built() -> int:
-    """NCCL's version number, or 0 without NCCL."""
+    """Returns NCCL's version number, or 0 if the library is built without NCCL."""
     return _ffi.built("nccl")
 
 
 def ddl_built() -> bool:
-    """False: IBM DDL is not used."""
+    """Returns False: IBM DDL is not used."""
     return bool(_ffi.built("ddl"))
 
 
 def ccl_built() -> bool:
-    """False: Intel oneCCL is not used."""
+    """Returns False: Intel oneCCL is not used."""
     return bool(_ffi.built("ccl"))
 
 
 def cuda_built() -> bool:
-    """Whether tensors are reduced on CUDA devices; if not, they go through host memory."""
+    """Returns whether tensors are reduced on CUDA devices. If not, they are copied to host memory."""
     return bool(_ffi.built("cuda"))
 
 
 def rocm_built() -> bool:
-    """Whether tensors are reduced on ROCm devices; if not, they go through host memory."""
+    """Returns whether tensors are reduced on ROCm devices. If not, they are copied to host memory."""
     return bool(_ffi.built("rocm"))

@@ -1,4 +1,4 @@
-"""The names that both a framework's package and its mpi_ops export."""
+"""The names that a framework's package and its mpi_ops both export."""
 
 from horovod.common.basics import (
     cross_rank,

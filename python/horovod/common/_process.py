@@ -1,5 +1,6 @@
-"""The state of this process in its world: its place and how it joined. Everything in the package
-except the C ABI builds on it."""
+"""The state of this process in its world: its ranks, and how it joined. All modules of the package except the C ABI build
+on it.
+"""
 
 import os
 from typing import Callable, NamedTuple, Optional
@@ -64,50 +65,52 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def on_init(hook: Hook) -> None:
-    """Has `hook()` called when this process enters a world (init, join, reset), before its ranks
-    are known here."""
+    """Registers `hook()` to be called when this process enters a world (init, join, reset), before its ranks are known here."""
     process.on_init.append(hook)
 
 
 def on_later_world(hook: Hook) -> None:
-    """Has `hook()` called when this process has entered a world later than its init (join, reset),
-    before anything else is done there. It may run collectives."""
+    """Registers `hook()` to be called when this process has entered a world after its init (join, reset), before anything else
+    is done in that world. It may run collectives.
+    """
     process.on_later_world.append(hook)
 
 
 def on_leaving(hook: Hook) -> None:
-    """Has `hook()` called before this process leaves a world (shutdown, reset), broken or not. It
-    waits for what may still run operations there without Python's knowledge."""
+    """Registers `hook()` to be called before this process leaves a world (shutdown, reset), broken or not. The hook waits for
+    operations that a framework still runs without Python's knowledge.
+    """
     process.on_leaving.append(hook)
 
 
 def run_leaving_hooks() -> None:
-    """Calls what :func:`on_leaving` was given."""
+    """Calls the hooks that were registered with :func:`on_leaving`."""
     for hook in process.on_leaving:
         hook()
 
 
 def on_end(check: Callable[[], Optional[HorovodInternalError]]) -> None:
-    """Has `check()` called before this process leaves its last world. It returns the failure of an operation
-    that the script was not told of, or None."""
+    """Registers `check()` to be called before this process leaves its last world. It returns the failure of an operation that
+    the script has not seen, or None.
+    """
     process.failure_checks.append(check)
 
 
 def unseen_failure() -> Optional[HorovodInternalError]:
-    """The first failure that :func:`on_end`'s checks find, once nothing runs any more."""
+    """Returns the first failure that the checks registered with :func:`on_end` find, after all operations have ended."""
     run_leaving_hooks()
     return next((failure for check in process.failure_checks if (failure := check()) is not None), None)
 
 
 def note_world() -> None:
-    """Reads the place in a world just entered from the runtime."""
+    """Reads the ranks and sizes of a world just entered from the runtime."""
     for hook in process.on_init:
         hook()
     process.world = World(*(_ffi.query(field) for field in World._fields))
 
 
 def enter(call: Hook) -> None:
-    """Enters a world by `call`."""
+    """Calls `call`, which enters a world, and records it if the job has released this process."""
     try:
         call()
     except WorkerReleased:
@@ -116,21 +119,20 @@ def enter(call: Hook) -> None:
 
 
 def run_later_world_hooks() -> None:
-    """Calls what :func:`on_later_world` was given."""
+    """Calls the hooks that were registered with :func:`on_later_world`."""
     for hook in process.on_later_world:
         hook()
 
 
 def enter_later_world(call: Hook) -> None:
-    """Enters a world after init by `call`."""
+    """Calls `call`, which enters a world after init, and reads the new ranks."""
     enter(call)
     process.deferred = False
     note_world()
 
 
 def check_not_forked() -> None:
-    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are
-    not there."""
+    """Raises :class:`HorovodInternalError` in a child that was forked after init, which lacks the runtime's threads."""
     if process.forked:
         raise HorovodInternalError(
             "This process was forked after hvd.init(): it can read ranks and sizes, but "
@@ -139,25 +141,24 @@ def check_not_forked() -> None:
 
 
 def is_ready() -> bool:
-    """Whether this process is in a world and can run collectives."""
+    """Returns whether this process is in a world and can run collectives."""
     return process.world is not None and not process.deferred and not process.forked
 
 
 def go_on() -> bool:
-    """Clears the mark that this process is failing: its exit was prevented. Returns
-    :func:`is_ready`."""
+    """Clears the mark that this process is failing, because its exit was prevented. Returns :func:`is_ready`."""
     process.failed = False
     return process.world is not None and not process.deferred and not process.forked
 
 
 def is_deferred() -> bool:
-    """Whether :func:`init` has given this process only a provisional place."""
+    """Returns whether :func:`init` has given this process only provisional ranks."""
     return process.deferred
 
 
 def join_world() -> None:
-    """Makes a process that :func:`init` has deferred a member of the next world; blocks until that
-    is up. Ranks and sizes may change.
+    """Makes a process that :func:`init` has deferred a member of the next world; blocks until that world is up. Ranks and sizes
+    may change.
 
     Does nothing if the process is in a world, or before init. Raises as :func:`basics.reset`.
     """
@@ -171,18 +172,24 @@ def join_world() -> None:
 
 
 def take_move() -> bool:
-    """Whether joining the world gave this process other ranks or sizes than init; true once."""
+    """Returns whether joining the world gave this process other ranks or sizes than init did. Returns True at most once."""
     moved, process.moved = process.moved, False
     return moved
 
 
 def is_initialized() -> bool:
-    """Whether a world is up. It stays up, though unusable, when another rank has failed."""
+    """Returns whether this process is in a world, i.e. between :func:`init` and :func:`shutdown`. A world in which another rank
+    has failed counts, although no collective can run in it.
+
+    Example:
+      >>> hvd.is_initialized()
+      True
+    """
     return process.world is not None
 
 
 def current() -> World:
-    """The world. Raises ValueError before init."""
+    """Returns the current world. Raises ValueError before init."""
     world = process.world
     if world is None:
         raise ValueError(NOT_INITIALIZED)
@@ -190,36 +197,83 @@ def current() -> World:
 
 
 def rank() -> int:
-    """This process's number in the world, from 0. Raises ValueError before init."""
+    """Returns this process's number in the world, from 0 to :func:`size` - 1.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+
+    Example:
+      >>> hvd.rank()
+      0
+    """
     return current().rank
 
 
 def size() -> int:
-    """How many processes the world has. Raises ValueError before init."""
+    """Returns the number of processes in the world.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+
+    Example:
+      >>> hvd.size()
+      1
+    """
     return current().size
 
 
 def local_rank() -> int:
-    """This process's number on its host, from 0. Raises ValueError before init."""
+    """Returns this process's number among those of its machine, from 0. It says which GPU the process should use.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+
+    Example:
+      >>> hvd.local_rank()
+      0
+    """
     return current().local_rank
 
 
 def local_size() -> int:
-    """How many processes of the world are on this host. Raises ValueError before init."""
+    """Returns the number of the world's processes on this machine.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+
+    Example:
+      >>> hvd.local_size()
+      1
+    """
     return current().local_size
 
 
 def cross_rank() -> int:
-    """The number of this host among the hosts that have this local rank. Raises ValueError before
-    init."""
+    """Returns the number of this machine among the machines that have this local rank, from 0.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+    """
     return current().cross_rank
 
 
 def cross_size() -> int:
-    """How many hosts have this local rank. Raises ValueError before init."""
+    """Returns the number of machines that have this local rank.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+    """
     return current().cross_size
 
 
 def is_homogeneous() -> bool:
-    """Whether all hosts have the same number of ranks. Raises ValueError before init."""
+    """Returns whether all machines have the same number of ranks.
+
+    Raises:
+      ValueError: Horovod is not initialized.
+
+    Example:
+      >>> hvd.is_homogeneous()
+      True
+    """
     return bool(current().is_homogeneous)

@@ -1,4 +1,4 @@
-"""The life of this process in a world: init, shutdown, ranks and sizes."""
+"""Joining and leaving a world: init, shutdown, reset and the timeline."""
 
 import atexit
 import os
@@ -35,28 +35,32 @@ _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be 
 
 
 def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
-    """Joins the world of the job that this process was started in, or makes a world of one. Processes that srun,
-    mpirun or torchrun has started together make a job of their own.
+    """Joins the world of the job that started this process; without a job, makes a world of one process. Processes that srun,
+    mpirun or torchrun has started together form a job.
 
-    Blocks until all ranks are there. Does nothing if a world is up.
+    Blocks until all ranks have joined. Does nothing if the process is in a world already.
 
-    In an elastic job that is training already, the process gets a provisional rank and size at
-    once, and the others train on. It becomes a member of the world at its first collective, or when
-    a function decorated with ``hvd.elastic.run`` starts; ranks and sizes may change then.
+    In an elastic job that is training already, the process gets provisional ranks and sizes at once, and the other ranks
+    train on. It becomes a member of the world at its first collective, or when a function decorated with
+    ``hvd.elastic.run`` starts; ranks and sizes may change then.
 
     Args:
-      comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not
-        supported.
-      process_sets: a list of :class:`ProcessSet` to register, the same on all ranks; or "dynamic",
-        so that sets can be added and removed later.
+      comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not supported.
+      process_sets: the :class:`ProcessSet` objects to register, as a list that is the same on all ranks; or "dynamic", so
+        that sets can be added and removed later.
 
     Raises:
-      NotImplementedError: for an MPI communicator.
-      ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
-        ranks, or an environment variable of Horovod's has a bad value.
-      HorovodInternalError: the world could not be joined, the process that started this one is
-        in it, or the others that another launcher has started with it can't be found.
-      WorkerReleased: this process is not wanted any more; it ends with code 0.
+      NotImplementedError: `comm` is an MPI communicator.
+      ValueError: `comm` is a subset of the ranks; the process sets are invalid or differ between ranks; or one of Horovod's
+        environment variables has an invalid value.
+      HorovodInternalError: the world could not be joined; the parent process is in it already; or the other processes of
+        the same launch can't be found.
+      WorkerReleased: the job does not need this process any more. If uncaught, it ends the process with code 0.
+
+    Example:
+      >>> hvd.init()
+      >>> hvd.rank(), hvd.size()
+      (0, 1)
     """
     _process.check_not_forked()
     static_sets = _process_sets.use(process_sets)
@@ -88,7 +92,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
 
 
 def _survive(enter: Callable[[], None]) -> None:
-    """Calls `enter`; if the world breaks meanwhile, goes on to the next one in an elastic job."""
+    """Calls `enter`. If the world breaks meanwhile in an elastic job, joins the next world instead."""
     for failed in range(1, _MAX_FAILED_ENTRIES + 1):
         try:
             return enter()
@@ -100,15 +104,13 @@ def _survive(enter: Callable[[], None]) -> None:
 
 
 def reset() -> None:
-    """Leaves the present world, which is broken or about to change, and joins the next one; blocks
-    until that is up.
+    """Leaves the current world, which is broken or about to change, and joins the next one; blocks until that world is up.
 
-    The process sets are registered again. Ranks and sizes are the old ones if there was no next
-    world.
+    The process sets are registered again. If there is no next world, ranks and sizes stay as they were.
 
     Raises:
       HorovodInternalError: the next world could not be joined, or it broke while it formed.
-      WorkerReleased: this process is not wanted any more; it ends with code 0.
+      WorkerReleased: the job does not need this process any more. If uncaught, it ends the process with code 0.
     """
     _process.check_not_forked()
     if process.world is None:
@@ -120,10 +122,10 @@ def reset() -> None:
 
 
 def shutdown() -> None:
-    """Leaves the world; :func:`init` may follow. Does nothing if there is no
-    world.
+    """Leaves the world; :func:`init` may be called again. Does nothing if the process is in no world.
 
-    Raises HorovodInternalError if an operation in a program of JAX has failed, whose results nobody read.
+    Raises:
+      HorovodInternalError: an operation in a JAX program has failed, and no code has read its result.
     """
     if process.world is None:
         return
@@ -139,31 +141,38 @@ def shutdown() -> None:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Starts to record the operations of all ranks in a file that rank 0 writes. On other ranks it
-    only checks the arguments.
+    """Starts to record the operations of all ranks in a file that rank 0 writes. Other ranks only check the arguments.
 
-    The file is a Chrome trace: open it in https://ui.perfetto.dev or chrome://tracing. A timeline
-    that is being recorded ends, and its file is closed.
+    The file is a Chrome trace: open it in https://ui.perfetto.dev or chrome://tracing. A recording that is running ends
+    first, and its file is closed.
 
     Args:
-      file_path: where rank 0 writes.
-      mark_cycles: whether the rounds of the runtime's engine are in it.
+      file_path: the path of the file, on rank 0's host.
+      mark_cycles: whether the file shows the cycles of the runtime's background thread.
 
     Raises:
-      ValueError: before init; HOROVOD_TIMELINE was not set then, neither to a file nor to DYNAMIC;
-        or the file can't be written.
+      ValueError: Horovod is not initialized; HOROVOD_TIMELINE was set neither to a file nor to DYNAMIC before init; or the
+        file can't be written.
+
+    Example:
+      >>> import os, tempfile
+      >>> path = os.path.join(tempfile.mkdtemp(), "timeline.json")
+      >>> hvd.start_timeline(path)
+      >>> hvd.stop_timeline()
+      >>> os.path.exists(path)
+      True
     """
     _process.current()
     _ffi.start_timeline(os.fspath(file_path), mark_cycles)
 
 
 def stop_timeline() -> None:
-    """Ends what :func:`start_timeline` began, and waits until the file is complete. On ranks other
-    than 0, or if nothing is recorded, it does nothing.
+    """Ends the recording that :func:`start_timeline` has started, and waits until the file is complete. Does nothing on ranks
+    other than 0, or if there is no recording.
 
     Raises:
-      ValueError: before init.
-      OSError: the file is not complete; says why.
+      ValueError: Horovod is not initialized.
+      OSError: the file is incomplete; the text says why.
     """
     _process.current()
     try:
@@ -225,8 +234,9 @@ def report(error: BaseException) -> None:
 
 
 def leave(error: Optional[BaseException]) -> None:
-    """Leaves the world, whatever becomes of it, in a process that lives on: in good order, or because of
-    `error`, which the daemon is told. Does nothing if there is no world."""
+    """Leaves the world in a process that lives on: cleanly, or with `error`, which is reported to the daemon. Does nothing if
+    the process is in no world.
+    """
     if process.world is None or process.pid != os.getpid():
         return
     if error is None and process.failed:
@@ -242,8 +252,9 @@ def leave(error: Optional[BaseException]) -> None:
 
 
 def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
-    """An excepthook that reports the error that ends this process, then calls `previous`; in place
-    of Python's own it prints a shortened traceback, or one line."""
+    """Returns an excepthook that reports the error that ends this process, then calls `previous`. If `previous` is Python's
+    default, a shortened traceback or one line is printed instead.
+    """
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
         report(value)
@@ -258,7 +269,7 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-    """A sys.exit that remembers the status, and whether it means failure: atexit functions do not see it."""
+    """Returns a sys.exit that records the status and whether it means failure, because atexit functions can't read it."""
 
     def exit(status: Any = None, /) -> NoReturn:
         if process.pid == os.getpid():

@@ -1,4 +1,4 @@
-"""Compression of gradients for the time of a reduction. Each framework adds its casts."""
+"""The interface of compressions of gradients, and the identity. Each framework adds its casts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,21 +7,36 @@ from horovod.common.tensors import Tensor, TensorAdapter, check_group
 
 
 class Compressor:
-    """Interface of a compression. Users may write their own."""
+    """The interface of a compression. Scripts may define their own."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """Returns the compressed tensor, and a context for :meth:`decompress`."""
+        """Compresses a tensor before the reduction.
+
+        Args:
+          tensor: a tensor of the framework.
+
+        Returns:
+          The compressed tensor, and a context for :meth:`decompress`.
+        """
         raise NotImplementedError
 
     @staticmethod
     def decompress(tensor: Tensor, ctx: Any) -> Tensor:
-        """Returns the tensor with the type it had before :meth:`compress`, which returned `ctx`."""
+        """Undoes :meth:`compress` after the reduction.
+
+        Args:
+          tensor: the compressed tensor.
+          ctx: the context that :meth:`compress` returned.
+
+        Returns:
+          The tensor with the dtype that it had before :meth:`compress`.
+        """
         raise NotImplementedError
 
 
 class NoneCompressor(Compressor):
-    """No compression."""
+    """No compression: tensors are left as they are."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
@@ -35,8 +50,9 @@ class NoneCompressor(Compressor):
 def compress_group(
     adapter: TensorAdapter, tensors: Sequence[Tensor], compression: type[Compressor]
 ) -> tuple[list[Tensor], list[Any]]:
-    """The compressed tensors of a grouped operation, and the context of each. Raises ValueError as
-    :func:`check_group`."""
+    """Compresses the tensors of a grouped operation. Returns them, and the context of each. Raises ValueError as
+    :func:`check_group`.
+    """
     pairs = [compression.compress(tensor) for tensor in check_group(adapter, tensors)[0]]
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]
 

@@ -1,4 +1,4 @@
-"""Exceptions, and which status code of the runtime becomes which."""
+"""The exceptions of this package, and the mapping from the runtime's status codes to them."""
 
 import re
 from types import TracebackType
@@ -31,10 +31,22 @@ _DUPLICATE_NAME = (
 
 
 class HorovodInternalError(RuntimeError):
-    """A collective failed. `code` is the runtime's status code, or None.
+    """A collective failed.
 
-    The world is broken unless this is a :class:`HorovodRequestError`; ``hvd.elastic.run`` then
-    starts again from the last commit.
+    The world is broken, unless this is a :class:`HorovodRequestError`. ``hvd.elastic.run`` then restores the last commit and
+    continues in the next world.
+
+    Args:
+      args: the message.
+      code: the runtime's status code, or None.
+
+    Attributes:
+      code: the runtime's status code, or None.
+
+    Example:
+      >>> from horovod.common.exceptions import HorovodInternalError
+      >>> HorovodInternalError("the world is broken").code is None
+      True
     """
 
     def __init__(self, *args: object, code: Optional[int] = None) -> None:
@@ -48,18 +60,20 @@ class HorovodInternalError(RuntimeError):
 
 
 class HorovodRequestError(HorovodInternalError):
-    """The ranks' requests do not match, or are not supported. Raised on all ranks; the world stays
-    usable.
+    """The ranks' requests do not match, or are not supported. It is raised on all ranks, and the world stays usable.
 
-    Trying again would fail again, so ``hvd.elastic.run`` does not.
+    A second attempt would fail in the same way, so ``hvd.elastic.run`` does not retry.
     """
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """The world is about to change; ``hvd.elastic.run`` joins the next one.
+    """The world is about to change. ``hvd.elastic.run`` catches it and joins the next world.
 
-    `skip_sync` is kept for scripts that read it. Whether states are synchronized after a change is
-    decided for all ranks alike.
+    Args:
+      skip_sync: whether the state is the same on all ranks, so that only new members need it.
+
+    Attributes:
+      skip_sync: the argument.
     """
 
     def __init__(self, skip_sync: bool = False) -> None:
@@ -68,10 +82,15 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 class WorkerReleased(SystemExit):
-    """The job has released this process, e.g. because its host leaves the job.
+    """The job has released this process, e.g. because its host leaves the job. This is not an error.
 
-    It ends the process quietly, with code 0, wherever it is raised; it is no error. `reason` is one
-    line.
+    As a SystemExit, it ends the process with code 0 and without output if it is not caught.
+
+    Args:
+      reason: why, in one line.
+
+    Attributes:
+      reason: the argument.
     """
 
     def __init__(self, reason: str) -> None:
@@ -83,7 +102,21 @@ class WorkerReleased(SystemExit):
 
 
 class HorovodVersionMismatchError(ImportError):
-    """A framework's version is not the one expected."""
+    """The installed version of a framework is not the expected one.
+
+    Args:
+      name: the framework's name.
+      version: the expected version.
+      installed_version: the installed version.
+
+    Attributes:
+      name, version, installed_version: the arguments.
+
+    Example:
+      >>> from horovod.common.exceptions import HorovodVersionMismatchError
+      >>> print(HorovodVersionMismatchError("torch", "2.1", "2.0"))
+      torch 2.1 was expected, but 2.0 is installed
+    """
 
     def __init__(self, name: str, version: str, installed_version: str) -> None:
         super().__init__(f"{name} {version} was expected, but {installed_version} is installed")
@@ -93,8 +126,12 @@ class HorovodVersionMismatchError(ImportError):
 
 
 def error_of_status(code: int, message: str) -> BaseException:
-    """The exception for a failed call of the runtime, except for waiting (see
-    :func:`error_of_wait`)."""
+    """Returns the exception for a failed call of the runtime. For a failed wait see :func:`error_of_wait`.
+
+    Args:
+      code: the runtime's status code.
+      message: the runtime's message.
+    """
     if code == RELEASED:
         return WorkerReleased(message)
     if code == INVALID_ARGUMENT:
@@ -105,8 +142,13 @@ def error_of_status(code: int, message: str) -> BaseException:
 
 
 def error_of_wait(code: int, message: str) -> BaseException:
-    """The exception for an operation that failed: a bad argument found so late is a mismatch of
-    ranks."""
+    """Returns the exception for an operation that failed after it was submitted. An invalid argument found at that point is a
+    mismatch between ranks, so it becomes a :class:`HorovodRequestError`.
+
+    Args:
+      code: the runtime's status code.
+      message: the runtime's message.
+    """
     if code == INVALID_ARGUMENT:
         return HorovodRequestError(message, code=code)
     return error_of_status(code, message)
@@ -128,27 +170,40 @@ _reporting: list[type[BaseException]] = []
 
 
 def reported_by(*kinds: type[BaseException]) -> None:
-    """Notes that a framework raises exceptions of these types for failed operations, with the
-    runtime's report in their texts."""
+    """Registers exception types that a framework raises for failed operations, with the runtime's report in their texts.
+
+    Args:
+      kinds: the exception types.
+    """
     _reporting.extend(kinds)
 
 
 def translated(error: BaseException) -> Optional[BaseException]:
-    """The exception of this module that `error` is, or stands for if a framework has raised it; None
-    for any other."""
+    """Returns the exception of this module that `error` is, or that it stands for.
+
+    Args:
+      error: any exception; of those registered with :func:`reported_by`, the text is searched for the runtime's report.
+
+    Returns:
+      The exception, or None if `error` is unrelated to Horovod.
+    """
     if isinstance(error, HorovodInternalError):
         return error
     return reported(str(error)) if isinstance(error, tuple(_reporting)) else None
 
 
 def reported(text: str) -> Optional[BaseException]:
-    """The exception that the runtime's report in `text` stands for; None if there is none in it."""
+    """Returns the exception that the runtime's report in `text` describes; None if `text` has no report.
+
+    Args:
+      text: the text of a framework's exception.
+    """
     found = _REPORT.search(text)
     return error_of_wait(int(found[2]), found[1]) if found else None
 
 
 class translating:
-    """A context that raises what frameworks' exceptions stand for in their place."""
+    """A context that replaces frameworks' exceptions for failed operations by the exceptions that they stand for."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What every framework's package exports beside its own functions."""
+"""The names that every framework's package exports in addition to its own functions."""
 
 from horovod.common import _essentials
 from horovod.common._essentials import *

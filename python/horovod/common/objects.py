@@ -1,4 +1,4 @@
-"""Python objects, pickled, from one rank to all and from all to all."""
+"""Broadcast and allgather of Python objects, which are pickled."""
 
 import array
 import io
@@ -13,23 +13,28 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 
 
 class _Sealing:
-    """The seals of one operation on objects: received bytes are unpickled only if another rank of
-    the job has sent them, since unpickling foreign bytes runs foreign code."""
+    """The seals of one operation on objects. Received bytes are unpickled only if another rank of the job has sealed them,
+    because a pickle from a stranger can run any code.
+    """
 
     def __init__(self, kind: str, name: str, process_set: ProcessSet) -> None:
         self._name = f"{kind} {name}"
         self._process_set = process_set
 
     def seal(self, data: memoryview) -> None:
-        """Fills in the seal of what :func:`_to_bytes` has made. No operation of this name may come
-        between it and the data's."""
+        """Writes the seal into `data`, which :func:`_to_bytes` has made. No other operation of this name may come between the seal
+        and the operation that sends `data`.
+        """
         size = len(data) - _ffi.SEAL_BYTES
         process_set = self._process_set.process_set_id or 0
         _ffi.seal(self._name, process_set, _ffi.address_of_buffer(data), size)
 
     def check(self, senders: Sequence[int], received: memoryview, sizes: Sequence[int]) -> None:
-        """Raises HorovodInternalError, and the world is broken, if a part of `received` is not what
-        its sender, a rank of all ranks, has sealed. To be called on every rank."""
+        """Verifies the seal of each part of `received`. All ranks must call it.
+
+        Raises HorovodInternalError if a part is not what its sender has sealed; the world is broken then. `senders` are ranks in
+        the world, `sizes` the parts' sizes in bytes.
+        """
         address = _ffi.address_of_buffer(received)
         addresses = []
         for size in sizes:
@@ -40,7 +45,7 @@ class _Sealing:
 
 
 def _to_bytes(obj: Any) -> memoryview:
-    """A pickle, and room for its seal."""
+    """Returns the pickle of `obj`, followed by room for its seal."""
     import cloudpickle  # not before it is needed: it costs imports
 
     stream = io.BytesIO()
@@ -56,7 +61,7 @@ def _from_bytes(checked: memoryview) -> Any:
 
 
 def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: int) -> None:
-    """Overwrites a buffer with the root's."""
+    """Overwrites a buffer with the root's buffer."""
     address = _ffi.address_of_buffer(memory)
     with ops.naming("broadcast", name, process_set) as name:
         request = _ffi.request(name, _ffi.BROADCAST, dtype, (len(memory),), address, address, root_rank=root_rank)
@@ -65,7 +70,7 @@ def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: 
 
 
 def _allgather(memory: Any, dtype: int, name: str, process_set: int) -> memoryview:
-    """The bytes of the ranks' buffers, one after another."""
+    """Returns the concatenated bytes of the ranks' buffers."""
     itemsize = memoryview(memory).itemsize
 
     def finish(handle: int) -> memoryview:
@@ -89,18 +94,25 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks of the process set.
+    """Returns rank `root_rank`'s object on all ranks of the process set.
 
     Args:
-      obj: anything that cloudpickle can pickle; used on the root only.
+      obj: any object that cloudpickle can pickle. Only the root's is used.
       root_rank: the root's rank in the world, also with a process set.
-      name: of the operation, the same on all ranks.
+      name: the operation's name, the same on all ranks.
       process_set: the ranks that take part.
+
+    Returns:
+      The root's object: `obj` itself on the root, a copy on other ranks.
 
     Raises:
       ValueError: `root_rank` is not in the process set.
       HorovodInternalError: the world is broken.
-      Whatever pickling raises, on the root.
+      Exception: whatever pickling raises, on the root.
+
+    Example:
+      >>> hvd.broadcast_object({"lr": 0.1}, root_rank=0)
+      {'lr': 0.1}
     """
     name = name or "broadcast_object"
     process_set_id = process_sets.check(process_set)
@@ -120,8 +132,24 @@ def broadcast_object(
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
-    """Returns the list of the `obj` of all ranks of the process set, in rank order. Otherwise as
-    :func:`broadcast_object`."""
+    """Returns the objects of all ranks of the process set, in rank order, on each of these ranks.
+
+    Args:
+      obj: any object that cloudpickle can pickle.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      The list of the objects.
+
+    Raises:
+      HorovodInternalError: the world is broken.
+      Exception: whatever pickling raises.
+
+    Example:
+      >>> hvd.allgather_object("a")
+      ['a']
+    """
     name = name or "allgather_object"
     process_set_id = process_sets.check(process_set)
     sealing = _Sealing("allgather", name, process_set)

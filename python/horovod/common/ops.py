@@ -1,4 +1,4 @@
-"""Handles, names and waiting: the part of every collective that knows no framework."""
+"""Handles, names and waiting: the framework-independent part of every collective."""
 
 import array
 import collections
@@ -34,13 +34,13 @@ _unnamed: dict[int, int] = collections.defaultdict(int)  # operations so far, by
 
 
 def reset_names() -> None:
-    """Starts the numbering of unnamed operations again. All ranks must do so at the same point."""
+    """Restarts the numbering of unnamed operations. All ranks must do so at the same point."""
     with _lock:
         _unnamed.clear()
 
 
 def _reset_names_of_the_world() -> None:
-    """The same for operations of all ranks only."""
+    """Restarts the numbering of unnamed operations on the set of all ranks."""
     with _lock:
         _unnamed.pop(0, None)
 
@@ -49,12 +49,11 @@ _process.on_init(reset_names)
 
 
 class naming:
-    """A context in which one operation is submitted. It is called ``<kind>.<name>``, so operations
-    of different kinds may have one name, or ``<kind>.noname.<n>`` if there is none; n counts the
-    unnamed operations on this process set in this world.
+    """A context in which one operation is submitted; gives its full name.
 
-    An operation that could not be submitted does not count. So a rank that catches its error still
-    has the same count as the other ranks.
+    The name is ``<kind>.<name>``, so operations of different kinds may have the same name. Without a name it is
+    ``<kind>.noname.<n>``, where n counts the unnamed operations on this process set in this world. An operation that could
+    not be submitted is not counted, so a rank that catches the error still has the same count as the other ranks.
     """
 
     __slots__ = ("_kind", "_name", "_number", "_process_set")
@@ -82,9 +81,9 @@ class naming:
 
 
 def check_ready() -> None:
-    """Joins the world if this process is still deferred. Call it before reading ranks for a
-    collective: they may change. Raises :class:`HorovodInternalError` if this process can't run
-    collectives."""
+    """Joins the world if this process is still deferred. Call it before reading ranks for a collective, because they may
+    change. Raises :class:`HorovodInternalError` if this process can't run collectives.
+    """
     if _process.is_ready():
         return
     if not _process.is_initialized():
@@ -94,7 +93,7 @@ def check_ready() -> None:
 
 
 def _begin() -> None:
-    """Notes that this process goes on, with another operation. Raises as :func:`check_ready`."""
+    """Records that this process continues, with another operation. Raises as :func:`check_ready`."""
     if not _process.go_on():
         check_ready()
 
@@ -106,13 +105,14 @@ def submit(
     process_set: int = 0,
     waits: bool = False,
 ) -> int:
-    """Hands over a group of tensors to be run by the process set with that id. `finish(handle)`
-    makes the operation's value and releases the handle. `waits`: returns when the group is done, or
-    has failed, which :func:`synchronize` tells; quicker than to wait there.
+    """Submits a group of tensors to the process set with this id and returns the operation's handle.
+
+    `finish(handle)` makes the operation's value and releases the handle. `keep_alive` is the memory that the runtime reads
+    and writes until then. With `waits` it returns when the group is done or has failed, which :func:`synchronize` reports;
+    that is faster than waiting there.
 
     Raises:
-      ValueError: a bad request, one of its names is in flight already, or this rank is not in the
-        set.
+      ValueError: a request is invalid, one of its names is in flight already, or this rank is not in the set.
       HorovodInternalError: there is no world, or it is broken.
     """
     _begin()
@@ -133,8 +133,9 @@ def start(
     keep_alive: Any,
     process_set: int = 0,
 ) -> int:
-    """Hands over a prepared tensor by this name, with the addresses of input and output. `value` is
-    what the operation's value is going to be. Raises as :func:`submit`."""
+    """Submits a prepared tensor under this name, with the addresses of input and output. `value` becomes the operation's value.
+    Raises as :func:`submit`.
+    """
     _begin()
     handle = _ffi.start(prepared, name, *addresses, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
@@ -149,8 +150,7 @@ def start_group(
     keep_alive: Any,
     process_set: int = 0,
 ) -> int:
-    """Hands over a prepared group, with the addresses of its inputs and outputs; otherwise as
-    :func:`start`."""
+    """Submits a prepared group, with the addresses of its inputs and outputs; otherwise as :func:`start`."""
     _begin()
     handle = _ffi.start_group(prepared, inputs, outputs, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
@@ -166,8 +166,7 @@ def broadcast_stretches(
     process_set: int = 0,
     append: bool = False,
 ) -> int:
-    """Hands over a broadcast whose memory is in many places; see :func:`_ffi.broadcast_stretches`.
-    Raises as :func:`submit`."""
+    """Submits a broadcast of memory at several addresses; see :func:`_ffi.broadcast_stretches`. Raises as :func:`submit`."""
     _begin()
     handle = _ffi.broadcast_stretches(name, addresses, sizes, root_rank, process_set, append)
     _in_flight[handle] = _InFlight(None, None, keep_alive)
@@ -182,9 +181,9 @@ def run(
     keep_alive: Any,
     process_set: int = 0,
 ) -> None:
-    """Runs a prepared tensor, with the addresses of input and output, which are those of
-    `keep_alive`. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
-    :func:`synchronize`."""
+    """Runs a prepared tensor, with the addresses of input and output, which `keep_alive` owns. `kind` and `name` are as for
+    :class:`naming`. Raises as :func:`submit` and :func:`synchronize`.
+    """
     _begin()
     code = None
     try:
@@ -208,22 +207,31 @@ def run(
 
 
 def poll(handle: int) -> bool:
-    """Whether :func:`synchronize` would return at once. Raises ValueError for an unknown handle."""
+    """Returns whether an asynchronous operation is complete, so that :func:`synchronize` would return at once.
+
+    Args:
+      handle: what the function whose name ends in ``_async`` returned.
+
+    Raises:
+      ValueError: the handle is unknown, or :func:`synchronize` has returned its result already.
+    """
     if handle not in _in_flight:
         raise ValueError(f"Handle {handle} was not created or has been cleared.")
     return _ffi.poll(handle)
 
 
 def synchronize(handle: int) -> Any:
-    """Waits for an operation and returns its value; None for a handle that is unknown or was waited
-    for before.
+    """Waits for an asynchronous operation and returns its value; None if the handle is unknown or was waited for before.
+
+    An exception from a signal handler, such as KeyboardInterrupt, ends the wait. The operation then stays in flight and
+    keeps its memory.
+
+    Args:
+      handle: what the function whose name ends in ``_async`` returned.
 
     Raises:
-      HorovodRequestError: what the ranks asked for does not fit together; the world goes on.
+      HorovodRequestError: the ranks' requests do not match; the world stays usable.
       HorovodInternalError: the world is broken.
-
-    What a signal's handler raises meanwhile, such as KeyboardInterrupt, ends the wait; the
-    operation stays in flight, with its memory.
     """
     operation = _in_flight.pop(handle, None)
     if operation is None:
@@ -241,8 +249,9 @@ def synchronize(handle: int) -> Any:
 
 
 class _kept_if_interrupted:
-    """A context of waits for operations, which are in flight again if anything but their own errors
-    ends it: the runtime still writes to their memory."""
+    """A context for waits. If anything but an operation's own error ends the wait, the operations are put back in flight,
+    because the runtime still writes to their memory.
+    """
 
     __slots__ = ("_operations",)
 
@@ -260,8 +269,9 @@ class _kept_if_interrupted:
 
 
 def synchronize_all(handles: Sequence[int]) -> None:
-    """Waits for operations whose values nobody wants; those that it has not waited for when it
-    raises, as :func:`synchronize`, can be discarded."""
+    """Waits for operations whose values are not needed. If it raises, as :func:`synchronize`, the operations that it has not
+    waited for can be discarded.
+    """
     waited, others = [], []
     for handle in handles:
         operation = _in_flight[handle]
@@ -276,7 +286,7 @@ def synchronize_all(handles: Sequence[int]) -> None:
 
 
 def discard(handle: int) -> None:
-    """Waits for an operation and drops its value, or its error. Unknown handles are ignored."""
+    """Waits for an operation and drops its value or its error. Unknown handles are ignored."""
     operation = _in_flight.pop(handle, None)
     if operation is None:
         return
@@ -286,21 +296,21 @@ def discard(handle: int) -> None:
 
 
 def keep_buffers_in_flight() -> None:
-    """Lets the memory of operations in flight outlive the interpreter, for a process that ends amid
-    them."""
+    """Lets the memory of operations in flight outlive the interpreter, for a process that ends while operations run."""
     _ffi.keep_for_ever(_in_flight)
 
 
 def barrier(process_set: int = 0) -> None:
-    """Returns when all ranks of the process set have called it."""
+    """Blocks until all ranks of the process set have called it."""
     request = _ffi.request("horovod.barrier", _ffi.BARRIER)
     synchronize(submit([request], _ffi.release, None, process_set, waits=True))
 
 
 def join() -> int:
-    """Takes part in the others' allreduces with zeros until all ranks have called it.
+    """Takes part in the other ranks' allreduces with the neutral element until all ranks have called it.
 
-    Returns the last rank to do so, the same on all ranks.
+    Returns:
+      The last rank that called it, the same on all ranks.
     """
 
     def finish(handle: int) -> int:
@@ -314,8 +324,9 @@ def join() -> int:
 
 
 def commit_async() -> int:
-    """Starts an operation without data that every rank takes part in at the same step. Its value is
-    whether the world is about to change, the same on all ranks."""
+    """Starts an operation without data in which every rank takes part at the same step. Its value is whether the world is about
+    to change, the same on all ranks.
+    """
 
     def finish(handle: int) -> bool:
         changing = _ffi.result(handle, 0).world_is_changing
@@ -326,7 +337,7 @@ def commit_async() -> int:
 
 
 def max_over_ranks(value: int) -> int:
-    """The largest of the ranks' numbers. Also a barrier."""
+    """Returns the largest of the ranks' numbers. Also a barrier."""
     numbers = array.array("q", [value])
     address = numbers.buffer_info()[0]
     request = _ffi.request("horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX)
@@ -335,7 +346,7 @@ def max_over_ranks(value: int) -> int:
 
 
 def bytes_of_one(own: bytes) -> bytes:
-    """The bytes of the one rank that gives any."""
+    """Returns the bytes of the one rank whose `own` is not empty."""
     request = _ffi.request("horovod.bytes", _ffi.ALLGATHER, _ffi.UINT8, (len(own),), _ffi.address_of(own))
 
     def finish(handle: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Checks of the arguments that the distributed optimizers of all frameworks have."""
+"""Checks of the arguments that the distributed optimizers of all frameworks share."""
 
 import operator
 from typing import Any
@@ -7,7 +7,7 @@ from horovod.common.ops import Average
 
 
 def check_predivide(op: int, gradient_predivide_factor: float) -> None:
-    """Raises ValueError if the factor doesn't go with `op`, or nothing can be divided by it."""
+    """Raises ValueError if the factor can't be combined with `op`, or is 0."""
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if gradient_predivide_factor == 0:
@@ -15,7 +15,7 @@ def check_predivide(op: int, gradient_predivide_factor: float) -> None:
 
 
 def checked_passes(backward_passes_per_step: Any) -> int:
-    """The number of passes, of any type of integers. Raises ValueError unless it is a positive integer."""
+    """Returns the number of passes as an int, from any integer type. Raises ValueError unless it is a positive integer."""
     try:
         passes = operator.index(backward_passes_per_step)
     except TypeError:
@@ -26,6 +26,6 @@ def checked_passes(backward_passes_per_step: Any) -> int:
 
 
 def check_compression(compression: Any) -> None:
-    """Raises ValueError if it is none of hvd.Compression, nor the like of users."""
+    """Raises ValueError if `compression` lacks the methods compress and decompress."""
     if not (hasattr(compression, "compress") and hasattr(compression, "decompress")):
         raise ValueError(f"compression={compression!r} is not one of hvd.Compression, such as hvd.Compression.fp16")

@@ -1,6 +1,6 @@
-"""Process sets: groups of ranks that run collectives among themselves, at the same time as others.
+"""Process sets: groups of ranks that run collectives among themselves, concurrently with other sets.
 
-:mod:`horovod.common.process_set_recovery` brings the sets of an elastic job into its next world.
+:mod:`horovod.common.process_set_recovery` registers the sets of an elastic job again in its next world.
 """
 
 import os
@@ -24,26 +24,35 @@ Rule = Callable[[int], Iterable[int]]
 
 
 class ProcessSet:
-    """A set of ranks that can run collectives of its own; pass it to :func:`hvd.init` or
-    :func:`hvd.add_process_set`, then as `process_set` to any collective.
+    """A set of ranks that runs collectives of its own. Pass it to :func:`hvd.init` or :func:`hvd.add_process_set`, then as
+    `process_set` to any collective.
 
-    In an elastic job a set comes into each next world by itself: one made of a list of ranks if all
-    of its processes are still there, whatever their ranks are then; one made with a rule always,
-    with the ranks that the rule gives for the new size.
+    In an elastic job a set is registered again in each new world. A set made from a list of ranks exists there if all its
+    processes do, whatever their new ranks are. A set made from a rule always exists, with the ranks that the rule returns
+    for the new size.
 
     Args:
-      ranks: global ranks, in any order.
-      rule: instead of `ranks`, a function of the number of all ranks that returns them. It must
-        give the same on all ranks.
+      ranks: ranks in the world, in any order.
+      rule: instead of `ranks`, a function that takes the size of the world and returns the ranks. It must return the same
+        on all ranks.
 
     Attributes:
-      process_set_id: 0 for the set of all ranks; None while not registered, or if it could not come
-        into the present world: using it raises a ValueError then, which says why.
-      ranks: sorted list of global ranks; None while a rule has not been asked yet, and in
-        :data:`global_process_set` before init.
+      process_set_id: 0 for the set of all ranks. None while the set is not registered, or if it could not be registered in
+        the current world; its use then raises a ValueError that says why.
+      ranks: the ranks in the world, sorted. None before a rule was evaluated, and for :data:`global_process_set` before
+        init.
       mpi_comm: None.
 
-    Raises ValueError for ranks that are no integers, and for MPI communicators.
+    Raises:
+      ValueError: the ranks are not integers, or are an MPI communicator; or not exactly one of `ranks` and `rule` is given.
+
+    Example:
+      >>> from horovod.common.process_sets import ProcessSet
+      >>> ProcessSet([2, 0]).ranks
+      [0, 2]
+      >>> even = ProcessSet(rule=lambda size: range(0, size, 2))
+      >>> even.ranks is None
+      True
     """
 
     process_set_id: Optional[int] = None
@@ -59,17 +68,22 @@ class ProcessSet:
 
     @property
     def ranks(self) -> Optional[list[int]]:
-        """The global ranks, sorted; see the class."""
+        """The ranks in the world, sorted; see the class."""
         return self._ranks
 
     def size(self) -> Optional[int]:
-        """How many ranks the set has; None before it is registered."""
+        """Returns the number of ranks in the set; None before the set is registered.
+
+        Raises:
+          ValueError: the set could not be registered in the current world.
+        """
         return len(self._ranks) if self._is_there() and self._ranks is not None else None
 
     def rank(self) -> Optional[int]:
-        """This process's number in the set; None before it is registered.
+        """Returns this process's number in the set; None before the set is registered.
 
-        Raises ValueError if it is not in the set.
+        Raises:
+          ValueError: this process is not in the set, or the set could not be registered in the current world.
         """
         if not self._is_there() or self._ranks is None:
             return None
@@ -78,7 +92,11 @@ class ProcessSet:
         return self._ranks.index(_process.rank())
 
     def included(self) -> Optional[bool]:
-        """Whether this process is in the set; None before it is registered."""
+        """Returns whether this process is in the set; None before the set is registered.
+
+        Raises:
+          ValueError: the set could not be registered in the current world.
+        """
         return _process.rank() in self._ranks if self._is_there() and self._ranks is not None else None
 
     def _is_there(self) -> bool:
@@ -87,7 +105,7 @@ class ProcessSet:
         return self.process_set_id is not None or self._declared
 
     def _wanted(self, size: int) -> list[int]:
-        """The ranks in a world of `size`. Raises what the rule raises, or ValueError."""
+        """Returns the set's ranks in a world of `size`. Raises what the rule raises, or ValueError."""
         if self._rule is not None:
             return _checked(self._rule(size))
         return self._ranks or []
@@ -137,10 +155,13 @@ global_process_set = _GlobalProcessSet()
 
 
 class Entry:
-    """One set of the job, from its registration until it is removed.
+    """A registered process set of the job, from its registration to its removal.
 
-    `process_set` is the object that users know it by; others that stand for the same are kept up to
-    date as long as somebody holds them. `members` are the processes in it, in the order of `ranks`.
+    `process_set` is the object that the script uses. Other objects for the same set are kept up to date while something
+    refers to them. `members` are the processes in the set, in the order of `ranks`.
+
+    Args:
+      process_set: the object that the script registered.
     """
 
     def __init__(self, process_set: ProcessSet) -> None:
@@ -150,54 +171,90 @@ class Entry:
         self._others: weakref.WeakSet[ProcessSet] = weakref.WeakSet()
 
     def take(self, process_set: ProcessSet) -> None:
-        """Makes `process_set` the object of this set."""
+        """Makes `process_set` the object that stands for this set.
+
+        Args:
+          process_set: the new object; the old one is kept up to date.
+        """
         if process_set is not self.process_set:
             self._others.add(self.process_set)
             self.process_set = process_set
 
     def is_of(self, process_set: ProcessSet) -> bool:
+        """Returns whether this object stands for the set.
+
+        Args:
+          process_set: the object.
+        """
         return process_set is self.process_set or process_set in self._others
 
     def become(self, process_set_id: Optional[int], ranks: Optional[list[int]], gone: Optional[str] = None) -> None:
-        """What all objects of the set say from now on; see :class:`ProcessSet`."""
+        """Gives all objects of the set these values; see :class:`ProcessSet`.
+
+        Args:
+          process_set_id: the set's id in the current world, or None.
+          ranks: its ranks in the current world, or None.
+          gone: why the set could not be registered in the current world, or None.
+        """
         for process_set in (self.process_set, *self._others):
             process_set._become(process_set_id, ranks, gone)
 
 
 class Registry:
-    """What this process knows of the job's sets.
+    """All process sets that this process knows of.
 
-    Sets are numbered in the order of their registrations (removed ones count), the same on all
-    ranks; `revision` grows with each registration and removal, so that of two processes the one
-    with the greater knows more.
+    Sets are numbered in the order of their registrations, removed ones included, so the numbers are the same on all ranks.
+    `revision` grows with each registration and removal: of two processes, the one with the greater revision is more up to
+    date.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
+        """Forgets all sets and restarts the numbering."""
         self.entries: dict[int, Entry] = {}  # by number, in their order
         self.next_number = 0
         self.revision = 0
         self.declared: list[ProcessSet] = []  # by number, too; not yet registered, or they were
 
     def of_id(self, process_set_id: int) -> list[Entry]:
+        """Returns the entries with this id. There are several if rules gave several sets the same ranks.
+
+        Args:
+          process_set_id: the id in the current world.
+        """
         entries = self.entries.values()
         return [entry for entry in entries if entry.process_set.process_set_id == process_set_id]
 
     def append(self, process_set: ProcessSet) -> Entry:
+        """Adds a set under the next number and returns its entry.
+
+        Args:
+          process_set: the object that the script registers.
+        """
         entry = self.entries[self.next_number] = Entry(process_set)
         self.next_number += 1
         self.revision += 1
         return entry
 
     def number_of(self, process_set: ProcessSet) -> Optional[int]:
+        """Returns the number of the set that this object stands for; None if it is not registered.
+
+        Args:
+          process_set: the object.
+        """
         for number, entry in self.entries.items():
             if entry.is_of(process_set):
                 return number
         return None
 
     def remove(self, number: int) -> None:
+        """Removes a set; its objects are unregistered.
+
+        Args:
+          number: the set's number.
+        """
         entry = self.entries.pop(number)
         entry.become(None, entry.process_set.ranks)
         self.revision += 1
@@ -208,7 +265,7 @@ _registering = threading.Lock()  # so that sets have the same numbers on all ran
 
 
 def forget() -> None:
-    """Ends all registrations: the world has been left in good order."""
+    """Ends all registrations, because this process has left the world cleanly."""
     for process_set in registry.declared:
         process_set._declared = False
     for entry in registry.entries.values():
@@ -217,9 +274,14 @@ def forget() -> None:
 
 
 def check(process_set: ProcessSet) -> int:
-    """The id of `process_set`, for an operation on it; joins the world first if need be.
+    """Returns the id of a process set, for an operation on it. Joins the world first if this process is deferred.
 
-    Raises TypeError if it is not registered, ValueError if it is not in this world.
+    Args:
+      process_set: the set.
+
+    Raises:
+      TypeError: it is not registered.
+      ValueError: it could not be registered in the current world.
     """
     if process_set is global_process_set:
         return 0
@@ -231,8 +293,12 @@ def check(process_set: ProcessSet) -> int:
 
 
 def known(process_set: ProcessSet) -> None:
-    """Raises as :func:`check`, but joins nothing: a process that is in no world yet may get ready
-    with sets that it has declared."""
+    """Raises as :func:`check`, but does not join the world: a process that is in no world yet may prepare operations on sets
+    that it has declared.
+
+    Args:
+      process_set: the set.
+    """
     if not isinstance(process_set, ProcessSet):
         raise TypeError(f"process_set={process_set!r} is no hvd.ProcessSet")
     if not process_set._is_there():
@@ -242,7 +308,11 @@ def known(process_set: ProcessSet) -> None:
 
 
 def takes_part(process_set: ProcessSet) -> bool:
-    """Whether this process is in the set together with others. Raises as :func:`check`."""
+    """Returns whether this process is in the set together with other processes. Raises as :func:`check`.
+
+    Args:
+      process_set: the set.
+    """
     if process_set is global_process_set:
         return _process.size() > 1
     check(process_set)
@@ -250,7 +320,14 @@ def takes_part(process_set: ProcessSet) -> bool:
 
 
 def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> list[ProcessSet]:
-    """The sets that hvd.init was given. Raises ValueError."""
+    """Returns the list of sets that was passed to hvd.init, without the global set. Turns dynamic sets on for "dynamic".
+
+    Args:
+      process_sets: a sequence of sets, "dynamic" or None.
+
+    Raises:
+      ValueError: it is anything else.
+    """
     if isinstance(process_sets, str):
         if process_sets.lower() != "dynamic":
             raise ValueError('process_sets is a list of hvd.ProcessSet, or "dynamic"')
@@ -263,7 +340,11 @@ def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> list[ProcessSet
 
 
 def declare(process_set: ProcessSet) -> None:
-    """Notes a set that the world's members have registered already, or are about to."""
+    """Records a set in a deferred process. The world's members have registered it already, or are about to.
+
+    Args:
+      process_set: the set.
+    """
     # Ranks and size are provisional, too.
     process_set._become(None, process_set._wanted(_process.size()))
     process_set._declared = True
@@ -271,9 +352,13 @@ def declare(process_set: ProcessSet) -> None:
 
 
 def register(process_set: ProcessSet) -> ProcessSet:
-    """A registration, which all ranks take part in; returns the set.
+    """Registers a set; all ranks take part. Returns the set.
 
-    Raises ValueError on all ranks alike: the ranks ask for different things, or for a bad set.
+    Args:
+      process_set: the set.
+
+    Raises:
+      ValueError: the ranks register different sets, or an invalid one; raised on all ranks.
     """
     ranks = process_set._wanted(_process.size())
     with _registering:
@@ -294,7 +379,11 @@ def register(process_set: ProcessSet) -> ProcessSet:
 
 
 def members_of(ranks: Iterable[int]) -> list[tuple[int, int]]:
-    """The processes that have these ranks now."""
+    """Returns the processes that have these ranks in the current world.
+
+    Args:
+      ranks: ranks in the world.
+    """
     return [_ffi.member(rank) for rank in ranks]
 
 
@@ -307,21 +396,25 @@ def _check_dynamic() -> None:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Registers a set after init, which needs ``hvd.init(process_sets="dynamic")`` or
-    HOROVOD_DYNAMIC_PROCESS_SETS=1. All ranks must call it, members or not; it blocks until all
-    have, and the members are connected. Sets may overlap.
+    """Registers a set after init. Needs ``hvd.init(process_sets="dynamic")`` or HOROVOD_DYNAMIC_PROCESS_SETS=1.
 
-    In an elastic job a set of the same ranks may be added once more in each new world.
+    All ranks must call it, members or not; it blocks until all have called it and the members are connected. Sets may
+    overlap. In an elastic job a set of the same ranks may be added once more in each new world.
 
     Args:
-      process_set: a :class:`ProcessSet`, or a list of global ranks.
+      process_set: a :class:`ProcessSet`, or a list of ranks in the world.
 
-    Returns the registered set.
+    Returns:
+      The registered set.
 
     Raises:
-      ValueError: on all ranks, whose other work goes on: they ask for different sets, there is such
-        a set, or a rank does not exist. Or sets are not dynamic.
+      ValueError: the ranks add different sets, the set exists already, or a rank does not exist. It is raised on all ranks,
+        and the world stays usable. Also if sets are not dynamic.
       HorovodInternalError: the world is broken, or members could not be connected.
+
+    Example:
+      >>> hvd.add_process_set([0])  # doctest: +SKIP
+      ProcessSet(process_set_id=1, ranks=[0], mpi_comm=None)
     """
     _check_dynamic()
     if not isinstance(process_set, ProcessSet):
@@ -335,13 +428,20 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Ends a set's registration. All ranks must call it; operations in flight on the set fail.
+    """Ends a set's registration. All ranks must call it; operations in flight on the set fail. The object can be added again.
 
-    Returns whether there was something to remove: False for the global set and sets that are not
-    registered. The object can be added again.
+    Args:
+      process_set: the set.
 
-    Raises ValueError if the ranks ask for different sets (on all of them), or if sets are not
-    dynamic.
+    Returns:
+      Whether the set was registered. False also for the global set, which can't be removed.
+
+    Raises:
+      ValueError: the ranks remove different sets (raised on all ranks), or sets are not dynamic.
+
+    Example:
+      >>> hvd.remove_process_set(hvd.global_process_set)
+      False
     """
     if process_set is global_process_set:
         return False
@@ -362,9 +462,17 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the process set have called it.
+    """Blocks until all ranks of the process set have called it.
 
-    Raises HorovodInternalError if the world is broken; TypeError or ValueError for a process set that
-    is not registered or not in this world.
+    Args:
+      process_set: the ranks that take part.
+
+    Raises:
+      HorovodInternalError: the world is broken.
+      TypeError: the process set is not registered.
+      ValueError: the process set could not be registered in the current world.
+
+    Example:
+      >>> hvd.barrier()
     """
     ops.barrier(check(process_set))

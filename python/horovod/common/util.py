@@ -1,4 +1,4 @@
-"""Small helpers that Horovod's users import."""
+"""Small helper functions for users of Horovod."""
 
 import contextlib
 import importlib.util
@@ -22,8 +22,18 @@ _FRAMEWORKS = ("jax", "keras", "mxnet", "tensorflow", "torch")
 
 @contextlib.contextmanager
 def env(**variables: Optional[str]) -> Iterator[None]:
-    """A context in which these variables of the environment are set; those given as None are left
-    as they are."""
+    """Returns a context in which environment variables are set; afterwards they have their old values.
+
+    Args:
+      variables: names and values. A variable whose value is None is left as it is.
+
+    Example:
+      >>> import os
+      >>> from horovod.common.util import env
+      >>> with env(HOROVOD_LOG_LEVEL="debug"):
+      ...     os.environ["HOROVOD_LOG_LEVEL"]
+      'debug'
+    """
     given = {name: value for name, value in variables.items() if value is not None}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -38,7 +48,17 @@ def env(**variables: Optional[str]) -> Iterator[None]:
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether ``import horovod.<ext_base_name>`` works, for the frameworks of Horovod. `verbose` is not used."""
+    """Returns whether a framework that Horovod supports is installed, so that ``import horovod.<ext_base_name>`` works.
+
+    Args:
+      ext_base_name: "jax", "keras", "mxnet", "tensorflow" or "torch".
+      verbose: not used.
+
+    Example:
+      >>> from horovod.common.util import extension_available
+      >>> extension_available("chainer")
+      False
+    """
     if ext_base_name not in _FRAMEWORKS:
         return False
     spec = importlib.util.find_spec(ext_base_name)
@@ -46,12 +66,17 @@ def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether this framework's tensors are reduced on GPUs. `verbose` is not used."""
+    """Returns whether a framework's tensors are reduced on GPUs.
+
+    Args:
+      ext_base_name: as for :func:`extension_available`.
+      verbose: not used.
+    """
     return extension_available(ext_base_name) and _built.cuda_built()
 
 
 def is_elastic() -> bool:
-    """Whether this process was started for an elastic job, whose size may change."""
+    """Returns whether this process was started for an elastic job, whose size may change."""
     return os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
@@ -63,10 +88,28 @@ class _Reductions(Protocol):
 def get_average_backwards_compatibility_fun(
     reductions: _Reductions = ops,
 ) -> Callable[[Optional[int], Optional[bool]], int]:
-    """Returns the function that makes a reduction of the arguments `op` and (deprecated)
-    `average`."""
+    """Returns a function that turns the arguments `op` and `average` (deprecated) into a reduction.
+
+    Args:
+      reductions: an object with the attributes Average and Sum, by default Horovod's.
+
+    Example:
+      >>> from horovod.common.util import get_average_backwards_compatibility_fun
+      >>> handle = get_average_backwards_compatibility_fun()
+      >>> handle(op=None, average=None) == handle(op=None, average=True)
+      True
+    """
 
     def handle(op: Optional[int], average: Optional[bool]) -> int:
+        """Returns the reduction that `op` and `average` stand for.
+
+        Args:
+          op: a reduction, or None.
+          average: deprecated: True stands for Average, False for Sum.
+
+        Raises:
+          ValueError: both are given.
+        """
         if average is not None:
             if op is not None:
                 raise ValueError("The op parameter supersedes average. Please provide only one of them.")
@@ -82,8 +125,20 @@ def get_average_backwards_compatibility_fun(
 
 
 def split_list(items: Sequence[Any], num_parts: int) -> list[list[Any]]:
-    """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; some are
-    empty if there are fewer items."""
+    """Splits a sequence, in order, into parts whose lengths differ by at most one.
+
+    Args:
+      items: the sequence.
+      num_parts: the number of parts. If there are fewer items, some parts are empty.
+
+    Returns:
+      The parts, as lists.
+
+    Example:
+      >>> from horovod.common.util import split_list
+      >>> split_list([1, 2, 3, 4, 5], 2)
+      [[1, 2, 3], [4, 5]]
+    """
     short, longer = divmod(len(items), num_parts)
     parts, start = [], 0
     for i in range(num_parts):
@@ -94,12 +149,30 @@ def split_list(items: Sequence[Any], num_parts: int) -> list[list[Any]]:
 
 
 def num_rank_is_power_2(num_rank: int) -> bool:
-    """Whether it is 1, 2, 4, ..."""
+    """Returns whether a number is a power of two.
+
+    Args:
+      num_rank: the number.
+
+    Example:
+      >>> from horovod.common.util import num_rank_is_power_2
+      >>> num_rank_is_power_2(8), num_rank_is_power_2(6)
+      (True, False)
+    """
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether ``iter(value)`` works."""
+    """Returns whether ``iter(value)`` works.
+
+    Args:
+      value: any object.
+
+    Example:
+      >>> from horovod.common.util import is_iterable
+      >>> is_iterable([]), is_iterable(0)
+      (True, False)
+    """
     try:
         iter(value)
     except TypeError:
