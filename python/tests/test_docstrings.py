@@ -56,10 +56,11 @@ def is_ours(value: Any) -> bool:
 
 
 def public_names(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
-    """What the module exports: `__all__`, or else its functions and classes without an underscore."""
-    for name in getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]:
+    """What the module exports: `__all__`, or else what it or its submodules define, without an underscore."""
+    exported = getattr(module, "__all__", None)
+    for name in exported or [name for name in vars(module) if not name.startswith("_")]:
         value = getattr(module, name)
-        if is_ours(value) and (inspect.isclass(value) or callable(value)):
+        if is_ours(value) and callable(value) and (exported or value.__module__.startswith(module.__name__)):
             yield name, value
 
 

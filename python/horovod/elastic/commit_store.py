@@ -1,8 +1,8 @@
-"""Commits in memory that belongs to the agent: they outlive this process, and the process that
-takes its place finds them. There is none without an agent, nor in a job that is not elastic.
+"""Commits in memory that belongs to the agent. They outlive this process, and its successor finds them. There is no such
+store without an agent, or in a job that is not elastic.
 
-A commit there is the length of a pickle as 8 bytes, little-endian; the pickle of a Head; and the
-tensors, each at the next multiple of 64 bytes.
+A commit in the store consists of the length of a pickle as 8 bytes, little-endian; the pickle of a Head; and the tensors,
+each at the next multiple of 64 bytes.
 """
 
 import pickle
@@ -36,7 +36,7 @@ _warned = False
 
 
 class Head(NamedTuple):
-    """What a commit holds beside tensors; of these without, for those who know them."""
+    """The parts of a commit other than its tensors. A commit without tensors has only values."""
 
     values: bytes  # pickled
     schema: bytes = b""
@@ -44,13 +44,18 @@ class Head(NamedTuple):
     size: int = 0  # of the tensors
 
     def packed(self) -> bytes:
-        """The beginning of the commit."""
+        """Returns the first bytes of the commit, up to the tensors."""
         contents = pickle.dumps(tuple(self), protocol=4)
         return _LENGTH.pack(len(contents)) + contents
 
 
 class Placed:
-    """A commit in the store: sealed, or about to be."""
+    """A commit in the store: sealed, or about to be sealed.
+
+    Args:
+      address: where the commit begins in memory.
+      number: the commit's number; 0: not sealed yet.
+    """
 
     def __init__(self, address: int, number: int = 0) -> None:
         self.address = address
@@ -58,24 +63,29 @@ class Placed:
         self._head: Optional[Head] = None
 
     def head(self) -> Head:
+        """Returns the unpickled Head."""
         if self._head is None:
             contents = _ffi.memory(self.address + _LENGTH.size, self._length())
             self._head = Head(*pickle.loads(contents))
         return self._head
 
     def values(self) -> dict[str, Any]:
-        """A copy of the values."""
+        """Returns a copy of the values."""
         values: dict[str, Any] = pickle.loads(self.head().values)
         return values
 
     def begins_with(self, packed: bytes) -> bool:
-        """Whether these are the first bytes of the commit, to the tensors."""
+        """Returns whether these are the first bytes of the commit, up to the tensors.
+
+        Args:
+          packed: what :meth:`Head.packed` returned.
+        """
         if _LENGTH.size + self._length() != len(packed):
             return False
         return bool(_ffi.memory(self.address, len(packed)).raw == packed)
 
     def tensors(self) -> int:
-        """The address at which they begin."""
+        """Returns the address of the first tensor."""
         return self.address + aligned(_LENGTH.size + self._length())
 
     def _length(self) -> int:
@@ -84,8 +94,9 @@ class Placed:
 
 
 def inherited() -> Optional[Placed]:
-    """The newest commit of this process's predecessor, or a newer one of another host, of which the
-    agent keeps copies."""
+    """Returns the newest commit that this process's predecessor left, or a newer one of another host if this host's agent keeps
+    a copy; None if there is none.
+    """
     try:
         _ffi.store_take_kept()
     except (HorovodInternalError, MemoryError) as error:
@@ -95,8 +106,7 @@ def inherited() -> Optional[Placed]:
 
 
 def keeps(owner: Any) -> bool:
-    """Whether there is a store that keeps the commits of `owner`: those of one object, the first
-    that asks."""
+    """Returns whether the store keeps the commits of `owner`. It keeps those of one object only, the first that asks."""
     global _owner
     if not _ffi.store_is_there():
         return False
@@ -106,8 +116,9 @@ def keeps(owner: Any) -> bool:
 
 
 def begin(head: Head, keep: Optional[Placed]) -> Placed:
-    """Begins a commit whose tensors are going to be appended, and leaves the commit `keep` alone.
-    REQUIRES: :func:`keeps`. Raises MemoryError if there is too little memory."""
+    """Begins a commit whose tensors are going to be appended, and does not overwrite the commit `keep`.
+    REQUIRES: :func:`keeps`. Raises MemoryError if there is too little memory.
+    """
     packed = head.packed()
     size = aligned(len(packed)) + head.size
     address = _ffi.store_begin(size, keep.address if keep else 0)
@@ -116,8 +127,9 @@ def begin(head: Head, keep: Optional[Placed]) -> Placed:
 
 
 def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
-    """Copies a commit without tensors into the store; :func:`seal` is left to do. None if the store
-    can't keep it; an unexpected reason is printed to stderr, one line."""
+    """Copies a commit without tensors into the store; the caller has to :func:`seal` it. Returns None if the store can't keep
+    it; an unexpected reason is printed to stderr, in one line.
+    """
     if not keeps(owner):
         return None
     try:
@@ -128,14 +140,14 @@ def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
 
 
 def seal(placed: Placed, number: int) -> None:
-    """Makes `placed`, the last one, the newest commit. Does nothing if it is sealed."""
+    """Makes `placed`, which was placed last, the newest commit. Does nothing if it is sealed already."""
     if placed.number == 0:
         _ffi.store_seal(number)
         placed.number = number
 
 
 def pickled(values: Any) -> bytes:
-    """The values as pickle.loads takes them."""
+    """Returns the values as bytes that pickle.loads reads."""
     try:
         return pickle.dumps(values, protocol=4)
     except UNPICKLABLE:  # functions and classes that have no name
@@ -146,12 +158,12 @@ def pickled(values: Any) -> bytes:
 
 
 def aligned(size: int) -> int:
-    """The next multiple of the alignment of parts."""
+    """Returns the next multiple of the alignment."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def warn_once(why: Any) -> None:
-    """Prints one line to stderr, once per process: its commits end with the process."""
+    """Prints one line to stderr, once per process: its commits end with the process, and why."""
     global _warned
     if not _warned:
         _warned = True

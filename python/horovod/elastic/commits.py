@@ -1,5 +1,6 @@
-"""The commits of the job: their numbers are the same on all ranks, so that the job knows who holds
-the newest state."""
+"""The numbers of the job's commits, which are the same on all ranks, so that the job knows which process has the newest
+state.
+"""
 
 from typing import Optional
 
@@ -11,16 +12,15 @@ _newest = 0
 
 
 def newest() -> int:
-    """The number of the newest commit that this process knows of; 0: there is none."""
+    """Returns the number of the newest commit that this process knows of; 0: there is none."""
     return _newest
 
 
 def begin() -> Optional[int]:
-    """Starts the operation by which all ranks agree on a commit, and on whether the world is about
-    to change. Returns its handle; None in a world of one, which needs no communication.
+    """Starts the operation by which all ranks agree on a commit, and on whether the world is about to change. Returns its
+    handle; None in a world of one, which needs no communication.
 
-    Raises HorovodInternalError if the world is broken, or was given up by the job while this host
-    was paused.
+    Raises HorovodInternalError if the world is broken, or the job gave it up while this host was paused.
     """
     if basics.is_initialized():
         ops.check_ready()
@@ -31,7 +31,7 @@ def begin() -> Optional[int]:
 
 
 def end(operation: Optional[int]) -> bool:
-    """Waits for the operation; whether the world is about to change, the same on all ranks.
+    """Waits for the operation. Returns whether the world is about to change, the same on all ranks.
 
     Raises HorovodInternalError if it failed.
     """
@@ -39,14 +39,13 @@ def end(operation: Optional[int]) -> bool:
 
 
 def count() -> None:
-    """Notes that a commit has been agreed on. Each rank calls it once for each."""
+    """Records that the ranks have agreed on a commit. Each rank calls it once per commit."""
     global _newest
     _newest += 1
 
 
 def abandon(operation: Optional[int]) -> None:
-    """Waits for the operation of a commit that this process can't keep: it counts if the others may
-    keep it."""
+    """Waits for the operation of a commit that this process can't keep. The commit is counted if other ranks may keep it."""
     try:
         end(operation)
     except (ValueError, HorovodInternalError):
@@ -60,8 +59,9 @@ def keep() -> None:
 
 
 def forget() -> None:
-    """Records that this process can restore no commit of the job. A commit in the store counts
-    until it is known whether it fits."""
+    """Records that this process can restore no commit of the job. A commit in the store counts until it is known whether it
+    fits.
+    """
     if _newest > 0:
         _ffi.set_commit(0)
 
@@ -74,8 +74,7 @@ def inherit(number: int) -> None:
 
 
 def agree(known: int) -> None:
-    """Makes the newest commit known to any rank, this one's `known` included, that of all. Also a
-    barrier.
+    """Makes the newest commit that any rank knows of, `known` included, the newest commit of all ranks. Also a barrier.
 
     Raises HorovodInternalError if the world is broken.
     """

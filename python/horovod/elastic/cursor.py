@@ -4,17 +4,15 @@ from horovod.common.basics import rank, size
 
 
 class JobCursor:
-    """Counts what all ranks together have processed of an epoch, from the front of the epoch's
-    order.
+    """Counts the items of an epoch that all ranks together have processed, from the start of the epoch's order.
 
-    Only :meth:`reset` decides which items each rank gets; :meth:`set_epoch`,
-    :meth:`load_state_dict` and, in a new world, the elastic loop call it. :meth:`record_batch` only
-    counts.
+    Only :meth:`reset` decides which items each rank gets. It is called by :meth:`set_epoch`, :meth:`load_state_dict` and, in
+    a new world, the elastic loop. :meth:`record_batch` only counts.
 
     Attributes:
-      epoch: its number.
+      epoch: the number of the epoch.
       processed_num: how many items of the epoch all ranks together have processed.
-      num_replicas, rank: the world that the rest is dealt out to.
+      num_replicas, rank: size and rank in the world over which the remaining items are distributed.
     """
 
     def __init__(self) -> None:
@@ -27,30 +25,40 @@ class JobCursor:
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Starts epoch number `epoch`: nothing is processed yet. Call it at the end of the one
-        before, before commit."""
+        """Starts an epoch, of which nothing is processed yet. Call it at the end of the previous epoch, before commit.
+
+        Args:
+          epoch: the number of the epoch that starts.
+        """
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Notes that every rank has processed a batch of `batch_size` items, the same number on all
-        ranks. The last batch of an epoch may be shorter than `batch_size`."""
+        """Records that every rank has processed a batch.
+
+        Args:
+          batch_idx: the batch's number; not used.
+          batch_size: the number of items on each rank, the same on all. The last batch of an epoch may be shorter.
+        """
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> dict[str, int]:
-        """The progress: epoch, and items processed in it by all ranks."""
+        """Returns the progress: the epoch, and the number of its items that all ranks have processed."""
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
     def load_state_dict(self, state_dict: dict[str, int]) -> None:
-        """Goes to that progress, in the present world."""
+        """Continues from a saved progress, in the current world.
+
+        Args:
+          state_dict: what :meth:`state_dict` returned.
+        """
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]
         self.reset()
 
     def reset(self) -> None:
-        """Distributes the unprocessed items over the ranks of the present world. Existing iterators
-        do not change."""
+        """Distributes the unprocessed items over the ranks of the current world. Existing iterators do not change."""
         self.num_replicas = size()
         self.rank = rank()
         self._dealt_epoch = self.epoch

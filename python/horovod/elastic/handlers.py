@@ -1,4 +1,4 @@
-"""How each kind of value in a state is saved, restored and synchronized."""
+"""Handlers, which save, restore and synchronize one kind of value in a state."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,11 +11,15 @@ from horovod.elastic.trees import Trees
 
 
 class UnlikeError(ValueError):
-    """A value is not such as the one that it is to replace."""
+    """A value differs in kind from the value that it is to replace."""
 
 
 class StateHandler:
-    """Saves, restores and synchronizes one value; a subclass per kind of value."""
+    """Saves, restores and synchronizes one value. There is a subclass for each kind of value.
+
+    Args:
+      value: the value.
+    """
 
     #: Whether :meth:`set_value` replaces the last save. It has to if the next value may be such that
     #: a save of the one before can't be restored into it, as with another model.
@@ -29,29 +33,36 @@ class StateHandler:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Makes the value's state what it was at the last save."""
+        """Gives the value the state that it had at the last save."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Makes all ranks' values what rank 0's is."""
+        """Gives all ranks' values the state of rank 0's value."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Called in a new world, before the value is used there."""
+        """Is called in a new world, before the value is used there."""
 
     def set_value(self, value: Any) -> None:
-        """Handles another value from now on. Raises UnlikeError for one that it can't handle."""
+        """Replaces the value.
+
+        Args:
+          value: the new value.
+
+        Raises:
+          UnlikeError: this handler can't handle the value.
+        """
         self.value = value
         if self.saves_new_value:
             self.save()
 
 
 class StateDictHandler(StateHandler):
-    """For values that have state_dict and load_state_dict.
+    """Handler of values that have state_dict and load_state_dict.
 
-    Copies are in host memory. Two take turns, so that a copy that is interrupted leaves the one
-    before intact, and no memory is asked for at each save. Those of commits lie in the store, if
-    there is one. A framework's class says what its `trees` are of.
+    Copies are in host memory. Two copies are used in turn, so that an interrupted copy leaves the one before intact, and no
+    memory is allocated at each save. Copies for commits are in the store, if there is one. A framework's subclass sets
+    `trees`.
     """
 
     trees: Trees
@@ -77,32 +88,31 @@ class StateDictHandler(StateHandler):
             self.given()
 
     def copied(self) -> Any:
-        """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
+        """Returns a copy of the current state dict. It becomes a save by :meth:`keep`."""
         return self.trees.copied(self.state_dict(), self._spare)
 
     def state_dict(self) -> Any:
-        """What :meth:`copied` copies."""
+        """Returns the state dict that :meth:`copied` copies."""
         return self.value.state_dict()
 
     def keep(self, copied: Any, busy: Iterable[Any] = ()) -> None:
-        """Makes `copied` the last save. The one before is written to later on, unless it is one of
-        `busy`."""
+        """Makes `copied` the last save. The memory of the previous save is reused, unless it is one of `busy`."""
         before, self._saved = self._saved, copied
         is_busy = any(before is tree for tree in busy)
         in_store = isinstance(before, PlacedTree) or isinstance(copied, PlacedTree)
         self._spare = None if is_busy or in_store else before
 
     def saved(self) -> Any:
-        """The last save; not to be changed."""
+        """Returns the last save, which must not be changed."""
         return self._saved.tree() if isinstance(self._saved, PlacedTree) else self._saved
 
     def load(self, saved: Any) -> None:
-        """Gives the value the state `saved`, which stays as it is."""
+        """Gives the value the state `saved`, which is not changed."""
         # A copy: some load_state_dict keep what they are given.
         self.value.load_state_dict(self.trees.copied(saved))
 
     def own_tensors(self) -> Any:
-        """A state dict with those tensors of the value that may be overwritten for :meth:`take`."""
+        """Returns a state dict with the tensors of the value that may be overwritten for :meth:`take`."""
         return self.value.state_dict()
 
     def take(self, state: Any) -> None:
@@ -110,11 +120,11 @@ class StateDictHandler(StateHandler):
         self.value.load_state_dict(state)
 
     def given(self) -> None:
-        """Called on rank 0, whose value already has the state that the other ranks :meth:`take`."""
+        """Is called on rank 0, whose value already has the state that the other ranks :meth:`take`."""
 
 
 class SamplerStateHandler(StateDictHandler):
-    """For samplers and streams: values with a reset() beside their state dict."""
+    """Handler of samplers and streams, which have reset() in addition to their state dict."""
 
     def reset(self) -> None:
         self.value.reset()

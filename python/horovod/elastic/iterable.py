@@ -1,5 +1,4 @@
-"""Distribution of a stream of items over the ranks, repeated for the rest of an epoch when their
-number changes."""
+"""Distribution of a stream of items over the ranks. The rest of an epoch is distributed again when their number changes."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -9,24 +8,31 @@ from horovod.elastic.cursor import JobCursor
 
 
 class ElasticIterable(JobCursor):
-    """Distributes the items of an iterable over the ranks one by one; the counterpart of
+    """Distributes the items of an iterable over the ranks one by one: the counterpart of
     :class:`horovod.elastic.sampler.ElasticSampler` for data without a length.
 
-    Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks. What each rank
-    gets changes only in :meth:`reset`: iterating again gives the same items.
+    Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and :meth:`set_epoch` at the end
+    of an epoch. Use the same batch size on all ranks. The distribution changes only in :meth:`reset`; until then each
+    iteration gives the same items.
 
-    The guarantee is that of ElasticSampler: each item is part of the
-    committed work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very
-    end, repeated so that all ranks get equally many; what was processed but not committed when a
-    worker failed is dealt again.
+    The guarantee is ElasticSampler's: each item is part of the committed work of an epoch exactly once, except for up to
+    ``num_replicas - 1`` items at the very end, which are repeated so that all ranks get equally many. Items that were
+    processed but not committed when a worker failed are distributed again.
 
-    Every rank goes through all items and keeps its own, and goes through those of the committed
-    work again after a change.
+    Every rank iterates over all items and keeps its own; after a change it iterates over the processed items again, to skip
+    them.
 
     Args:
-      source: gives an iterator over the same items in the same order on every rank, as often as it
-        is asked. If it has a ``set_epoch(epoch)``, that is called before, to choose the order.
+      source: an iterable that gives the same items in the same order on every rank, each time it is iterated over. If it has
+        a method ``set_epoch(epoch)``, that is called before, to choose the order.
+
+    Example:
+      >>> from horovod.elastic.iterable import ElasticIterable
+      >>> stream = ElasticIterable("abcd")
+      >>> stream.record_batch(0, 1)
+      >>> stream.reset()
+      >>> list(stream)
+      ['b', 'c', 'd']
     """
 
     def __init__(self, source: Iterable[Any]) -> None:

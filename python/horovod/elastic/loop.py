@@ -1,4 +1,4 @@
-"""The loop that repeats a training function when the world changes."""
+"""The loop that calls a training function again when the world changes."""
 
 import functools
 import threading
@@ -26,8 +26,7 @@ _MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be r
 
 
 class _NotificationManager:
-    """Forwards notifications of changed hosts to states. For code that calls it: the runtime detects
-    changes itself."""
+    """Forwards notifications of changed hosts to states. It exists for code that calls it: the runtime detects changes itself."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +45,7 @@ class _NotificationManager:
                 self._listeners.remove(listener)
 
     def handle_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """Tells all states that the hosts have changed."""
+        """Notifies all registered states that the hosts have changed."""
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
@@ -57,16 +56,21 @@ notification_manager = _NotificationManager()
 
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
-    """Returns `func`, whose first argument is a :class:`State`, wrapped to survive changes of the
-    world.
+    """Wraps a training function so that it survives changes of the world.
 
-    The state is synchronized before the first call, and again whenever some rank of a new world
-    lacks it. A :class:`HorovodInternalError` restores the last commit, a
-    :class:`HostsUpdatedInterrupt` keeps the state, and with ``skip_sync`` says that it is the same on
-    all ranks: only newcomers make them sync. Then `reset` joins the next world and `func` is
-    called again. It returns when all ranks' calls have returned. A worker that the job has released
-    ends here, with code 0. Requests that do not match (:class:`HorovodRequestError`) would not match
-    again: that error, like any other, ends the run.
+    The state is synchronized before the first call, and again whenever a rank of a new world lacks it. A
+    :class:`HorovodInternalError` restores the last commit. A :class:`HostsUpdatedInterrupt` keeps the state; with
+    ``skip_sync`` it is taken to be the same on all ranks, and only new members cause a synchronization. Then `reset` joins
+    the next world, and the function is called again. The wrapper returns when the calls of all ranks have returned. In a
+    worker that the job has released it ends the process with code 0. A :class:`HorovodRequestError` would occur again, so
+    it ends the run, as any other exception does.
+
+    Args:
+      func: the training function, whose first argument is a :class:`State`.
+      reset: a function that joins the next world.
+
+    Returns:
+      The wrapped function.
     """
 
     @functools.wraps(func)
@@ -82,16 +86,31 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates the training function, whose first argument is a :class:`State`.
+    """Decorates a training function so that training continues when workers fail, leave or join.
 
-    The state is synchronized from rank 0, then the function is called. When a worker fails, the
-    survivors go back to the last ``state.commit()``; when the world is about to change without a
-    failure, all leave the function at the same commit and lose nothing. Then they join the next
-    world, call the state's reset callbacks, synchronize if somebody lacks the state, and call the
-    function again.
+    The state is synchronized from rank 0, then the function is called. When a worker fails, the survivors return to the last
+    ``state.commit()``. When the world is about to change without a failure, all ranks leave the function at the same commit
+    and lose nothing. Then they join the next world, call the state's reset callbacks, synchronize the state if a rank lacks
+    it, and call the function again. A worker whose host leaves the job ends here, with code 0.
 
-    A worker whose host leaves the job ends in here, with code 0. Raises whatever else the function
-    raises; :class:`horovod.common.exceptions.HorovodRequestError` is not retried.
+    Args:
+      func: the training function, whose first argument is a :class:`State`.
+
+    Returns:
+      The decorated function. It raises what `func` raises, except for the errors that it recovers from;
+      :class:`horovod.common.exceptions.HorovodRequestError` is not retried.
+
+    Example:
+      >>> from horovod.elastic.loop import run
+      >>> from horovod.elastic.tensor_state import ObjectState
+      >>> @run
+      ... def train(state):
+      ...     while state.step < 3:
+      ...         state.step += 1
+      ...         state.commit()
+      ...     return state.step
+      >>> train(ObjectState(step=0))
+      3
     """
     return run_fn(func, basics.reset)
 
@@ -135,7 +154,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
 
 
 def _note_interruption(state: State, skip_sync: bool) -> None:
-    """Records how far this process is, for the next world to know who needs a sync."""
+    """Records how far this process has come, so that the next world knows which ranks need a sync."""
     if state._interrupted_at_commit:
         state._interrupted_at_commit = False
     elif skip_sync:
@@ -147,7 +166,7 @@ def _note_interruption(state: State, skip_sync: bool) -> None:
 
 
 def _must_sync(skip_sync: bool) -> bool:
-    """Whether the ranks of a new world sync; `skip_sync`: this one was interrupted so. The same on all."""
+    """Returns whether the ranks of a new world synchronize, the same on all ranks. `skip_sync`: this rank was interrupted so."""
     if not _ffi.must_sync_state():
         return False
     if is_elastic():
@@ -173,8 +192,9 @@ def _enter(state: State) -> None:
 
 
 def _take_kept(state: State) -> None:
-    """Has rank 0 begin with the copy that its agent keeps of another host's commit, if that is newer than its own: nobody else
-    has it, or the job would have made that rank 0."""
+    """Lets rank 0 begin with the copy that its agent keeps of another host's commit, if that is newer than rank 0's own. No
+    other member has that commit, or the job would have made that member rank 0.
+    """
     if basics.is_initialized() and basics.rank() == 0 and _ffi.must_sync_state() and _ffi.store_take_kept():
         state._inherit()
 
@@ -186,7 +206,7 @@ class _ResetFailed(Exception):
 
 
 def _reset(reset: Callable[[], None]) -> None:
-    """Joins the next world; once more if that breaks while it forms."""
+    """Joins the next world. Tries again if that world breaks while it forms."""
     for failed in range(1, _MAX_FAILED_RESETS + 1):
         try:
             return reset()

@@ -4,5 +4,9 @@ import sys
 
 
 def say(text: str) -> None:
-    """Prints one line to stderr."""
+    """Prints one line to stderr.
+
+    Args:
+      text: the line, without "Horovod: ", which is put in front.
+    """
     print("Horovod: " + text, file=sys.stderr, flush=True)

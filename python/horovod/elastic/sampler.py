@@ -1,5 +1,4 @@
-"""Distribution of a dataset's samples over the ranks, repeated for the rest of an epoch when their
-number changes."""
+"""Distribution of a dataset's samples over the ranks. The rest of an epoch is distributed again when their number changes."""
 
 import functools
 import math
@@ -12,32 +11,40 @@ from horovod.elastic.cursor import JobCursor
 
 
 class ElasticSampler(JobCursor):
-    """Distributes the indices of a dataset over the ranks, and those not yet processed again after
-    a change of the world.
+    """Distributes the indices of a dataset over the ranks, and distributes the unprocessed ones again after a change of the
+    world.
 
-    Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks.
+    Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and :meth:`set_epoch` at the end
+    of an epoch. Use the same batch size on all ranks.
 
-    What is dealt changes only in :meth:`reset`, which ``set_epoch``, ``load_state_dict`` and every
-    change of the world call. In between the length stays, whatever is recorded, and iterating again
-    deals the same indices.
+    The distribution changes only in :meth:`reset`, which ``set_epoch``, ``load_state_dict`` and every change of the world
+    call. Until then the length stays the same, whatever is recorded, and each iteration gives the same indices.
 
-    Guarantee: the progress is one number for the whole job, saved and restored with the
-    weights. So, through any sequence of commits, failures and changes of the world, each index is
-    part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1``
-    indices at the very end, repeated so that all ranks get equally many. A batch that was processed
-    but not committed when a worker failed is undone with the weights: its indices are dealt again,
+    Guarantee: the progress is one number for the whole job, saved and restored with the weights. So, through any sequence of
+    commits, failures and changes of the world, each index is part of the committed work of an epoch exactly once, except for
+    up to ``num_replicas - 1`` indices at the very end, which are repeated so that all ranks get equally many. A batch that
+    was processed but not committed when a worker failed is undone with the weights: its indices are distributed again,
     perhaps to other ranks.
 
     Args:
-      dataset: anything with a length.
-      shuffle: whether each epoch has an order of its own.
-      seed: of that order; the same on all ranks.
+      dataset: an object with a length.
+      shuffle: whether the indices are shuffled anew for each epoch.
+      seed: the seed of the order; the same on all ranks.
 
     Attributes:
-      remaining_indices: what is dealt to all ranks together, in order.
+      remaining_indices: the indices that are distributed to all ranks together, in order.
       num_samples: how many indices this rank gets.
-      total_size: how many all ranks get, repeated ones included.
+      total_size: how many indices all ranks get, repeated ones included.
+
+    Example:
+      >>> from horovod.elastic.sampler import ElasticSampler
+      >>> sampler = ElasticSampler(range(6), shuffle=False)
+      >>> list(sampler)
+      [0, 1, 2, 3, 4, 5]
+      >>> sampler.record_batch(0, 4)
+      >>> sampler.reset()
+      >>> list(sampler)
+      [4, 5]
     """
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
@@ -74,8 +81,7 @@ class ElasticSampler(JobCursor):
 
     @staticmethod
     def _shuffled(length: int, seed: int) -> list[int]:
-        """The numbers below `length` in an order that follows from `seed`, the same on all
-        ranks."""
+        """Returns the numbers below `length` in an order that depends only on `seed`, so it is the same on all ranks."""
         order = list(range(length))
         random.Random(seed).shuffle(order)
         return order

@@ -1,4 +1,4 @@
-"""State that can be committed and restored."""
+"""States that can be committed and restored."""
 
 import contextlib
 import copy
@@ -13,11 +13,14 @@ from horovod.elastic.messages import say
 
 
 class State:
-    """All that a training needs to continue in another world. Subclasses define how it is saved,
-    restored and synchronized.
+    """Everything that a training needs to continue in another world. Subclasses define how it is saved, restored and
+    synchronized.
 
-    A commit is an operation of all ranks, like a collective: it is kept on all ranks that survive it,
-    or on none.
+    A commit is an operation of all ranks, like a collective: all ranks that survive it keep it, or none does.
+
+    Args:
+      bcast_object: a function like hvd.broadcast_object, for subclasses that use it.
+      get_rank: a function that returns the rank, for subclasses that use it.
     """
 
     # Whether save() can be taken back until _publish(): it can then go on during the operation.
@@ -36,30 +39,38 @@ class State:
         self._hosts_updated = False
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        """Has the functions called after every change of the world, e.g. to adjust the learning
-        rate to the size."""
+        """Registers functions to be called after every change of the world, e.g. to adjust the learning rate to the size.
+
+        Args:
+          callbacks: functions without arguments.
+        """
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """Called by the loop when a new world is up."""
+        """Prepares the state for a new world and calls the reset callbacks. The elastic loop calls it when a new world is up."""
         self._hosts_updated = False
         self.reset()
         for callback in self._reset_callbacks:
             callback()
 
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """Called when the hosts have changed; no news unless its timestamp is later than the last."""
+        """Records that the hosts of the job have changed; the next commit then raises HostsUpdatedInterrupt.
+
+        Args:
+          timestamp: the time of the change in seconds. A change that is not later than the last one is ignored.
+          update_res: not used.
+        """
         if timestamp > self._last_updated_timestamp:
             self._last_updated_timestamp = timestamp
             self._hosts_updated = True
 
     def commit(self) -> None:
-        """Saves the state. Call it where training can go on from, e.g. after a step, on all ranks.
+        """Saves the state. Call it on all ranks at a point that training can continue from, e.g. after a step.
 
         Raises:
-          HostsUpdatedInterrupt: the state is saved, and the world is about to change. All ranks see
-            it at the same commit.
-          HorovodInternalError: the world is broken; the last commit is the one before.
+          HostsUpdatedInterrupt: the state is saved, and the world is about to change. It is raised on all ranks at the same
+            commit.
+          HorovodInternalError: the world is broken; the previous commit stays the last one.
         """
         operation = commits.begin()
         try:
@@ -74,8 +85,13 @@ class State:
         self._interrupt_if(changing)
 
     def check_host_updates(self) -> None:
-        """Looks, together with all ranks, whether the world is about to change, and commits only
-        then. Cheaper than :meth:`commit`. Raises as that."""
+        """Checks on all ranks together whether the world is about to change, and commits only then. Cheaper than :meth:`commit`.
+        All ranks must call it.
+
+        Raises:
+          HostsUpdatedInterrupt: as for :meth:`commit`.
+          HorovodInternalError: as for :meth:`commit`.
+        """
         changing = commits.end(commits.begin())
         if changing or self._hosts_updated:
             if self._can_stage:
@@ -89,19 +105,19 @@ class State:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Makes the state what it was at the last :meth:`save`."""
+        """Gives the state the values that it had at the last :meth:`save`."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Makes all ranks' states what rank 0's is now, and saves it."""
+        """Gives all ranks rank 0's current state, and saves it."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Called after a change of the world, before the reset callbacks."""
+        """Is called after a change of the world, before the reset callbacks. Does nothing by default."""
 
     @contextlib.contextmanager
     def _staged(self, committing: bool = False) -> Iterator[None]:
-        """A context in which what is saved is put aside until :meth:`_publish`."""
+        """Returns a context in which saves are kept aside until :meth:`_publish`."""
         self._staging, self._committing = True, committing
         try:
             yield
@@ -109,16 +125,16 @@ class State:
             self._staging = self._committing = False
 
     def _publish(self) -> None:
-        """Makes what was put aside the last save."""
+        """Makes the save that was kept aside the last save."""
 
     def _committed(self, number: int) -> None:
-        """Called after each commit."""
+        """Is called after each commit, with its number."""
 
     def _inherit(self) -> None:
-        """Takes over the commit that the process before this one has left, if there is one."""
+        """Takes over the commit that the predecessor of this process left, if there is one."""
 
     def _known_commit(self) -> int:
-        """The number of the commit that the state was taken from before a sync; 0: from none."""
+        """Returns the number of the commit that the state was loaded from before a sync; 0: from none."""
         return 0
 
     def _keep_commit(self) -> None:
@@ -142,7 +158,7 @@ class State:
             raise HostsUpdatedInterrupt()
 
     def _sync_in_loop(self) -> None:
-        """Synchronizes; the saves become the last ones when all ranks have got all."""
+        """Synchronizes the state. The saves become the last ones when all ranks have received the whole state."""
         with self._staged():
             self.sync()
         commits.agree(self._known_commit())
@@ -157,13 +173,17 @@ class _Copy(NamedTuple):
 
 
 class ObjectState(State):
-    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has
-    attributes epoch, batch.
+    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has the attributes epoch and
+    batch.
 
-    Values are copied deeply by save and restore. In an elastic job a commit lies in memory of the
-    host's agent, too, and outlives the worker: if all workers die, those that take their places
-    begin with the newest commit that one of them finds. That is of these attributes; what a
-    subclass saves beside them ends with the process.
+    Save and restore copy the values deeply. In an elastic job a commit is also kept in memory of the host's agent and
+    outlives the worker: if all workers die, their successors begin with the newest commit that one of them finds. This holds
+    for these attributes; anything else that a subclass saves ends with the process.
+
+    Args:
+      bcast_object: a function like hvd.broadcast_object.
+      get_rank: a function that returns the rank.
+      kwargs: the values, by their names.
     """
 
     _can_stage = True
@@ -224,7 +244,7 @@ class ObjectState(State):
             self._take(pending)
 
     def _take(self, copied: Any) -> None:
-        """Makes `copied`, which :meth:`_copied` has made, the last save."""
+        """Makes `copied`, a result of :meth:`_copied`, the last save."""
         self._saved_state = copied.values
 
     # What the process before this one has left.
@@ -246,8 +266,7 @@ class ObjectState(State):
         self._take(copied)
 
     def _adopt(self, left: Placed) -> Any:
-        """Makes the state what `left` holds; returns that as :meth:`_copied` does. Raises if it
-        does not fit."""
+        """Gives the state the values of the commit `left`, and returns it as :meth:`_copied` does. Raises if it does not fit."""
         values = left.values()
         self._check_names(values)
         if left.head().size > 0:
@@ -256,8 +275,7 @@ class ObjectState(State):
         return _Copy(left.values(), left)
 
     def _check_names(self, theirs: Iterable[str], mine: Iterable[str] = ()) -> None:
-        """Raises ValueError if a saved state of these names is of another state than this one,
-        which has those of `mine` beside its values."""
+        """Raises ValueError if the names of a saved state differ from this state's, which are those of its values and `mine`."""
         different = set(theirs) ^ set(mine) ^ set(self._saved_state)
         if different:
             raise ValueError("only one of the two has {}".format(", ".join(sorted(different))))

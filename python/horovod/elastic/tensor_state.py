@@ -1,4 +1,4 @@
-"""State of a training that holds tensors, of any framework."""
+"""States that hold tensors, of any framework."""
 
 import copy
 import pickle
@@ -19,14 +19,30 @@ from horovod.elastic.trees import Trees, put_tensors
 
 
 class ObjectState(state.ObjectState):
-    """State of plain Python values: ``ObjectState(epoch=0)`` has an attribute ``epoch``."""
+    """State of plain Python values: ``ObjectState(epoch=0)`` has an attribute ``epoch``.
+
+    Save and restore copy the values deeply. In an elastic job a commit is also kept in memory of the host's agent and
+    outlives the worker.
+
+    Args:
+      kwargs: the values, by their names.
+
+    Example:
+      >>> from horovod.elastic.tensor_state import ObjectState
+      >>> state = ObjectState(epoch=0)
+      >>> state.commit()
+      >>> state.epoch = 5
+      >>> state.restore()
+      >>> state.epoch
+      0
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(broadcast_object, rank, **kwargs)
 
 
 class _Snapshot(NamedTuple):
-    """A copy of all that a TensorState holds."""
+    """A copy of everything that a TensorState holds."""
 
     values: dict[str, Any]
     trees: dict[str, Any]  # state dicts, by the handlers' names
@@ -43,21 +59,22 @@ class _Head(NamedTuple):
 
 
 class TensorState(ObjectState):
-    """State of values of which some have handlers, which know how they are saved, restored and
-    synchronized; all others are plain values, copied deeply. All are attributes of the state.
+    """State of values of which some have handlers, which save, restore and synchronize them. All other values are plain values
+    and are copied deeply. All values are attributes of the state.
 
-    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there.
+    With `checkpoint_dir`, rank 0 also writes commits to files there.
 
     Args:
-      trees: of the framework's tensors.
-      handler_of: a new handler of a value; None for a plain value.
-      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
-      checkpoint_every: how many commits apart they are, at least.
-      kwargs: the values.
+      trees: the framework's trees of tensors.
+      handler_of: a function that returns a new handler of a value, or None for a plain value.
+      checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
+        checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next.
+      kwargs: the values, by their names.
 
     Raises:
-      OSError: `checkpoint_dir` can't be made.
-      ImportError: what its URL needs is not installed.
+      OSError: `checkpoint_dir` can't be created.
+      ImportError: a package that its URL needs is not installed.
       TypeError: it is neither a path nor a URL.
       ValueError: `checkpoint_every` is not a positive number.
     """
@@ -89,7 +106,7 @@ class TensorState(ObjectState):
         super().__init__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A value that has a handler, which may replace it."""
+        """Returns a value that has a handler, which may have replaced it."""
         handler = vars(self).get("_handlers", {}).get(name)
         if handler is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -138,7 +155,7 @@ class TensorState(ObjectState):
         return {name: handler for name, handler in self._handlers.items() if isinstance(handler, StateDictHandler)}
 
     def _others(self) -> list[StateHandler]:
-        """Handlers that are no StateDictHandler: users' own."""
+        """Returns the handlers that are not a StateDictHandler: those that scripts define."""
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
     def _copied(self) -> _Snapshot:
@@ -158,7 +175,7 @@ class TensorState(ObjectState):
         return tree_store.place(self._trees, self, self._current(), own, self._kept())
 
     def _kept(self) -> Optional[Placed]:
-        """A commit that the store is to leave alone."""
+        """Returns the commit that the store must not overwrite, or None."""
         writing = self._checkpoints is not None and self._checkpoints.in_use()
         return self._offered if writing else None
 
@@ -176,8 +193,7 @@ class TensorState(ObjectState):
     # Synchronizing.
 
     def _sync_trees(self) -> Optional[Placed]:
-        """Gives this rank rank 0's values and state dicts. Where they lie in the store, if they are
-        kept there on the way."""
+        """Gives this rank rank 0's values and state dicts. Returns where they are in the store, if the store keeps them."""
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return self._send(own) if rank() == 0 else self._receive(own)
 
@@ -211,8 +227,9 @@ class TensorState(ObjectState):
         return None if compares and not tree_store.is_same() else placed
 
     def _may_have_placed(self, head: _Head) -> bool:
-        """Whether the last commit may be the one that is sent, as it is where the state was
-        restored: to compare them takes less than to copy. Begins to."""
+        """Returns whether the last commit may be the one that is sent, as it is on ranks that have restored the state: comparing
+        takes less time than copying. Begins the comparison then.
+        """
         last, (values, number, schema, kinds) = self._placed, head
         if last is None or last.number != number:
             return False
@@ -249,7 +266,7 @@ class TensorState(ObjectState):
         return _Snapshot(placed.values(), trees, placed)
 
     def _load_earlier(self) -> None:
-        """Loads an earlier job's checkpoint, if it is newer than the commit of the process before."""
+        """Loads an earlier job's checkpoint, if it is newer than the predecessor's commit."""
         if self._load_checkpoint(self._inherited):
             self._inherited = 0
         else:
@@ -282,6 +299,6 @@ class TensorState(ObjectState):
             self._checkpoints.postpone(number, self._saved)
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Values and state dicts of the last save."""
+        """Returns the values and the state dicts of the last save."""
         trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
         return self._saved_state, trees

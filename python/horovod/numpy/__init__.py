@@ -1,13 +1,19 @@
-"""Horovod for numpy arrays: ``import horovod.numpy as hvd``. Buffers (bytearray, array.array) and
-objects with DLPack (arrays of other libraries, in host memory) will do, too; results are arrays.
+"""Horovod for numpy arrays: ``import horovod.numpy as hvd``.
 
-Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64. Operations of one name
-belong together; those without a name in the order in which each rank issues them. All raise ValueError for bad
-arguments (TypeError for what is no process set), HorovodRequestError if the ranks' requests do not match, and
-HorovodInternalError if Horovod is not initialized or the world is broken.
+Every function also takes buffers (bytearray, array.array) and objects with DLPack (arrays of other libraries in host
+memory). Results are arrays.
 
-This is also the example of how a framework is added: an adapter for its tensors (_arrays.py),
-public functions (here) and elastic state (elastic.py).
+Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64. Operations of the same
+name belong together; operations without a name are matched in the order in which each rank issues them.
+
+Raises (all collectives):
+  ValueError: an argument is invalid.
+  TypeError: `process_set` is not a registered process set.
+  HorovodRequestError: the ranks' requests do not match; the world stays usable.
+  HorovodInternalError: Horovod is not initialized, or the world is broken.
+
+This package is also the example of how a framework is added: an adapter for its tensors (_arrays.py), public functions
+(here) and elastic state (elastic.py).
 """
 
 from collections.abc import Sequence
@@ -40,15 +46,45 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce`; returns the handle, for synchronize. The array must not change
-    until then, as in all functions that end in _async."""
+    """Starts an :func:`allreduce` and returns at once.
+
+    Args:
+      array: an array of any shape. Shape and dtype are the same on all ranks. It must not change until `synchronize` has
+        returned; this holds for all functions whose name ends in ``_async``.
+      name: the operation's name.
+      op: hvd.Average (the default), hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product.
+      prescale_factor: factor by which the input is multiplied before the reduction.
+      postscale_factor: factor by which the result is multiplied after it.
+      process_set: the ranks that take part; hvd.Average divides by their number.
+
+    Returns:
+      A handle for `synchronize`.
+
+    Example:
+      >>> import numpy as np
+      >>> handle = hvd.allreduce_async(np.array([1.0, 3.0]), op=hvd.Sum)
+      >>> hvd.synchronize(handle)
+      array([1., 3.])
+    """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start(array_of(array), call)
 
 
 def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
-    """Reduces the ranks' arrays, of the same shape and type, and returns the result. Arguments are
-    those of :func:`allreduce_async`; `op` is Average, Sum, Adasum, Min, Max or Product."""
+    """Reduces the ranks' arrays and returns the result.
+
+    Args:
+      array: an array of any shape. Shape and dtype are the same on all ranks.
+      args, kwargs: further arguments, as for :func:`allreduce_async`.
+
+    Returns:
+      A new array of the same shape and dtype.
+
+    Example:
+      >>> import numpy as np
+      >>> hvd.allreduce(np.array([1.0, 3.0]), op=hvd.Sum, postscale_factor=2)
+      array([2., 6.])
+    """
     return synchronize(allreduce_async(array, *args, **kwargs))
 
 
@@ -60,49 +96,144 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`grouped_allreduce`; returns the handle."""
+    """Starts a :func:`grouped_allreduce` and returns at once.
+
+    Args:
+      arrays: at least one array. They may differ in shape and dtype.
+      name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce_async`.
+
+    Returns:
+      A handle for `synchronize`.
+    """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
 
 
 def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
-    """:func:`allreduce` of several arrays at once; returns the list of results."""
+    """Reduces several arrays as one operation: none is reduced before all are ready on all ranks.
+
+    Args:
+      arrays: at least one array. They may differ in shape and dtype.
+      args, kwargs: further arguments, as for :func:`grouped_allreduce_async`.
+
+    Returns:
+      The list of the results.
+
+    Example:
+      >>> import numpy as np
+      >>> hvd.grouped_allreduce([np.array([1.0]), np.array([2, 3])], op=hvd.Max)
+      [array([1.]), array([2, 3])]
+    """
     return list(synchronize(grouped_allreduce_async(arrays, *args, **kwargs)))
 
 
 def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
-    """Starts an :func:`allgather`; returns the handle."""
+    """Starts an :func:`allgather` and returns at once.
+
+    Args:
+      array, name, process_set: as for :func:`allgather`.
+
+    Returns:
+      A handle for `synchronize`.
+    """
     return _collectives.allgather.start(array_of(array), Call(name, process_set))
 
 
 def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
-    """Concatenates the ranks' arrays on the first dimension, in rank order. Only that dimension may
-    differ between ranks. Raises IndexError for an array without dimensions."""
+    """Concatenates the ranks' arrays on the first dimension, in rank order.
+
+    Args:
+      array: an array with at least one dimension. Only the first dimension may differ between ranks.
+      name: the operation's name.
+      process_set: the ranks that take part.
+
+    Returns:
+      The concatenated array, the same on all ranks.
+
+    Raises:
+      IndexError: `array` has no dimensions.
+
+    Example:
+      >>> import numpy as np
+      >>> hvd.allgather(np.array([[1, 2]]))
+      array([[1, 2]])
+    """
     return _collectives.allgather.run(array_of(array), Call(name, process_set))
 
 
 def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
-    """Starts a :func:`broadcast`; returns the handle."""
+    """Starts a :func:`broadcast` and returns at once.
+
+    Args:
+      array: on the root the values to send. Shape and dtype are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      name: the operation's name.
+      process_set: the ranks that take part.
+
+    Returns:
+      A handle for `synchronize`.
+    """
     return _collectives.broadcast.start(array_of(array), Call(name, process_set, False, {"root_rank": root_rank}))
 
 
 def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
-    """Returns rank `root_rank`'s array on all ranks; shape and type are the same on all."""
+    """Returns rank `root_rank`'s array on all ranks.
+
+    Args:
+      array: on the root the values to send. Shape and dtype are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      args, kwargs: further arguments, as for :func:`broadcast_async`.
+
+    Returns:
+      A new array with the root's values.
+
+    Raises:
+      ValueError: `root_rank` is not in the process set.
+
+    Example:
+      >>> import numpy as np
+      >>> hvd.broadcast(np.array([1.5]), root_rank=0)
+      array([1.5])
+    """
     return synchronize(broadcast_async(array, root_rank, *args, **kwargs))
 
 
 def alltoall_async(
     array: Any, splits: Splits = None, name: Name = None, process_set: ProcessSet = global_process_set
 ) -> int:
-    """Starts an :func:`alltoall`; synchronize returns the rows and the received splits."""
+    """Starts an :func:`alltoall` and returns at once.
+
+    Args:
+      array: an array with at least one dimension. Only the first dimension may differ between ranks.
+      splits: how many rows go to each rank, in rank order; None: the same number to each.
+      name: the operation's name.
+      process_set: the ranks that take part.
+
+    Returns:
+      A handle for `synchronize`, which returns the pair (rows, received_splits) also if `splits` is None.
+    """
     if isinstance(splits, Array) and splits.dtype.kind in "iu" and splits.ndim == 1:
         splits = splits.tolist()
     return _collectives.alltoall.start(array_of(array), Call(name, process_set, False, {"splits": [splits]}))
 
 
 def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
-    """Sends `splits[r]` rows to each rank r, or equally many, and returns the rows received; with
-    `splits` also how many came from each rank."""
+    """Sends rows of `array` to all ranks and returns the rows received.
+
+    Args:
+      array: an array with at least one dimension. Only the first dimension may differ between ranks.
+      splits: how many rows go to each rank, in rank order; None: the same number to each.
+      args, kwargs: further arguments, as for :func:`alltoall_async`.
+
+    Returns:
+      The rows received, in rank order. If `splits` is given, a pair of these and how many rows came from each rank.
+
+    Example:
+      >>> import numpy as np
+      >>> rows, received_splits = hvd.alltoall(np.array([5, 6, 7]), splits=[2])
+      >>> rows, received_splits.tolist()
+      (array([5, 6]), [2])
+    """
     rows, received = synchronize(alltoall_async(array, splits, *args, **kwargs))
     return rows if splits is None else (rows, received)
 
@@ -115,12 +246,34 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts a :func:`reducescatter`; returns the handle."""
+    """Starts a :func:`reducescatter` and returns at once.
+
+    Args:
+      array: an array with at least one dimension. Shape and dtype are the same on all ranks.
+      name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce_async`; hvd.Adasum is not supported.
+
+    Returns:
+      A handle for `synchronize`.
+    """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.reducescatter.start(array_of(array), call)
 
 
 def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:
-    """Reduces the ranks' arrays, of the same shape and type, and returns this rank's rows of the
-    result. They are distributed evenly; the first ``rows % size`` ranks get one more."""
+    """Reduces the ranks' arrays and returns this rank's rows of the result.
+
+    The rows are distributed evenly; of n ranks the first ``rows % n`` get one row more.
+
+    Args:
+      array: an array with at least one dimension. Shape and dtype are the same on all ranks.
+      args, kwargs: further arguments, as for :func:`reducescatter_async`.
+
+    Returns:
+      This rank's rows, a new array.
+
+    Example:
+      >>> import numpy as np
+      >>> hvd.reducescatter(np.array([[1.0, 2.0]]), op=hvd.Sum)
+      array([[1., 2.]])
+    """
     return synchronize(reducescatter_async(array, *args, **kwargs))

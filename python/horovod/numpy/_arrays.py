@@ -1,4 +1,4 @@
-"""numpy's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
+"""The numpy implementation of :class:`horovod.common.tensors.TensorAdapter`."""
 
 from collections.abc import Hashable
 from typing import Any, Optional
@@ -11,8 +11,11 @@ devices: Optional[DevicePath] = None  # arrays are in host memory
 
 
 def array_of(value: Any) -> numpy.ndarray:
-    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy.
-    Raises ValueError for what has more than its elements (a mask, a gradient) or can't be an array."""
+    """Returns `value` as an array: itself, a view of a buffer or of an object with DLPack, or a copy.
+
+    Raises ValueError for a value that is more than its elements (a masked array, a tensor with a gradient) or can't be
+    converted.
+    """
     if isinstance(value, numpy.ma.MaskedArray):
         raise ValueError("Masked arrays are not supported, the mask would be lost: give filled() or its data.")
     if isinstance(value, bytes):

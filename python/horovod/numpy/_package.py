@@ -1,4 +1,4 @@
-"""numpy, before another module of this package imports it."""
+"""Checks that numpy is installed, before another module of this package imports it."""
 
 from horovod import _missing
 

@@ -1,4 +1,4 @@
-"""Elastic training with arrays: :func:`run` and :class:`State`."""
+"""Elastic training with numpy arrays: :func:`run` and :class:`State`."""
 
 from typing import Any, Optional
 
@@ -19,8 +19,9 @@ _TREES = Trees(_arrays)
 
 
 class ArrayHandler(handlers.StateDictHandler):
-    """For arrays, which stay where they are: restore and sync overwrite their elements. Another
-    array may take their place, as in ``state.w = state.w - g``; the last save stays."""
+    """Handler of arrays. Restore and sync overwrite the elements of the array in place. The script may put another array in its
+    place, as in ``state.w = state.w - g``; the last save stays.
+    """
 
     trees, saves_new_value = _TREES, False
 
@@ -41,7 +42,7 @@ class ArrayHandler(handlers.StateDictHandler):
 
 
 class SamplerHandler(handlers.SamplerStateHandler):
-    """For ElasticSampler and ElasticIterable."""
+    """Handler of ElasticSampler and ElasticIterable."""
 
     trees = _TREES
 
@@ -55,8 +56,30 @@ def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
 
 
 class State(TensorState):
-    """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their shapes and types,
-    and can be overwritten (or else ValueError); other values can be pickled. For checkpoints see its base class."""
+    """State of a training with numpy arrays: ``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes.
+
+    Arrays are restored and synchronized in place. All other values must be picklable. For checkpoints see
+    :class:`horovod.torch.elastic.TorchState`.
+
+    Args:
+      checkpoint_dir: the folder for checkpoints, or a URL for fsspec; None: no checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next.
+      values: the values, by their names.
+
+    Raises:
+      ValueError: an array is read-only or of an unsupported dtype; or, later, an array is replaced by one of another shape or
+        dtype.
+
+    Example:
+      >>> import numpy as np
+      >>> from horovod.numpy.elastic import State
+      >>> state = State(weights=np.zeros(2), epoch=0)
+      >>> state.commit()
+      >>> state.weights += 1
+      >>> state.restore()
+      >>> state.weights
+      array([0., 0.])
+    """
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)

@@ -1,4 +1,4 @@
-"""``hvd.elastic``: training that goes on when workers come and go."""
+"""Elastic training with PyTorch: ``hvd.elastic``, which continues when workers fail, leave or join."""
 
 from horovod.common.basics import init, shutdown  # noqa: F401
 from horovod.elastic.loop import run

@@ -1,4 +1,4 @@
-"""How torch's kinds of values in a state are saved, restored and synchronized."""
+"""Handlers of torch's kinds of values in a state."""
 
 from collections import OrderedDict
 from typing import Any, Optional
@@ -13,19 +13,19 @@ from horovod.torch._loading import TREES
 
 
 class StateDictHandler(handlers.StateDictHandler):
-    """For values that have state_dict and load_state_dict."""
+    """Handler of values that have state_dict and load_state_dict."""
 
     trees = TREES
 
 
 class SamplerStateHandler(handlers.SamplerStateHandler):
-    """For ElasticSampler and ElasticIterableDataset."""
+    """Handler of ElasticSampler and ElasticIterableDataset."""
 
     trees = TREES
 
 
 class ModelStateHandler(StateDictHandler):
-    """For torch.nn.Module."""
+    """Handler of torch.nn.Module."""
 
     def state_dict(self) -> Any:
         state_dict = self.value.state_dict()
@@ -47,7 +47,7 @@ class ModelStateHandler(StateDictHandler):
 
 
 class OptimizerStateHandler(StateDictHandler):
-    """For torch.optim.Optimizer, distributed or not."""
+    """Handler of torch.optim.Optimizer, distributed or not."""
 
     def load(self, saved: Any) -> None:
         self.take(self.trees.copied(saved, self.own_tensors()))
@@ -60,7 +60,7 @@ Registry = list[tuple[type, type[StateHandler]]]
 
 
 def _with_state_dict() -> list[type]:
-    """Learning rate schedulers and gradient scalers, by the names that torch's versions have."""
+    """Returns the types of learning rate schedulers and gradient scalers, under the names that torch's versions have."""
     modules = (torch.optim.lr_scheduler, torch.amp, torch.cuda.amp)
     names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "GradScaler")
     return [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
@@ -75,19 +75,28 @@ _handler_registry: Registry = [
 
 
 def get_handler_registry() -> Registry:
-    """The pairs of type and handler class that :class:`TorchState` uses; the first that fits a
-    value counts."""
+    """Returns the list of pairs of type and handler class that :class:`TorchState` uses. The first pair whose type fits a value
+    is used.
+    """
     return _handler_registry
 
 
 def set_handler_registry(registry: Registry) -> None:
-    """Replaces the pairs of type and handler class, e.g. to handle a type of one's own."""
+    """Replaces the pairs of type and handler class, e.g. to handle another type.
+
+    Args:
+      registry: the new list; see :func:`get_handler_registry`.
+    """
     global _handler_registry
     _handler_registry = registry
 
 
 def handler_of(value: Any) -> Optional[StateHandler]:
-    """A new handler of the value; None if its type has none."""
+    """Returns a new handler of a value; None if its type has none.
+
+    Args:
+      value: the value.
+    """
     for handled, handler_class in _handler_registry:
         if isinstance(value, handled):
             return handler_class(value)

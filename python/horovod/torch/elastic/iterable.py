@@ -9,10 +9,19 @@ from horovod.elastic.iterable import ElasticIterable
 
 
 class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):  # type: ignore[misc]  # torch is Any here
-    """The stream of :class:`horovod.elastic.iterable.ElasticIterable` for a DataLoader with at most
-    one worker.
+    """The stream of :class:`horovod.elastic.iterable.ElasticIterable`, for a DataLoader with at most one worker.
 
-    Iterating raises ValueError in a DataLoader with several workers, which would mix up the order.
+    Args:
+      source: as for ElasticIterable.
+
+    Raises:
+      ValueError: it is iterated over in a DataLoader with several workers, which would mix up the order.
+
+    Example:
+      >>> import torch
+      >>> dataset = hvd.elastic.ElasticIterableDataset(range(4))
+      >>> [batch.tolist() for batch in torch.utils.data.DataLoader(dataset, batch_size=2)]
+      [[0, 1], [2, 3]]
     """
 
     def __iter__(self) -> Iterator[Any]:

@@ -34,35 +34,43 @@ __all__ = [
 
 
 class TorchState(TensorState):
-    """State of a training: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
+    """State of a training with torch: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
-    Arguments that are a Module, Optimizer, ElasticSampler, ElasticIterableDataset, learning rate
-    scheduler or GradScaler (or of a type in the handler registry) are saved by their state dict;
-    all others are plain values, copied deeply. All are attributes of the state. A save is a real
-    copy in host memory; restore gives exactly what the last save saw, and gradients of zero; sync
-    gives all ranks what rank 0 has now, all of it of the same moment.
+    All arguments are attributes of the state. A Module, Optimizer, ElasticSampler, ElasticIterableDataset, learning rate
+    scheduler or GradScaler (or a value of a type in the handler registry) is saved by its state dict. All other values are
+    plain values and are copied deeply. A save is a real copy in host memory. restore gives the state exactly the values of
+    the last save, and sets gradients to zero. sync gives all ranks rank 0's current state, all of the same moment.
 
-    In an elastic job a commit lies in memory of the host's agent and outlives the worker. If all
-    workers die, those that take their places begin with the newest commit that one of them finds.
+    In an elastic job a commit is kept in memory of the host's agent and outlives the worker. If all workers die, their
+    successors begin with the newest commit that one of them finds.
 
-    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there while the
-    training goes on, and keeps the newest two. A job that starts with files there begins with the
-    newest one that is whole, so a job whose workers are all gone can be started again. Give all
-    hosts the same folder, and nobody else access to it: values other than numbers, strings,
-    tensors, lists, tuples and dicts of them are pickled, so whoever can write there can run code in
-    the job.
+    With `checkpoint_dir`, rank 0 also writes commits to files there while training continues, and keeps the newest two. A
+    job that finds files there begins with the newest complete one, so a job that has lost all its workers can be started
+    again. Give all hosts the same folder, and let nobody else write to it: values other than numbers, strings, tensors,
+    lists, tuples and dicts of them are pickled, so anybody who can write there can run code in the job.
 
     Args:
       model: a torch.nn.Module.
       optimizer: a torch.optim.Optimizer, distributed or not.
-      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
-      checkpoint_every: how many commits apart they are, at least. One that is still being written
-        delays the next.
-      kwargs: any further values.
+      checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
+        checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next. While a file is being written, no other
+        is begun.
+      kwargs: further values, by their names.
 
     Raises:
-      OSError: `checkpoint_dir` can't be made.
+      OSError: `checkpoint_dir` can't be created.
       ValueError: `checkpoint_every` is not a positive number.
+
+    Example:
+      >>> import torch
+      >>> model = torch.nn.Linear(2, 1)
+      >>> state = hvd.elastic.TorchState(model, torch.optim.SGD(model.parameters(), lr=0.1), epoch=0)
+      >>> state.commit()
+      >>> state.epoch, model.bias.data[0] = 3, 100.0
+      >>> state.restore()
+      >>> state.epoch, model.bias.item() < 100
+      (0, True)
     """
 
     def __init__(
@@ -81,7 +89,7 @@ class TorchState(TensorState):
         self._drop_gradients()
 
     def _drop_gradients(self) -> None:
-        """What a step that was broken off has left must not be added to."""
+        """Sets gradients to zero, so that the next backward() does not add to those of an interrupted step."""
         parameters: dict[int, torch.Tensor] = {}
         for handler in self._handlers.values():
             value = handler.value
