@@ -121,6 +121,13 @@ def test_two_processes_learn_xor(local_spark, store, capfd):
     assert isinstance(trained, hvd_spark.TorchModel) and isinstance(trained.getModel(), Xor)
 
 
+def test_without_a_store(local_spark):
+    more = dict(backend=None, num_proc=2, epochs=3, validation=0.3)
+    trained = estimator(None, **more).fit(xor(local_spark, 8))
+    assert trained.getHistory()["train_loss"] > 0
+    assert len(trained.transform(xor(local_spark)).select("y__output").collect()) == 4
+
+
 def test_old_hooks_and_callbacks(local_spark, store, capfd):
     callbacks = [
         Counts(),

@@ -269,7 +269,7 @@ def test_estimators_and_models_are_saved(local_spark, store, tmp_path):
     loaded = hvd_spark.TorchEstimator.load(str(tmp_path / "estimator"))
     assert (loaded.uid, loaded.getRunId(), loaded.getBatchSize()) == (fitted.uid, "a", 2)
     assert loaded.getStore() is None and loaded.getBackend() is None
-    with pytest.raises(ValueError, match="store is required"):
+    with pytest.raises(ValueError, match="store=None needs the backend SparkBackend"):
         loaded.setBackend(InThisProcess()).fit(df)
     trained = loaded.setStore(store).fit(df)
     assert trained.getOptimizer().param_groups[0]["params"][0] is next(trained.getModel().parameters())
@@ -318,7 +318,7 @@ def test_a_data_module_of_ones_own(local_spark, store, capfd):
         (dict(loss=[functional.mse_loss] * 2), "must be length 1"),
         (dict(shuffle_buffer_size=-1), "it cannot be negative"),
         (dict(feature_cols=None), "feature_cols is required"),
-        (dict(store=None), "store is required"),
+        (dict(store=None), "store=None needs the backend SparkBackend"),
         (dict(loss=None), "loss or loss_constructors is required"),
         (dict(optimizer=None), "optimizer is required"),
     ],

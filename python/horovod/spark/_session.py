@@ -3,6 +3,7 @@ Connect."""
 
 import abc
 import contextlib
+import inspect
 import re
 import urllib.parse
 import uuid
@@ -78,6 +79,20 @@ class ClassicSession(Session):
 
     def setting(self, name: str, default: str) -> str:
         return str(self._context.getConf().get(name, default))
+
+
+class RowsSession(ClassicSession):
+    """A classic session whose tasks get the partitions of a DataFrame, one each. Needs Spark 3.5."""
+
+    def __init__(self, context: Any, df: Any) -> None:
+        super().__init__(context)
+        if "barrier" not in inspect.signature(df.mapInArrow).parameters:
+            raise ValueError(f"store=None needs Spark 3.5 or later, this is {pyspark.__version__}; give a store")
+        self._df = df
+
+    def run(self, task: Task, count: int, at_once: bool) -> None:
+        self._context.setJobGroup(self._group, "Horovod", interruptOnCancel=True)
+        self._df.mapInArrow(SparkTask(task).of_rows, "status long", barrier=at_once).collect()
 
 
 class ConnectSession(Session):

@@ -20,14 +20,27 @@ class SparkTask(NamedTuple):
     task: Task
 
     def __call__(self, index: int) -> int:
+        return self._run(index, {})
+
+    def _run(self, index: int, more: dict[str, str]) -> int:
         context = TaskContext.get()
         attempt = context.attemptNumber() if self.task.elastic and context is not None else None
-        variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), "PYTHONPATH": _python_path()}
+        variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), "PYTHONPATH": _python_path(), **more}
         return self.task.run(task_name(index, attempt), _executor(), variables)
 
     def of_partition(self, index: int, _: Iterable[Any]) -> Iterator[int]:
         """For RDD.mapPartitionsWithIndex."""
         yield self(index)
+
+    def of_rows(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """For DataFrame.mapInArrow, of the rows that the process of this task trains on."""
+        import pyarrow
+
+        from horovod.spark.common._task_rows import ROWS_VARIABLE, written
+
+        with written(batches) as folder:
+            status = self._run(TaskContext.get().partitionId(), {ROWS_VARIABLE: folder})
+        yield pyarrow.RecordBatch.from_pylist([{"status": status}], pyarrow.schema([("status", pyarrow.int64())]))
 
     def of_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """For DataFrame.mapInArrow, of rows with the number of a task in "id"."""

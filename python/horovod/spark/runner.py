@@ -1,5 +1,6 @@
 """``horovod.spark.run`` and ``horovod.spark.run_elastic``."""
 
+import inspect
 import logging
 import os
 import warnings
@@ -9,7 +10,7 @@ from typing import Any, Callable, Optional
 from horovod.runner import _engine_run
 from horovod.runner._engine_options import Options, check_call, check_counts, check_seconds
 from horovod.runner._engine_run import Call, Sizes
-from horovod.spark._session import Session, active_session
+from horovod.spark._session import ClassicSession, RowsSession, Session, active_session
 
 _logger = logging.getLogger("horovod.spark")
 _START_SECONDS = 600
@@ -58,16 +59,52 @@ def run(
       TypeError, ValueError: arguments that can't be right.
     """
     options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
+    return _run_fixed(active_session, Call(fn, args, kwargs), options, num_proc, start_timeout, use_mpi)
+
+
+def run_on_rows(df: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    """As :func:`run`, with the same arguments, in tasks that get the partitions of `df`, of which there are `num_proc`, in files
+    (``horovod.spark.common._task_rows``)."""
+
+    def session() -> Session:
+        if not isinstance(active_session(), ClassicSession):
+            raise RuntimeError("store=None needs a classic session, not one of Spark Connect; give a store")
+        return RowsSession(df.sparkSession.sparkContext, df)
+
+    bound = inspect.signature(run).bind(*args, **kwargs)
+    bound.apply_defaults()
+    of = bound.arguments
+    options = Options(
+        of["env"],
+        of["stdout"],
+        of["stderr"],
+        of["verbose"],
+        of["nics"],
+        of["prefix_output_with_timestamp"],
+        of["executable"],
+    )
+    call = Call(of["fn"], of["args"], of["kwargs"])
+    return _run_fixed(session, call, options, of["num_proc"], of["start_timeout"], of["use_mpi"])
+
+
+def _run_fixed(
+    session_of: Callable[[], Session],
+    call: Call,
+    options: Options,
+    num_proc: Optional[int],
+    start_timeout: Optional[int],
+    use_mpi: Optional[bool],
+) -> list[Any]:
     options.check()
-    check_call(fn, args, kwargs)
+    check_call(call.function, call.args, call.kwargs)
     check_counts(num_proc=num_proc)
     if use_mpi:
         raise ValueError("use_mpi: this Horovod is built without MPI; leave it out, its processes use Gloo")
-    session = active_session()
-    count = _number_of_processes(num_proc, session, verbose)
+    session = session_of()
+    count = _number_of_processes(num_proc, session, options.verbose)
     timeout = _start_timeout(start_timeout)
     barrier = session.setting("spark.dynamicAllocation.enabled", "false") != "true"
-    return _engine_run.run_fixed(session, Call(fn, args, kwargs), options, count, timeout, at_once=barrier)
+    return _engine_run.run_fixed(session, call, options, count, timeout, at_once=barrier)
 
 
 def run_elastic(

@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional
 
 import horovod.spark
 from horovod.spark._session import active_session
+from horovod.spark.runner import run_on_rows
 
 # Which GPUs and which folders of Python's a process uses, its Spark task says.
 _OF_THE_TASK = ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")
@@ -54,12 +55,29 @@ class SparkBackend(Backend):
         kwargs: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> list[Any]:
-        own = self._env
-        if own is None:
-            own = {name: value for name, value in os.environ.items() if name not in _OF_THE_TASK}
+        environment = {**self._environment(), **(env or {})}
         return horovod.spark.run(
-            fn, args, dict(kwargs or {}), num_proc=self._num_proc, env={**own, **(env or {})}, **self._run_kwargs
+            fn, args, dict(kwargs or {}), num_proc=self._num_proc, env=environment, **self._run_kwargs
         )
+
+    def run_on_rows(
+        self,
+        df: Any,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Optional[Mapping[str, Any]] = None,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> list[Any]:
+        """As :meth:`run`; each process gets a partition of `df`, which has :meth:`num_processes` of them."""
+        environment = {**self._environment(), **(env or {})}
+        return run_on_rows(
+            df, fn, args, dict(kwargs or {}), num_proc=self._num_proc, env=environment, **self._run_kwargs
+        )
+
+    def _environment(self) -> dict[str, str]:
+        if self._env is not None:
+            return self._env
+        return {name: value for name, value in os.environ.items() if name not in _OF_THE_TASK}
 
     def num_processes(self) -> int:
         return self._num_proc

@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional
 from horovod.data.elastic_rows import ElasticRows
 from horovod.data.parquet import Columns, ParquetLoader, ParquetTable
 from horovod.spark.common._batches import Epochs, InMemory, file_system_of, transformed
+from horovod.spark.common._task_rows import VALIDATION, TaskRows, is_of_task, path_of, rows_of_each_process
 
 
 class DataModule(abc.ABC):
@@ -115,10 +116,16 @@ class ParquetDataModule(DataModule):
         return self._epochs(self.val_dir, self.val_batch_size, False)
 
     def _epochs(self, url: str, batch_size: int, shuffle: bool) -> Epochs:
-        path, file_system = file_system_of(url, self.storage_options)
-        table = ParquetTable(path, self.schema_fields, file_system)
         block = -(-max(1, self.shuffle_size) // batch_size) * batch_size
-        rows = ElasticRows(table.group_sizes, block, shuffle, self.random_seed or 0)
+        if is_of_task(url):
+            table = ParquetTable(path_of(url), self.schema_fields)
+            length = rows_of_each_process()[url == VALIDATION]
+            seed = (self.random_seed or 0) + self.cur_shard
+            rows: ElasticRows = TaskRows(table.group_sizes, block, length, shuffle, seed)
+        else:
+            path, file_system = file_system_of(url, self.storage_options)
+            table = ParquetTable(path, self.schema_fields, file_system)
+            rows = ElasticRows(table.group_sizes, block, shuffle, self.random_seed or 0)
         loader = ParquetLoader(table, rows, batch_size)
         source = InMemory(loader, batch_size, shuffle, self.random_seed or 0) if self.inmemory_cache_all else loader
         return Epochs(source, rows, self._changed)

@@ -6,6 +6,7 @@ from typing import Any, Optional
 from pyspark.ml import Estimator, Model
 
 from horovod.spark.common import util
+from horovod.spark.common._direct import NoStore, RowsBackend, rows_for_tasks
 from horovod.spark.common.backend import Backend, SparkBackend
 from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.params import EstimatorParams, ModelParams
@@ -60,9 +61,11 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         features = self.getFeatureCols()
         if features is None:
             raise ValueError("Parameter feature_cols is required: the columns that the model gets")
+        if self.getStore() is None:
+            return self._fit_without_store(backend, df, features)
         with util.prepare_data(
             backend.num_processes(),
-            self._needed_store(),
+            self.getStore(),
             df,
             self.getLabelCols(),
             features,
@@ -76,6 +79,22 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
             self._check_metadata_compatibility(properties.metadata)
             return self._fit_on_prepared_data(backend, properties, dataset_idx)
 
+    def _fit_without_store(self, backend: Backend, df: Any, features: list[str]) -> Any:
+        if self.getDataModule() is not None:
+            raise ValueError("Parameter data_module reads from a store: give a store, or leave it out")
+        with rows_for_tasks(
+            backend.num_processes(),
+            df,
+            self.getLabelCols(),
+            features,
+            self.getValidation(),
+            self.getSampleWeightCol(),
+            self.getCompressSparseCols(),
+            self.getRandomSeed(),
+        ) as (rows, properties):
+            self._check_metadata_compatibility(properties.metadata)
+            return self._fit_on_prepared_data(RowsBackend(backend, rows), properties, None)
+
     def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
         """Raises ValueError for shapes that do not fit to the columns."""
 
@@ -85,10 +104,12 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
 
     def _needed_store(self) -> Any:
         if self.getStore() is None:
-            raise ValueError(
-                "Parameter store is required: where the training data is written to, as Store.create('/tmp/run')"
-            )
+            raise ValueError("Parameter store is required: where the training data is, as Store.create('/tmp/run')")
         return self.getStore()
+
+    def _store_of_run(self) -> Any:
+        """The store, or what stands for it if there is none."""
+        return self.getStore() or NoStore()
 
     def _get_or_create_backend(self) -> Any:
         backend = self.getBackend()
@@ -115,7 +136,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
             transformation_removed_fields=self.getTransformationRemovedFields(),
             inmemory_cache_all=self.getInMemoryCacheAll(),
             schema_fields=list(dict.fromkeys([*self.getFeatureCols(), *self.getLabelCols(), *weight])),
-            storage_options=getattr(self.getStore(), "storage_options", None),
+            storage_options=getattr(self._store_of_run(), "storage_options", None),
             steps_per_epoch_train=self.getTrainStepsPerEpoch(),
             steps_per_epoch_val=self.getValidationStepsPerEpoch(),
             random_seed=self.getRandomSeed(),
@@ -130,7 +151,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
 
     def _checkpoint_path(self, run_id: str) -> Optional[str]:
         """Of the file with the run's last checkpoint; None if there is none."""
-        store = self.getStore()
+        store = self._store_of_run()
         folder = store.get_checkpoint_path(run_id)
         path = f"{folder}/{store.get_checkpoint_filename()}"
         return path if folder is not None and store.exists(path) else None

@@ -62,7 +62,7 @@ def _add_accessors(cls: Any, parameter: Parameter) -> None:
 @with_parameters(
     Parameter("num_proc", "NumProc", "number of processes"),
     Parameter("backend", "Backend", "what runs the processes; default: SparkBackend with num_proc of them"),
-    Parameter("store", "Store", "where prepared data and the output of runs are"),
+    Parameter("store", "Store", "where prepared data and the output of runs are; None: rows go to the processes directly, and nothing is kept"),
     Parameter("model", "Model", "the model to train"),
     Parameter("optimizer", "Optimizer", "the optimizer, before it is made a distributed one"),
     Parameter("loss", "Loss", "loss function, or one for each label"),

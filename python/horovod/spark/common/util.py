@@ -57,7 +57,7 @@ def prepare_data(
         raise ValueError(
             f"num_proc={num_processes} and partitions_per_process={partitions_per_process} must both be > 0"
         )
-    columns = _columns_of(df, label_columns, feature_columns, sample_weight_col)
+    columns = columns_of(df, label_columns, feature_columns, sample_weight_col)
     key = _cache.create_key(df, store, validation, tuple(columns), compress_sparse)
     with _cache.use_key(key):
         with _cache.lock:
@@ -78,7 +78,9 @@ def _say(verbose: int, line: str) -> None:
         print(line, flush=True)
 
 
-def _columns_of(df: Any, labels: Sequence[str], features: Optional[Sequence[str]], weight: Optional[str]) -> list[str]:
+def columns_of(df: Any, labels: Sequence[str], features: Optional[Sequence[str]], weight: Optional[str]) -> list[str]:
+    """The columns of the DataFrame that a training needs, each once; without `features`: all. Raises ValueError for one that
+    is not there."""
     if not labels:
         raise ValueError("Parameter label_columns cannot be None or empty")
     if features is None:

@@ -11,6 +11,7 @@ import numpy
 
 from horovod._keras.learning_rate_callbacks import LearningRateSchedule
 from horovod.spark.common._columns import Metadata, dense_columns
+from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.keras._files import Package, rate_of, scale_rate, shapes
 from horovod.spark.task import get_available_devices
 
@@ -49,6 +50,7 @@ def train(plan: Plan, data: bytes) -> Optional[tuple[dict[str, list[float]], byt
     keras = plan.package.load()
     hvd = plan.package.horovod()
     hvd.init()
+    plan = with_task_rows(plan)
     if plan.use_gpu:
         _use_gpu(plan.package.backend, hvd)
     if plan.seed is not None:

@@ -118,7 +118,7 @@ class KerasEstimator(HorovodEstimator, _Saved):
         return model_bytes(model)
 
     def _load_model_from_checkpoint(self, run_id: str) -> Optional[bytes]:
-        store = self.getStore()
+        store = self._store_of_run()
         folder = store.get_checkpoint_path(run_id)
         path = f"{folder}/{checkpoint_name(store.get_checkpoint_filename())}"
         if folder is None or not store.exists(path):
@@ -130,7 +130,7 @@ class KerasEstimator(HorovodEstimator, _Saved):
     def _plan(
         self, package: Package, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]
     ) -> Plan:
-        store = self.getStore().to_remote(run_id, dataset_idx)
+        store = self._store_of_run().to_remote(run_id, dataset_idx)
         module = self.getDataModule() or ParquetDataModule
         if isinstance(module, str):
             module = datamodule_from_name(module)

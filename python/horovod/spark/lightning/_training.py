@@ -13,6 +13,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod.spark.common._columns import Metadata
+from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.lightning._old_hooks import callback_for_old_hooks, with_old_hooks
 from horovod.spark.lightning._plain_model import PlainModel
 from horovod.spark.torch._training import device_for
@@ -41,6 +42,7 @@ def train(plan: Plan, pickled: bytes) -> Optional[tuple[dict[str, float], bytes]
     """Trains the model; on rank 0 returns what was logged, and the weights, as torch.save has written them."""
     lightning = importlib.import_module(plan.package)
     hvd.init()
+    plan = with_task_rows(plan)
     if plan.seed is not None:
         lightning.seed_everything(plan.seed)
     trained = cloudpickle.loads(pickled)

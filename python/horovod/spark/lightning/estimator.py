@@ -109,7 +109,7 @@ class TorchEstimator(of_torch.TorchEstimator):
 
     def _load_checkpoint(self, run_id: str) -> Any:
         """The newest of Lightning's checkpoints of the run, if there is one. It is unpickled, as Lightning does it."""
-        store = self.getStore()
+        store = self._store_of_run()
         folder = store.get_checkpoint_path(run_id)
         paths = store.get_checkpoints(run_id) if folder is not None and store.exists(folder) else []
         if not paths:
@@ -125,7 +125,7 @@ class TorchEstimator(of_torch.TorchEstimator):
     def _lightning_plan(
         self, model: Any, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]
     ) -> Plan:
-        store = self.getStore().to_remote(run_id, dataset_idx)
+        store = self._store_of_run().to_remote(run_id, dataset_idx)
         return Plan(
             package=package_of(model) or _installed_package(),
             store=store,

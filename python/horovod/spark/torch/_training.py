@@ -11,6 +11,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod.spark.common._columns import CUSTOM_SPARSE, Metadata, unpacked
+from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.task import get_available_devices
 from horovod.spark.torch._losses import Means, as_list, calculate_loss, shaped_labels
 from horovod.spark.torch._summary import SummaryLog
@@ -53,6 +54,7 @@ def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], by
     """Trains the model with the optimizer, which are pickled together; on rank 0 returns the history and the state at the end,
     as torch.save has written it."""
     hvd.init()
+    plan = with_task_rows(plan)
     if plan.seed is not None:
         torch.manual_seed(plan.seed)
     model, optimizer = cloudpickle.loads(pickled)

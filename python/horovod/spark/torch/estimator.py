@@ -120,7 +120,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
 
     def _plan(self, backend: Backend, properties: DataProperties, run_id: str, dataset_idx: Optional[int]) -> Plan:
         labels = self.getLabelCols()
-        store = self.getStore().to_remote(run_id, dataset_idx)
+        store = self._store_of_run().to_remote(run_id, dataset_idx)
         return Plan(
             store=store,
             metadata=properties.metadata,
