@@ -157,8 +157,7 @@ class Agent {
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
   std::string drain_reason_;
-  int terms_[2] = {0,
-                   0};  // counts SIGTERMs that request a drain: [0] from others, [1] from the guard
+  int terms_[2] = {0, 0};  // SIGTERMs that request a drain: [0] from others, [1] from the guard
   Phase phase_ = Phase::kWorking;
   int end_code_ = 0;  // the exit code that EndJob calls for
   bool quit_when_flushed_ = false;

@@ -16,14 +16,15 @@
 namespace hvd::agent {
 
 // Makes the bootstrap message. Waits for the token file for up to options.start_timeout, and
-// resolves the daemons' names without a time limit. Errors: one line for the user.
+// resolves the daemons' names without a time limit.
+// Errors: one line for the user.
 //   - InvalidArgument: a part of the bootstrap is missing or invalid.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 
 // The value for AgentSettings::daemon_name:
 //   - several daemons: all their addresses, since the leader may change.
 //   - one name with one address: "name:port", so that each connection resolves the name anew; the
-//   address may move, as that of a Kubernetes Service.
+//     address may move, as that of a Kubernetes Service.
 //   - otherwise empty: the address that the route search has found.
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 

@@ -24,7 +24,8 @@ struct LaunchPlan {
 };
 
 // Resolves the command in the job's PATH and working directory. Replaces a directory that does not
-// exist on this host by $HOME. Errors: one line that names the host.
+// exist on this host by $HOME.
+// Errors: one line that names the host.
 //   - FailedPrecondition: the bootstrap is from another version.
 //   - InvalidArgument: the bootstrap has no command.
 //   - NotFound: there is no such command on this host.

@@ -21,8 +21,8 @@
 namespace hvd::agent {
 
 // Starts and stops workers, reports their events to the daemon, and forwards their output at the
-// pace of its reader. Not thread-safe: belongs to the loop's thread. REQUIRES: this process is a
-// subreaper and has no other children.
+// pace of its reader. Not thread-safe: belongs to the loop's thread.
+// REQUIRES: this process is a subreaper and has no other children.
 class WorkerSet {
  public:
   // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
@@ -48,9 +48,10 @@ class WorkerSet {
   void StopAll(absl::Duration grace);
 
   // Checks that process `asker` may receive the resources of the worker that `hello` names. 0: the
-  // process is in another PID namespace. Errors:
+  // process is in another PID namespace.
+  // Errors:
   //   - PermissionDenied: there is no such worker, or `asker` does not belong to it; gives the
-  //   reason.
+  //     reason.
   absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
 
   // As Worker::Follow, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
@@ -63,7 +64,8 @@ class WorkerSet {
 
   // The commit arena of worker `id`'s slot, a memfd: it holds the commits of the slot's earlier
   // workers and takes those of `id`. Borrowed. The memory is freed when this object and all workers
-  // are gone. REQUIRES: Has(id). Errors:
+  // are gone. REQUIRES: Has(id).
+  // Errors:
   //   - codes of errno: no memory or descriptor available.
   absl::StatusOr<int> CommitArena(uint64_t id);
 

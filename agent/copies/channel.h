@@ -39,8 +39,8 @@ std::string EncodeNumber(uint64_t number);
 uint64_t DecodeNumber(absl::string_view bytes);
 
 // One end of the connection, with blocking calls. It uses TLS even if the job's data is not
-// encrypted: a commit is unpickled, so a forged one could run code. Belongs to one thread. Errors
-// of all calls:
+// encrypted: a commit is unpickled, so a forged one could run code. Belongs to one thread.
+// Errors of all calls:
 //   - DeadlineExceeded: the peer sent nothing for kPatience.
 //   - Unavailable: the connection has ended.
 //   - the cancellation's status.

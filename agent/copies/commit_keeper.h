@@ -46,9 +46,9 @@ class CommitKeeper {
   const Trust trust_;
   const Fd memory_;
   OnKept on_kept_;
-  std::unique_ptr<worker_runtime::commit_store::CommitArena>
-      arena_;            // used by the thread only, while it runs
-  uint64_t newest_ = 0;  // likewise
+  // While the thread runs, only the thread uses these two.
+  std::unique_ptr<worker_runtime::commit_store::CommitArena> arena_;
+  uint64_t newest_ = 0;
   std::unique_ptr<Cancellation> ending_;
   std::thread thread_;
 };

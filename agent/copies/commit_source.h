@@ -25,7 +25,8 @@ namespace hvd::agent::copies {
 class CommitSource {
  public:
   // Reserves a port at `address`; connections are answered after Begin. `bytes_per_second` limits
-  // the rate of sending. Errors: those of net::ReserveAnyPort.
+  // the rate of sending.
+  // Errors: those of net::ReserveAnyPort.
   static absl::StatusOr<std::unique_ptr<CommitSource>> Open(const std::string& address, Trust trust,
                                                             size_t bytes_per_second);
   ~CommitSource();

@@ -1,4 +1,4 @@
-// The adoption of a running process as the only worker of an agent that this process has started.
+// The adoption of a running process as the only worker of the agent that it has started.
 #ifndef AGENT_PROCESS_ADOPTION_H_
 #define AGENT_PROCESS_ADOPTION_H_
 
@@ -21,7 +21,7 @@ namespace hvd::agent::process {
 // Opens process `pid` if it may be adopted.
 // Errors: one line for the user.
 //   - FailedPrecondition: it does not run, is another user's, or has not started this process; or
-//   stdin and stdout of this process are not pipes to it.
+//     stdin and stdout of this process are not pipes to it.
 absl::StatusOr<os::OtherProcess> FindAdoptee(pid_t pid);
 
 // One adopted process, as a state machine. Not thread-safe: belongs to the loop's thread. The agent
@@ -49,12 +49,14 @@ class Adoption {
   Adoption& operator=(const Adoption&) = delete;
 
   // Starts to watch the process. Calls `on_withdrawn` if the process ends or withdraws before it
-  // has become a worker. Errors: those of EventLoop::Watch.
+  // has become a worker.
+  // Errors: those of EventLoop::Watch.
   absl::Status Watch(std::function<void()> on_withdrawn);
 
   // Makes the process the worker; it has to change its environment from `own` to `wanted`. The
   // result refers to this object. The result's destructor asks a process that is still the worker
-  // to stop, waits for its {"exit"} or its end, and kills it after the least grace. Errors:
+  // to stop, waits for its {"exit"} or its end, and kills it after the least grace.
+  // Errors:
   //   - FailedPrecondition: the process was the worker before, or has ended.
   absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(
       const std::map<std::string, std::string>& own,

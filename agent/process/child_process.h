@@ -25,7 +25,8 @@ class ChildProcess : public WorkerProcess {
   static constexpr absl::Duration kLingerTime = absl::Milliseconds(200);
 
   // Starts the process in a new process group, with `input` as the contents of its stdin and pipes
-  // for its output; these settings override those in `options`. Errors:
+  // for its output; these settings override those in `options`.
+  // Errors:
   //   - ResourceExhausted: `input` is larger than a pipe's capacity.
   //   - any other: as Process::Spawn.
   static absl::StatusOr<std::unique_ptr<WorkerProcess>> Spawn(EventLoop& loop,
