@@ -1,4 +1,5 @@
-// The report of horovodrun --check-build: the features of this build, and why others are missing.
+// The report of horovodrun --check-build: available features, and the reasons why others are
+// missing.
 #ifndef LAUNCHER_CHECK_BUILD_H_
 #define LAUNCHER_CHECK_BUILD_H_
 
@@ -9,22 +10,22 @@
 
 namespace hvd::launcher {
 
-// The packages that a Python interpreter finds.
+// The relevant packages of a Python interpreter.
 struct PythonFacts {
   std::string executable;
-  std::map<std::string, std::string> versions;  // by module; those that are there
+  std::map<std::string, std::string> versions;  // by module, of installed ones
   std::string nccl_version = "";                // empty: none
-  std::string keras_backend = "";               // what Keras 3 would use
+  std::string keras_backend = "";               // the one that Keras 3 would use
 };
 
-// Asks the `python3` of the PATH, without slow imports.
+// Queries the `python3` of the PATH, without slow imports.
 // Errors:
 //   - NotFound: there is none.
-//   - Internal: it does not work; says how.
-//   - DeadlineExceeded: no answer.
+//   - Internal: the interpreter failed; gives its error.
+//   - DeadlineExceeded: the interpreter did not answer in time.
 absl::StatusOr<PythonFacts> AskPython();
 
-// Horovod's table. Pure.
+// Formats the report in the layout of Horovod. Pure.
 std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python);
 
 }  // namespace hvd::launcher

@@ -15,7 +15,7 @@ namespace hvd::launcher {
 //   - NotFound: no such job, host or file.
 //   - InvalidArgument: several jobs run, and the options do not say which one to drain.
 //   - FailedPrecondition: the job is not elastic, or is over.
-//   - Unavailable, DeadlineExceeded: its daemon does not answer.
+//   - Unavailable, DeadlineExceeded: the job's daemon does not answer.
 absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
                                     const std::string& job_realm);
 

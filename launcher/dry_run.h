@@ -9,9 +9,9 @@
 
 namespace hvd::launcher {
 
-// The plan's table, the place of each rank (static jobs), the daemon's listen addresses, the
-// variables set by flags and by the file of settings (those of -x without their values), and a note
-// on what has not been checked.
+// Returns the plan's table, the placement of each rank (static jobs), the daemon's listen
+// addresses, the variables set by flags and by the settings file (those of -x without their
+// values), and a note on what a dry run does not check.
 std::string DryRunText(const plan::JobPlan& plan, const cli::Options& options);
 
 }  // namespace hvd::launcher

@@ -1,4 +1,4 @@
-// The hosts that a scheduler has given to the job in which this process runs.
+// A scheduler's allocation: the hosts that it has assigned to the job in which this process runs.
 #ifndef LAUNCHER_ALLOCATION_ALLOCATION_H_
 #define LAUNCHER_ALLOCATION_ALLOCATION_H_
 
@@ -10,13 +10,13 @@ namespace hvd::launcher::allocation {
 struct AllocatedHost {
   std::string name;
   int slots = 0;  // at least 1
-  int gpus = 0;   // of the job's there; 0: none, or not known
+  int gpus = 0;   // GPUs of the job on this host; 0: none, or not known
 };
 
 struct Allocation {
   std::string job;       // in messages: "Slurm's job 17"
-  std::string source;    // in messages, what lists the hosts: "PBS_NODEFILE (/var/nodes)"
-  std::string slot;      // in messages, what a process is started for: "GPU"
+  std::string source;    // in messages, the origin of the list: "PBS_NODEFILE (/var/nodes)"
+  std::string slot;      // in messages, the unit that one process gets: "GPU"
   std::string launcher;  // the scheduler's command that reaches its hosts: "srun"
   std::vector<AllocatedHost> hosts;
 };

@@ -1,4 +1,4 @@
-// An excerpt of what a scheduler has written, for a message of one line.
+// Excerpts of schedulers' texts for one-line messages.
 #ifndef LAUNCHER_ALLOCATION_EXCERPT_H_
 #define LAUNCHER_ALLOCATION_EXCERPT_H_
 

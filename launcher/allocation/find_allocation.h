@@ -1,5 +1,5 @@
-// The search for the scheduler in whose job this process runs. Pure but for the files that it is
-// given a reader for.
+// The detection of the scheduler in whose job this process runs. Pure, except for reading files
+// through the given reader.
 #ifndef LAUNCHER_ALLOCATION_FIND_ALLOCATION_H_
 #define LAUNCHER_ALLOCATION_FIND_ALLOCATION_H_
 
@@ -13,18 +13,19 @@
 
 namespace hvd::launcher::allocation {
 
-// The contents of a file, or nothing if it can't be read.
+// Returns the contents of a file, or nullopt if it can't be read.
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
-// The hosts of the job of Slurm, LSF, PBS or Grid Engine, and a number of slots for each:
+// Returns the hosts of a job of Slurm, LSF, PBS or Grid Engine, with a number of slots for each:
 //   - Slurm: see ReadSlurmAllocation.
 //   - LSF: one for each GPU of CUDA_VISIBLE_DEVICES, as Horovod does, else LSF's own slots.
-//   - PBS: one for each line of the file (mpiprocs, ppn); if each host stands there once, one for
+//   - PBS: one for each line of the file (mpiprocs, ppn); if every host is listed once, one for
 //     each GPU.
 //   - Grid Engine: as LSF.
-// Nothing outside of any job.
+// Returns nullopt outside of a job.
 // Errors: one line with the remedy.
-//   - InvalidArgument: the scheduler's list is broken or can't be read; as ReadSlurmAllocation.
+//   - InvalidArgument: the scheduler's list is malformed or can't be read, or a case of
+//     ReadSlurmAllocation.
 absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& environment,
                                                          const ReadFile& read_file);
 

@@ -1,4 +1,4 @@
-// The lists of hosts that LSF, PBS and Grid Engine write for a job. Pure.
+// Parsers for the host lists of LSF, PBS and Grid Engine. Pure.
 #ifndef LAUNCHER_ALLOCATION_HOST_FILES_H_
 #define LAUNCHER_ALLOCATION_HOST_FILES_H_
 
@@ -14,17 +14,19 @@ namespace hvd::launcher::allocation {
 // Hosts in the order of their first line, each with its number of slots.
 using HostCounts = std::vector<std::pair<std::string, int>>;
 
-// A host a line, once for each of its slots: the files in LSB_DJOB_HOSTFILE and PBS_NODEFILE.
+// Parses the files that LSB_DJOB_HOSTFILE and PBS_NODEFILE name: one host per line, repeated for
+// each of its slots.
 // Errors:
-//   - InvalidArgument: a line is no host name, or there is none.
+//   - InvalidArgument: a line is not a host name, or the text has no host.
 absl::StatusOr<HostCounts> ParseRepeatedHosts(absl::string_view text);
 
-// "hosta 2 hostb 1": LSB_MCPU_HOSTS.
+// Parses LSB_MCPU_HOSTS: "hosta 2 hostb 1".
 // Errors:
 //   - InvalidArgument: not of this form.
 absl::StatusOr<HostCounts> ParseHostsAndCounts(absl::string_view text);
 
-// "hosta 2 all.q@hosta <NULL>", a line for each host and queue: the file in PE_HOSTFILE.
+// Parses the file that PE_HOSTFILE names: lines "hosta 2 all.q@hosta <NULL>", one for each host and
+// queue.
 // Errors:
 //   - InvalidArgument: not of this form.
 absl::StatusOr<HostCounts> ParsePeHostfile(absl::string_view text);

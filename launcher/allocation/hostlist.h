@@ -1,4 +1,5 @@
-// Slurm's host lists, as in SLURM_JOB_NODELIST: "gpu[1-3,07],login1". Pure.
+// The expansion of Slurm's host list expressions, as in SLURM_JOB_NODELIST: "gpu[1-3,07],login1".
+// Pure.
 #ifndef LAUNCHER_ALLOCATION_HOSTLIST_H_
 #define LAUNCHER_ALLOCATION_HOSTLIST_H_
 
@@ -10,11 +11,11 @@
 
 namespace hvd::launcher::allocation {
 
-// The hosts' names, in the order in which `scontrol show hostnames` prints them, which is the one
-// that Slurm's other variables count by. A name may have any number of brackets with numbers and
-// ranges of them; a range has the width of its first number.
+// Returns the host names in the order of `scontrol show hostnames`, to which the indices in Slurm's
+// other variables refer. A name may have any number of bracket groups, each with numbers and
+// ranges; the numbers of a range are zero-padded to the width of its first number.
 // Errors:
-//   - InvalidArgument: not such a list, or more hosts than a job can have; says which entry.
+//   - InvalidArgument: a malformed entry, or more hosts than a job can have; names the entry.
 absl::StatusOr<std::vector<std::string>> ExpandHostlist(absl::string_view list);
 
 }  // namespace hvd::launcher::allocation

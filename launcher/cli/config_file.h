@@ -1,4 +1,4 @@
-// Horovod's YAML file of settings (--config-file), as the flags of its keys.
+// The reader of Horovod's YAML settings file (--config-file), which converts its keys to flags.
 #ifndef LAUNCHER_CLI_CONFIG_FILE_H_
 #define LAUNCHER_CLI_CONFIG_FILE_H_
 
@@ -15,7 +15,7 @@ struct ConfigFlag {
   std::string argument;  // "--cycle-time-ms=2"; its value is not checked yet
 };
 
-// `file` is its name in messages. Pure.
+// Converts settings to flags. `file` is the file's name in messages. Pure.
 // Errors: one line that begins with file:line.
 //   - InvalidArgument: an unknown key, a key without a value, or a value of the wrong type.
 absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(

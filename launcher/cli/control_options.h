@@ -20,10 +20,10 @@ struct ControlOptions {
   std::string token_file;  // goes with `connect`
 };
 
-// Whether horovodrun's arguments, without the program's name, are such a command.
+// Whether horovodrun's arguments, without the program's name, begin with "status" or "drain".
 bool IsControlCommand(const std::vector<std::string>& args);
 
-// The command that was probably meant by a word that is not a command; empty: it resembles neither.
+// The command that a misspelt `word` resembles; empty: it resembles neither.
 std::string SimilarControlCommand(const std::string& word);
 
 // REQUIRES: IsControlCommand(args).

@@ -1,5 +1,5 @@
 // The parsed command line of horovodrun: Horovod's own flags (see --help) and its file of settings.
-// Flags of features that this version lacks are recognised and refused, never ignored.
+// Flags for features that this version does not have are recognised and refused, never ignored.
 #ifndef LAUNCHER_CLI_OPTIONS_H_
 #define LAUNCHER_CLI_OPTIONS_H_
 
@@ -24,8 +24,8 @@ struct Options {
   int num_proc = 0;
   std::string hosts;                                 // as given to -H; empty: not given
   std::string hostfile;                              // empty: not given
-  std::string launcher;                              // as given; empty: the usual one for the hosts
-  std::optional<allocation::Allocation> allocation;  // whose hosts to use, as none were given
+  std::string launcher;                              // as given; empty: chosen by ChooseLauncher
+  std::optional<allocation::Allocation> allocation;  // set if its hosts are to be used
   int ssh_port = 0;                                  // 0: ssh's own choice
   std::string ssh_identity_file;
   absl::Duration start_timeout = absl::Seconds(30);
@@ -39,11 +39,11 @@ struct Options {
   OutputOptions output;
   bool verbose = false;
   bool dry_run = false;         // only print what would be done
-  bool end_with_stdin = false;  // the end of stdin is a reason to stop
+  bool end_with_stdin = false;  // the job is stopped at the end of stdin
   int handover_fd = -1;         // see launcher/job/handover.h; -1: none
 
-  std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
-  std::vector<Assignment> exports;   // of -x
+  std::vector<Assignment> tunables;  // from flags for runtime variables
+  std::vector<Assignment> exports;   // from -x
   std::vector<std::string> command;
 };
 

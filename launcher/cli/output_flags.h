@@ -13,7 +13,7 @@ namespace hvd::launcher::cli {
 struct OutputOptions {
   std::string directory;     // empty: no files
   int64_t rotate_bytes = 0;  // 0: files grow without limit
-  int rotated_files = 0;     // the number of older ones to keep, of each
+  int rotated_files = 0;     // the number of rotated files kept of each
   bool timestamps = false;
   bool json = false;
 };
@@ -23,7 +23,7 @@ class OutputFlags {
  public:
   void Declare(options::FlagTable& flags);
   // Errors:
-  //   - InvalidArgument: flags that have no meaning together; names them.
+  //   - InvalidArgument: flags that can't be combined; names them.
   absl::StatusOr<OutputOptions> Finish() const;
 
  private:

@@ -1,5 +1,5 @@
-// Horovod's flags for features that this version lacks. They are recognised, so that the refusal
-// can name an alternative.
+// The list of Horovod's flags for features that this version does not have. They are recognised so
+// that the refusal can name an alternative.
 #ifndef LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
 #define LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
 

@@ -10,8 +10,9 @@
 
 namespace hvd::launcher::discovery {
 
-// One host a line, "name" or "name:slots"; blank lines are ignored. `slots_per_host` is for lines
-// without slots; 0: there must be no such line. A list without hosts is valid.
+// The format is one host per line, "name" or "name:slots"; blank lines are ignored.
+// `slots_per_host` applies to lines without slots; 0: such lines are errors. A list without hosts
+// is valid.
 // Errors:
 //   - InvalidArgument: a line of another form, or a host that comes twice; says which line.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(

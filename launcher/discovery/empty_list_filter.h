@@ -1,4 +1,4 @@
-// A filter for sudden empty lists from a host discovery. Pure.
+// A filter that delays empty results of host discovery until they are confirmed. Pure.
 #ifndef LAUNCHER_DISCOVERY_EMPTY_LIST_FILTER_H_
 #define LAUNCHER_DISCOVERY_EMPTY_LIST_FILTER_H_
 
@@ -11,10 +11,10 @@
 
 namespace hvd::launcher::discovery {
 
-// An empty list would end all training at once, and is far more often the result of a script that
-// hides a failure, as a pipe does. So after a list with hosts an empty list is accepted only when
-// it has come kBelieved times in a row. An empty list at the very start, where there is nothing to
-// lose, is accepted at once. Not thread-safe.
+// An empty list ends all training at once, but usually comes from a script that hides a failure,
+// for example of a command in a pipe. So an empty list after a list with hosts is accepted only
+// after kBelieved empty lists in a row. Before the first list with hosts an empty list is accepted
+// at once. Not thread-safe.
 class EmptyListFilter {
  public:
   static constexpr int kBelieved = 10;

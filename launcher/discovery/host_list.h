@@ -1,4 +1,4 @@
-// The list of hosts on a command line: "host1:2,host2:4". Pure.
+// A parser for the host list of the command line: "host1:2,host2:4". Pure.
 #ifndef LAUNCHER_DISCOVERY_HOST_LIST_H_
 #define LAUNCHER_DISCOVERY_HOST_LIST_H_
 
@@ -10,23 +10,24 @@
 
 namespace hvd::launcher::discovery {
 
-// "name:slots". A numeric IPv6 address is in brackets, which the result's name lacks.
+// Parses "name:slots". A numeric IPv6 address is in brackets; the result's name is without them.
 // Errors:
 //   - InvalidArgument: not of this form; says in one line what is wrong with which entry.
 absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view entry);
 
-// Makes a host of a name and a text with its number of slots.
+// Makes a host from its name and the text of its number of slots.
 // Errors: those of ParseHost.
 absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view name,
                                                            absl::string_view slots);
 
-// Entries separated by commas.
+// Parses entries separated by commas.
 // Errors:
 //   - InvalidArgument: as for ParseHost, or a host that comes twice.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostList(
     absl::string_view list);
 
-// The hosts, in order, that `num_proc` processes need; the last one keeps only the slots in use.
+// Returns the first hosts that have enough slots for `num_proc` processes; the last of them has
+// only the slots that are used.
 // Errors:
 //   - InvalidArgument: there are fewer slots than processes.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(

@@ -1,4 +1,4 @@
-// The host discovery script as a source of hosts.
+// A host source that runs the user's host discovery script.
 #ifndef LAUNCHER_DISCOVERY_HOST_SCRIPT_H_
 #define LAUNCHER_DISCOVERY_HOST_SCRIPT_H_
 
@@ -16,8 +16,8 @@ struct HostScriptOptions {
   absl::Duration pause = absl::Seconds(1);  // from the end of one run to the next
 };
 
-// Next runs the script once, after the pause, through /bin/sh, without arguments and with this
-// process's environment. The thread that calls it must block this process's signals.
+// Next waits for the pause and runs the script once through /bin/sh, without arguments and with
+// this process's environment. The calling thread must block the signals that the process handles.
 class HostScript : public HostSource {
  public:
   explicit HostScript(HostScriptOptions options);
@@ -27,10 +27,10 @@ class HostScript : public HostSource {
 
   // A run in progress when `stop` is cancelled is killed, with its process group.
   // Errors:
-  //   - FailedPrecondition: it failed; with the end of its output.
-  //   - DeadlineExceeded: it took too long, and was killed.
+  //   - FailedPrecondition: the script failed; quotes the end of its output.
+  //   - DeadlineExceeded: the script exceeded its time limit and was killed.
   //   - InvalidArgument: its output is not a list of hosts.
-  //   - Unavailable: it can't be run.
+  //   - Unavailable: the script can't be started.
   //   - Cancelled: `stop` was cancelled.
   Hosts Next(const Cancellation& stop) override;
 

@@ -1,4 +1,5 @@
-// A source of the hosts of a job: the command line, a discovery script, a scheduler's allocation.
+// The interface of sources of a job's hosts: the command line, a discovery script, a scheduler's
+// allocation.
 #ifndef LAUNCHER_DISCOVERY_HOST_SOURCE_H_
 #define LAUNCHER_DISCOVERY_HOST_SOURCE_H_
 
@@ -12,7 +13,7 @@
 
 namespace hvd::launcher::discovery {
 
-// For one thread at a time.
+// Not thread-safe: for one thread at a time.
 class HostSource {
  public:
   using Hosts = absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>;
@@ -29,7 +30,7 @@ class HostSource {
   // Waits for the next list and returns all hosts. After an error it may be called again.
   // Errors: one line that names the source.
   //   - Cancelled: `stop` was cancelled.
-  //   - any other: there is no list this time. Each kind of failure has its own code.
+  //   - any other: this attempt failed. Each kind of failure has a separate code.
   virtual Hosts Next(const Cancellation& stop) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Host files: one host a line.
+// A parser for host files, which have one host per line.
 #ifndef LAUNCHER_DISCOVERY_HOSTFILE_H_
 #define LAUNCHER_DISCOVERY_HOSTFILE_H_
 
@@ -11,11 +11,10 @@
 
 namespace hvd::launcher::discovery {
 
-// "name slots=N" or "name:N"; blank lines and text after a '#' are ignored. `file` is for messages
-// only.
+// Parses lines "name slots=N" or "name:N"; blank lines and text after a '#' are ignored. `file` is
+// for messages only.
 // Errors:
-//   - InvalidArgument: a broken line ("file:line: what is wrong"), a host that comes twice, or no
-//     host at all.
+//   - InvalidArgument: a malformed line ("file:line: problem"), a host listed twice, or no host.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
     absl::string_view text, const std::string& file);
 

@@ -1,4 +1,4 @@
-// The launcher's agents of a job.
+// The set of agent processes that the launcher has started for a job.
 #ifndef LAUNCHER_JOB_AGENT_FLEET_H_
 #define LAUNCHER_JOB_AGENT_FLEET_H_
 
@@ -20,14 +20,15 @@ namespace hvd::launcher::job {
 using StartAgent = std::function<absl::StatusOr<std::unique_ptr<spawn::AgentProcess>>(
     const spawn::AgentTarget&, const pb::AgentBootstrap&, spawn::AgentProcess::Callbacks)>;
 
-// Agents' events go to `events`, workers' output to `output`; both must outlive the fleet. For the
-// loop's thread only. The destructor kills the remaining agents and waits for them.
+// Posts agents' events to `events` and writes workers' output to `output`; both must outlive the
+// fleet. Not thread-safe: for the thread of the job's loop. The destructor kills the remaining
+// agents and waits for them.
 class AgentFleet {
  public:
   AgentFleet(StartAgent start, JobEventQueue& events, console::OutputSink& output)
       : start_(std::move(start)), events_(events), output_(output) {}
 
-  // Starts an agent and returns its number, which is never used again: 0, 1, ...
+  // Starts an agent and returns its number: 0, 1, ... Numbers are never reused.
   // Errors: those of AgentProcess::Start.
   absl::StatusOr<size_t> Start(const spawn::AgentTarget& target,
                                const pb::AgentBootstrap& bootstrap);
@@ -39,7 +40,7 @@ class AgentFleet {
 
   std::vector<size_t> agents() const;
   const spawn::AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
-  // Whether it is, or was until it exited.
+  // Whether the agent is ready, or was ready before it exited.
   bool ready(size_t agent) const;
   bool AllExited() const;
 

@@ -1,4 +1,4 @@
-// The agents of an elastic job, one on every host, as hosts come and go.
+// The agents of an elastic job: one per host, started and ended as the list of hosts changes.
 #ifndef LAUNCHER_JOB_ELASTIC_FLEET_H_
 #define LAUNCHER_JOB_ELASTIC_FLEET_H_
 
@@ -17,7 +17,7 @@
 
 namespace hvd::launcher::job {
 
-// Carries out the decisions of HostRoster. For one thread. All references must outlive it.
+// Carries out the decisions of HostRoster. Not thread-safe. All referenced objects must outlive it.
 class ElasticFleet {
  public:
   using BootstrapMaker =
@@ -36,20 +36,20 @@ class ElasticFleet {
   // other hosts that are not attached to the daemon.
   void SetHosts(const std::vector<plan::PlannedHost>& hosts);
 
-  // Starts the agents that are due; see HostRoster::NextDue.
+  // Starts the agents that are due; see HostRoster::Due.
   void StartDue();
   absl::Time NextDue() const { return roster_.NextDue(); }
 
-  // The agents' events. OnExited forgets the agent.
+  // Handle the agents' events. OnExited removes the agent from the fleet.
   void OnReady(size_t agent);
   void OnRefused(size_t agent, const std::string& message);
   void OnExited(size_t agent, const spawn::AgentExit& exit);
 
-  // Why the job can't start now: no agent was ready yet, and every host has refused. Else OK.
+  // Fails if the job can't start: no agent has been ready yet, and every host has refused.
   // Errors:
   //   - FailedPrecondition: the reason of each host.
   absl::Status Refused() const;
-  // Why the job has not started: none of the hosts could be used so far. Else OK.
+  // Fails if no host could be used so far.
   // Errors:
   //   - Unavailable: the reason of each host.
   absl::Status Unusable() const;

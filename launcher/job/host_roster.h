@@ -1,4 +1,4 @@
-// The set of hosts of an elastic job that need an agent, and when. Pure.
+// The schedule of agent starts in an elastic job: which hosts need an agent, and when. Pure.
 #ifndef LAUNCHER_JOB_HOST_ROSTER_H_
 #define LAUNCHER_JOB_HOST_ROSTER_H_
 
@@ -10,9 +10,9 @@
 
 namespace hvd::launcher::job {
 
-// Every listed host has an agent, or gets one: at once when it is new, and again after a growing
-// pause when that failed. A host that has left in good order gets one only when it is listed anew.
-// Not thread-safe.
+// Every listed host gets an agent: a new host at once, a host whose agent has failed after a pause
+// that grows with each failure. A host whose agent ended regularly gets another one only after it
+// was removed from the list and listed again. Not thread-safe.
 class HostRoster {
  public:
   static constexpr absl::Duration kFirstPause = absl::Seconds(1);
@@ -24,21 +24,21 @@ class HostRoster {
 
   // Listed hosts that need an agent now, in order of their names.
   std::vector<std::string> Due(absl::Time now) const;
-  // When the next host needs an agent; InfiniteFuture: not by time alone.
+  // When the next host needs an agent; InfiniteFuture: not before another event.
   absl::Time NextDue() const;
 
   // Events of a host's agent. REQUIRES: the host is listed, or has an agent.
   void Started(const std::string& host);
   void Ready(const std::string& host, absl::Time now);
-  void Left(const std::string& host);  // the agent ended in good order
-  // The agent ended otherwise, or could not be started. `refused`: the host was reached and
-  // refused, so that a retry is not likely to do better. Returns whether to warn the user: the
-  // reason is new, and the host is still listed.
+  void Left(const std::string& host);  // the agent ended regularly
+  // The agent ended in any other way, or could not be started. `refused`: the host was reached and
+  // refused, so a retry is unlikely to succeed. Returns whether to warn the user, that is, whether
+  // the reason is new and the host is still listed.
   bool Failed(const std::string& host, const std::string& why, bool refused, absl::Time now);
 
   // Why no listed host has an agent, "a: why; b: why"; empty if one has, or none failed.
   std::string WhyNone() const;
-  // Whether there are hosts and every one has refused.
+  // Whether there is at least one host and all hosts have refused.
   bool AllRefused() const;
 
  private:
@@ -50,15 +50,15 @@ class HostRoster {
   //            |  Failed                                               v     |
   //            +----+-------------Left, Failed----------------------- kRelisted
   //
-  // Without an agent, one that is not listed any more is forgotten. One that is kUnlisted is when
-  // its agent ends.
+  // A host without an agent is removed when it is no longer listed. A kUnlisted host is removed
+  // when its agent ends.
   enum class State {
     kWanted,    // needs an agent
-    kRefused,   // likewise, and has refused the last
+    kRefused,   // needs an agent; refused the last one
     kRunning,   // has an agent
-    kUnlisted,  // likewise, but is not listed
-    kRelisted,  // likewise, but was not listed for a while
-    kLeft,      // needs none: the last has ended in good order
+    kUnlisted,  // has an agent; no longer listed
+    kRelisted,  // has an agent; was unlisted in between
+    kLeft,      // needs no agent: the last one ended regularly
   };
   struct Host {
     State state = State::kWanted;

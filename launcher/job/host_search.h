@@ -1,4 +1,4 @@
-// The continuous search for the hosts of an elastic job, and for the way to reach each.
+// The background host discovery of an elastic job, including how each host is reached.
 #ifndef LAUNCHER_JOB_HOST_SEARCH_H_
 #define LAUNCHER_JOB_HOST_SEARCH_H_
 
@@ -11,19 +11,18 @@
 
 namespace hvd::launcher::job {
 
-// The search runs during the life of this object. The destructor cancels a Next that is in
-// progress.
+// The search runs as long as this object lives. The destructor cancels a Next in progress.
 class HostSearch {
  public:
   virtual ~HostSearch() = default;
 };
 
-// Takes the hosts, or a status in one line: the source's, or NotFound for an empty list that is not
+// Receives the hosts or a one-line error: the source's, or NotFound for an empty list that was not
 // accepted (see discovery::EmptyListFilter).
 using OnHostsFound = std::function<void(absl::StatusOr<std::vector<plan::PlannedHost>>)>;
 
-// Calls Next of the plan's source repeatedly, on its own thread, which calls `on_found` with each
-// result. Resolves a name once, for as long as it is listed.
+// Starts a thread that calls Next of the plan's source repeatedly, and `on_found` with each result.
+// A host's name is resolved once while the host stays in the list.
 // REQUIRES: plan.source is dynamic; nobody else calls its Next.
 std::unique_ptr<HostSearch> SearchHosts(const plan::JobPlan& plan, OnHostsFound on_found);
 

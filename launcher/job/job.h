@@ -1,5 +1,5 @@
-// One run of a job, from the plan to the exit code: the rendezvous server, an agent on each host,
-// the user's Ctrl-C, and an end that leaves nothing behind.
+// The execution of a job from its plan to the exit code: rendezvous server, agents on all hosts,
+// stop signals, cleanup.
 #ifndef LAUNCHER_JOB_JOB_H_
 #define LAUNCHER_JOB_JOB_H_
 
@@ -17,7 +17,7 @@
 
 namespace hvd::launcher::job {
 
-// The parts that a job starts; tests replace them.
+// The factories of the parts that a job starts; tests replace them.
 struct JobDependencies {
   std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
       rendezvous::server::ServerOptions)>
@@ -28,13 +28,13 @@ struct JobDependencies {
   rendezvous::reporting::EventLog* event_log = nullptr;  // may be null
 };
 
-// Runs the job to its end and returns horovodrun's exit code: the verdict's; 2 if a host could not
-// be used (elastic: none could), in which case no worker was started; 128 + signal after a stop
-// signal. When it returns, everything that was started has ended, and all output is written or
-// given up.
+// Runs the job to its end and returns horovodrun's exit code: that of the verdict; 2 if a host
+// could not be used (elastic: no host could be used) and so no worker was started; 128 + signal
+// after a stop signal. On return all started processes have ended, and all output has been written
+// or dropped.
 //
-// `events` carries signals and broken output from outside; the OnBroken callback of `output` must
-// post there.
+// The caller posts stop signals to `events`, and must set the OnBroken callback of `output` to post
+// there too.
 int RunJob(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
            console::OutputSink& output);
 

@@ -1,4 +1,4 @@
-// The events of a running job, and the queue by which all threads pass them to the launcher's loop.
+// The events of a running job, and the queue that carries them to the launcher's loop.
 #ifndef LAUNCHER_JOB_JOB_EVENTS_H_
 #define LAUNCHER_JOB_JOB_EVENTS_H_
 
@@ -40,16 +40,17 @@ struct NoticeHappened {
   rendezvous::membership::Notice notice;
   absl::Time when;
 };
-// The result of a host discovery: the hosts, or a status in one line; codes as HostScript's.
+// The result of a host discovery: the hosts, or a one-line error with a code as in
+// HostScript::Next.
 struct HostsFound {
   absl::StatusOr<std::vector<plan::PlannedHost>> hosts;
 };
-// SIGINT, SIGTERM or SIGHUP; or 0: the end of stdin, whose other end belonged to the program that
-// started this one.
+// SIGINT, SIGTERM or SIGHUP; 0: the end of stdin, which means that the program at its other end,
+// which started this one, has ended.
 struct StopSignal {
   int signal;
 };
-// The launcher's stdout or stderr can't be written any more.
+// The launcher's stdout or stderr can no longer be written.
 struct OutputIsBroken {
   bool is_stderr = false;
   int error = 0;  // of errno

@@ -1,6 +1,6 @@
-// The file by which `horovodrun status` and `horovodrun drain` find the jobs on this machine. Each
-// horovodrun holds a nameless file (memfd) with the address and the credentials of its daemon,
-// readable by its user only. The file disappears with the process, however that ends.
+// The discovery of running jobs on this machine, for `horovodrun status` and `horovodrun drain`.
+// Each horovodrun holds an anonymous file (memfd) with the address and the credentials of its
+// daemon, readable by its user only. The file exists exactly as long as the process.
 #ifndef LAUNCHER_JOB_JOB_FILE_H_
 #define LAUNCHER_JOB_JOB_FILE_H_
 
@@ -15,14 +15,15 @@
 
 namespace hvd::launcher::job {
 
-// The realm of jobs; jobs of other realms are not found. Tests use their own.
+// The default realm, a namespace of jobs: a search finds jobs of its realm only. Tests use separate
+// realms.
 inline constexpr char kJobRealm[] = "horovod-job";
 
 // Owns the file. Not thread-safe.
 class JobFile {
  public:
   // Errors:
-  //   - Internal: it can't be written; says why.
+  //   - Internal: the file can't be written; says why.
   static absl::StatusOr<std::unique_ptr<JobFile>> Write(const std::string& realm,
                                                         const pb::JobFile& job);
   JobFile(const JobFile&) = delete;

@@ -27,7 +27,7 @@
 
 namespace hvd::launcher::job {
 
-// One pass through the phases, in order. For one thread.
+// Passes once through the phases, in order. Not thread-safe.
 class JobRun {
  public:
   JobRun(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
@@ -44,11 +44,12 @@ class JobRun {
   int Run();
 
  private:
-  // The time for an agent without work to exit; then the same time again once its input is closed.
+  // The time for an agent without work to exit by itself, and again the time to exit after its
+  // input is closed.
   static constexpr absl::Duration kAgentExitTime = absl::Seconds(3);
 
   enum class Phase {
-    kStarting,  // until every host has attached or the start's time is up
+    kStarting,  // until every host has attached, or start_timeout has passed
     kRunning,
     kDraining,  // elastic: all workers leave at their next commit
     kEnding,    // the daemon ends the job; agents exit by themselves
@@ -73,7 +74,7 @@ class JobRun {
 
   void OnDeadline();
   void CheckRefused();
-  // The exit of an agent that was not asked to.
+  // Handle the unexpected exit of an agent.
   void AddLost(const AgentHasExited& event);
   void ExplainLoss(const AgentHasExited& event);
   // ---- Waiting for hosts and workers: job_waiting.cc
@@ -122,12 +123,12 @@ class JobRun {
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();       // of the phase
   absl::Time lost_deadline_ = absl::InfiniteFuture();  // for the verdict on a lost agent
-  std::vector<std::string> lost_;                      // agents that ended too early, and how
+  std::vector<std::string> lost_;                      // how each agent ended that ended too early
   std::optional<rendezvous::membership::Verdict> verdict_;
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
   int stop_signals_ = 0;
-  int drain_signal_ = 0;  // that asked for the drain
+  int drain_signal_ = 0;  // the signal that requested the drain; 0: none
 };
 
 }  // namespace hvd::launcher::job

@@ -1,5 +1,4 @@
-// The start of a job, up to its first agent: secrets, the daemon, and the agents' bootstrap
-// messages.
+// The startup steps of a job before its first agent: secrets, the daemon, and bootstrap messages.
 #ifndef LAUNCHER_JOB_JOB_START_H_
 #define LAUNCHER_JOB_JOB_START_H_
 
@@ -30,7 +29,8 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     std::function<void(const rendezvous::membership::Verdict&)> on_finished,
     std::function<void(const rendezvous::membership::Notice&)> on_notice);
 
-// Makes the file for `horovodrun status` and `horovodrun drain`. Null if the plan names no realm.
+// Makes the file for `horovodrun status` and `horovodrun drain`. Returns null if the plan has no
+// realm.
 // Errors: those of JobFile::Write and JobAuthority::IssueForHost.
 absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
                                                       rendezvous::security::JobAuthority& authority,

@@ -1,4 +1,4 @@
-// The updates of a job's status line.
+// The updater of a job's status line.
 #ifndef LAUNCHER_JOB_JOB_STATUS_H_
 #define LAUNCHER_JOB_JOB_STATUS_H_
 
@@ -10,8 +10,8 @@
 namespace hvd::launcher::job {
 
 // Reads the job's state from the daemon and shows it: soon after each event, and at intervals while
-// something changes without an event. Does nothing if the sink has no status line. For one thread.
-// All references must outlive it.
+// the state can change without an event. Does nothing if the sink has no status line. Not
+// thread-safe. All referenced objects must outlive it.
 class JobStatus {
  public:
   static constexpr absl::Duration kLeastPause = absl::Milliseconds(250);
@@ -25,7 +25,7 @@ class JobStatus {
 
   void WakeUp();
 
-  // When Update is to be called next.
+  // The time at which Update has to be called next.
   absl::Time NextDue() const { return due_; }
   void Update();
 

@@ -1,4 +1,4 @@
-// The rate limit of warnings about a host discovery that fails now and then. Pure.
+// A rate limiter for warnings about failures of host discovery. Pure.
 #ifndef LAUNCHER_JOB_SEARCH_WARNINGS_H_
 #define LAUNCHER_JOB_SEARCH_WARNINGS_H_
 
@@ -10,16 +10,16 @@
 
 namespace hvd::launcher::job {
 
-// Failures have kinds, which are their status codes (see HostScript). Each kind is reported at its
-// first occurrence, and again when its message changes, but not more often than every kPause. After
-// kCalm without a failure that is reported once, and all kinds count as new. So a script that fails
-// now and then is not reported each time. Not thread-safe.
+// The status code of a failure is its kind (see HostScript). A kind is reported at its first
+// occurrence, and again when its message changes, at most once every kPause. After kCalm without a
+// failure the recovery is reported once, and all kinds count as new. So a script that fails
+// occasionally does not produce a warning each time. Not thread-safe.
 class SearchWarnings {
  public:
   static constexpr absl::Duration kPause = absl::Seconds(30);
   static constexpr absl::Duration kCalm = absl::Minutes(1);
 
-  // Takes the status of a result (see HostsFound) and returns a line for the user, or "".
+  // Takes the status of a result (see HostsFound). Returns a line for the user, or "".
   std::string Check(const absl::Status& status, absl::Time now);
 
   bool ever_succeeded() const { return ever_succeeded_; }

@@ -1,5 +1,5 @@
-// The stop signals of a job: SIGINT, SIGTERM, SIGHUP, and the end of the program that started this
-// one.
+// The watcher of a job's stop signals: SIGINT, SIGTERM, SIGHUP, and the end of the program that
+// started this one.
 #ifndef LAUNCHER_JOB_STOP_SIGNALS_H_
 #define LAUNCHER_JOB_STOP_SIGNALS_H_
 
@@ -14,23 +14,23 @@
 
 namespace hvd::launcher::job {
 
-// Passed in place of a signal: the stream has ended.
+// The value in place of a signal's number for the end of the stream.
 inline constexpr int kStreamHasEnded = 0;
 
 // Blocks these signals in the calling thread and in threads that it starts later; ignores SIGPIPE;
-// opens something for stdin, stdout and stderr if they are closed. Call it before the first thread
-// starts.
+// opens placeholders for stdin, stdout and stderr if they are closed. Call it before the first
+// thread starts.
 void PrepareProcess();
 
-// Calls back at each stop signal, on its own thread, during its life. A signal that was ignored
-// when the process started (nohup) stays ignored. A second signal ends the process, with 128 +
-// signal, unless the owner has done so within kPatience: this works whatever hangs.
+// Calls back at each stop signal, on a separate thread. A signal that was ignored when the process
+// started (nohup) stays ignored. After a second signal the watcher ends the process with exit code
+// 128 + signal if it still runs after kPatience, whatever blocks its other threads.
 class StopSignalWatcher {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
-  // `hangup_fd`: its end is reported as kStreamHasEnded; data from it is dropped. Borrowed; -1:
-  // none.
+  // `hangup_fd`: a stream whose end is reported as kStreamHasEnded; its data is dropped. Borrowed;
+  // -1: none.
   // Errors:
   //   - ResourceExhausted, Internal: no descriptor available.
   //   - InvalidArgument: `hangup_fd` is a file or a device, which never ends.

@@ -1,4 +1,4 @@
-// The choice of the launcher that reaches a job's other hosts.
+// The selection of the HostLauncher for a job's remote hosts.
 #ifndef LAUNCHER_PLAN_LAUNCHER_CHOICE_H_
 #define LAUNCHER_PLAN_LAUNCHER_CHOICE_H_
 
@@ -13,11 +13,11 @@
 
 namespace hvd::launcher::plan {
 
-// The launcher that the user has named. Otherwise, for hosts that a scheduler has given, the
-// scheduler's own command if it is in the PATH and no option is for ssh; in all other cases ssh.
-// Looks for files.
+// Returns the launcher that the user has named. Without one: for hosts of an allocation, the
+// scheduler's command if it is in the PATH and no ssh option was given; in all other cases ssh.
+// Searches the file system.
 // Errors: one line.
-//   - InvalidArgument: there is no such launcher, or an option for ssh was given with another one.
+//   - InvalidArgument: there is no such launcher, or an ssh option was given with another launcher.
 //   - NotFound: the identity file can't be read.
 absl::StatusOr<std::shared_ptr<const spawn::HostLauncher>> ChooseLauncher(
     const cli::Options& options, const Environment& environment, const std::string& directory,

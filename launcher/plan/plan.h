@@ -1,4 +1,4 @@
-// The plan of a job: the hosts, processes and addresses that follow from the user's options. All
+// The plan of a job: its hosts, processes and addresses, computed from the user's options. All
 // errors that can be detected before the first process is started are detected here.
 #ifndef LAUNCHER_PLAN_PLAN_H_
 #define LAUNCHER_PLAN_PLAN_H_
@@ -31,9 +31,9 @@ struct LocalMachine {
   std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
 };
 
-// The properties of the machine that this runs on.
+// Reads the properties of this machine.
 // Errors:
-//   - Internal: the system does not provide one of them; says which.
+//   - Internal: a property can't be read; says which.
 absl::StatusOr<LocalMachine> ThisMachine();
 
 struct PlannedHost {
@@ -45,7 +45,7 @@ struct PlannedHost {
 // The part of a plan that only elastic jobs have.
 struct ElasticPlan {
   int min_workers = 0;
-  int max_workers = 0;  // very many if there is no limit
+  int max_workers = 0;  // a very large number if there is no limit
   rendezvous::policy::ElasticSpec spec;
 };
 
@@ -53,8 +53,8 @@ struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
-  std::string hosts_from;    // in messages: the scheduler's job that they are of; empty: of none
-  std::string hosts_source;  // in messages: what lists them; empty: the user, or a script
+  std::string hosts_from;    // in messages: the scheduler's job; empty: none
+  std::string hosts_source;  // in messages: the list's origin; empty: the user, or a script
   std::shared_ptr<discovery::HostSource> source;        // `hosts` is empty if it is dynamic
   std::shared_ptr<const spawn::HostLauncher> launcher;  // for hosts other than this machine
   std::vector<std::string> listen;
@@ -72,8 +72,8 @@ struct JobPlan {
   bool verbose = false;
 };
 
-// Decides how each host is reached: by `launcher`, or as a child process. Resolves the names that
-// are not clearly this machine's own, and adds the results to `names`.
+// Decides for each host whether its agent is a child process (this machine) or started by
+// `launcher`. Resolves the names that are not obviously local, and adds the results to `names`.
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
                                     const std::shared_ptr<const spawn::HostLauncher>& launcher,
                                     const LocalMachine& machine, net::NameTable& names);
@@ -91,7 +91,7 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
 //   - any other: as MakePlan.
 absl::StatusOr<JobPlan> MakePlanHere(const cli::Options& options, const Environment& environment);
 
-// A line for each host: its ranks and how it is reached. For --verbose.
+// Returns a line for each host with its ranks and how it is reached. For --verbose.
 std::string PlanTable(const JobPlan& plan);
 
 }  // namespace hvd::launcher::plan

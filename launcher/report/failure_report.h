@@ -1,4 +1,4 @@
-// The report on a failed job, for the user. Pure.
+// The user-facing report on a failed job. Pure.
 #ifndef LAUNCHER_REPORT_FAILURE_REPORT_H_
 #define LAUNCHER_REPORT_FAILURE_REPORT_H_
 
@@ -8,8 +8,9 @@
 
 namespace hvd::launcher::report {
 
-// A block that names the first rank to fail, its host, how it ended, its exception and last lines,
-// and how many others followed; ends with a newline. REQUIRES: !verdict.success.
+// Returns a block with the first rank to fail, its host, how it ended, its exception and last
+// lines, and the number of workers that failed as a consequence; ends with a newline. REQUIRES:
+// !verdict.success.
 std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict);
 
 }  // namespace hvd::launcher::report

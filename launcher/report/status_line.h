@@ -1,4 +1,4 @@
-// The state of a running job, in one line for a terminal. Pure.
+// The one-line summary of a running job's state, for a terminal. Pure.
 #ifndef LAUNCHER_REPORT_STATUS_LINE_H_
 #define LAUNCHER_REPORT_STATUS_LINE_H_
 
@@ -10,8 +10,9 @@
 namespace hvd::launcher::report {
 
 struct StatusLine {
-  std::string text;  // without a newline; the most important comes first, in case it gets cut
-  // Nothing in it can change without a notice from the job.
+  // Without a newline. The most important part comes first, since a terminal may cut off the rest.
+  std::string text;
+  // Whether the text can change only together with a notice from the job.
   bool settled = false;
 };
 

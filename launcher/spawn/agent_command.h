@@ -7,13 +7,13 @@
 
 namespace hvd::launcher::spawn {
 
-// For launchers that run a command as it is, or one that was quoted: the agent in
-// `install_directory`, if there is one, else in the PATH there.
+// The command for launchers that pass arguments unchanged (directly, or quoted for one shell): runs
+// the agent in `install_directory` if there is one on that host, else the one in the PATH there.
 std::vector<std::string> AgentCommandOfShell(const std::string& install_directory);
 
-// For launchers of which it isn't known whether a shell reads the words once more: no word has a
-// character that means anything to a shell. So the PATH is this machine's, `path`, less the
-// directories with such characters, as far as it can be told.
+// The command for launchers that may or may not pass the words through another shell: no word
+// contains a character that is special to a shell. So PATH is set to `path`, this machine's,
+// without directories that contain such characters.
 std::vector<std::string> AgentCommandOfPlainWords(const std::string& install_directory,
                                                   const std::string& path);
 

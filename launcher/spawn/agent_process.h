@@ -1,5 +1,5 @@
-// An agent process of the launcher, on this host or through a launcher's command, and its two
-// pipes.
+// The launcher's handle of an agent, which is a local child process or the command that runs the
+// agent on another host.
 #ifndef LAUNCHER_SPAWN_AGENT_PROCESS_H_
 #define LAUNCHER_SPAWN_AGENT_PROCESS_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::launcher::spawn {
 
-// The host on which to start an agent, and the way to start it.
+// The host on which to start an agent, and how to start it.
 struct AgentTarget {
   std::string host;    // as the user wrote it
   bool local = false;  // on this machine
@@ -24,7 +24,7 @@ struct AgentTarget {
 struct AgentExit {
   int exit_code = 0;  // if signal is 0
   int signal = 0;
-  std::string stderr_text;  // the last 4 KiB of stderr, from it, its shell or the command
+  std::string stderr_text;  // the last 4 KiB of stderr: of the agent, its shell or the command
 };
 
 // Thread-safe. Callbacks come from one thread, in order; they must not block for long and must not
@@ -32,7 +32,8 @@ struct AgentExit {
 class AgentProcess {
  public:
   struct Callbacks {
-    // Bootstrap accepted, command found; with one line for the user, or an empty one.
+    // The agent has accepted the bootstrap and found the command. `warning` is one line for the
+    // user, or empty.
     std::function<void(const std::string& warning)> on_ready;
     std::function<void(const std::string&)> on_refusal;  // one line for the user
     std::function<void(pb::WorkerOutput)> on_output;
@@ -47,13 +48,13 @@ class AgentProcess {
   static absl::StatusOr<std::unique_ptr<AgentProcess>> Start(const AgentTarget& target,
                                                              const pb::AgentBootstrap& bootstrap,
                                                              Callbacks callbacks);
-  // Ends it at once (see Kill) and waits for the last callback.
+  // Ends the agent at once (see Kill) and waits for the last callback.
   virtual ~AgentProcess() = default;
 
-  // Closes its stdin: the agent stops its workers and exits. Does not wait.
+  // Closes the agent's stdin, on which it stops its workers and exits. Does not wait.
   virtual void CloseInput() = 0;
 
-  // SIGKILL to the local process; on a remote host the closed channel ends the agent.
+  // Sends SIGKILL to the local process. An agent on a remote host ends because its stdin is closed.
   virtual void Kill() = 0;
 };
 

@@ -1,5 +1,5 @@
-// A launcher of agents on other hosts, by a command that runs another one there: a scheduler's own,
-// kubectl, or any that the user names.
+// A HostLauncher for commands that run another command on a host: a scheduler's command, kubectl,
+// or one that the user gives.
 #ifndef LAUNCHER_SPAWN_COMMAND_LAUNCHER_H_
 #define LAUNCHER_SPAWN_COMMAND_LAUNCHER_H_
 
@@ -16,27 +16,28 @@
 
 namespace hvd::launcher::spawn {
 
-// The words in front of the agent's command.
+// The prefix of the agent's command line.
 struct CommandTemplate {
-  std::vector<std::string> words;  // {host} in them stands for the host
+  std::vector<std::string> words;  // {host} is replaced by the host
   enum class Rest {
-    kAsItIs,     // what follows is executed with the arguments that it has
-    kMaybeShell  // a shell may read it once more
+    kAsItIs,     // the words that follow are executed unchanged
+    kMaybeShell  // a shell may interpret the words again
   } rest = Rest::kMaybeShell;
   std::vector<std::string> without = {};        // see AgentInvocation
   absl::Span<const Complaint> complaints = {};  // of static storage
 };
 
-// The template of "srun", "blaunch", "pbs_tmrsh", "qrsh" or "kubectl", or one with {host} in it.
-// `text` is split into words as a shell does it; nothing else in it is special.
+// Returns the template of a known command ("srun", "blaunch", "pbs_tmrsh", "qrsh" or "kubectl"), or
+// makes one from a text with {host} in it. `text` is split into words by a shell's rules; nothing
+// else in it is special.
 // Errors: one line.
-//   - InvalidArgument: neither of these.
+//   - InvalidArgument: neither a known command nor a text with {host}.
 absl::StatusOr<CommandTemplate> FindCommandTemplate(const std::string& text);
 
 class CommandLauncher : public HostLauncher {
  public:
-  // `path`: this process's PATH. `gpus`: how many of a host's GPUs srun is to ask for; a host that
-  // is not in it, or has 0, leaves the choice to srun.
+  // `path`: this process's PATH. `gpus`: the number of GPUs to request from srun, by host; 0 or no
+  // entry leaves the choice to srun.
   CommandLauncher(CommandTemplate command, std::string path, std::map<std::string, int> gpus)
       : command_(std::move(command)), path_(std::move(path)), gpus_(std::move(gpus)) {}
 

@@ -1,5 +1,4 @@
-// Messages of the commands that reach hosts, and their meaning to somebody who wants to start a
-// job. Pure.
+// The explanation of error messages of remote commands such as ssh and srun. Pure.
 #ifndef LAUNCHER_SPAWN_COMPLAINT_H_
 #define LAUNCHER_SPAWN_COMPLAINT_H_
 
@@ -18,8 +17,8 @@ struct Complaint {
   absl::string_view meaning;  // HOST stands for the host
 };
 
-// The explanation by the first of `complaints`, which are ordered by importance, that is in one of
-// the lines; without "NAME:" in front of that line.
+// Returns the explanation of the first of `complaints`, which are ordered by importance, whose
+// sentence is in one of the lines. Explanation::line is that line without a leading "NAME:".
 std::optional<Explanation> FindComplaint(absl::Span<const Complaint> complaints,
                                          const std::string& name,
                                          const std::vector<std::string>& lines);

@@ -1,5 +1,5 @@
-// A method of starting an agent on a host: as a child process, through ssh, by a scheduler's
-// command.
+// The interface of methods to start an agent on a host: as a child process, through ssh, by a
+// scheduler's command.
 #ifndef LAUNCHER_SPAWN_HOST_LAUNCHER_H_
 #define LAUNCHER_SPAWN_HOST_LAUNCHER_H_
 
@@ -11,9 +11,9 @@ namespace hvd::launcher::spawn {
 
 // A command whose stdin and stdout are those of the agent.
 struct AgentInvocation {
-  std::string file;  // with a '/': a path; else to be looked for in PATH
+  std::string file;  // with a '/': a path; else searched for in PATH
   std::vector<std::string> argv;
-  std::vector<std::string> without = {};  // this process's variables that it does not inherit
+  std::vector<std::string> without = {};  // variables to remove from its environment
 };
 
 struct Explanation {
@@ -34,8 +34,8 @@ class HostLauncher {
   virtual AgentInvocation Command(const std::string& host,
                                   const std::string& install_directory) const = 0;
 
-  // The meaning of the command's last lines on stderr, for somebody who wants to start a job;
-  // nothing if this launcher knows none of them.
+  // Explains the command's last lines on stderr to the user; nullopt if they contain no known
+  // message.
   virtual std::optional<Explanation> Explain(const std::vector<std::string>& lines) const = 0;
 };
 

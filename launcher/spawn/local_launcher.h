@@ -1,4 +1,4 @@
-// A launcher of agents on this machine, as child processes.
+// A HostLauncher for this machine: agents are child processes.
 #ifndef LAUNCHER_SPAWN_LOCAL_LAUNCHER_H_
 #define LAUNCHER_SPAWN_LOCAL_LAUNCHER_H_
 

@@ -1,4 +1,4 @@
-// A launcher of agents on other hosts, by the system's ssh client.
+// A HostLauncher that uses the system's ssh client.
 #ifndef LAUNCHER_SPAWN_SSH_LAUNCHER_H_
 #define LAUNCHER_SPAWN_SSH_LAUNCHER_H_
 
@@ -15,10 +15,10 @@ struct SshOptions {
   int port = 0;               // 0: ssh's own choice
   std::string identity_file;  // empty: ssh's own choice
   int connect_timeout_seconds = 10;
-  int silence_seconds = 15;  // of an sshd that is gone or overloaded
+  int silence_seconds = 15;  // time limit for an sshd that does not answer
 };
 
-// Host keys are checked according to the user's ssh configuration; nothing is ever asked.
+// Checks host keys according to the user's ssh configuration, and never prompts (batch mode).
 class SshLauncher : public HostLauncher {
  public:
   explicit SshLauncher(SshOptions options) : options_(std::move(options)) {}
