@@ -1,4 +1,4 @@
-// A one-way switch that ends blocking calls early.
+// A cancellation token that ends blocking calls early. It can't be reset.
 #ifndef BASE_CANCELLATION_H_
 #define BASE_CANCELLATION_H_
 
@@ -15,14 +15,14 @@ class Cancellation {
  public:
   Cancellation();
 
-  // The first reason stays. Does not block. REQUIRES: !why.ok()
+  // Cancels. The reason of the first call is kept. Does not block. REQUIRES: !why.ok()
   void Cancel(const absl::Status& why);
 
-  // OK until cancelled, then why.
+  // OK until cancelled, then the reason.
   absl::Status status() const;
 
-  // A descriptor for poll, readable once cancelled. Borrowed. -1, which poll skips, if the process
-  // had no descriptor left; waits then last until their own end.
+  // A descriptor for poll, readable once cancelled. Borrowed. -1 if the process had no descriptor
+  // left: poll ignores it, so waits are not ended early.
   int fd() const { return event_.get(); }
 
  private:
@@ -31,13 +31,13 @@ class Cancellation {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// How long a blocking call may take, and what ends it before. A plain time converts.
+// The time limit of a blocking call, and an optional cancellation. A duration converts implicitly.
 struct WaitBounds {
   WaitBounds(absl::Duration t, const Cancellation* c = nullptr)  // NOLINT(runtime/explicit)
       : timeout(t), cancellation(c) {}
 
   absl::Duration timeout;
-  const Cancellation* cancellation;  // borrowed; nullptr: nothing
+  const Cancellation* cancellation;  // borrowed; may be nullptr
 };
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// A callback for a cancellation, for blocking calls that can't watch one themselves.
+// A cancellation callback, for blocking calls that can't poll a Cancellation.
 #ifndef BASE_CANCELLATION_WATCH_H_
 #define BASE_CANCELLATION_WATCH_H_
 
@@ -11,13 +11,14 @@
 
 namespace hvd {
 
-// Runs one thread while it lives, if there is a cancellation to wait for. Not thread-safe.
+// Owns a thread that waits for the cancellation; no thread without one. Not thread-safe.
 class CancellationWatch {
  public:
-  // Calls `then` with the reason, once, on that thread. `cancellation` nullptr: never.
+  // Calls `then` once with the reason, on the owned thread. `cancellation` is borrowed; nullptr:
+  // `then` is never called.
   CancellationWatch(const Cancellation* cancellation,
                     std::function<void(const absl::Status& why)> then);
-  // `then` is not called any more.
+  // Joins the thread; `then` is not called after this.
   ~CancellationWatch();
   CancellationWatch(const CancellationWatch&) = delete;
   CancellationWatch& operator=(const CancellationWatch&) = delete;

@@ -1,4 +1,4 @@
-// A clock interface, by which tests control the time.
+// The clock interface, which lets tests control the time.
 #ifndef BASE_CLOCK_H_
 #define BASE_CLOCK_H_
 
@@ -7,9 +7,9 @@
 
 namespace hvd {
 
-// Returns the time and waits for conditions. Implementations are safe for concurrent use. Shells
-// receive a Clock&; pure code receives absl::Time values. Only clock.cc and deadline_timer.cc read
-// real clocks.
+// Returns the time and waits for conditions. Implementations are thread-safe. Code with side
+// effects receives a Clock&; pure code receives absl::Time values. Only clock.cc and
+// deadline_timer.cc read real clocks.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -26,7 +26,7 @@ class Clock {
                                  absl::Time deadline) = 0;
 };
 
-// Wall-clock time, for showing to people only.
+// The wall-clock time, only for display.
 absl::Time WallNow();
 
 }  // namespace hvd

@@ -11,18 +11,18 @@ namespace hvd {
 
 uint32_t Crc32c(absl::string_view data);
 
-// The checksum of a text whose first part has the checksum `crc` and whose rest is `data`. As fast
-// as memory if the processor has carry-less multiplication.
+// Returns the checksum of a text whose first part has the checksum `crc` and whose rest is `data`.
+// Limited by memory bandwidth if the processor has carry-less multiplication.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view data);
 
-// ExtendCrc32c that also copies `data` to `to`, past the caches: for data that is not read again
-// soon.
+// As ExtendCrc32c, and copies `data` to `to` with stores that bypass the caches: for data that is
+// not read again soon.
 // REQUIRES: `to` is a multiple of 64.
 uint32_t CopyWithCrc32c(uint32_t crc, void* to, absl::string_view data);
 
 namespace internal {
 
-// The kernel in use here; tests also run those for other processors.
+// The implementations for different processors; tests run all that this processor supports.
 enum class Crc32cKernel { kPortable, kClmul128, kClmul512 };
 bool Supports(Crc32cKernel kernel);
 // `to` may be nullptr: nothing is copied.

@@ -19,14 +19,15 @@ std::string Sha256(absl::string_view message);
 // HMAC-SHA256(key, message), kHmacSha256Bytes long.
 std::string HmacSha256(absl::string_view key, absl::string_view message);
 
-// Compares in time that depends on the lengths only.
+// Compares in a time that depends only on the lengths.
 bool ConstantTimeEquals(absl::string_view a, absl::string_view b);
 
-// Whether `proof` is HmacSha256(key, message); takes equally long whatever `proof` holds.
+// Whether `proof` is HmacSha256(key, message). Takes a time that does not depend on the contents of
+// `proof`.
 bool CheckHmacSha256(absl::string_view key, absl::string_view message, absl::string_view proof);
 
-// `bytes` random bytes from the kernel's generator. Ends the process if there is no generator,
-// since secrets can't be made without one.
+// Returns `bytes` random bytes from the kernel's generator. Aborts the process if the generator
+// fails, since secrets can't be made without it.
 std::string RandomBytes(size_t bytes);
 
 }  // namespace hvd

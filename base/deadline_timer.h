@@ -1,4 +1,5 @@
-// Waits with deadlines on the monotonic clock, unaffected by steps of the wall clock.
+// A timer for condition waits with deadlines on the monotonic clock, unaffected by changes of the
+// wall clock.
 #ifndef BASE_DEADLINE_TIMER_H_
 #define BASE_DEADLINE_TIMER_H_
 
@@ -12,9 +13,9 @@
 
 namespace hvd {
 
-// Abseil's waits with a limit, timeouts included, are absolute times of the wall clock to the
-// kernel: if that is set back by a minute, they last a minute longer. So the waiters wait without a
-// limit, and a thread that sleeps on the monotonic clock wakes those whose deadline has passed.
+// Abseil passes the deadline of a timed wait to the kernel as an absolute wall-clock time: if the
+// clock is set back by a minute, the wait lasts a minute longer. So the waiters here wait without a
+// deadline, and a thread that sleeps on the monotonic clock wakes those whose deadline has passed.
 // Thread-safe. One timer serves the process; its thread, which takes no signals, starts with the
 // first wait and is never joined.
 class DeadlineTimer {
@@ -42,7 +43,7 @@ class DeadlineTimer {
   // Returns the time of the next check.
   Time WakeThoseDue();
 
-  std::mutex mutex_;  // may be taken under a waiter's, which this thread only tries to take
+  std::mutex mutex_;  // lock order: after waiters' mutexes, which this thread only try-locks
   std::condition_variable earlier_;
   Waiters waiters_;
   Time sleeps_until_ = Time::max();

@@ -1,4 +1,4 @@
-// A copy of the process's environment.
+// Readers of the process's environment.
 #ifndef BASE_ENV_H_
 #define BASE_ENV_H_
 
@@ -10,12 +10,13 @@ namespace hvd {
 
 using Environment = std::map<std::string, std::string>;
 
-// A copy of the process's environment. Not safe while another thread changes it.
+// Returns a copy of the process's environment. Not safe while another thread changes it.
 Environment ReadEnvironment();
 
-// The values of those of `names` that are set. Safe for use in libraries: it reads by name, since
-// `environ` is a separate, empty variable in a library that was loaded with RTLD_DEEPBIND into a
-// program with a copy relocation of it. Not safe while another thread changes the variables.
+// Returns those variables of `names` that are set. Works in shared libraries too: in a library that
+// was loaded with RTLD_DEEPBIND into a program with a copy relocation of `environ`, `environ` is a
+// separate, empty variable; so this function uses getenv. Not safe while another thread changes the
+// variables.
 Environment ReadVariables(const std::vector<std::string>& names);
 
 }  // namespace hvd

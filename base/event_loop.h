@@ -1,5 +1,4 @@
-// An event loop: one thread that waits for descriptors, timers and tasks from other threads, and
-// runs their callbacks.
+// A single-threaded event loop (epoll) for descriptors, timers and tasks from other threads.
 #ifndef BASE_EVENT_LOOP_H_
 #define BASE_EVENT_LOOP_H_
 
@@ -22,9 +21,9 @@
 
 namespace hvd {
 
-// Only Post may be called from any thread; everything else belongs to the thread that calls Run.
-// Callbacks may call everything. Level-triggered: a handler that leaves data unread is called
-// again.
+// Thread-safety: Post may be called from any thread; all other methods belong to the thread that
+// calls Run. Callbacks may call every method. Level-triggered: a handler that leaves data unread is
+// called again.
 class EventLoop {
  public:
   using Handler = std::function<void(uint32_t events)>;  // EPOLLIN, EPOLLHUP, ...
@@ -35,23 +34,22 @@ class EventLoop {
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create(Clock& clock = Clock::Real());
 
   // Calls `handler` when one of `events` is ready on `fd`. `fd` is borrowed; call Forget before it
-  // is closed. Without events the descriptor is not watched at all, not even for a hang-up, until
-  // Change.
+  // is closed. With `events` 0 the descriptor is not watched until Change, not even for a hang-up.
   // Errors:
-  //   - PermissionDenied: a kind of descriptor that can't be waited for.
+  //   - PermissionDenied: epoll does not support this kind of descriptor, e.g. a regular file.
   absl::Status Watch(int fd, uint32_t events, Handler handler);
   // REQUIRES: `fd` is watched.
   void Change(int fd, uint32_t events);
-  // The handler of `fd` is not called any more, not even for events already seen. Harmless if `fd`
-  // is not watched.
+  // Stops watching `fd`. Its handler is not called any more, not even for pending events. Has no
+  // effect if `fd` is not watched.
   void Forget(int fd);
 
   TimerId After(absl::Duration delay, std::function<void()> task);
-  // Harmless if it has fired.
+  // Has no effect if the timer has fired.
   void Cancel(TimerId timer) { timers_.erase(timer); }
 
-  // The loop's thread runs `task`, in the order of posting. Tasks posted after the loop has stopped
-  // are dropped with it.
+  // Runs `task` on the loop's thread, in the order of posting. Tasks that are posted after the loop
+  // has stopped are dropped.
   void Post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs until Stop() is called by a callback.
@@ -77,8 +75,8 @@ class EventLoop {
   Fd wake_;
   bool stopped_ = false;
   uint64_t next_id_ = 1;
-  // Keyed by a number that is never used again, so that an event of a closed descriptor can't reach
-  // its successor.
+  // Keyed by a number that is never reused, so that a pending event of a closed descriptor can't
+  // reach the handler of a new descriptor with the same number.
   std::map<uint64_t, std::shared_ptr<Watched>> watched_;
   std::map<int, uint64_t> token_by_fd_;
   std::map<TimerId, std::function<void()>> timers_;

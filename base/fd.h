@@ -1,4 +1,4 @@
-// Owned file descriptors, closed by their destructor, and pipes.
+// RAII file descriptors, pipes, and single reads and writes.
 #ifndef BASE_FD_H_
 #define BASE_FD_H_
 
@@ -38,29 +38,29 @@ struct Pipe {
   Fd write;
 };
 
-// Both ends are closed by exec.
+// Makes a pipe whose ends are close-on-exec.
 // Errors:
 //   - ResourceExhausted: too many open files.
 absl::StatusOr<Pipe> MakePipe();
 
-// From now on reads and writes fail with EAGAIN instead of waiting, in every process that shares
-// the open file.
+// Sets O_NONBLOCK: reads and writes fail with EAGAIN instead of blocking, in every process that
+// shares the open file.
 absl::Status SetNonBlocking(int fd);
 
-// Whether what is open there is a pipe or a socket.
+// Whether `fd` is a pipe or a socket.
 bool IsPipe(int fd);
 
 // The result of one attempt to read or write.
 struct IoResult {
   size_t bytes = 0;
-  bool would_block = false;  // nothing now, perhaps later
-  bool end = false;          // end of stream, or the other side is gone
+  bool would_block = false;  // try again later
+  bool end = false;          // end of stream, or the peer is gone
 };
 
-// One read, repeated if a signal interrupts it. Errors count as the end of the stream.
+// Reads once, again if a signal interrupts it. Errors count as the end of the stream.
 IoResult ReadSome(int fd, char* buffer, size_t size);
 
-// One write. REQUIRES: the calling thread blocks SIGPIPE, or the process ignores it.
+// Writes once. REQUIRES: the calling thread blocks SIGPIPE, or the process ignores it.
 IoResult WriteSome(int fd, absl::string_view data);
 
 // Writes everything to a blocking descriptor. REQUIRES: as WriteSome.

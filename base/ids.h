@@ -1,5 +1,5 @@
-// Strong types for ranks, epochs and other numbers that cross interfaces, so that one can't be
-// passed in place of another.
+// Strong integer types for ranks, epochs and other numbers in interfaces, which the compiler does
+// not let be confused.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// A value type that compares, hashes and prints like its representation and converts to nothing.
+// An integer without implicit conversions that compares, hashes and prints like its representation.
 template <typename Tag, typename T>
 class StrongInt {
  public:
@@ -36,11 +36,11 @@ class StrongInt {
   T value_{};
 };
 
-// A worker's place in the job, given by the daemon when it asks for the process to be started.
+// The identity of a worker in the job, assigned by the daemon when it requests the process.
 using WorkerId = StrongInt<struct WorkerIdTag, uint64_t>;
-// Random per process: a restarted worker is another worker.
+// The identity of one process of a worker: random, so that a restarted process has another one.
 using Incarnation = StrongInt<struct IncarnationTag, uint64_t>;
-// Grows exactly when the world changes; 0 means "no world yet".
+// The number of a world: grows exactly when the world changes; 0 means "no world yet".
 using Epoch = StrongInt<struct EpochTag, uint64_t>;
 using Rank = StrongInt<struct RankTag, int32_t>;
 

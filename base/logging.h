@@ -1,5 +1,5 @@
-// Loggers of this project's processes. A line on stderr: "2026-11-21 12:00:00.000 horovod[1]
-// warning: text", with microseconds if level debug is shown.
+// The factory of loggers. A line on stderr is "2026-11-21 12:00:00.000 horovod[1] warning: text",
+// with microseconds if level debug is enabled.
 #ifndef BASE_LOGGING_H_
 #define BASE_LOGGING_H_
 
@@ -11,8 +11,8 @@
 
 namespace hvd {
 
-// A logger that owns its sink. `level`: trace, debug, info, warning, error or fatal. Thread-safe
-// once made.
+// Returns a thread-safe logger that owns its sink. `level`: trace, debug, info, warning, error or
+// fatal.
 std::shared_ptr<spdlog::logger> MakeLogger(const std::string& name, absl::string_view level,
                                            bool hide_time);
 

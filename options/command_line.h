@@ -1,5 +1,6 @@
-// A splitter of a command line into options, in one canonical spelling, and the user's command. It
-// knows the syntax of Horovod's command line (argparse), not the meaning of the options. Pure.
+// A parser that splits a command line into options, in a canonical spelling, and the user's
+// command. It implements the syntax of Horovod's command line (argparse) and does not know the
+// meaning of the options. Pure.
 #ifndef OPTIONS_COMMAND_LINE_H_
 #define OPTIONS_COMMAND_LINE_H_
 
@@ -15,25 +16,26 @@ struct FlagSpec {
   std::string name;                    // canonical: "--num-proc", "-x"
   std::vector<std::string> spellings;  // every accepted spelling, `name` included
   bool takes_value = false;
-  std::string unavailable;  // not empty: known, but refused with this text
-  int extra_values = 0;     // after the first; joined by blanks
+  std::string unavailable;  // not empty: the flag is refused with this text
+  int extra_values = 0;     // the number of values after the first; joined by blanks
 };
 
 struct SplitCommandLine {
   std::vector<std::string> options;  // "--name=value", "--name", "-xvalue"
-  std::vector<std::string> command;  // from the first argument that is not an option
+  std::vector<std::string> command;  // all arguments from the first non-option on
 };
 
-// Accepts "--name value", "--name=value", "-np 2", "-p22", and long options shortened to an
-// unambiguous beginning. "--" ends the options. `program` is named where its --help would help.
+// Accepts "--name value", "--name=value", "-np 2", "-p22", and unambiguous prefixes of long
+// options. "--" ends the options. `program` is the name in messages that refer to --help.
 // Errors: one line.
 //   - InvalidArgument: an unknown (with a suggestion), ambiguous or refused option, or a value that
-//     is missing, empty or not expected.
+//     is missing, empty or unexpected.
 absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& flags,
                                                 const std::vector<std::string>& args,
                                                 const std::string& program);
 
-// The smallest number of insertions, deletions and replacements that turn `a` into `b`.
+// The Levenshtein distance: the smallest number of insertions, deletions and replacements that turn
+// `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
 }  // namespace hvd::options

@@ -16,18 +16,18 @@ namespace hvd::options {
 struct ElasticOptions {
   int min_workers = 0;
   int max_workers = 0;     // 0: the number of slots
-  std::string script;      // of host discovery, as given; empty: none
+  std::string script;      // the host discovery script, as given; empty: none
   int slots_per_host = 0;  // 0: not given
   rendezvous::policy::ElasticSpec spec;
 };
 
-// "5/10m": 5 failures within 10 minutes.
+// Parses a failure budget: "5/10m" is 5 failures within 10 minutes.
 // Errors:
 //   - InvalidArgument: not of this form.
 absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::string& text);
 
 // Declares the flags and collects their values. A job is elastic if --min-np, --max-np or a
-// discovery script is given. One use; must outlive the table's Parse.
+// discovery script is given. For one use; must outlive the table's Parse.
 class ElasticFlags {
  public:
   // `with_discovery`: the program can run a host discovery script.
@@ -38,10 +38,10 @@ class ElasticFlags {
   // Whether a discovery script was given.
   bool has_script() const { return !options_.script.empty(); }
 
-  // The options, or nullopt for a static job, once all flags are read.
+  // Returns the options, or nullopt for a static job. Call it after the table's Parse.
   // Errors:
-  //   - InvalidArgument: numbers that contradict each other, a flag for elastic jobs only in a
-  //     static job, or a HOROVOD_ELASTIC_TIMEOUT that is not a number.
+  //   - InvalidArgument: contradictory numbers, a flag of elastic jobs in a static job, or a
+  //     HOROVOD_ELASTIC_TIMEOUT that is not a number.
   absl::StatusOr<std::optional<ElasticOptions>> Finish(int num_proc, bool lists_hosts,
                                                        const Environment& environment) const;
 
@@ -61,7 +61,7 @@ class ElasticFlags {
 
   const bool with_discovery_;
   ElasticOptions options_;
-  std::vector<std::string> given_;  // the flags except the script, by their names in messages
+  std::vector<std::string> given_;  // names of the given flags for messages, without the script's
 };
 
 }  // namespace hvd::options

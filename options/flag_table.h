@@ -1,5 +1,5 @@
-// The table of a program's flags, each with its handler. CLI11 makes the help text and calls the
-// handlers; command_line.h parses Horovod's syntax of options.
+// A table of a program's flags and their handlers. CLI11 makes the help text and calls the
+// handlers; command_line.h parses the syntax of Horovod's options.
 #ifndef OPTIONS_FLAG_TABLE_H_
 #define OPTIONS_FLAG_TABLE_H_
 
@@ -28,25 +28,25 @@ class FlagTable {
   // but not available.
   FlagTable(std::string usage, std::vector<FlagSpec> refused);
 
-  // The heading in the help text for the flags declared from here on.
+  // Sets the heading in the help text for the flags that are declared after this call.
   void Group(const std::string& heading);
 
-  // A flag with a value; `handler` takes each value in turn.
+  // Declares a flag with a value; `handler` takes each value in turn.
   void Value(const std::string& names, const std::string& kind, const std::string& help,
              Handler handler);
-  // A flag with two values; `handler` takes both, with a blank between.
+  // Declares a flag with two values; `handler` takes both as one text, separated by a blank.
   void TwoValues(const std::string& name, const std::string& kind, const std::string& help,
                  Handler handler);
-  // A flag without a value.
+  // Declares a flag without a value.
   void Flag(const std::string& names, const std::string& help, std::function<void()> action);
-  // A flag that asks for the default behaviour; not shown in the help text.
+  // Declares a flag without an effect, which requests the default behaviour; not in the help text.
   void Harmless(const std::string& names);
-  // Two flags of which only one may be given.
+  // Declares two flags to be mutually exclusive.
   void Opposites(const std::string& name, const std::string& other);
-  // Another spelling, with a single dash, of the long flag `name`.
+  // Declares another spelling of the long flag `name`, with a single dash.
   void SingleDash(const std::string& name, const std::string& spelling);
 
-  // The text above all flags in the help text.
+  // Sets the text above all flags in the help text.
   void Description(const std::string& text) { app_.description(text); }
   void Footer(const std::string& text) { app_.footer(text); }
   std::string Help() const;
@@ -55,10 +55,10 @@ class FlagTable {
     bool help = false;
     std::vector<std::string> command;
   };
-  // Parses `args` and calls the handlers. `defaults`: options that apply where `args` have neither
-  // the same flag nor its opposite.
+  // Parses `args` and calls the handlers. `defaults` are options that apply if `args` contain
+  // neither the same flag nor its opposite.
   // Errors:
-  //   - InvalidArgument: as SplitArguments, or the first error of a handler.
+  //   - InvalidArgument: an error of SplitArguments, or the first error of a handler.
   absl::StatusOr<Result> Parse(const std::vector<std::string>& args,
                                const std::vector<std::string>& defaults = {});
 
@@ -76,13 +76,13 @@ class FlagTable {
   absl::Status status_;
 };
 
-// A whole number between two bounds.
+// Parses a whole number in [low, high].
 // Errors:
 //   - InvalidArgument: not such a number; names `flag` and the value.
 absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string& text, int64_t low,
                                      int64_t high);
 
-// A number of seconds between two bounds, with or without a fraction.
+// Parses a number of seconds in [low, high], with or without a fraction.
 // Errors:
 //   - InvalidArgument: not such a number; names `flag` and the value.
 absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,

@@ -1,4 +1,4 @@
-// Formats of the workers' output. Pure.
+// The formats of workers' output: line prefixes, JSON, file names. Pure.
 #ifndef BASE_CONSOLE_OUTPUT_FORMAT_H_
 #define BASE_CONSOLE_OUTPUT_FORMAT_H_
 
@@ -18,11 +18,11 @@ std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time)
 std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool is_stderr,
                          absl::string_view line);
 
-// A message of the launcher: one such object for each line that is not empty, with the stream
+// Formats a message of the launcher: one such object for each non-empty line, with the stream
 // "horovodrun" and null for rank and host.
 std::string WordsAsJson(absl::Time time, absl::string_view words);
 
-// "rank.07" among 8 to 99 others: padded to the width of the highest rank.
+// "rank.07" in a job of 11 to 100 processes: zero-padded to the width of the highest rank.
 std::string RankDirectory(int rank, int num_proc);
 
 }  // namespace hvd::console

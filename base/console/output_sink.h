@@ -1,6 +1,6 @@
-// The sink of the workers' output and the launcher's messages. A thread writes them to stdout,
-// stderr and the files of --output-filename, so that a slow terminal or a paused pager never stops
-// the launcher itself.
+// The asynchronous writer of workers' output and the launcher's messages. A thread writes them to
+// stdout, stderr and the files of --output-filename, so that a slow terminal or a paused pager
+// never blocks the launcher.
 #ifndef BASE_CONSOLE_OUTPUT_SINK_H_
 #define BASE_CONSOLE_OUTPUT_SINK_H_
 
@@ -25,9 +25,9 @@ struct OutputSinkOptions {
   int stderr_fd = 2;  // borrowed
   bool timestamps = false;
   bool json = false;                     // a JSON object a line, see output_format.h
-  std::function<absl::Time()> wall_now;  // needed with timestamps and JSON
+  std::function<absl::Time()> wall_now;  // required for timestamps and JSON
   std::unique_ptr<RankFiles> files;      // may be null
-  bool has_status_line = false;          // needs a stderr for which CanHaveTerminalLine holds
+  bool has_status_line = false;          // requires CanHaveTerminalLine(stderr_fd)
   size_t max_backlog_bytes = 8 << 20;
 };
 
@@ -35,35 +35,36 @@ struct OutputSinkOptions {
 class OutputSink {
  public:
   explicit OutputSink(OutputSinkOptions options);
-  // Stops after the current write and drops the rest.
+  // Stops after the current write and drops the backlog.
   ~OutputSink();
   OutputSink(const OutputSink&) = delete;
   OutputSink& operator=(const OutputSink&) = delete;
 
-  // Called once, when stdout or stderr can no longer be written, with errno: EPIPE if the reader of
-  // a pipe has gone. Later output for it is dropped. Set the callback before the first Write.
+  // Sets the callback for a write error on stdout or stderr. It is called once, with errno: EPIPE
+  // if the reader of a pipe is gone. Later output for that stream is dropped. Call this before the
+  // first Write.
   void OnBroken(std::function<void(bool is_stderr, int error)> callback);
 
-  // One line of a worker, with the '\n' or '\r' that it ended with, if any. Waits while the backlog
-  // is full, which slows the workers down to the reader's pace. `host` is for JSON.
+  // Writes one line of a worker, including its '\n' or '\r', if any. Blocks while the backlog is
+  // full, so that the workers are slowed down to the reader's pace. `host` is for JSON.
   void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "");
 
-  // A message of the launcher, in whole lines, to stderr. Never waits.
+  // Writes a message of the launcher, in whole lines, to stderr. Never blocks.
   void Say(absl::string_view text);
 
-  // Sets the text of the status line; empty: no status line. The line is on the terminal whenever
-  // nothing else is to be written there, and never in between; the destructor removes it. Never
-  // waits. Does nothing if has_status_line() is false.
+  // Sets the text of the status line; empty: no status line. The line is shown below all other
+  // output, and erased while other output is written. The destructor removes it. Never blocks. Does
+  // nothing if has_status_line() is false.
   void SetStatus(absl::string_view text);
   bool has_status_line() const { return options_.has_status_line; }
 
   // Whether output is waiting to be written.
   bool HasBacklog();
 
-  // Calls `on_drained` as soon as all that was given until now has been written or dropped.
+  // Calls `on_drained` as soon as all output of earlier calls has been written or dropped.
   void NotifyDrained(std::function<void()> on_drained);
 
-  // Drops the backlog and all later output, and releases all waiting callers. For an immediate end.
+  // Drops the backlog and all later output, and unblocks all callers, for an immediate end.
   void Abandon();
 
  private:
@@ -72,8 +73,8 @@ class OutputSink {
     Target target;
     int rank;  // -1: a message of the launcher
     std::string text;
-    bool needs_newline;  // on the console only: the last line of a worker that did not end it
-    std::function<void()> on_drained;  // not null: a marker and nothing else
+    bool needs_newline;  // on the console only: a worker's last line without a line end
+    std::function<void()> on_drained;  // not null: a marker without text
   };
 
   std::string Own(absl::string_view words) const;
@@ -88,11 +89,11 @@ class OutputSink {
 
   const OutputSinkOptions options_;
   std::function<void(bool is_stderr, int error)> on_broken_;
-  bool broken_[2] = {false, false};  // up to line_: of the writing thread alone
+  bool broken_[2] = {false, false};  // up to line_: used by the writing thread only
   bool told_broken_ = false;
   bool told_file_error_ = false;
   std::optional<TerminalLine> line_;
-  bool meets_line_[2] = {false, true};  // whether output there goes to the line's terminal
+  bool meets_line_[2] = {false, true};  // whether stdout, stderr go to the status line's terminal
   int wake_fd_;                         // an eventfd: readable once abandoned
 
   absl::Mutex mutex_;

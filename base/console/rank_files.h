@@ -1,5 +1,6 @@
-// The files of --output-filename: DIR/rank.N/stdout and DIR/rank.N/stderr. With a size limit they
-// are rotated: a full file becomes stdout.1, the one before that stdout.2, and so on.
+// The output files of --output-filename: DIR/rank.N/stdout and DIR/rank.N/stderr. With a size limit
+// they are rotated: a full file becomes stdout.1, the previous stdout.1 becomes stdout.2, and so
+// on.
 #ifndef BASE_CONSOLE_RANK_FILES_H_
 #define BASE_CONSOLE_RANK_FILES_H_
 
@@ -20,16 +21,16 @@ namespace hvd::console {
 // Not thread-safe.
 class RankFiles {
  public:
-  // Whether ranks beyond the first `num_proc` may come, as in elastic jobs.
+  // Whether ranks of `num_proc` and more may occur, as in elastic jobs.
   enum class Ranks { kFixed, kMayGrow };
 
   struct Rotation {
-    int64_t bytes = 0;  // a file that would become larger is full; 0: none ever is
-    int kept = 0;       // older files
+    int64_t bytes = 0;  // the size limit of a file; 0: no limit
+    int kept = 0;       // number of older files
   };
 
-  // Makes the directories and empties the files of every rank; with rotation also the rotated files
-  // of an earlier job. Null if no directory is given.
+  // Makes the directories and truncates the files of every rank; with rotation, also removes the
+  // rotated files of an earlier job. Returns null if `directory` is empty.
   // Errors:
   //   - Internal: a directory or file can't be made; says which and why.
   static absl::StatusOr<std::unique_ptr<RankFiles>> Create(const std::string& directory,
@@ -40,10 +41,10 @@ class RankFiles {
                                                            Ranks ranks = Ranks::kFixed) {
     return Create(directory, num_proc, ranks, Rotation());
   }
-  // Appends; the files of a rank that comes later start empty. `data` is never divided between two
-  // files.
+  // Appends `data`, which is never split between two files. The files of a rank that appears later
+  // start empty.
   // Errors:
-  //   - Internal: a file can't be written; says which and why. What did not fit is lost.
+  //   - Internal: a file can't be written; says which and why. The unwritten part is lost.
   absl::Status Write(int rank, bool is_stderr, absl::string_view data);
 
  private:

@@ -12,14 +12,14 @@ namespace hvd::console {
 // Whether `fd` is a terminal that understands the escape sequences of TerminalLine.
 bool CanHaveTerminalLine(int fd, const Environment& environment);
 
-// Returns what to write and writes nothing itself. Not thread-safe.
+// Returns the text to write and writes nothing itself. Not thread-safe.
 //
-// While it is drawn the cursor stands in its first column. So the terminal's echo (^C) is erased
-// with the line, and all of the line is erased even if the terminal became narrower meanwhile.
+// While the line is drawn, the cursor is in its first column. So the terminal's echo (^C) is erased
+// with the line, and the whole line is erased even if the terminal has become narrower.
 class TerminalLine {
  public:
-  // Asks `fd` each time how wide it is and whether this process is in the foreground. A descriptor
-  // that is not a terminal counts as one of 80 columns. `fd` must outlive this object.
+  // Queries `fd` at each call for its width and for whether this process is in the foreground. A
+  // descriptor that is not a terminal counts as 80 columns wide. `fd` must outlive this object.
   explicit TerminalLine(int fd) : fd_(fd) {}
 
   // Shows as much of `text` as fits; empty: removes the line. Returns "" if nothing changes.
@@ -28,7 +28,8 @@ class TerminalLine {
   // The text that erases the line, to be written before other output; "" if there is no line.
   std::string Erase();
 
-  // `data` has been written to the terminal, while the line was not drawn.
+  // To be called after other output, `data`, was written to the terminal. REQUIRES: the line is
+  // erased.
   void Passed(absl::string_view data);
 
  private:

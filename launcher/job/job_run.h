@@ -123,7 +123,7 @@ class JobRun {
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();       // of the phase
   absl::Time lost_deadline_ = absl::InfiniteFuture();  // for the verdict on a lost agent
-  std::vector<std::string> lost_;                      // how each agent ended that ended too early
+  std::vector<std::string> lost_;                      // premature exits of agents, for messages
   std::optional<rendezvous::membership::Verdict> verdict_;
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
