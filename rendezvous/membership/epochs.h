@@ -45,12 +45,13 @@ struct Stall {
   }
 };
 
-// What the members of the newest world report about it when they ask for the next.
+// The reports of members that left the newest world, merged: each arrives with the request for the
+// next world.
 struct Leaving {
-  bool any = false;  // there was such a report
-  bool worked = false;
-  std::string cause;  // the first error for which a member left by itself; empty: none did
-  int rank = -1;      // of that member
+  bool any = false;     // at least one member has reported
+  bool worked = false;  // some member has completed an operation in it
+  std::string cause;    // the error of the first member that left because of one; empty: none
+  int rank = -1;        // of that member
   std::string host;
   uint64_t lost_steps = 0;  // the maximum
   absl::Duration lost_time;
@@ -65,38 +66,41 @@ struct Leaving {
 
 // Invariants:
 // - `world` is that of `current`, and is empty only in epoch 0;
-// - a member, by its lifecycle, is in `world`; whoever was in it at last is there at its rank; and
-//   all who are there are known;
-// - a stall that can still be reported is of ranks of `world`;
-// - no call watches a broken epoch, and all that watch an epoch about to change know of that;
-// - there is a quorum only while the next world is awaited, and not for longer.
+// - a worker whose lifecycle says "member" is in `world`; a worker whose last world is `current` is
+//   in `world` at its rank; every member of `world` is a known worker;
+// - a pending stall report names ranks of `world` only;
+// - no watch is parked on a broken epoch; every watch parked on a changing epoch has already been
+//   notified of the change;
+// - `quorum_since` is finite only while the next world is awaited, and is not earlier than
+//   `together_since`.
 //
 // Not thread-safe.
 struct Epochs {
-  // Notifies all calls that still wait for something of the newest epoch that it is over. No effect
-  // if there is no epoch or it is broken already.
+  // Marks the newest epoch as broken and answers all calls parked on it. No effect if there is no
+  // epoch or it is broken already.
   void End(const std::string& reason, std::vector<Effect>* effects);
   bool whole() const { return current > Epoch(0) && !broken.has_value(); }
 
-  // The epoch ended without any failure: the members themselves could do nothing with it. `commit`
-  // is what they can restore.
+  // Whether the epoch ended because a member left with an error, without a failed worker, a
+  // completed operation or a new commit. `commit` is the newest commit that its members can
+  // restore.
   bool EndedIdle(uint64_t commit) const;
-  // REQUIRES: EndedIdle, this many times in a row.
+  // The message and the verdict for `in_a_row` idle worlds in succession. REQUIRES: EndedIdle.
   std::string IdleText(int in_a_row) const;
   Verdict IdleVerdict() const;
-  // Counts the work lost by a broken world whose successor goes on from `commit`.
+  // Adds the work lost in a broken world whose successor resumes from `commit` to the totals.
   void CountLoss(uint64_t commit);
-  // The next world is no longer awaited.
+  // Clears the timers of the wait for the next world.
   void StopWaiting();
 
-  // Whether `report` is of operations that wait for ranks of `world`.
+  // Whether `report` names only ranks of `world`.
   bool IsSound(const StallReported& report) const;
   // Whether the stall's epoch is over.
   bool IsPast(const Stall& stall) const {
     return broken.has_value() || stall.report.epoch != current;
   }
 
-  // Empty: the invariants hold; else the violated one.
+  // Returns the violated invariant, or an empty string if all hold.
   std::string Check(const Workers& workers) const;
 
   // See rendezvous/snapshot/fields.h.
@@ -121,28 +125,28 @@ struct Epochs {
 
   Epoch current;                                     // 0: before the first
   WorldPtr world = std::make_shared<const World>();  // of `current`
-  std::optional<std::string> broken;                 // why it can't go on
+  std::optional<std::string> broken;                 // why it is broken; empty: it is not
   absl::Time broken_at;                              // if it is
-  std::optional<std::string> changing;               // members know that another is wanted, and why
-  ExchangeRounds rounds{0};                          // of `current`
+  std::optional<std::string> changing;  // why another world is wanted, once members were notified
+  ExchangeRounds rounds{0};             // of `current`
   ParkedWatches watches;
   std::vector<Stall> stalls;
   Leaving left;
   bool failed_world = false;  // a failure ended it
   bool lost_hosts = false;    // hosts were lost since it formed
 
-  // The next one. Elastic jobs only.
-  absl::Time together_since = absl::InfiniteFuture();  // finite while it is awaited
-  absl::Time quorum_since = absl::InfiniteFuture();    // ... and there are enough for it
-  bool told_waiting = false;                     // a notice has reported that there are too few
-  absl::Time idle_until = absl::InfinitePast();  // it does not form before
+  // The next world. Elastic jobs only.
+  absl::Time together_since = absl::InfiniteFuture();  // start of the wait for it
+  absl::Time quorum_since = absl::InfiniteFuture();    // since when enough workers are ready
+  bool told_waiting = false;                           // the notice "too few workers" was sent
+  absl::Time idle_until = absl::InfinitePast();  // the earliest time for it after an idle world
 
-  // From world to world.
-  absl::Time formed_at;                            // the newest
+  // Totals and times over all worlds of the job.
+  absl::Time formed_at;                            // of the newest world
   uint64_t formed_commit = 0;                      // the newest commit at that time
-  uint64_t newest_commit = 0;                      // that ever was in a world
+  uint64_t newest_commit = 0;                      // that any world has had
   uint64_t reported_commit = 0;                    // the newest that rank 0 has reported
-  absl::Time committed_at = absl::InfinitePast();  // that one
+  absl::Time committed_at = absl::InfinitePast();  // when rank 0 made that commit
   uint64_t lost_steps = 0;                         // by failures, so far
   absl::Duration lost_time;
   int failed_starts = 0;     // in a row, while there was no world

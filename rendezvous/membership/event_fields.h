@@ -1,5 +1,6 @@
-// The fields of events and of their parts in proto/journal.proto and proto/snapshot.proto: see
-// rendezvous/snapshot/fields.h.
+// The mapping of events and their parts to the messages of proto/journal.proto and
+// proto/snapshot.proto: one KeepFields function per type, as rendezvous/snapshot/fields.h
+// describes.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
 

@@ -1,6 +1,5 @@
-// The alphabet of the membership machine: a job's inputs (Event) and the actions that they require
-// (Effect). Read this first. Everything here is a plain value; the machine in membership.h maps
-// events to effects.
+// The inputs (Event) and outputs (Effect) of the membership state machine. Start reading here. All
+// types are plain values; Membership::Apply (membership.h) maps an event to effects.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 
@@ -22,8 +21,7 @@ using placement::HostSlots;
 using placement::Placement;
 using placement::TorchGroup;
 
-// A parked call of a client. The shell assigns the numbers and finishes the call when an effect
-// names it.
+// The id of a parked RPC. The server assigns it, and finishes the RPC when an effect names the id.
 using CallId = StrongInt<struct CallIdTag, uint64_t>;
 
 struct WorkerKey {
@@ -33,38 +31,39 @@ struct WorkerKey {
 
 // ---- Events
 
-// An agent has attached, for the first time or (the same incarnation) again. Hosts that are not
-// expected (see JobSpec) take part in the order of attaching.
+// An agent has attached: for the first time, or again with the same incarnation. Hosts that are not
+// in JobSpec::expected_hosts are ordered by the time of attaching.
 struct HostJoined {
   HostSlots host;
   Incarnation agent;
-  std::vector<WorkerId> known_workers = {};  // all that it was ever asked to start
-  std::string store_address = {};            // for torch.distributed; see TorchGroup
-  std::string commit_address = {};  // where its agent gives copies of commits; empty: nowhere
+  std::vector<WorkerId> known_workers = {};  // every worker it was ever asked to start
+  std::string store_address = {};            // see TorchGroup
+  std::string commit_address = {};  // where its agent serves copies of commits; empty: it does not
 };
 
-// Elastic jobs: all hosts that exist at present. Hosts of an earlier list that are missing in this
-// one are drained. Hosts whose agents attached without being listed are not affected, unless this
-// is an offer.
+// The complete list of hosts that exist now. Elastic jobs: a host that an earlier list had and this
+// one lacks is drained. Hosts whose agents attached without ever being listed are unaffected,
+// unless this is an offer.
 struct HostsDiscovered {
   std::vector<HostSlots> hosts;
-  // No others may take part, with no more slots: their agents wait until an offer names them. Also
-  // in static jobs, until they have started.
+  // Only these hosts may take part, with at most these slots; agents of other hosts wait until an
+  // offer names them. Applies to static jobs too, until they have started.
   bool is_offer = false;
 };
 
-// Elastic jobs: the host leaves soon and cleanly; no step is to be lost. After `grace` its
-// remaining workers are stopped and lose what they have not committed.
+// Elastic jobs: drains the host. Its workers leave at the next commit, so no step is lost. Workers
+// that remain after `grace` are stopped and lose their uncommitted work.
 struct HostDraining {
   std::string host;
   absl::Duration grace;
   std::string reason;
 };
 
-// The daemon has been restarted: no agent is attached and no call is parked, until they return.
+// The daemon was restarted: no agent is attached and no call is parked until agents and workers
+// reconnect.
 struct Restarted {};
 
-// The agent's stream has ended or timed out. Its workers count as lost.
+// The agent's stream ended or timed out. The workers of the host count as lost.
 struct HostLost {
   std::string host;
   Incarnation agent;
@@ -76,12 +75,13 @@ struct WorkerStarted {
   int64_t pid = 0;
 };
 
-// The process is dying: its resources are freed, but not yet its memory. WorkerExited follows.
+// The kernel is tearing the process down: its locks are released, its memory is not freed yet.
+// WorkerExited follows.
 struct WorkerDying {
   WorkerId worker;
 };
 
-// How a process ended, as its parent observed it.
+// The end of a worker's process, as its parent observed it.
 struct WorkerExited {
   WorkerId worker;
   int exit_code = 0;  // if signal is 0
@@ -89,34 +89,35 @@ struct WorkerExited {
   bool core_dumped = false;
   bool out_of_memory = false;
   std::vector<std::string> stderr_tail;
-  std::string start_error;  // not empty: there never was a process
-  std::string killed_for;   // not empty: its agent killed it, for this reason
-  std::string unknown_end;  // not empty: exit_code is 1 for want of one; what is known instead
+  std::string start_error;  // not empty: the process could not be started
+  std::string killed_for;   // not empty: why its agent killed it
+  std::string unknown_end;  // not empty: the exit code is unknown and set to 1; this describes the
+                            // end instead
 };
 
-// The agent has a copy of another host's commit: see KeepCommitsEffect.
+// The agent of `host` has completed a copy of another host's commit; see KeepCommitsEffect.
 struct CommitKept {
   std::string host;
   uint64_t commit = 0;
 };
 
-// A worker's JoinWorld call.
+// A worker's JoinWorld RPC: a request for the next world.
 struct JoinRequested {
   CallId call;
   WorkerKey worker;
   Epoch last_epoch;
   std::string address;
   int control_port = 0;
-  bool may_defer = false;  // ReplyDeferred is acceptable if the job has had a world already
+  bool may_defer = false;  // ReplyDeferred is an acceptable answer, once the job has had a world
   uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
-  // Of its last world, if it was in one.
-  bool worked = false;        // an operation of the script's was completed
-  std::string left_for = {};  // its own error; empty: it was asked to leave, or a peer had gone
+  // About its last world, if it was in one.
+  bool worked = false;        // the script has completed an operation in it
+  std::string left_for = {};  // the error that made it leave; empty: asked to, or a peer had gone
   uint64_t lost_steps = 0;    // done since `commit`
   absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
 };
 
-// A worker's WatchEpoch call.
+// A worker's WatchEpoch RPC: parked until the epoch ends or is about to change.
 struct WatchRequested {
   CallId call;
   WorkerKey worker;
@@ -124,7 +125,7 @@ struct WatchRequested {
   bool knows_of_change = false;  // it knows that the epoch is about to change
 };
 
-// A worker's Exchange call.
+// A worker's Exchange RPC: its value for one round of an all-to-all exchange.
 struct ExchangeRequested {
   CallId call;
   WorkerKey worker;
@@ -133,7 +134,7 @@ struct ExchangeRequested {
   std::string value;
 };
 
-// A worker's Report call. `failure` is empty if it reports that it finished.
+// A worker's Report RPC about its end. `failure` is empty if it finished.
 struct Reported {
   CallId call;
   WorkerKey worker;
@@ -143,12 +144,13 @@ struct Reported {
   bool caused_by_peer = false;
 };
 
-// A worker's Report call with its progress. OK means that its epoch is the newest and whole.
+// Rank 0's Report RPC about its progress. The answer OK means that its epoch is the newest one and
+// not broken; rank 0's lease depends on that.
 struct ProgressReported {
   CallId call;
   WorkerKey worker;
   Epoch epoch;
-  uint64_t commit = 0;  // the newest of all; 0: none
+  uint64_t commit = 0;  // the newest commit; 0: none
   absl::Duration commit_age;
 };
 
@@ -164,35 +166,35 @@ struct StallReported {
   WorkerKey worker;
   Epoch epoch;
   absl::Duration waited;
-  bool give_up = false;  // something is to be done about it
+  bool give_up = false;  // the limit has passed: the daemon must act
   std::vector<StalledOperations> waiting;
 };
 
-// What a worker is doing, as found by its agent: the answer to SampleWorkerEffect.
+// A worker's current activity, found by its agent; the answer to SampleWorkerEffect.
 struct WorkerSampled {
   WorkerId worker;
   std::string doing;               // "is at train.py:42 in load"
   std::vector<std::string> stack;  // innermost frame first; empty: not available
 };
 
-// The caller gave up. If the call is still parked it ends with Cancelled, and its request is
+// The client cancelled a call. If it is still parked, it ends with Cancelled and its request is
 // withdrawn.
 struct CallCancelled {
   CallId call;
 };
 
-// The job's owner wants it to end (Ctrl-C, a scheduler). `exit_code` becomes the verdict's.
+// A request to end the job (Ctrl-C, a scheduler). `exit_code` becomes the verdict's.
 struct StopRequested {
   std::string reason;
   int exit_code = 0;
   absl::Duration grace;
 };
 
-// Time has passed; nothing else happened.
+// Only time has passed; see Membership::NextDeadline.
 struct Tick {};
 
-// Elastic jobs: from now on worlds have so many workers; those beyond the maximum leave at the next
-// commit. Without effect if the numbers contradict each other.
+// Elastic jobs: new limits for the size of worlds. Workers beyond the maximum leave at the next
+// commit. No effect if the numbers contradict each other.
 struct LimitsChanged {
   int min_workers = 1;
   int max_workers = 1;
@@ -215,14 +217,15 @@ struct WorldMember {
   uint64_t commit = 0;  // as in its JoinRequested
 };
 
-// Immutable; the same for every member of the epoch. Rank 0 holds the newest commit there is.
+// The members of one epoch. Immutable, and the same for every member. Rank 0 holds the newest
+// commit that any member has.
 struct World {
   Epoch epoch;
   std::vector<WorldMember> members;  // in rank order
-  bool sync_state = false;           // some member does not hold the state of rank 0
-  bool homogeneous = true;           // there are as many members on every machine
+  bool sync_state = false;           // some member lacks rank 0's state
+  bool homogeneous = true;           // every machine has the same number of members
 };
-// Shared by all recipients: a copy for each would take memory quadratic in the world's size.
+// Shared by all recipients: one copy for each of n members would take O(n²) memory.
 using WorldPtr = std::shared_ptr<const World>;
 
 struct StartWorkerEffect {
@@ -230,9 +233,8 @@ struct StartWorkerEffect {
   std::string host;
   WorkerId worker;
   Placement place;
-  int slot = 0;  // on its host: that of the worker whose place it takes
-  // The largest number of a world's members that may share the machine in future; 0:
-  // place.local_size.
+  int slot = 0;  // on its host; a replacement gets the slot of the worker that it replaces
+  // An upper bound, for all later worlds, of the members on this machine; 0: place.local_size.
   int most_on_machine = 0;
   TorchGroup torch = {};  // static jobs
 };
@@ -244,34 +246,35 @@ struct StopWorkersEffect {
   absl::Duration grace;  // from SIGTERM to SIGKILL
 };
 
-// Asks for the worker's current activity: WorkerSampled is awaited, for a limited time.
+// Asks the agent for the worker's current activity; WorkerSampled answers it. The machine waits for
+// a limited time.
 struct SampleWorkerEffect {
   Incarnation agent;
   std::string host;
   WorkerId worker;
 };
 
-// The agent is to keep copies of the commits on another machine, from now on the newest each time;
-// or, if there is no address, to drop what it has.
+// Makes the agent keep a copy of each new commit of a host on another machine. Without an address:
+// it drops its copy.
 struct KeepCommitsEffect {
   Incarnation agent;
   std::string host;
   std::string from;          // the other host
-  std::string from_address;  // as in HostJoined; empty: no longer
+  std::string from_address;  // HostJoined::commit_address of `from`; empty: stop
 };
 
-// The host is not offered: its agent is to wait.
+// The host is not offered to the job: its agent stays attached and waits.
 struct HoldHostEffect {
   Incarnation agent;
   std::string host;
-  bool took_part = false;  // until now: its slots are free
+  bool took_part = false;  // it took part until now, so its slots become free
 };
 
 struct EndJobEffect {
   Incarnation agent;
   std::string host;
   absl::Duration grace = {};
-  int exit_code = 0;         // the verdict's; 0 for a host that leaves before there is a verdict
+  int exit_code = 0;         // the verdict's; 0 if the host leaves before the verdict
   std::string summary = {};  // likewise
 };
 
@@ -281,14 +284,14 @@ struct ReplyWorld {
   int rank = 0;  // the caller's
 };
 
-// To a JoinRequested that may be deferred: the worker is to get ready and then ask again. The place
-// is the one it would get at this moment.
+// Answers a JoinRequested with may_defer: the worker should get ready and ask again. The placement
+// is provisional, computed for the present state.
 struct ReplyDeferred {
   CallId call;
   WorldMember member;
 };
 
-// To a JoinRequested: the worker is no longer wanted and is to exit with 0.
+// Answers a JoinRequested: the worker is no longer needed and should exit with 0.
 struct ReplyReleased {
   CallId call;
   std::string reason;
@@ -296,7 +299,7 @@ struct ReplyReleased {
 
 enum class EpochChange {
   kBroken,    // collectives can't complete any more
-  kChanging,  // another world is wanted: ask for it at the next commit
+  kChanging,  // another world is planned: ask for it at the next commit
   kJobOver,
 };
 
@@ -311,21 +314,25 @@ struct ReplyExchange {
   std::shared_ptr<const std::vector<std::string>> values;  // in rank order
 };
 
-// Ends a call without a value: OK for Report, an error for any.
+// Ends a call without a value: OK for Report, or an error for any call.
 struct ReplyStatus {
   CallId call;
   absl::Status status;
 };
 
-// How a job ended, and why. Exit codes: 0 success; the first failing worker's own code, or 128 +
-// its signal; 1 if there is none (a lost host, exit 0 without having finished, a start that
-// failed); StopRequested's code.
+// The result of a job. Exit codes:
+// - 0: success;
+// - the exit code of the worker that is the root cause, or 128 + its signal;
+// - 1 if that worker has no such code (its host was lost, it exited with 0 without having finished,
+//   or it could not be started);
+// - the code of StopRequested.
 struct Verdict {
   bool success = false;
   int exit_code = 0;
   std::string summary;  // one line
 
-  // The root cause, if a worker failed: the first in causal order, not in the log's.
+  // The root cause, if a worker failed: the first failure in causal order, which need not be the
+  // first one reported.
   int rank = -1;  // -1: no worker is to blame
   std::string host;
   std::string exit_meaning;  // "exit code 3", "killed by signal 9 (SIGKILL), out of memory", ...
@@ -348,29 +355,29 @@ struct Notice {
     kDrainOverran,  // had to be stopped after a drain's grace, or went too soon
     kWorkerStarted,
     kWorkerFailed,  // `text` says how; counts against the budget
-    kWorkerLeft,    // cleanly: finished, or released
+    kWorkerLeft,    // exited cleanly: finished, or released
     kEpochBroken,
     kEpochChanging,
     kWorldFormed,
     kWaiting,      // below min_workers
-    kSlotCooling,  // a slot or host is not used for a while
-    kStalled,      // some ranks keep the others waiting; also in a static job
-    kStack,        // ... and the whole stack of one of them
-    kRestarted,    // the daemon; as the next also in a static job
-    kHostBack,     // its agent has attached again
-    kWorldIdle,    // ended before an operation of the script's was completed, without a failure
+    kSlotCooling,  // a slot or host is in cooldown after failures
+    kStalled,      // operations wait for some ranks; also in static jobs
+    kStack,        // the complete stack of one of those ranks
+    kRestarted,    // the daemon was restarted; also in static jobs
+    kHostBack,     // its agent has attached again after a restart; also in static jobs
+    kWorldIdle,    // the world ended without a failure and without a completed operation
     kLimitsChanged,
-    kHostWaits,    // it is not offered to the job
+    kHostWaits,    // its agent waits: the host is not offered to the job
     kCommitsKept,  // a host has copies of the commits of another one
   };
   Kind kind;
-  Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
-  std::string host;     // empty: not about a host
-  WorkerId worker;      // 0: not about a worker
-  int rank = -1;        // of that worker; -1: it has none
-  int size = 0;         // kWorldFormed
-  uint64_t commit = 0;  // kWorldFormed: the newest there is
-  // kWorldFormed after a broken one: work since the commit that it goes on from.
+  Epoch epoch;       // the current one; kWorkerFailed: of the newest world that the worker was in
+  std::string host;  // empty: not about a host
+  WorkerId worker;   // 0: not about a worker
+  int rank = -1;     // of that worker; -1: it has none
+  int size = 0;      // kWorldFormed
+  uint64_t commit = 0;  // kWorldFormed: the newest commit of a member
+  // kWorldFormed after a broken world: the work done since the commit from which it resumes.
   uint64_t lost_steps = 0;
   absl::Duration lost_time = absl::ZeroDuration();
   std::string text;  // one line

@@ -1,4 +1,4 @@
-// The rounds of all-to-all exchange in one epoch.
+// The all-gather rounds of one epoch (the Exchange RPC).
 #ifndef RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_
 #define RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_
 
@@ -14,21 +14,21 @@
 
 namespace hvd::rendezvous::membership {
 
-// A round is named by its key and is over when every rank has given a value; a key serves once. A
-// value counts only while its call waits. The results are kept, so that a call repeated after a
-// lost answer gets the same answer. Not thread-safe.
+// A round is identified by its key and complete when every rank has given a value; each key is used
+// for one round. A value counts only while its call is parked. Results are kept, so that a call
+// that is repeated after a lost answer gets the same answer. Not thread-safe.
 class ExchangeRounds {
  public:
   static constexpr size_t kMaxValueBytes = size_t{1} << 20;
 
   explicit ExchangeRounds(int size);
 
-  // Parks the call until its round is over; the call of the last rank completes all. If the rank
-  // has a call parked in this round already, that one ends with Cancelled and the new value counts.
-  // REQUIRES: 0 <= rank < size
-  // Errors, with which the call ends:
+  // Parks the call until its round is complete; the last rank's call completes the round. If the
+  // rank has a call parked in this round already, that call ends with Cancelled and the new value
+  // counts. REQUIRES: 0 <= rank < size
+  // Errors:
   //   - InvalidArgument: no key, or a value of more than kMaxValueBytes.
-  //   - Close's status: it was closed.
+  //   - the status given to Close: it was closed.
   void Give(int rank, CallId call, const std::string& key, std::string value,
             std::vector<Effect>* effects);
 
@@ -36,11 +36,12 @@ class ExchangeRounds {
   // is parked.
   bool Withdraw(CallId call, const absl::Status& status, std::vector<Effect>* effects);
 
-  // No call is parked any more: values of unfinished rounds must be given again.
+  // Drops all parked calls, without an answer, after a restart of the daemon: workers repeat their
+  // calls, and with them the values of incomplete rounds.
   void Forget();
 
-  // Ends all parked calls, and every later one, with `status`: no round will be completed any more.
-  // The first close counts. REQUIRES: !status.ok()
+  // Ends all parked calls, and every later one, with `status`; no further round completes. Only the
+  // first Close has an effect. REQUIRES: !status.ok()
   void Close(const absl::Status& status, std::vector<Effect>* effects);
 
   // See rendezvous/snapshot/fields.h.
@@ -61,8 +62,9 @@ class ExchangeRounds {
     }
   };
   struct Round {
-    std::map<int, Gift> gifts;                               // by rank
-    std::shared_ptr<const std::vector<std::string>> values;  // in rank order; null until it is over
+    std::map<int, Gift> gifts;  // by rank
+    std::shared_ptr<const std::vector<std::string>>
+        values;  // in rank order; null until it is complete
 
     template <typename Fields>
     void Keep(Fields& fields) {

@@ -1,4 +1,4 @@
-// The meaning of a process's end, for users and for the shell.
+// The exit status of a worker process in words and as a shell exit code.
 #ifndef RENDEZVOUS_MEMBERSHIP_EXIT_MEANING_H_
 #define RENDEZVOUS_MEMBERSHIP_EXIT_MEANING_H_
 
@@ -8,16 +8,16 @@
 
 namespace hvd::rendezvous::membership {
 
-// In words: "exit code 3", "killed by signal 9 (SIGKILL), out of memory", "killed by signal 11
-// (SIGSEGV), core dumped", "killed by signal 9 (SIGKILL) by its agent: ...", "could not be started:
-// ...".
+// A description for users: "exit code 3", "killed by signal 9 (SIGKILL), out of memory", "killed by
+// signal 11 (SIGSEGV), core dumped", "killed by signal 9 (SIGKILL) by its agent: ...", "could not
+// be started: ...".
 std::string ExitMeaning(const WorkerExited& exited);
 
 // Whether the process ended by itself with code 0.
 bool ExitedWithZero(const WorkerExited& exited);
 
-// The exit code of a job that failed because of this process: the process's own code, 128 + its
-// signal, or 1 if a shell would take its code for success. Never 0.
+// The exit code of a job that failed because of this process: its exit code, 128 + its signal, or 1
+// if it exited with 0. Never 0.
 int FailureExitCode(const WorkerExited& exited);
 
 }  // namespace hvd::rendezvous::membership

@@ -1,4 +1,4 @@
-// The hosts of a job, their agents, and the drains under way.
+// The hosts of a job, with their agents and drains.
 #ifndef RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 #define RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 
@@ -14,12 +14,12 @@
 
 namespace hvd::rendezvous::membership {
 
-// A host that is to leave cleanly.
+// The drain of a host: its removal at the next commit.
 struct Drain {
   absl::Time since;
   absl::Time deadline;
   std::string reason;
-  bool by_discovery = false;  // taken back if the host is listed again
+  bool by_discovery = false;  // cancelled if the host is listed again
   bool overran = false;       // some of its workers had to be stopped
 
   template <typename Fields>
@@ -32,22 +32,23 @@ struct Drain {
 
 struct Host {
   HostSlots slots;
-  bool expected = false;             // by the JobSpec
+  bool expected = false;             // in JobSpec::expected_hosts
   bool discovered = false;           // it was in a list of HostsDiscovered
-  std::optional<Incarnation> agent;  // of the attached agent; empty: not attached, or lost
+  std::optional<Incarnation> agent;  // empty: no agent is attached
   bool ended = false;                // EndJob was sent
   std::optional<Drain> drain;
-  std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
-  absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
-  int live = 0;                                  // workers there that are not gone
-  std::string store_address = {};                // as in HostJoined
-  int withheld = 0;                 // slots that its agent has besides, which are not offered
+  std::optional<Incarnation> away;  // the agent that is awaited after a restart of the daemon
+  absl::Time away_until =
+      absl::InfinitePast();         // deadline for that; unchanged until an agent attaches
+  int live = 0;                     // its workers that are not gone
+  std::string store_address = {};   // as in HostJoined
+  int withheld = 0;                 // further slots of its agent that are not offered
   bool held = false;                // its agent waits for an offer
   std::string commit_address = {};  // as in HostJoined
-  std::string copies_from = {};     // the address from which it was told to take copies of commits
-  uint64_t kept_commit = 0;         // the newest of these copies; 0: none
+  std::string copies_from = {};  // commit_address of the host whose commits it keeps; empty: none
+  uint64_t kept_commit = 0;      // the newest of these copies; 0: none
 
-  // Of all the slots that its agent has, so many may be used.
+  // Sets the number of usable slots; the agent's other slots are withheld.
   void UseSlots(int usable) {
     withheld += slots.slots - usable;
     slots.slots = usable;
@@ -64,21 +65,20 @@ struct Host {
   }
 };
 
-// In the order of joining, expected ones first, in the JobSpec's order: workers refer to their host
-// by its index here.
+// The expected hosts, in the JobSpec's order, then the others in the order of joining. Workers
+// refer to their host by its index.
 //
 // Invariants:
-// - a host is found by its name; of several hosts of one name, which nobody should have listed, the
-//   first is found;
-// - `some_away` is set while a host is away;
-// - no host has more than kMostSlots slots, which are gone through one by one;
-// - no name is both listed and unlisted;
-// - a host that is held has no slots and no workers.
+// - Find returns the host of a name; if a JobSpec lists a name twice by mistake, the first one;
+// - `some_away` is true while any host is away;
+// - no host has more than kMostSlots slots: loops visit every slot;
+// - no name is in both `listed` and `unlisted`;
+// - a held host has no usable slots and no workers.
 //
 // Not thread-safe.
 class Hosts {
  public:
-  // Far more than a host can have.
+  // An upper bound of the slots of a host, far above any real one.
   static constexpr int kMostSlots = 1 << 20;
 
   std::vector<Host>::iterator begin() { return hosts_.begin(); }
@@ -89,7 +89,7 @@ class Hosts {
   Host& operator[](size_t index) { return hosts_[index]; }
   const Host& operator[](size_t index) const { return hosts_[index]; }
 
-  // Null: there is none.
+  // Returns null if there is no such host.
   Host* Find(const std::string& name);
   // REQUIRES: it is an element of this.
   int IndexOf(const Host& host) const { return static_cast<int>(&host - hosts_.data()); }
@@ -97,31 +97,31 @@ class Hosts {
   Host& Add(const HostSlots& slots);
   // REQUIRES: no worker refers to a host at or after its index.
   void Remove(const Host& host);
-  // Removes the others, by index. Returns the new index for each old one.
+  // Removes the hosts whose `needed` is false. Returns the new index for each old index.
   std::vector<int> Retain(const std::vector<bool>& needed);
 
   // The machine of each host, by index: see placement::MachinesOf.
   std::vector<int> Machines() const;
-  // The number that a slot of a host has on the host's machine, where no two are the same.
+  // A number for the slot that is unique among all slots of the host's machine.
   int64_t SlotOnMachine(int host, int slot) const {
     return static_cast<int64_t>(host) * kMostSlots + slot;
   }
 
-  // Machines with an attached host.
+  // The number of machines with an attached host.
   int AttachedMachines() const;
 
-  // Whether it may take part, and with how many slots.
+  // Whether the host may take part, and with how many slots.
   bool IsOffered(const std::string& name) const { return !only_offered || listed.count(name) > 0; }
   int OfferedSlots(const Host& host) const;
 
   int AttachedSlots() const;
-  // Those that are not held, and those that are.
+  // The attached hosts that take part, and those that wait for an offer.
   std::vector<std::string> AttachedNames() const { return NamesOfAttached(false); }
   std::vector<std::string> HeldNames() const { return NamesOfAttached(true); }
   // Expected hosts that are not attached.
   std::vector<std::string> MissingNames() const;
 
-  // Empty: the invariants hold; else the violated one.
+  // Returns the violated invariant, or an empty string if all hold.
   std::string Check() const;
 
   // See rendezvous/snapshot/fields.h.
@@ -132,7 +132,7 @@ class Hosts {
     if (Fields::kReads) Index();
   }
 
-  bool some_away = false;                      // some hosts may be
+  bool some_away = false;                      // false: no host is away; true: there may be one
   std::map<std::string, int> listed;           // slots by host, of the newest HostsDiscovered
   std::map<std::string, absl::Time> unlisted;  // hosts that went off the list, and when
   bool only_offered = false;                   // the list is an offer: no others take part

@@ -1,6 +1,6 @@
-// The membership machine: decides which workers are in the job, with which ranks, and how the job
-// ends. Pure: no thread, lock, socket, clock, environment or logger; the same events at the same
-// times give the same effects.
+// The membership state machine: decides which workers are in the job, with which ranks, and how the
+// job ends. Pure: no thread, lock, socket, clock, environment or logger; the same events at the
+// same times give the same effects.
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 
@@ -46,19 +46,21 @@ class Membership {
   Membership(policy::JobSpec spec, absl::Time now, const ReconcileThrottle& throttle);
   ~Membership();
 
-  // Takes one event and returns what must be done, in order. Never names a call twice.
+  // Applies one event and returns the effects to carry out, in order. Answers each call at most
+  // once.
   std::vector<Effect> Apply(const Event& event, absl::Time now);
 
-  // The latest time at which Tick must be applied; InfiniteFuture if time alone changes nothing.
+  // The time at which Tick must be applied, unless another event comes first; InfiniteFuture if
+  // time alone changes nothing.
   absl::Time NextDeadline() const;
 
   // The newest world; epoch 0 and empty before the first.
   WorldPtr world() const;
 
-  // One line: what the job waits for, or its verdict.
+  // What the job waits for, or its verdict, in one line.
   std::string Explain() const;
 
-  // The contents of GetStatus.
+  // The state of the job, for GetStatus and the metrics.
   struct WorkerView {
     WorkerId id;
     int rank = -1;
@@ -69,7 +71,7 @@ class Membership {
     HostSlots host;
     bool attached = false;
     std::string condition;                          // "", "draining", "2 slots rest after failures"
-    absl::Time leaves_at = absl::InfiniteFuture();  // when its remaining workers are stopped
+    absl::Time leaves_at = absl::InfiniteFuture();  // the deadline of its drain
     std::vector<WorkerView> workers;
   };
   // What the job needs to go on: hosts to attach, workers to get ready, members to ask for the next
@@ -84,19 +86,20 @@ class Membership {
     int max_workers = 0;
     int size = 0;           // of the newest world
     int failures = 0;       // so far
-    int failures_left = 0;  // that would be forgiven now; 0 in a static job
-    uint64_t commit = 0;    // the newest that the job is known to have; 0: none
-    absl::Time committed_at = absl::InfinitePast();  // of that commit; InfinitePast: not known
+    int failures_left = 0;  // that the budget still allows; 0 in a static job
+    uint64_t commit = 0;    // the newest known commit; 0: none
+    absl::Time committed_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
     uint64_t lost_steps = 0;                         // by failures, so far
     absl::Duration lost_time = absl::ZeroDuration();
     Wait waits_for = Wait::kNothing;
-    // When the job, or the member waited for, is given up; InfiniteFuture: never.
+    // The deadline of the wait: then the job fails, or the awaited member is evicted.
+    // InfiniteFuture: none.
     absl::Time waits_until = absl::InfiniteFuture();
   };
   View Describe() const;
 
-  // The hosts whose agents are attached, or awaited after Restarted, with their workers that have
-  // not ended. For who takes the agents' place, when it was started again.
+  // The hosts whose agents are attached, or awaited after Restarted, with their live workers. For a
+  // restarted scheduler that starts workers itself, in place of agents.
   struct AttachedHost {
     HostSlots host;
     Incarnation agent;
@@ -104,18 +107,19 @@ class Membership {
   };
   std::vector<AttachedHost> Attached() const;
 
-  // Empty: the invariants that hold after each event do; else the first violated one. For Load, the
-  // simulation and tests; takes time in proportion to the job.
+  // Returns the first violated invariant, or an empty string if all hold. For Load, the simulation
+  // and tests; takes time linear in the size of the job.
   std::string Check() const;
 
-  // The verdict, from JobFinished on.
+  // The verdict; nullopt before JobFinished.
   std::optional<Verdict> Ended() const;
 
-  // The whole state, in proto/snapshot.proto.
+  // Serializes the complete state.
   pb::journal::MembershipState Save() const;
-  // A machine that goes on as the saved one would have. The spec and the throttle must be the same.
+  // Restores a machine from Save's result; it behaves as the saved one would have. REQUIRES: the
+  // same spec and throttle.
   // Errors:
-  //   - DataLoss: this is not a result of Save, or Check's invariants do not hold.
+  //   - DataLoss: `saved` is not a result of Save, or violates an invariant of Check.
   static absl::StatusOr<std::unique_ptr<Membership>> Load(
       policy::JobSpec spec, const pb::journal::MembershipState& saved) {
     return Load(std::move(spec), saved, ReconcileThrottle());

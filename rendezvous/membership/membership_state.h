@@ -28,29 +28,28 @@
 
 namespace hvd::rendezvous::membership {
 
-// Three parts, each with its invariants: Hosts, Workers and Epochs. Beside them: the start and the
-// end of the job, and the failure budget of an elastic job.
+// Consists of Hosts, Workers and Epochs, each with its invariants; the start and the end of the
+// job; and the failure budget of an elastic job.
 //
 // Invariants of the whole:
-// - a cause is awaited only after a failure, and a job that has ended has a verdict;
-// - a parked call is in exactly one of Worker::join, watches and rounds, and leaves it together
-//   with the effect that answers it; none is parked after the verdict;
-// - in a static job every world has all workers in it, so after a worker has gone no world can
-//   follow.
+// - `settle_deadline` is finite only after a failure, and a job that has ended has a verdict;
+// - a parked call is in exactly one of Worker::join, Epochs::watches and Epochs::rounds; it is
+//   removed in the same step that emits its answer; none is parked after the verdict;
+// - a static job's worlds contain all workers, so no further world can form once a worker is gone.
 //
 // Handlers of per-worker events must not scan all workers or hosts: jobs are large.
 struct Membership::State {
   using Life = lifecycle::WorkerLifecycle::Life;
   using Move = lifecycle::WorkerLifecycle::Move;
 
-  // For workers on their way to their first world, when there are enough for it without them.
+  // The wait for workers that are still starting, when a world could form without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
-  // For workers on a host with a copy of a commit that nobody else has.
+  // The wait for a worker on the only host that has a copy of the newest commit.
   static constexpr absl::Duration kCopyPatience = absl::Minutes(2);
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
-  // membership.cc: all but `spec` and `throttle`, and `effects`, which is empty between events
+  // membership.cc: everything but `spec`, `throttle` and `effects`, which is empty between events
   template <typename Fields>
   void Keep(Fields& fields);
 
@@ -79,7 +78,7 @@ struct Membership::State {
   void EndDrainedHosts();
   void ForgetDepartedHosts();
 
-  // membership_hosts.cc, too: hosts of agents that may take part only as far as they are offered
+  // membership_hosts.cc: offers, which limit the hosts and slots that may take part
   void OfferToStaticJob(const HostsDiscovered& event);
   void FollowOfferOfStaticJob(const std::string& host);
   void FollowOffer(Host* host);
@@ -87,13 +86,13 @@ struct Membership::State {
   void TakeIn(Host* host);
   void ResumeHeld(Host* host);
 
-  // membership_restart.cc: agents that were there before the daemon was started again
+  // membership_restart.cc: agents that attach again after a restart of the daemon
   void On(const Restarted& event, absl::Time now);
   bool Reattach(const HostJoined& event);
   void LoseAwayHosts(absl::Time now);
   void LoseAwayHost(Host* host, const std::string& reason, absl::Time now);
 
-  // membership_old_world.cc: when the newest world has surely ended
+  // membership_old_world.cc: proof that a broken world no longer trains, before the next one forms
   void MarkUnreachable(Worker* worker, absl::Time now);
   void MarkReachable(const Host& host, absl::Time now);
   absl::Time OldWorldEnds() const;
@@ -132,7 +131,8 @@ struct Membership::State {
   void ReleaseSurplus(absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
 
-  // membership_change.cc: an elastic job is steered towards what is wanted after every event
+  // membership_change.cc: reconciliation of an elastic job with its desired state, after every
+  // event
   void ReconcileInTime(absl::Time now);
   void Reconcile(absl::Time now);
   void CheckElasticDeadlines(absl::Time now);
@@ -147,15 +147,15 @@ struct Membership::State {
   absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
-  absl::Time NextChange() const;            // when the result of WantedChange may change
-  bool IsLive(const Worker& worker) const;  // running, and meant to be
+  absl::Time NextChange() const;            // when time alone may change WantedChange
+  bool IsLive(const Worker& worker) const;  // running and not asked to leave
   bool IsLeaving(const Worker& worker) const;
   bool IsSurvivor(const Worker& worker) const;  // of the newest world
   bool IsReadyNewcomer(const Worker& worker) const;
-  bool SomeGoOn() const;  // from the newest world to the next
+  bool SomeGoOn() const;  // some member of the newest world stays in the job
   bool IsFinishing() const;
 
-  // membership_hosts_elastic.cc, too: copies of commits on a machine that has no part in them
+  // membership_hosts_elastic.cc: copies of commits on a second machine
   void On(const CommitKept& event, absl::Time now);
   void SteerCopies();
   const Host* LoneHolder() const;
@@ -165,7 +165,7 @@ struct Membership::State {
   bool CountCopies(const std::vector<Worker*>& members);
   bool AwaitsCopy(const std::vector<Worker*>& members) const;
 
-  // membership_failures.cc: how a job takes the ends of its workers and worlds
+  // membership_failures.cc: failures of workers and worlds, and the failure budget
   void On(const WorkerDying& event, absl::Time now);
   void FailSoon(Worker* worker, absl::Time now);
   void ResetFailing(Worker* worker, Move why);
@@ -239,10 +239,10 @@ struct Membership::State {
     effects.push_back(ReplyStatus{call, std::move(status)});
   }
 
-  policy::JobSpec spec;  // its limits: those of the newest LimitsChanged
+  policy::JobSpec spec;  // min_workers and max_workers follow the newest LimitsChanged
   const ReconcileThrottle throttle;
   absl::Time last_time;         // of the newest event
-  std::vector<Effect> effects;  // of the event in hand
+  std::vector<Effect> effects;  // of the event being applied
 
   Hosts hosts;
   Workers workers;
@@ -254,17 +254,17 @@ struct Membership::State {
 
   RootCause root_cause;
   absl::Time settle_deadline =
-      absl::InfiniteFuture();  // finite while a consequence waits for its cause
-  absl::Time dying_deadline = absl::InfinitePast();  // for the exit of a dying worker
+      absl::InfiniteFuture();  // finite while failures wait for their root cause
+  absl::Time dying_deadline = absl::InfinitePast();  // of the wait for the exit of a dying worker
   std::optional<Verdict> verdict;
-  absl::Duration grace;  // of the latest StopWorkers
+  absl::Duration grace;  // from SIGTERM to SIGKILL, of the latest StopWorkersEffect
   absl::Time finish_deadline =
       absl::InfiniteFuture();  // finite from the verdict until all have gone
   bool finished = false;       // JobFinished was sent
 
   // Elastic jobs only.
-  absl::Time next_reconcile = absl::InfinitePast();  // Reconcile is not called before
-  bool reconcile_due = false;                        // ... but must be then
+  absl::Time next_reconcile = absl::InfinitePast();  // the earliest time of the next Reconcile
+  bool reconcile_due = false;                        // Reconcile was throttled and must run then
   policy::FailureCounter counted_failures;
   policy::SlotHealth health;
   Verdict last_failure;

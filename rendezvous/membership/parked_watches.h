@@ -1,4 +1,4 @@
-// The calls that wait for the end of the present epoch.
+// The parked WatchEpoch calls of the current epoch.
 #ifndef RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
 #define RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
 
@@ -12,14 +12,14 @@
 
 namespace hvd::rendezvous::membership {
 
-// Found by call and by worker, each in logarithmic time; removed in the order of the calls'
-// numbers. Not thread-safe.
+// An index by call and by worker; each lookup takes logarithmic time. Removal is in the order of
+// call ids. Not thread-safe.
 class ParkedWatches {
  public:
   void Add(const WatchRequested& watch);
 
-  // Remove and return: the watch of that call, if it is here; all of a worker; those unaware of a
-  // change; all.
+  // Remove and return the watch of a call (if it is parked), all watches of a worker, the watches
+  // that were not notified of a change, or all.
   std::optional<WatchRequested> Take(CallId call);
   std::vector<WatchRequested> TakeOf(WorkerId worker);
   std::vector<WatchRequested> TakeUnaware();

@@ -1,5 +1,5 @@
-// The root cause of a job's failure: the failure that came first. When one worker dies, the others
-// fail as well, because collectives with it break; their exits often arrive before its own.
+// The root-cause analysis of a job's failure. When one worker dies, the others fail as well,
+// because their collectives with it break; their exits often arrive before its own.
 #ifndef RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 #define RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 
@@ -11,42 +11,42 @@
 
 namespace hvd::rendezvous::membership {
 
-// Collects the failures of a job and chooses the root cause: the earliest failure that is not a
-// mere consequence (the worker reported that a peer was to blame). If all are consequences: the
-// worker that left cleanly and whose absence the earliest failure names. Else the earliest failure.
-// A worker's place in the order is that of its first sign: its own report, or its end. Not
-// thread-safe.
+// Collects the failures of a job and chooses the root cause, in this order of preference:
+// - the earliest failure that is not a consequence (a worker reports caused_by_peer for a
+//   consequence);
+// - the worker that left cleanly and whose absence the earliest failure names;
+// - the earliest failure.
+// Failures are ordered by the first event of each worker: its report, or its end. Not thread-safe.
 class RootCause {
  public:
-  // The worker's own report that it failed; its last report counts.
+  // Records the worker's report that it failed; the last report counts.
   void Said(int rank, const std::string& host, absl::string_view exception, bool caused_by_peer);
 
-  // The worker's process is ending; how is not known yet.
+  // The worker's process is ending; its exit status is not known yet.
   void Dying(int rank, const std::string& host) { Of(rank, host); }
 
-  // The worker's process has ended in failure. Exit code 0 means here: without having finished.
+  // The worker's process has failed. Exit code 0 is a failure here: the worker had not finished.
   void Exited(int rank, const std::string& host, const WorkerExited& exited);
 
   // The worker has left cleanly.
   void Left(int rank, const std::string& host);
 
-  // It is in a world again.
+  // The worker is in a world again.
   void Returned(int rank);
 
   // The host is gone, and all its workers with it.
   void HostLost(const std::string& host, absl::string_view reason);
 
-  // The worker did not fail after all (it finished, or goes on in a next world): removes its
-  // report.
+  // Removes the worker's report: it did not fail (it finished, or continues in the next world).
   void Retract(int rank);
 
-  // Whether a process or a host has ended badly, so that the job can't succeed any more.
+  // Whether a process has failed or a host was lost, so that the job can no longer succeed.
   bool HasEnd() const;
 
-  // Whether no later event would change the choice, and the exit of the chosen one is known.
+  // Whether the choice is final, and the exit status of the chosen worker is known.
   bool IsCertain() const;
 
-  // The verdict as far as it is known. REQUIRES: HasEnd()
+  // The verdict for the present choice. REQUIRES: HasEnd()
   Verdict Build() const;
 
   // See rendezvous/snapshot/fields.h.
@@ -58,7 +58,7 @@ class RootCause {
  private:
   enum class End {
     kToCome,
-    kInFailure,  // also with its host
+    kInFailure,  // failed, or its host was lost
     kWithZero,   // exit code 0, without having finished
   };
 
@@ -93,7 +93,7 @@ class RootCause {
   void Blame(const Failure& left, Verdict& verdict) const;
   static std::string Summary(const Failure& failure);
 
-  std::vector<Failure> failures_;  // in the order of their first signs; one per rank
+  std::vector<Failure> failures_;  // in the order of each worker's first event; one per rank
   std::vector<Failure> left_;
 };
 

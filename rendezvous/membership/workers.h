@@ -1,4 +1,4 @@
-// The workers of a job.
+// The table of a job's workers.
 #ifndef RENDEZVOUS_MEMBERSHIP_WORKERS_H_
 #define RENDEZVOUS_MEMBERSHIP_WORKERS_H_
 
@@ -21,22 +21,23 @@ namespace hvd::rendezvous::membership {
 
 struct Worker {
   WorkerId id;
-  int host = 0;     // its index among the hosts
-  Placement place;  // in its newest world; before its first one: as planned when it was started
+  int host = 0;     // index in Hosts
+  Placement place;  // in its newest world; before the first one, the place planned at its start
   int slot = 0;     // on its host
   int64_t pid = 0;
   std::optional<Incarnation> incarnation;  // of the newest process that has called
-  std::set<Incarnation> superseded;        // of the processes before it
+  std::set<Incarnation> superseded;        // earlier processes of this worker
   std::optional<JoinRequested> join;       // its parked call
   lifecycle::WorkerLifecycle life;
-  Epoch last_world;       // the newest that it was in; 0: none yet
-  uint64_t commit = 0;    // the newest that it can restore, as reported by it
-  std::string exception;  // the error for which it fails, as reported by it
+  Epoch last_world;       // the newest world that it was in; 0: none
+  uint64_t commit = 0;    // the newest commit that it reported as restorable
+  std::string exception;  // the error in its failure report
   bool caused_by_peer = false;
-  absl::Time may_train_until = absl::InfinitePast();  // its host was lost, or only cut off
-  absl::Time ready_since;                             // of its parked call
-  absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
-  std::vector<std::string> stderr_tail;               // the last lines that it has left
+  absl::Time may_train_until =
+      absl::InfinitePast();                     // its host is unreachable, but it may still train
+  absl::Time ready_since;                       // of its parked call
+  absl::Time stop_at = absl::InfiniteFuture();  // when it is stopped if it has not exited
+  std::vector<std::string> stderr_tail;         // its last lines on stderr
 
   template <typename Fields>
   void Keep(Fields& fields) {
@@ -50,13 +51,13 @@ struct Worker {
   }
 };
 
-// In the order of their ids, which are never used twice. In a static job they are ranks + 1.
+// Ordered by id; ids are never reused. In a static job the id is the rank + 1.
 //
 // Invariants:
-// - `live` counts the workers that are not gone, and each host's those that are there;
+// - `live` is the number of workers that are not gone; Host::live is the same for one host;
 // - two workers that are not gone never share a slot;
-// - every worker's lifecycle has only made moves that its table has;
-// - a worker that is gone has no parked call, and one with a parked call is not failing.
+// - every move of a worker's lifecycle was an allowed one;
+// - a worker that is gone or failing has no parked call.
 //
 // Not thread-safe.
 class Workers {
@@ -74,23 +75,23 @@ class Workers {
     return static_cast<size_t>(&worker - workers_.data());
   }
 
-  // Null: there is none, or it has been forgotten.
+  // Returns null if there is no such worker, or it has been removed by ForgetGone.
   Worker* Find(WorkerId id);
 
-  // REQUIRES: its id is larger than all others.
+  // REQUIRES: the id is larger than all others.
   Worker& Add(Worker worker, Hosts* hosts);
-  // The worker is gone. `how` is EndWell or EndBadly; no effect if it was gone already.
+  // Marks the worker as gone. `how` is kEndWell or kEndBadly. No effect if it was gone already.
   void End(Worker* worker, lifecycle::WorkerLifecycle::Move how, Hosts* hosts);
-  // Forgets workers that are gone and were not in this world.
+  // Removes the workers that are gone and were not in this world.
   void ForgetGone(Epoch newest);
 
   bool AllGone() const { return live == 0; }
-  // Whether some are failing: how they end is not known yet.
+  // Whether any worker is failing, with its exit still to come.
   bool SomeFail() const;
   bool SomeAsk() const;
   std::set<Slot> TakenSlots() const;
   std::map<Slot, WorkerId> NewestInSlots() const;
-  // Ranks of the workers for which `condition` holds.
+  // The ranks of the workers that satisfy `condition`.
   template <typename Condition>
   std::vector<int> RanksWhere(Condition condition) const {
     std::vector<int> ranks;
@@ -100,20 +101,20 @@ class Workers {
     return ranks;
   }
 
-  // Whether all have a valid host. Data read from a file may be anything.
+  // Whether every worker's host index is valid; a damaged snapshot may contain any number.
   bool HaveHosts(const Hosts& hosts) const;
-  // Empty: the invariants hold; else the violated one.
+  // Returns the violated invariant, or an empty string if all hold.
   std::string Check(const Hosts& hosts) const;
 
-  // See rendezvous/snapshot/fields.h. All but `first_late`, which only saves time.
+  // See rendezvous/snapshot/fields.h. `first_late` is a cache and not kept.
   template <typename Fields>
   void Keep(Fields& fields) {
     fields("workers", workers_, "live", live, "last_id", last_id);
   }
 
   int live = 0;           // number of workers that are not gone
-  size_t first_late = 0;  // static jobs: a worker that may not have asked; all before it have
-  uint64_t last_id = 0;   // elastic jobs: the newest
+  size_t first_late = 0;  // static jobs: every worker before this index has asked for a world
+  uint64_t last_id = 0;   // elastic jobs: the newest id
 
  private:
   std::vector<Worker> workers_;
