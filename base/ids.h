@@ -1,5 +1,5 @@
-// Strong integer types for ranks, epochs and other numbers in interfaces, which the compiler does
-// not let be confused.
+// Strong integer types for ranks, epochs and other numbers in interfaces: the compiler rejects one in
+// place of another.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 

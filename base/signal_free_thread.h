@@ -1,4 +1,4 @@
-// Threads with all asynchronous signals blocked.
+// Threads that block all asynchronous signals.
 #ifndef BASE_SIGNAL_FREE_THREAD_H_
 #define BASE_SIGNAL_FREE_THREAD_H_
 
@@ -9,12 +9,12 @@
 
 namespace hvd {
 
-// Starts a thread that takes no signals: these are for the main thread, and a handler of the user's
-// must not run in a thread of this library. The thread's own faults are not blocked.
+// Starts a thread that blocks all signals except synchronous faults: signals are for the main
+// thread, and a user's handler must not run in a thread of this library.
 std::thread StartSignalFreeThread(std::function<void()> body);
 
-// Blocks these signals in the calling thread as long as it lives: threads that are started
-// meanwhile, by whatever library, take none.
+// RAII: blocks these signals in the calling thread during its life, so that threads which any
+// library starts meanwhile inherit the blocked signals.
 class SignalsBlocked {
  public:
   SignalsBlocked();

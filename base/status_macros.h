@@ -1,5 +1,5 @@
-// Macros for an early return on a failed absl::Status or absl::StatusOr. Abseil of 2022 has no such
-// macros; these have the shape of the later ones, so that they can be replaced by them.
+// Macros for an early return on a failed absl::Status or absl::StatusOr. Abseil releases of 2022
+// have no such macros; these have the form of the later ones and can be replaced by them.
 #ifndef BASE_STATUS_MACROS_H_
 #define BASE_STATUS_MACROS_H_
 

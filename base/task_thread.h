@@ -1,4 +1,4 @@
-// A thread that runs tasks in order.
+// A worker thread that runs tasks in order.
 #ifndef BASE_TASK_THREAD_H_
 #define BASE_TASK_THREAD_H_
 
@@ -15,10 +15,10 @@
 
 namespace hvd {
 
-// Thread-safe. The thread takes no signals. The destructor first runs the tasks that were added.
+// Thread-safe. The thread blocks all signals. The destructor first runs the remaining tasks.
 //
-// A forked child inherits the object without the thread, and perhaps with the lock held: there only
-// BelongsToThisProcess may be called, and the object must be leaked.
+// A forked child has a copy of the object without the thread, and possibly with the lock held: it
+// may only call BelongsToThisProcess, and must leak the object.
 class TaskThread {
  public:
   TaskThread();
@@ -26,8 +26,7 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  // Runs `task` after all tasks that were added before. Never waits for a task. A task may add
-  // others.
+  // Runs `task` after all tasks that were added before. Does not wait for it. Tasks may add tasks.
   void Add(std::function<void()> task);
   // Waits until all tasks that were added before this call have run.
   // REQUIRES: the caller is not a task.

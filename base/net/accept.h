@@ -1,4 +1,4 @@
-// A single accept() on a listening socket, which reports a lack of files.
+// A non-blocking accept() that reports descriptor exhaustion.
 #ifndef BASE_NET_ACCEPT_H_
 #define BASE_NET_ACCEPT_H_
 
@@ -7,16 +7,16 @@
 
 namespace hvd::net {
 
-// The time to leave a listening socket alone when there was no file or memory for a connection. The
-// socket stays readable, so checking it again at once would be a busy loop.
+// How long not to poll a listening socket after accept() has failed for lack of descriptors or
+// memory. The socket stays readable, so polling it at once would be a busy loop.
 inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 struct Accepted {
-  Fd connection;              // invalid: no connection is waiting, or there is no file for it
-  bool out_of_files = false;  // leave the listener alone for kAcceptPause
+  Fd connection;              // invalid: no connection is pending, or no descriptor is left
+  bool out_of_files = false;  // do not poll the listener for kAcceptPause
 };
 
-// The connection is non-blocking and closed by exec. Thread-safe.
+// Accepts one pending connection, which is non-blocking and close-on-exec. Thread-safe.
 Accepted Accept(int listener);
 
 }  // namespace hvd::net

@@ -1,4 +1,4 @@
-// An acceptor of the connections to a listening socket, on an event loop.
+// An acceptor of connections to a listening socket, on an event loop.
 #ifndef BASE_NET_ACCEPTOR_H_
 #define BASE_NET_ACCEPTOR_H_
 
@@ -12,15 +12,15 @@
 
 namespace hvd::net {
 
-// While no more files can be opened it leaves connections waiting; it goes on when some are closed,
-// which the owner may do at its request.
-// Belongs to its loop's thread; the loop must outlive it.
+// When no descriptors are left, it asks the owner to close a connection (MakeRoom). If the owner
+// can't, pending connections stay in the backlog and accept() is retried after a pause.
+// Not thread-safe: belongs to its loop's thread; the loop must outlive it.
 class Acceptor {
  public:
-  // Called with each connection, which is non-blocking and closed by exec.
+  // Receives each connection, which is non-blocking and close-on-exec.
   using Take = std::function<void(Fd connection)>;
 
-  // Called when no more files can be opened: closes one, if it can. Returns whether it has.
+  // Called when no descriptors are left. Closes a connection if possible; returns whether it did.
   using MakeRoom = std::function<bool()>;
 
   Acceptor(

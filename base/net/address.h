@@ -1,4 +1,4 @@
-// Numeric network addresses, with and without a port, as text and as the kernel's structures.
+// Conversions of numeric network addresses between text and the kernel's structures.
 #ifndef BASE_NET_ADDRESS_H_
 #define BASE_NET_ADDRESS_H_
 
@@ -16,13 +16,14 @@ struct HostPort {
   std::string port;
 };
 
-// "10.0.0.1:80", "[::1]:80" or "node1:80". The port is empty if the text has none.
+// Splits "10.0.0.1:80", "[::1]:80" or "node1:80". The port is empty if the text has none.
 HostPort SplitHostPort(absl::string_view address);
 
-// "10.0.0.1:80", or "[::1]:80".
+// Returns "10.0.0.1:80", or "[::1]:80" for an IPv6 address.
 std::string JoinHostPort(absl::string_view host, absl::string_view port);
 
-// The bytes of a numeric address without port and brackets: 4 or 16; none if it is not numeric.
+// Returns the 4 or 16 bytes of a numeric address without port and brackets, or "" if the address is
+// not numeric.
 std::string AddressBytes(const std::string& address);
 
 // A socket address in the kernel's form.

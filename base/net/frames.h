@@ -1,6 +1,6 @@
-// Length-prefixed messages on byte streams. A frame is the length as four bytes, most significant
-// first, then the bytes. The reader gives a bound, so that no peer can make it store more than
-// that.
+// Length-prefixed messages on byte streams. A frame is the length as four bytes in big-endian
+// order, then the bytes. The reader sets a bound on the length, so that a peer can't exhaust its
+// memory.
 #ifndef BASE_NET_FRAMES_H_
 #define BASE_NET_FRAMES_H_
 
@@ -14,10 +14,10 @@
 
 namespace hvd::net {
 
-// Enough for a job's environment or one piece of worker output.
+// Sufficient for a job's environment or one piece of worker output.
 inline constexpr size_t kMaxFrameBytes = 16 << 20;
 
-// `payload` with its length in front. REQUIRES: payload.size() <= kMaxFrameBytes.
+// Returns `payload` with its length prefix. REQUIRES: payload.size() <= kMaxFrameBytes.
 std::string EncodeFrame(absl::string_view payload);
 
 // A decoder: takes bytes as they arrive and returns whole messages. Not thread-safe.
@@ -29,10 +29,10 @@ class FrameDecoder {
 
   // The next message; nullopt: it is not complete yet.
   // Errors:
-  //   - InvalidArgument: longer than the bound; the stream can't be read any further.
+  //   - InvalidArgument: the message exceeds the bound; the stream can't be read any further.
   absl::StatusOr<std::optional<std::string>> Next();
 
-  // Whether no part of a message is waiting for its rest.
+  // Whether all bytes have been returned as messages.
   bool empty() const { return consumed_ == buffer_.size(); }
 
  private:
@@ -46,11 +46,11 @@ class FrameDecoder {
 //   - Unavailable: the reader is gone.
 absl::Status WriteFrame(int fd, absl::string_view payload);
 
-// Reads one message from a blocking descriptor, and not a byte more.
+// Reads exactly one message from a blocking descriptor, without reading ahead.
 // Errors:
 //   - OutOfRange: the stream ended before the message.
 //   - DataLoss: the stream ended inside the message.
-//   - InvalidArgument: longer than the bound.
+//   - InvalidArgument: the message exceeds the bound.
 //   - DeadlineExceeded: the socket's SO_RCVTIMEO has passed.
 absl::StatusOr<std::string> ReadFrame(int fd, size_t max_bytes);
 

@@ -18,25 +18,25 @@ struct HttpResponse {
   std::string body;
 };
 
-// A request's head (all up to the empty line), parsed: the path of a GET, without its query; or the
-// error to answer with, 400 or 405.
+// The parsed head of a request (all lines before the empty line): the path of a GET without its
+// query, or the status code of the error response, 400 or 405.
 struct HttpRequest {
   std::string path;
   int error = 0;  // 0: none
 };
 HttpRequest ParseHttpRequest(absl::string_view head);
 
-// The response in wire format. The connection is closed after it.
+// Returns the response in wire format, with the header "Connection: close".
 std::string EncodeHttpResponse(const HttpResponse& response);
 
-// Answers one request per connection, on its own thread. Thread-safe. A client that has not sent
-// its request or received its answer within kPatience is dropped; a head longer than kLargestHead
-// gets 431.
+// Answers one request per connection, on a separate thread. Drops a client that has not sent its
+// request or received its answer within kPatience, and answers a head longer than kLargestHead with
+// 431. Thread-safe.
 class HttpListener {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(5);
   static constexpr size_t kLargestHead = 8192;
-  // The limit of simultaneous connections; a new one replaces the one that has waited longest.
+  // The limit of simultaneous connections; beyond it a new connection replaces the oldest one.
   static constexpr size_t kMostConnections = 32;
 
   // Called by the listener's thread, one call at a time.
@@ -44,7 +44,7 @@ class HttpListener {
 
   // Errors:
   //   - InvalidArgument: not a numeric address with a port.
-  //   - Unavailable: can't listen there; says why.
+  //   - Unavailable: can't listen at the address; says why.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(const std::string& address,
                                                              Handler handler);
   // Drops all connections.

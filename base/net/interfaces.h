@@ -1,4 +1,4 @@
-// This machine's network interfaces, and the choice of their addresses by networks.
+// The list of this machine's network interfaces, and the selection of addresses by network.
 #ifndef BASE_NET_INTERFACES_H_
 #define BASE_NET_INTERFACES_H_
 
@@ -19,28 +19,29 @@ struct InterfaceAddress {
   bool up = true;
 };
 
-// All but link-local addresses of version 6, which mean nothing to peers.
+// Returns all addresses except IPv6 link-local ones, which peers can't use.
 // Errors:
-//   - Internal: the kernel does not list them.
+//   - Internal: the kernel does not list the interfaces.
 absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
 
 // The interface that has `address` (numeric); empty: none has it.
 std::string InterfaceOf(const std::string& address, const std::vector<InterfaceAddress>& own);
 
-// A network is an interface's name, or an address range as "10.0.0.0/8".
+// Whether `network` is an address range such as "10.0.0.0/8", and not an interface's name.
 bool IsCidr(const std::string& network);
 
 // Errors:
-//   - InvalidArgument: one of them is empty, or has a '/' but is not a range; says which.
+//   - InvalidArgument: a network is empty, or has a '/' but is not a range; says which.
 absl::Status CheckNetworks(const std::vector<std::string>& networks);
 
 // Whether an address is in one of `networks`, or `networks` is empty. REQUIRES:
 // CheckNetworks(networks) is OK.
 bool InNetworks(const InterfaceAddress& address, const std::vector<std::string>& networks);
 
-// The first of `own` that is up and in a network of `networks`; earlier networks go first.
+// Returns the first address in `own` that is up and in one of `networks`; earlier networks take
+// precedence.
 // Errors:
-//   - NotFound: no address fits; lists the interfaces that there are.
+//   - NotFound: no address matches; lists the existing interfaces.
 //   - InvalidArgument: as CheckNetworks.
 absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networks,
                                           const std::vector<InterfaceAddress>& own);

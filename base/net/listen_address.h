@@ -1,4 +1,4 @@
-// Listen addresses of servers, in the form that users write.
+// Parsing of servers' listen addresses, and sockets that listen there.
 #ifndef BASE_NET_LISTEN_ADDRESS_H_
 #define BASE_NET_LISTEN_ADDRESS_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd::net {
 
-// "127.0.0.1:0" or "[::1]:0".
+// A numeric address with a port: "127.0.0.1:0" or "[::1]:0".
 struct ListenAddress {
   std::string host;  // without brackets
   std::string port;
@@ -26,10 +26,11 @@ struct ListenAddress {
 //   - InvalidArgument: not a numeric address with a port; says what it should look like.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
-// Listens there with a non-blocking socket; at 0.0.0.0 by IPv6 as well, if there is any.
+// Returns a non-blocking listening socket. For 0.0.0.0 it also accepts IPv6 if the machine has
+// IPv6.
 // Errors:
-//   - Unavailable: nothing can listen there just now; names address and reason, e.g. that the port
-//     is in use.
+//   - Unavailable: can't listen at the address now; names the address and the reason, e.g. that the
+//     port is in use.
 absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
 
 // The port of a bound socket.

@@ -1,5 +1,5 @@
-// This machine's place in the network: the host names that mean this machine, and the addresses on
-// which agents reach it.
+// Host name resolution and the network identity of this machine: which host names are local, and at
+// which addresses agents reach the daemon.
 #ifndef BASE_NET_LOCAL_NETWORK_H_
 #define BASE_NET_LOCAL_NETWORK_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::net {
 
-// Numeric addresses by host name; an unknown name has none.
+// Numeric addresses by host name; empty for an unknown name.
 using NameTable = std::map<std::string, std::vector<std::string>>;
 
 // ---- Pure
@@ -23,11 +23,11 @@ using NameTable = std::map<std::string, std::vector<std::string>>;
 bool IsLocalHost(const std::string& host, const std::string& own_name,
                  const std::vector<InterfaceAddress>& interfaces, const NameTable& names);
 
-// The daemon's listen addresses, as numeric "address:0". All hosts local: the loopback address
-// only, and every interface in `networks` must exist. Otherwise every address of an interface that
-// is up, not loopback and in `networks`, those of `preferred` first.
+// Returns the daemon's listen addresses, as numeric "address:0". If all hosts are local: only the
+// loopback address, and every interface in `networks` must exist. Otherwise all addresses of
+// interfaces that are up, not loopback and in `networks`, those in `preferred` first.
 // Errors:
-//   - InvalidArgument: no address is left, or an interface is not known; says which there are.
+//   - InvalidArgument: no address is left, or an interface does not exist; lists the existing ones.
 absl::StatusOr<std::vector<std::string>> ListenAddresses(
     const std::vector<InterfaceAddress>& interfaces, const std::vector<std::string>& networks,
     bool all_local, const std::vector<std::string>& preferred);
@@ -36,11 +36,11 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
 
 std::string OwnHostName();
 
-// Asks the resolver for all names at once; a name without an answer in time counts as unknown.
+// Resolves all names in parallel. A name that is not resolved within `timeout` counts as unknown.
 NameTable ResolveNames(const std::vector<std::string>& names, absl::Duration timeout);
 
-// This machine's numeric address on the route to a numeric address; empty if there is no route.
-// Sends nothing.
+// Returns this machine's source address for packets to a numeric address; empty if there is no
+// route. Sends no packets.
 std::string SourceAddressTowards(const std::string& address);
 
 }  // namespace hvd::net

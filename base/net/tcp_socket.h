@@ -1,4 +1,4 @@
-// TCP sockets on numeric addresses, IPv4 or IPv6. All are non-blocking and closed by exec.
+// TCP sockets on numeric addresses, IPv4 or IPv6. All are non-blocking and close-on-exec.
 #ifndef BASE_NET_TCP_SOCKET_H_
 #define BASE_NET_TCP_SOCKET_H_
 
@@ -18,9 +18,9 @@ namespace hvd::net {
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
 
-// A socket that holds a free port for another process, without listening: as long as it is open,
-// only a server that names this port, with SO_REUSEADDR, can listen there. Errors: those of
-// ListenOnAnyPort.
+// Reserves a free port for another process with a bound socket that does not listen: while it is
+// open, only a server that requests this port explicitly, with SO_REUSEADDR, can listen there.
+// Errors: those of ListenOnAnyPort.
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address);
 
 // Errors:
@@ -30,7 +30,7 @@ absl::StatusOr<Fd> ReserveAnyPort(const std::string& address);
 absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
                              const Cancellation* cancellation = nullptr);
 
-// Options for small messages and for early detection of a lost host.
+// Sets socket options for low latency of small messages and early detection of a lost host.
 // Errors:
 //   - Unavailable: the kernel refuses; says why.
 absl::Status TuneForMessages(int fd);
@@ -39,11 +39,12 @@ absl::Status TuneForMessages(int fd);
 // Errors:
 //   - DeadlineExceeded: it was not ready in time.
 //   - Unavailable: poll failed.
-//   - the cancellation's status: it was cancelled.
+//   - the cancellation's reason: the wait was cancelled.
 absl::Status AwaitReady(int fd, short events, absl::Time deadline,
                         const Cancellation* cancellation = nullptr);
 
-// The time until `deadline` as poll and epoll_wait take it, rounded up; -1: no limit.
+// The time until `deadline` in the form of poll and epoll_wait: milliseconds, rounded up; -1: no
+// limit.
 int TimeoutUntil(absl::Time deadline);
 
 }  // namespace hvd::net

@@ -1,4 +1,4 @@
-// TLS 1.3 sessions between two holders of certificates of one authority.
+// Mutually authenticated TLS 1.3 sessions between holders of certificates of one authority.
 #ifndef BASE_NET_TLS_SESSION_H_
 #define BASE_NET_TLS_SESSION_H_
 
@@ -15,7 +15,7 @@ struct ssl_st;      // OpenSSL's SSL
 
 namespace hvd::net {
 
-// The credentials of one end: its own, and the authority that it trusts. PEM texts.
+// The credentials of one end, as PEM texts: its certificate and key, and the authority it trusts.
 struct TlsIdentity {
   std::string authority;
   std::string certificate;
@@ -25,13 +25,14 @@ struct TlsIdentity {
 // The context shared by the sessions of one process. Immutable; thread-safe.
 class TlsContext {
  public:
-  // The number of records for which a key is used, each of 16 KiB at most. Then the session takes
-  // the next key, long before AES-GCM's bound of 2^24.5 (RFC 8446, 5.5).
+  // The number of records, of 16 KiB at most, after which the session changes its key: far below
+  // the limit of 2^24.5 for AES-GCM (RFC 8446, 5.5).
   static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 
   // Errors:
-  //   - InvalidArgument: a text can't be read, or the key is not the certificate's; says which.
-  //   - Internal: OpenSSL fails; says at what.
+  //   - InvalidArgument: a PEM text can't be parsed, or the key does not match the certificate;
+  //     says which.
+  //   - Internal: an OpenSSL call failed; says which.
   static absl::StatusOr<std::shared_ptr<const TlsContext>> Create(
       const TlsIdentity& identity, uint64_t records_per_key = kRecordsPerKey);
   ~TlsContext();
@@ -50,43 +51,43 @@ class TlsContext {
 // The role of this end of a connection.
 enum class TlsEnd { kAccepts, kConnects };
 
-// The state of the opening of a connection.
+// The result of one step of a handshake.
 enum class Opening { kDone, kWantsToRead, kWantsToWrite, kFailed };
 
-// One end of one connection; not thread-safe. Both ends show a certificate for hosts; the daemon's
-// certificate does not open a session. Never raises SIGPIPE.
+// One end of one connection. Not thread-safe. Both ends must present a host's certificate; the
+// daemon's certificate is refused. Never raises SIGPIPE.
 class TlsSession {
  public:
-  // Borrows `fd`, a non-blocking socket. Once that is closed only the destructor may be called.
+  // Borrows `fd`, a non-blocking socket. Only the destructor may be called after `fd` was closed.
   TlsSession(std::shared_ptr<const TlsContext> context, int fd, TlsEnd end);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // One step of the handshake. The end that connects is done before the other one has checked its
-  // certificate: it learns the outcome when it reads.
+  // Performs one step of the handshake. The connecting end is done before the accepting end has
+  // checked its certificate: a refusal becomes visible at the first read.
   Opening Open();
 
   // As ReadSome and WriteSome of base/fd.h. A write that would block must be repeated with the same
-  // bytes, with at most more bytes appended. Bytes that do not come from the other end, or were
-  // changed on the way, end the stream permanently. REQUIRES: Open() is done.
+  // bytes; more bytes may be appended. Forged or modified bytes end the stream permanently.
+  // REQUIRES: Open() is done.
   IoResult Read(char* buffer, size_t size);
   IoResult Write(absl::string_view data);
 
-  // Whether the session holds bytes, or a part of a record, that it has taken from the socket and
-  // that Read has not returned yet. poll does not report these.
+  // Whether the session has buffered bytes, or a part of a record, that Read has not returned yet.
+  // poll on the socket does not report these.
   bool HasBuffered() const;
 
-  // 32 bytes that both ends of this session have, and no other session. REQUIRES: Open() is done.
+  // The session's channel binding: 32 bytes that are equal at both ends and differ from those of
+  // all other sessions. REQUIRES: Open() is done.
   std::string Binding() const;
 
   // Announces the end of the stream to the other end; best effort.
   void EndWriting();
 
-  // Why Open has failed or the stream has ended, in words that can follow a subject; empty: the
-  // other end is gone.
+  // Why Open failed or the stream ended, as the predicate of a sentence; empty: the peer is gone.
   const std::string& failure() const { return failure_; }
-  // Whether the failure is one that TLS protects from: a stranger, or bytes that were changed.
+  // Whether the failure is a security violation: an unauthenticated peer, or modified bytes.
   bool unsafe() const { return unsafe_; }
 
  private:

@@ -1,4 +1,4 @@
-// A connection between two workers, in plain bytes or under TLS.
+// A byte stream between two workers, either plain TCP or TLS.
 #ifndef BASE_NET_WIRE_H_
 #define BASE_NET_WIRE_H_
 
@@ -15,7 +15,7 @@ namespace hvd::net {
 class Wire {
  public:
   Wire() = default;
-  // `tls` null: plain bytes.
+  // `tls` null: no encryption.
   Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end);
   Wire(Wire&& other) noexcept = default;
   Wire& operator=(Wire&& other) noexcept;
@@ -24,7 +24,8 @@ class Wire {
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
 
-  // One step of the TLS handshake; without TLS done at once. The methods below need kDone.
+  // Performs one step of the TLS handshake; kDone at once without TLS. The methods below require
+  // kDone.
   Opening Open() { return tls_ == nullptr ? Opening::kDone : tls_->Open(); }
 
   // See TlsSession.
@@ -36,11 +37,13 @@ class Wire {
   const std::string& failure() const { return tls_ == nullptr ? failure_ : tls_->failure(); }
   bool unsafe() const { return tls_ != nullptr && tls_->unsafe(); }
 
-  // The other end can read everything that was written, and then sees the end of the stream.
+  // Half-closes the stream: the peer receives all bytes that were written, then the end of the
+  // stream.
   void EndWriting();
   void Close();
 
-  // Both parts, which belong together: the session borrows the descriptor.
+  // Release the two parts. The caller has to keep them together, since the session borrows the
+  // descriptor.
   std::unique_ptr<TlsSession> TakeTls() { return std::move(tls_); }
   Fd TakeFd() { return std::move(fd_); }
 

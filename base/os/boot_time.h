@@ -1,5 +1,5 @@
-// The time since this machine's boot, and the part of it spent suspended. By these a process can
-// detect that it was stopped, or that its machine was suspended.
+// The machine's uptime and its suspended part, by which a process can detect that it was stopped,
+// or that its machine was suspended.
 #ifndef BASE_OS_BOOT_TIME_H_
 #define BASE_OS_BOOT_TIME_H_
 
@@ -8,7 +8,7 @@
 namespace hvd::os {
 
 struct BootTime {
-  absl::Duration since_boot;  // goes on while processes are stopped and while the machine sleeps
+  absl::Duration since_boot;  // includes times of stopped processes and of suspension
   absl::Duration asleep;      // the part spent suspended; may be off by some microseconds
 };
 

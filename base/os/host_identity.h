@@ -6,10 +6,9 @@
 
 namespace hvd::os {
 
-// The same string in all processes of one user in one network namespace of one boot of one machine,
-// and in no others; it has no other meaning. Empty if /proc does not have the parts. Processes with
-// the same identity may still be kept apart, e.g. by mandatory access control. Safe for concurrent
-// use.
+// Returns an opaque string that is equal exactly for processes of the same user, network namespace,
+// machine and boot. Empty if /proc does not provide these. Processes with the same identity may
+// still be isolated from each other, e.g. by mandatory access control. Thread-safe.
 std::string HostIdentity();
 
 }  // namespace hvd::os

@@ -12,9 +12,9 @@ struct FreeLargeMemory {
 };
 using LargeMemory = std::unique_ptr<char, FreeLargeMemory>;
 
-// Returns at least `bytes` (0 allowed) of uninitialised memory, aligned to a cache line. Large
-// buffers are in huge pages where the system has them: the kernel would take longer to clear small
-// pages than the caller to fill them. nullptr: the system refuses. Thread-safe.
+// Returns at least `bytes` (0 allowed) of uninitialised memory, aligned to a cache line, or nullptr
+// if the system refuses. Large buffers are in huge pages where available, because page faults on
+// small pages would take longer than filling the buffer. Thread-safe.
 LargeMemory AllocateLargeMemory(size_t bytes);
 
 }  // namespace hvd::os

@@ -1,4 +1,4 @@
-// A writer of lines to a file, pipe or terminal that may be slow, full or hanging.
+// An asynchronous writer of lines to a file, pipe or terminal, which may be slow, full or hanging.
 #ifndef BASE_OS_LINE_WRITER_H_
 #define BASE_OS_LINE_WRITER_H_
 
@@ -14,12 +14,12 @@
 
 namespace hvd::os {
 
-// Thread-safe. The writer's thread writes whole lines in order, so that the callers of Write never
-// wait. Lines for which there is no room, or that can't be written, are dropped; a line with their
-// number takes their place as soon as something can be written again.
+// A thread writes whole lines in order, so that Write never blocks. Lines that exceed the buffer or
+// can't be written are dropped; a line with their number is written in their place as soon as
+// writing succeeds again. Thread-safe.
 class LineWriter {
  public:
-  // The size of the waiting lines; more are dropped.
+  // The size of the buffer of waiting lines.
   static constexpr size_t kMostWaitingBytes = 4 << 20;
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
@@ -28,20 +28,19 @@ class LineWriter {
 
   // `file` must be a blocking descriptor.
   LineWriter(Fd file, DroppedLine dropped_line);
-  // Waits for the lines that are still to be written, at most for kPatience. No callback comes
-  // after it returns.
+  // Waits up to kPatience for the remaining lines. No callback is called after it returns.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  // The callback is called once, with errno, when a line can't be written. It is called on the
-  // writer's thread and must not block. Null: no callback.
+  // Sets the callback for a write error. It is called once, with errno, on the writer's thread, and
+  // must not block. Null: no callback.
   void OnError(std::function<void(int error)> callback);
 
   // `line` ends with '\n'.
   void Write(std::string line);
-  // Waits until every line so far is written or dropped, for kPatience at most, so that the errors
-  // have been reported. After a Flush that ran into kPatience the destructor does not wait again.
+  // Waits up to kPatience until every line so far has been written or dropped, so that errors have
+  // been reported. After a Flush that timed out the destructor does not wait again.
   void Flush();
 
  private:

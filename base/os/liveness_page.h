@@ -1,6 +1,6 @@
-// A shared page with a robust lock, by which one process learns at once that another has died:
-// before the kernel has freed the dead process's memory. Freeing takes some 70 ms per GB, and
-// sockets are closed and the parent is notified only after that.
+// A shared page with a robust lock, for the early detection of a process's death: before the kernel
+// has freed the dead process's memory. Freeing takes some 70 ms per GB; sockets are closed and the
+// parent is notified only after that.
 #ifndef BASE_OS_LIVENESS_PAGE_H_
 #define BASE_OS_LIVENESS_PAGE_H_
 
@@ -13,28 +13,29 @@
 
 namespace hvd::os {
 
-// A page shared by two processes, with one robust lock in it. A thread of one process holds the
-// lock until the process ends; the other process waits for the lock, which the kernel hands on as
-// the first thing when the holder dies. Exit and exec count as death; forks of the holder do not
-// matter. The lock is taken once in the page's life: a second holder is refused. Thread-safe,
-// except that it must not be moved while used.
+// A page shared by two processes, with one robust lock (futex). A thread of one process holds the
+// lock until the process ends. The other process waits for the lock, which the kernel releases as
+// its first step when the holder dies. Exit and exec count as death; forks of the holder have no
+// effect. The lock is taken once in the page's life: a second holder is refused. Thread-safe, but
+// must not be moved while in use.
 class LivenessPage {
  public:
   // A new page without a holder.
   // Errors:
   //   - ResourceExhausted, other codes of errno: no memory or descriptor.
   static absl::StatusOr<LivenessPage> Create();
-  // The page of a descriptor that came from Create.
+  // Maps the page of a descriptor that came from Create, usually in another process.
   // Errors:
-  //   - InvalidArgument: not the descriptor of such a page.
-  //   - other codes of errno: it can't be mapped.
+  //   - InvalidArgument: the descriptor is not that of such a page.
+  //   - other codes of errno: the page can't be mapped.
   static absl::StatusOr<LivenessPage> Map(Fd fd);
 
-  // To be sent to the other process; closed by exec. Borrowed. -1 if the page came from Map.
+  // The descriptor to send to the other process; close-on-exec. Borrowed. -1 if the page came from
+  // Map.
   int fd() const { return fd_.get(); }
 
-  // Takes the lock on a new thread, which sleeps for the rest of this process's life and takes no
-  // signals. The lock is held on return, and does not need this object any more.
+  // Takes the lock on a new thread, which sleeps for the rest of this process's life with all
+  // signals blocked. On return the lock is held, and independent of this object.
   // Errors:
   //   - FailedPrecondition: the lock was taken before.
   //   - ResourceExhausted: no thread available.
@@ -45,10 +46,10 @@ class LivenessPage {
     kCancelled,  // the holder lives
     kNeverHeld,  // cancelled, and there never was a holder
   };
-  // Waits until the page is held, and then until the holder has died, or for Cancel. One caller at
+  // Waits until the lock is held and then until the holder has died, or until Cancel. One caller at
   // a time.
   End AwaitDeath();
-  // Ends AwaitDeath, now and later.
+  // Ends the present call of AwaitDeath and all later ones.
   void Cancel();
 
  private:

@@ -1,4 +1,4 @@
-// A watch for a process's death, notified as soon as the kernel begins to tear the process down.
+// A watch for another process's death, which fires as soon as the kernel begins to tear it down.
 #ifndef BASE_OS_LIVENESS_WATCH_H_
 #define BASE_OS_LIVENESS_WATCH_H_
 
@@ -11,7 +11,7 @@
 
 namespace hvd::os {
 
-// A page for one process to hold, and a thread that waits for its death. Not thread-safe.
+// Owns a LivenessPage and a thread that waits for the holder's death. Not thread-safe.
 class LivenessWatch {
  public:
   // Calls `on_death` at most once, from the watch's thread.
@@ -19,7 +19,7 @@ class LivenessWatch {
   //   - ResourceExhausted: no thread available.
   //   - any other: as LivenessPage::Create.
   static absl::StatusOr<std::unique_ptr<LivenessWatch>> Start(std::function<void()> on_death);
-  // Waits for the thread, which ends soon: `on_death` is not called after this.
+  // Ends the thread and waits for it; `on_death` is not called after this.
   ~LivenessWatch();
 
   // The page's descriptor, for the watched process. Borrowed.

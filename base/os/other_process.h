@@ -1,4 +1,4 @@
-// A handle (pidfd) of a process that need not be a child, safe from reuse of its number.
+// A handle (pidfd) of any process, which stays valid when the process's number is reused.
 #ifndef BASE_OS_OTHER_PROCESS_H_
 #define BASE_OS_OTHER_PROCESS_H_
 
@@ -15,7 +15,7 @@ namespace hvd::os {
 class OtherProcess {
  public:
   // Errors:
-  //   - NotFound: there is no such process, or none that can be seen from here.
+  //   - NotFound: there is no such process in this PID namespace.
   //   - ResourceExhausted, other codes of errno: no descriptor available.
   static absl::StatusOr<OtherProcess> Open(pid_t pid);
 
@@ -24,7 +24,7 @@ class OtherProcess {
   // Whether the process has ended, reaped or not.
   bool HasEnded() const;
 
-  // Is readable once the process has ended.
+  // A descriptor for poll, readable once the process has ended. Borrowed.
   int fd() const { return pidfd_.get(); }
 
   // Returns whether the signal could be sent; signal 0 sends nothing.

@@ -1,5 +1,4 @@
-// A private folder, for secrets and trusted state: only its owner can read it or put anything into
-// it.
+// A private folder for secrets and trusted state, which only its owner can read and write.
 #ifndef BASE_OS_PRIVATE_FOLDER_H_
 #define BASE_OS_PRIVATE_FOLDER_H_
 
@@ -14,17 +13,19 @@
 
 namespace hvd::os {
 
-// Holds the folder itself, not its name: a later replacement under that name is not used. Links in
-// the folder are never followed. Thread-safe.
+// Holds a descriptor of the folder, so that a later replacement under its name has no effect. Links
+// in the folder are never followed. Thread-safe.
 class PrivateFolder {
  public:
-  // Makes the folder if there is none.
+  // Opens the folder; makes it if it does not exist.
   // Errors:
-  //   - InvalidArgument: there can't be one, or it is another user's or open to others; names it
-  //     and says why.
+  //   - InvalidArgument: the folder can't be made, belongs to another user, or is accessible to
+  //     others; names the folder and the reason.
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> Open(const std::string& path);
 
-  // Opens, as above, the folder `name` in this one.
+  // Opens the subfolder `name` in the same way.
+  // Errors:
+  //   - InvalidArgument: as Open.
   absl::StatusOr<std::unique_ptr<PrivateFolder>> OpenFolder(const std::string& name) const;
 
   const std::string& path() const { return path_; }
@@ -33,29 +34,29 @@ class PrivateFolder {
   // Opens a file of the folder; `flags` are open()'s. A new file is accessible to its owner only.
   // Errors:
   //   - NotFound: there is no such file.
-  //   - InvalidArgument: it can't be opened, is not a file, or is another user's or open to others;
-  //     names it and says why.
+  //   - InvalidArgument: the file can't be opened, is not a regular file, belongs to another user,
+  //     or is accessible to others; names the file and the reason.
   absl::StatusOr<Fd> OpenFile(const std::string& name, int flags) const;
 
-  // Makes a new file, for reading and writing, in place of one of that name.
+  // Makes a new file for reading and writing, and replaces an existing one of that name.
   // Errors:
-  //   - InvalidArgument: it can't be made; names it and says why.
+  //   - InvalidArgument: the file can't be made; names the file and the reason.
   absl::StatusOr<Fd> NewFile(const std::string& name) const;
 
-  // Whether there is anything of that name.
+  // Whether the folder has an entry of that name.
   bool Has(const std::string& name) const;
-  // The names of what is in it, sorted.
+  // The names of the folder's entries, sorted.
   std::vector<std::string> Names() const;
 
   // Renames the file `from` to `to`, atomically.
   // Errors:
-  //   - Internal: it can't be renamed; says why.
+  //   - Internal: the file can't be renamed; says why.
   absl::Status Rename(const std::string& from, const std::string& to) const;
-  // Harmless if there is none.
+  // Removes a file. Has no effect if there is none.
   void Remove(const std::string& name) const;
-  // Removes what has that name and, of a folder, all that is in it, as far as that is possible.
+  // Removes the file or folder of that name with all its contents, as far as possible.
   void RemoveAll(const std::string& name) const;
-  // Returns when the names of the files are on disk.
+  // Syncs the folder's entries (the files' names) to disk.
   // Errors:
   //   - Internal: fsync failed; says why.
   absl::Status Sync() const;

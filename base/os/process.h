@@ -1,4 +1,4 @@
-// Child processes that are killed and reaped by their owner.
+// Owned child processes, which are killed and reaped by their owner.
 #ifndef BASE_OS_PROCESS_H_
 #define BASE_OS_PROCESS_H_
 
@@ -17,17 +17,18 @@
 namespace hvd::os {
 
 struct SpawnOptions {
-  std::string file;               // with a '/': a path; else looked for in this process's PATH
+  std::string file;               // with a '/': a path; else searched for in this process's PATH
   std::vector<std::string> argv;  // argv[0] included
   std::optional<std::vector<std::string>>
-      environment;                // "NAME=value", complete; nullopt: this process's own
+      environment;                // "NAME=value", complete; nullopt: inherited
   std::string working_directory;  // empty: this process's own
   int stdin_fd = -1;              // borrowed; -1: /dev/null
   int stdout_fd = -1;             // borrowed; -1: this process's own
   int stderr_fd = -1;             // as stdout_fd
   enum class Group { kInherit, kNewGroup, kNewSession } group = Group::kNewGroup;
   int death_signal = SIGKILL;  // sent to the child when the *thread* that spawned it ends; 0: none
-  // How much more likely than this process the kernel is to kill it when memory runs out, of 1000.
+  // Added to this process's oom_score_adj for the child, so that the kernel prefers to kill the
+  // child when memory runs out. 0 to 1000.
   int oom_score_more = 0;
 };
 
@@ -41,12 +42,12 @@ struct ExitStatus {
 class Process {
  public:
   // Forks and executes. In the child all signals have their default actions and none is blocked,
-  // and only stdio is open. After an error nothing runs.
+  // and only stdio is open. No process is left after an error.
   // Errors:
-  //   - NotFound, PermissionDenied, other codes of errno: the program or the directory could not be
-  //     used; says which.
+  //   - NotFound, PermissionDenied, other codes of errno: the program can't be executed, or the
+  //     directory can't be entered; says which.
   //   - ResourceExhausted, Unavailable, Internal: no process or descriptor available.
-  //   - Unimplemented: the kernel, or a filter of its system calls, has no pidfds.
+  //   - Unimplemented: the kernel has no pidfds, or a system call filter (seccomp) forbids them.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
   // Forks; the child runs `body` and exits with its result. In the child all signals have their
@@ -68,13 +69,13 @@ class Process {
 
   // Signals the process; does nothing if it has exited.
   void Signal(int signal) const;
-  // Signals the child's process group. REQUIRES: the child was spawned with a group of its own and
-  // is not yet reaped, so that the number still names that group.
+  // Signals the child's process group. REQUIRES: the child was spawned with kNewGroup or
+  // kNewSession and is not yet reaped, so that the number still belongs to that group.
   void SignalGroup(int signal) const;
 
   // The exit status, without reaping the child; nullopt: it still runs.
   std::optional<ExitStatus> PeekExit() const;
-  // Waits without a limit for the child's end and reaps it. REQUIRES: not yet reaped.
+  // Waits without a time limit for the child's end and reaps it. REQUIRES: not yet reaped.
   ExitStatus Wait();
 
  private:

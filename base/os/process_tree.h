@@ -8,15 +8,15 @@
 
 namespace hvd::os {
 
-// The processes whose parent is `parent`, zombies included.
+// Returns the processes whose parent is `parent`, zombies included.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
 // Makes this process the subreaper: all its orphaned descendants become its children, whatever
 // sessions they have made for themselves.
 void BecomeSubreaper();
 
-// Whether `ancestor` is above `pid`. A subreaper is above everything that its descendants have
-// started.
+// Whether `ancestor` is an ancestor of `pid`. A subreaper is an ancestor of all processes that its
+// descendants have started.
 bool DescendsFrom(pid_t pid, pid_t ancestor);
 
 // Whether /proc shows this process's own PID namespace.

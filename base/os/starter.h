@@ -1,4 +1,4 @@
-// The process that started this one, whose end is watched.
+// The watch for the end of the process that started this one.
 #ifndef BASE_OS_STARTER_H_
 #define BASE_OS_STARTER_H_
 
@@ -12,9 +12,9 @@
 
 namespace hvd::os {
 
-// The signs of its end: that of the parent process, and that of stdin. The kernel's own
-// PR_SET_PDEATHSIG would not do: it counts the end of the thread that has started a process, such
-// as one of a pool, as the parent's. Not thread-safe.
+// Detects the end by either sign: the end of the parent process, or of stdin. PR_SET_PDEATHSIG is
+// not usable for this: it fires when the parent's thread that has started this process ends, for
+// example a thread of a pool. Not thread-safe.
 class Starter {
  public:
   struct Signs {
@@ -22,13 +22,15 @@ class Starter {
     bool input = false;
   };
 
-  // Takes hold of this process's parent; a child that is forked later can watch it.
+  // Opens this process's parent. A child that is forked later can also watch it.
   // Errors:
-  //   - FailedPrecondition: the parent has ended or can't be seen; stdin is no pipe or socket.
+  //   - FailedPrecondition: the parent has ended or is in another PID namespace, or stdin is not a
+  //     pipe or socket.
   static absl::StatusOr<Starter> Find(const Signs& signs);
 
-  // Has `on_end` called from the loop, with what has ended, for each sign that is seen; also for
-  // one from before. REQUIRES: the loop has stdin to itself, and ends before this.
+  // Calls `on_end` from the loop with a description of what has ended, once for each sign,
+  // including one that occurred before the call. REQUIRES: no other reader of stdin; the loop ends
+  // before this object.
   void Watch(EventLoop& loop, const std::function<void(const std::string&)>& on_end) const;
 
  private:

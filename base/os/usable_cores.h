@@ -1,4 +1,4 @@
-// The number of cores that this process and its children may use, and each worker's share of them.
+// The number of CPU cores that this process and its children may use, and a worker's share.
 #ifndef BASE_OS_USABLE_CORES_H_
 #define BASE_OS_USABLE_CORES_H_
 
@@ -9,18 +9,20 @@
 
 namespace hvd::os {
 
-// At least 1, and at most what the process's affinity and the CPU quotas of its cgroups allow. A
-// quota of 2.5 cores counts as 2: three threads would be paused by it. Thread-safe.
+// Returns the minimum of the process's CPU affinity and the CPU quotas of its cgroups, at least 1.
+// A quota of 2.5 cores counts as 2, because three threads would be throttled. Thread-safe.
 int UsableCores();
 
-// Whether those are fewer than the machine has: others may have the rest. Thread-safe.
+// Whether UsableCores is less than the machine's number of cores, the rest of which others may use.
+// Thread-safe.
 bool HasShareOfCores();
 
-// The smallest quota of the cgroups that /proc/PID/cgroup names (`own_groups`) and of their
-// ancestors, versions 1 and 2, whose files are below `root`. 0: no quota. Thread-safe.
+// Returns the smallest CPU quota, in cores, of the cgroups in `own_groups` (the contents of
+// /proc/PID/cgroup) and their ancestors, versions 1 and 2, whose files are below `root`. 0: no
+// quota. Thread-safe.
 int CoresOfQuota(const std::string& root, absl::string_view own_groups);
 
-// The share of one of `workers` that share `cores`.
+// Returns one worker's number of threads if `workers` share `cores`.
 inline int ThreadsOfWorker(int cores, int workers) {
   return std::max(1, cores / std::max(1, workers));
 }

@@ -21,38 +21,38 @@ struct AutotuneEnv {
   double noise = 0.8;
 };
 
-// The value of HOROVOD_TIMELINE that only allows timelines to be started at run time.
+// The value of HOROVOD_TIMELINE that only permits timelines to be started at run time.
 inline constexpr absl::string_view kDynamicTimeline = "DYNAMIC";
 
-// The settings that the engine works by. They go through to rank 0's coordinator as one struct.
+// The engine's settings, passed through to rank 0's coordinator as one struct.
 struct EngineEnv {
   size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
   bool fusion_threshold_is_given = false;
   absl::Duration cycle_time;  // how long ready tensors may wait for more to fuse with
   bool cycle_time_is_given = false;
   size_t cache_capacity = 1024;       // known tensors; 0: none
-  bool disable_group_fusion = false;  // tensors of a group are fused with no others
+  bool disable_group_fusion = false;  // a group's tensors are not fused with others
   bool stall_check = true;
   absl::Duration stall_warning_time = absl::Seconds(60);  // zero: never
   absl::Duration stall_shutdown_time;                     // zero: never
-  // A core for the engine's thread of each local rank; empty: any.
+  // The core for the engine's thread, by local rank; empty: any core.
   std::vector<int> thread_affinity;
 };
 
-// The settings that a worker's runtime reads from its environment (runtime_settings.h). The
-// defaults are those of a process in whose environment none is set.
+// The settings that a worker's runtime reads from its environment (runtime_settings.h). The initial
+// values are the defaults.
 struct RuntimeEnv {
   EngineEnv engine;
   absl::Duration gloo_timeout = absl::Seconds(30);
   absl::Duration agent_timeout = absl::Seconds(30);
-  size_t commit_copy_mbit = 1000;  // per second, of an agent; 0: it gives no copies
-  bool shared_memory = true;       // in a host
+  size_t commit_copy_mbit = 1000;  // per second and agent; 0: no copies
+  bool shared_memory = true;       // within a host
   bool encrypt_data = false;       // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers
   bool torch_env = true;          // the agent sets torchrun's variables for its workers
-  bool gpu_operations = true;     // tensors on CUDA devices are for NCCL
+  bool gpu_operations = true;     // NCCL reduces tensors on CUDA devices
   bool nccl_is_only_way = false;  // no fallback to host memory if NCCL fails
   bool nccl_shares_gpus = false;  // NCCL lets ranks share a GPU
   std::string nccl_host_id;       // ranks with different ids are on different hosts to NCCL
@@ -61,9 +61,9 @@ struct RuntimeEnv {
   bool timeline_mark_cycles = false;
   std::string log_level = "warning";
   bool log_hide_time = false;
-  // Notes for the user on variables that are set but have no effect here, a line each.
+  // One-line notes for the user on variables that are set but have no effect in this version.
   std::vector<std::string> notes;
-  // From the agent; empty and 0 in a process that was started by hand.
+  // Set by the agent; empty and 0 in a process that no agent has started.
   std::string agent_socket;
   uint64_t worker_id = 0;
   std::string worker_word;

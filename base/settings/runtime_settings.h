@@ -1,5 +1,5 @@
-// The table of the runtime's settings: the source of variables, flags of horovodrun, keys of its
-// --config-file, help texts and docs/settings.md.
+// The table of the runtime's settings: the single source of the environment variables, horovodrun's
+// flags and --config-file keys, their help texts, and docs/settings.md.
 #ifndef BASE_SETTINGS_RUNTIME_SETTINGS_H_
 #define BASE_SETTINGS_RUNTIME_SETTINGS_H_
 
@@ -32,20 +32,20 @@ struct RuntimeSetting {
   absl::string_view flag = {};        // of a switch: sets 1
   absl::string_view flag_for_0 = {};  // of a switch only
   absl::string_view value_name = {};  // "MS"
-  int64_t factor = 1;                 // the variable is so many times the flag
-  // The flag reaches the workers only if this variable is set by a flag, too, and not to 0.
+  int64_t factor = 1;                 // the variable's value is the flag's times `factor`
+  // The flag has an effect only if this variable is also set by a flag, and not to 0.
   absl::string_view only_with = {};
 
   // The key of --config-file, empty if there is none.
   absl::string_view key = {};
-  bool key_says_0 = false;  // of a switch: `true` stands for 0
+  bool key_says_0 = false;  // of a switch: `true` means 0
 };
 
 // Every setting, in the order of the help text and of the docs. Variables, flags and keys are
 // unique.
 const std::vector<RuntimeSetting>& RuntimeSettings();
 
-// Variables of Horovod's runtime that have no effect here.
+// A variable of Horovod's runtime that has no effect in this version.
 struct MeaninglessVariable {
   absl::string_view name;
   absl::string_view neutral_value;  // in lower case; a value that needs no note
@@ -53,14 +53,14 @@ struct MeaninglessVariable {
 };
 const std::vector<MeaninglessVariable>& MeaninglessVariables();
 
-// The variables of RuntimeSettings() and of MeaninglessVariables() that are set.
+// Returns the variables of RuntimeSettings() and of MeaninglessVariables() that are set.
 Environment ReadRuntimeVariables();
 
 // Parses the settings' variables in `environment`. An empty value means "not set", as for shells
 // that can't unset a variable for one command.
 // Errors:
-//   - InvalidArgument: the variable does not take this value; names the variable, the value and
-//     what would be right.
+//   - InvalidArgument: a variable has an invalid value; names the variable, the value and the valid
+//     values.
 absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment);
 
 }  // namespace hvd::settings

@@ -1,4 +1,4 @@
-// Readers of the settings' values, one for each form of a value.
+// Parsers of the settings' values, one for each kind of value.
 #ifndef BASE_SETTINGS_SETTING_READERS_H_
 #define BASE_SETTINGS_SETTING_READERS_H_
 
@@ -11,9 +11,9 @@
 
 namespace hvd::settings {
 
-// What a value must be, as the end of a sentence; empty if the value is right.
+// The requirement that a value violates, as the end of a sentence; empty if the value is valid.
 using Problem = std::string;
-// Parses `text` and sets a value of `env`.
+// Parses `text` and sets a field of `env`.
 using Read = std::function<Problem(const std::string& text, RuntimeEnv* env)>;
 
 // A field of RuntimeEnv or of one of its parts.
@@ -31,15 +31,15 @@ class Field {
   std::function<T&(RuntimeEnv&)> in_;
 };
 
-// For fields with no constraint but their type: a whole number, a number of seconds, 0 or 1, any
-// text.
+// Parsers for fields with no constraint but their type: a whole number, a number of seconds, 0 or
+// 1, any text.
 Read Count(Field<size_t> field);
 Read CountFromOne(Field<size_t> field);
 Read Seconds(Field<absl::Duration> field);
 Read Switch(Field<bool> field);
 Read Text(Field<std::string> field);
 
-// For settings with their own rules.
+// Parsers for settings with special rules.
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env);
 Problem ReadCycleTime(const std::string& text, RuntimeEnv* env);
 Problem ReadTorus(const std::string& text, RuntimeEnv* env);

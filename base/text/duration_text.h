@@ -1,4 +1,4 @@
-// Human-readable durations.
+// The human-readable form of durations.
 #ifndef BASE_TEXT_DURATION_TEXT_H_
 #define BASE_TEXT_DURATION_TEXT_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd::text {
 
-// Cut off rather than rounded, at seconds, tenths of a second, milliseconds or microseconds,
-// depending on the size: "2m5s", "4.1s", "830ms". Pure.
+// Returns "2m5s", "4.1s" or "830ms": truncated to seconds, tenths of a second, milliseconds or
+// microseconds, depending on the size. Pure.
 std::string DurationText(absl::Duration duration);
 
 }  // namespace hvd::text

@@ -1,4 +1,4 @@
-// Pieces of JSON text. Pure.
+// Encoders of JSON values. Pure.
 #ifndef BASE_TEXT_JSON_H_
 #define BASE_TEXT_JSON_H_
 
@@ -11,10 +11,10 @@ namespace hvd::text {
 
 bool IsUtf8(absl::string_view text);
 
-// A JSON string, with quotes, of any bytes; bytes that are not UTF-8 become U+FFFD.
+// Encodes any bytes as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(absl::string_view text);
 
-// A JSON string: "2026-11-21T09:53:33.000000Z".
+// Encodes a time as a JSON string: "2026-11-21T09:53:33.000000Z".
 std::string JsonTime(absl::Time time);
 
 }  // namespace hvd::text

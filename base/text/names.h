@@ -1,4 +1,4 @@
-// The check of names, and the form of texts of any content, for messages of one line. Pure.
+// The validation of names, and the escaping of texts for one-line messages. Pure.
 #ifndef BASE_TEXT_NAMES_H_
 #define BASE_TEXT_NAMES_H_
 
@@ -9,13 +9,14 @@
 
 namespace hvd::text {
 
-// Of a host, a machine or a job: names stand in logs, tables and messages. An empty one passes.
+// Checks the name of a host, a machine or a job, which appears in logs, tables and messages. An
+// empty name is valid.
 // Errors:
-//   - InvalidArgument: "WHAT: 'NAME' is no name: ..."; it has blanks or control characters, is not
-//     UTF-8, or is longer than 255 bytes.
+//   - InvalidArgument: "WHAT: 'NAME' is no name: ...": the name has blanks or control characters,
+//     is not UTF-8, or is longer than 255 bytes.
 absl::Status CheckName(absl::string_view what, absl::string_view name);
 
-// Control characters are written as "\n" and "\x1b".
+// Returns `text` with control characters escaped, as "\n" or "\x1b".
 std::string OnOneLine(absl::string_view text);
 
 }  // namespace hvd::text
