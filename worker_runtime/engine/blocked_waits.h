@@ -1,5 +1,5 @@
-// Blocked waits: the operations that user threads have been waiting for, for a while. By this hint
-// rank 0 recognises a deadlock.
+// The set of operations that user threads of this rank have been blocked on for a while. Rank 0
+// uses the sets of all ranks to detect deadlocks.
 #ifndef WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
 #define WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
 
@@ -14,19 +14,20 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Thread-safe. An operation that several threads wait for counts once, until the first of them is
-// done.
+// Thread-safe. An operation on which several threads wait is one element, which the first Remove
+// removes.
 class BlockedWaits {
  public:
-  // Returns whether it is new.
+  // Returns whether the operation was added; false: it was there.
   bool Add(OperationPtr operation);
-  // No effect if it is not there.
+  // Has no effect if the operation is not there.
   void Remove(const OperationPtr& operation);
 
   struct Snapshot {
     uint64_t version = 0;  // grows with every change
-    // Of each operation's first tensor: all of a group wait as long as one does, and the names are
-    // sent again with every plan.
+    // The name of each operation's first tensor. One name is enough, since the tensors of an
+    // operation become ready together, and it keeps messages short: names are sent again after
+    // every plan.
     std::vector<std::string> names;
   };
   Snapshot Get() const;

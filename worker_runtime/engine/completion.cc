@@ -14,8 +14,8 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// Whether a signal interrupted it; all other reasons to return are alike to the callers, which
-// check again.
+// Returns whether a signal interrupted the call. Other results need no distinction: the callers
+// check the word again.
 bool Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   static_assert(sizeof(word) == sizeof(uint32_t));
   return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0) < 0 && errno == EINTR;
@@ -23,6 +23,10 @@ bool Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
 
 }  // namespace
 
+// The word goes from kPending to kSleepers when the first waiter is about to sleep, and to kDone
+// once. The kernel lets a thread sleep only while the word is kSleepers, so a Notify between the
+// compare-exchange and FUTEX_WAIT is not lost. The exchange releases the result's writes; it
+// returns kSleepers, and costs the system call, only if a thread may be asleep.
 void Completion::Notify() {
   if (word_.exchange(kDone, std::memory_order_acq_rel) == kSleepers) {
     Futex(word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);

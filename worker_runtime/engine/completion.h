@@ -1,4 +1,4 @@
-// A completion: a flag that is set once and can be waited for.
+// A one-shot event: a flag that is set once and that threads can wait for.
 #ifndef WORKER_RUNTIME_ENGINE_COMPLETION_H_
 #define WORKER_RUNTIME_ENGINE_COMPLETION_H_
 
@@ -9,16 +9,17 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Thread-safe. A check costs one load; setting it costs a system call only if a thread sleeps.
-// Writes before Notify are visible to a thread that has seen done(), WaitFor or Wait.
+// Thread-safe. A check costs one load; setting the flag costs a system call only if a thread
+// sleeps. Writes before Notify are visible to a thread for which done() or WaitFor was true or Wait
+// has returned.
 class Completion {
  public:
   bool done() const { return word_.load(std::memory_order_acquire) == kDone; }
   void Notify();
   void Wait();
-  // Whether it was set within `timeout`.
+  // Returns whether the flag was set within `timeout`.
   bool WaitFor(absl::Duration timeout);
-  // The same, but a signal to this thread ends the wait.
+  // Waits like WaitFor, but a signal handled by this thread ends the wait.
   enum class Woken { kDone, kBySignal, kTimedOut };
   Woken WaitForOrSignal(absl::Duration timeout);
 
@@ -26,7 +27,7 @@ class Completion {
   Woken Await(absl::Duration timeout, bool until_signal);
 
   static constexpr uint32_t kPending = 0, kSleepers = 1, kDone = 2;
-  std::atomic<uint32_t> word_{kPending};
+  std::atomic<uint32_t> word_{kPending};  // the futex word
 };
 
 }  // namespace hvd::worker_runtime::engine

@@ -18,6 +18,7 @@ size_t Count(const negotiation::TensorSignature& signature) {
   return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
+// The one factor that a device applies to a sum: both scales, and the division of an average.
 double FactorOf(const negotiation::TensorSignature& signature, int ranks) {
   return FactorOfSum(signature.reduction, signature.prescale * signature.postscale, ranks);
 }
@@ -55,6 +56,7 @@ absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
     if (part.has_value()) device_ = part->request().device;
   }
   RETURN_IF_ERROR(Connect(device_));
+  // The communicator's stream waits for the tensors' events; this thread does not.
   for (const auto& part : parts) {
     if (!part.has_value() || part->request().ready_event == nullptr) continue;
     RETURN_IF_ERROR(communicator_->WaitFor(part->request().ready_event));
@@ -85,7 +87,8 @@ absl::Status DeviceExecutor::Connect(int device) {
   RETURN_IF_ERROR(refusal_);
   if (communicator_ != nullptr) {
     if (communicator_->device() == device) return absl::OkStatus();
-    // The others don't know of it, and wait for this rank.
+    // An error that ends the epoch: only this rank knows, and the others wait for it in the
+    // collective.
     return absl::InternalError(absl::StrCat("a tensor on CUDA device ", device, " after one on ",
                                             communicator_->device(),
                                             ": a process uses one device"));
@@ -100,7 +103,7 @@ absl::Status DeviceExecutor::Connect(int device) {
   RETURN_IF_ERROR(connected.status());
   absl::MutexLock lock(&mutex_);
   communicator_ = *std::move(connected);
-  // It may have come meanwhile.
+  // Abort may have come before communicator_ was set, and so have missed it.
   const absl::Status aborted = cancellation_.status();
   if (!aborted.ok()) communicator_->Abort(aborted.message());
   return aborted;

@@ -1,4 +1,4 @@
-// The executor of plans for tensors in CUDA devices' memory.
+// The executor of plans for tensors in the memory of CUDA devices.
 #ifndef WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
 #define WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
 
@@ -20,23 +20,24 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Connects the ranks' devices; every rank calls it, at the same point of its plans.
+// Connects the ranks' devices. Every rank calls it at the same point of its plans.
 // Errors:
-//   - Unimplemented: some rank has none; the same on all ranks.
+//   - Unimplemented: some rank has no device; the same on all ranks.
 //   - Others: those of DeviceBackend::Connect.
 using DeviceConnector =
     std::function<absl::StatusOr<std::unique_ptr<collectives::DeviceCommunicator>>(
         int device, const WaitBounds& bounds)>;
 
-// Whether a device can do it without the host; the same on all ranks. Excluded: scaled reductions
-// other than sums of floats, averages of integers, Adasum, and operations without data. Pure.
+// Returns whether the operation can run on a device without the host; the same on all ranks.
+// Excluded are scaled reductions other than sums of floats, averages of integers, Adasum, and
+// operations without data. Pure.
 bool IsForDevices(const negotiation::TensorSignature& signature);
 
-// The engine calls Run(), one call at a time; Abort() may be called from any thread at any time.
+// Run() is called by one thread at a time, Abort() by any thread at any time.
 class DeviceExecutor {
  public:
-  // Opens nothing before the first batch. `connect` may be empty: no rank has devices. A rank that
-  // has joined without ever having had a tensor on a device takes part with `usual_device`.
+  // Loads and connects nothing before the first batch. `connect` may be empty: then no rank has
+  // devices. `usual_device` is used by a rank that has joined and never had a tensor on a device.
   DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
                  timeline::Recorder& recorder, int process_set);
 
@@ -44,7 +45,7 @@ class DeviceExecutor {
   absl::Status Run(const negotiation::Batch& batch,
                    absl::Span<const std::optional<OperationTensor>> parts);
 
-  // Ends a running and every later Run with Aborted(reason), soon. Does not block.
+  // Makes the running Run, and every later one, return Aborted(reason) soon. Does not block.
   void Abort(absl::string_view reason);
 
  private:
@@ -56,13 +57,13 @@ class DeviceExecutor {
   absl::Status AllToAll(const negotiation::PlannedTensor& planned, const OperationTensor& part);
   absl::Status ReduceScatter(const negotiation::PlannedTensor& planned,
                              const OperationTensor& part);
-  // See OperationTensor's; here the memory is the device's.
+  // Like OperationTensor::PrepareOutput, but new memory is the device's.
   absl::StatusOr<void*> PrepareOutput(const OperationTensor& part, size_t bytes, size_t expected);
   timeline::ActivityScope Calling(const char* operation) const {
     return timeline::ActivityScope(recorder_, process_set_, "NCCL_", operation);
   }
-  // Device memory with the neutral element of the reduction, for a rank without a contribution to
-  // the batch.
+  // Returns device memory filled with the reduction's neutral element, for the tensors of the batch
+  // that this rank lacks because it has joined; nullptr: it lacks none.
   absl::StatusOr<char*> Neutral(const negotiation::Batch& batch,
                                 absl::Span<const std::optional<OperationTensor>> parts);
 
@@ -71,10 +72,11 @@ class DeviceExecutor {
   timeline::Recorder& recorder_;
   const int process_set_;
   int device_;
-  absl::Status refusal_;  // Unimplemented: this group has no devices
+  absl::Status refusal_;  // Unimplemented if this group has no devices; kept, as on all ranks
   Cancellation cancellation_;
   absl::Mutex mutex_;
-  std::unique_ptr<collectives::DeviceCommunicator> communicator_;  // written under the lock, by Run
+  // Written by Run, under the lock; so Run reads it without the lock, and Abort reads it with it.
+  std::unique_ptr<collectives::DeviceCommunicator> communicator_;
 };
 
 }  // namespace hvd::worker_runtime::engine

@@ -21,10 +21,12 @@ namespace {
 
 // A wait that takes this long is announced to rank 0; see DeadlockDetector.
 constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
-// A signal just before the wait does not interrupt it, but is noticed after this time.
+// The length of one WaitAWhile. A signal that arrives just before the futex call does not interrupt
+// it, so this also bounds how late the caller's signal handlers run.
 constexpr absl::Duration kAWhile = absl::Seconds(1);
 
-// Best effort: a core that does not exist is worth a warning, no more.
+// Binds the engine's thread to the core that the settings name for this local rank. A core that
+// does not exist causes a warning only.
 void Pin(std::thread& thread, const EngineOptions& options) {
   const auto index = static_cast<size_t>(options.local_rank);
   const std::vector<int>& cores = options.settings.thread_affinity;
@@ -98,7 +100,8 @@ class EngineImpl : public Engine {
       AddBlocked(operation);
       woken = done.WaitForOrSignal(kAWhile);
     }
-    // After a timeout the thread will be here again; after a signal that is not known.
+    // After a timeout the caller waits again, so the wait stays registered as blocked. After a
+    // signal it may never come back: a handler may have raised an exception.
     const bool may_be_left = woken != Completion::Woken::kTimedOut;
     if (may_be_left && operation->blocks.load(std::memory_order_relaxed)) {
       blocked_.Remove(operation);
@@ -110,7 +113,8 @@ class EngineImpl : public Engine {
     absl::MutexLock lock(&shutdown_mutex_);
     if (!thread_.joinable()) return;
     if (getpid() != process_) {
-      // A forked child has inherited the object but not the thread; the world is its parent's.
+      // A forked child has inherited the object but not the thread, and must not leave the world in
+      // its parent's name.
       thread_.detach();
       return;
     }
@@ -154,7 +158,7 @@ class EngineImpl : public Engine {
     return operation;
   }
 
-  // Whether the engine may be asleep and must be woken.
+  // Returns whether the engine's thread may be asleep and must be woken.
   absl::StatusOr<bool> Enqueue(const Handle& operation) {
     operation->submission = recorder_->Queued(process_set_, operation->signatures);
     absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
@@ -172,14 +176,15 @@ class EngineImpl : public Engine {
     if (blocked_.Add(operation)) WithLoop([](EngineLoop& loop) { loop.Wake(); });
   }
 
-  // Queued tensors wait no more.
+  // Ends the timeline's "queued" spans of an operation that the queue has refused.
   void RecordRefusal(const Operation& operation) {
     for (size_t i = 0; i < operation.signatures.size(); ++i) {
       recorder_->Planned(process_set_, operation.submission, i, operation.signatures[i]);
     }
   }
 
-  // Several threads may be in it at once.
+  // Calls f unless the loop has ended. A reader lock: several threads may be inside at once, while
+  // Shutdown, which destroys the loop, excludes them all.
   void WithLoop(absl::FunctionRef<void(EngineLoop&)> f) {
     absl::ReaderMutexLock lock(&loop_mutex_);
     if (loop_ != nullptr) f(*loop_);
@@ -192,7 +197,8 @@ class EngineImpl : public Engine {
   TensorQueue queue_;
   BlockedWaits blocked_;
   absl::Mutex loop_mutex_;
-  // Lives as long as its thread: handles may be kept for longer, and they need no sockets.
+  // Destroyed with its thread, so that an engine that outlives Shutdown() for the sake of its
+  // handles keeps no sockets open.
   std::unique_ptr<EngineLoop> loop_ ABSL_PT_GUARDED_BY(loop_mutex_);
   absl::Mutex
       shutdown_mutex_;  // held while the thread ends, so that all callers of Shutdown wait for it

@@ -10,8 +10,8 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// How long to look for the cause of a failed collective. Members wait for rank 0, which looks
-// first.
+// How long to look for the cause of a failed collective. Rank 0 looks first and then reports the
+// result to the members, so they wait for longer.
 constexpr absl::Duration kRootCausePatience = absl::Milliseconds(200);
 constexpr absl::Duration kMemberCausePatience = absl::Seconds(1);
 
@@ -35,20 +35,21 @@ absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
 }
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
-  // A plan for all ranks has announced it.
+  // The plan that has ended the epoch cleanly has reached all ranks.
   if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   if (aborted_.load()) {
     absl::MutexLock lock(&mutex_);
     status = abort_reason_;
   }
-  // To users that code means a mismatch, after which the engine can be used; here a peer sent an
-  // invalid message.
+  // To users InvalidArgument means a mismatch, after which the engine stays usable. Here it means
+  // that a peer has sent an invalid message, which ends the epoch.
   if (absl::IsInvalidArgument(status)) status = absl::InternalError(status.message());
-  // A rank in the middle of a collective with this one must notice.
+  // Breaks the data connections, so that a rank in the middle of a collective with this one fails
+  // now, not at its deadline.
   communicator_.Abort(status.message());
   devices_.Abort(status.message());
   if (end_.has_value()) return status;
-  // A reason given from outside names the world's ranks.
+  // The reason given to Abort names ranks of the world, so a process set's note would be wrong.
   if (!aborted_.load()) status = WithRanksNote(status);
   if (!is_root()) ReportToRoot(status);
   if (collective_failed_ && !aborted_.load()) {
@@ -88,7 +89,7 @@ void EngineLoop::ReportToMembers(const absl::Status& status) {
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
   const std::optional<negotiation::Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   if (!plan.has_value()) return;
-  SendPlan(*plan).IgnoreError();  // those who are gone need not be told
+  SendPlan(*plan).IgnoreError();  // fails for the members that are gone
 }
 
 void EngineLoop::ReportToRoot(const absl::Status& status) {
@@ -112,7 +113,7 @@ absl::Status EngineLoop::LookForCause(const absl::Status& own) {
     const absl::Duration left = deadline - Clock::Real().Now();
     if (left <= absl::ZeroDuration()) break;
     absl::Status received = FillInbox(left);
-    if (!received.ok()) return received;  // names the rank that is gone
+    if (!received.ok()) return received;  // names the rank whose connection was lost
     if (!aborted_.load()) continue;
     absl::MutexLock lock(&mutex_);
     return abort_reason_;
@@ -131,8 +132,8 @@ std::optional<absl::Status> EngineLoop::FindCause(const control::ControlChannel:
   }
   const absl::StatusOr<negotiation::Announcement> announcement =
       negotiation::DecodeAnnouncement(message.bytes, size_);
-  // That its collective failed, too, is no news; that it left, was aborted, or received an invalid
-  // message is.
+  // That the collective has failed on another rank as well explains nothing. That a rank has left,
+  // was aborted or has received an invalid message does.
   const bool tells_why = announcement.ok() && announcement->end.has_value() &&
                          announcement->end->kind != negotiation::EndKind::kCollectiveFailed;
   if (tells_why) return announcement->end->status;

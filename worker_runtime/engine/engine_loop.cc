@@ -13,9 +13,11 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// Rank 0 answers at once unless it is stuck; then we leave without its blessing.
+// How long a leaving rank waits for rank 0's plan that ends the epoch. Rank 0 answers at once
+// unless it is stuck; after this time the rank leaves without the answer.
 constexpr absl::Duration kLeavePatience = absl::Seconds(5);
-// A rank that has nothing to say acknowledges plans with evictions all the same, now and then.
+// A rank without new operations still announces after this many plans with evictions, because the
+// announcement acknowledges them: rank 0 reuses an evicted id only when all ranks have seen it go.
 constexpr int kMostUnacknowledgedEvictions = 64;
 
 negotiation::CoordinatorOptions ToCoordinatorOptions(
@@ -29,7 +31,8 @@ negotiation::CoordinatorOptions ToCoordinatorOptions(
   return result;
 }
 
-// These come from the request, not from the network or a peer.
+// These codes mean that the backend can't do what was requested, on any rank. All other codes mean
+// that the network or a peer has failed.
 bool FailsOnlyTheOperation(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
 }
@@ -89,19 +92,20 @@ void EngineLoop::Abort(const absl::Status& reason) {
 }
 
 void EngineLoop::End(absl::Status status) {
-  // Peers may still have to read our last words.
+  // Peers may still have to read the last messages of this rank.
   constexpr absl::Duration kFinishPatience = absl::Seconds(1);
-  // The events of those who are still there are worth this.
+  // After Abort: how long rank 0 waits for the timeline events of the ranks that still live.
   constexpr absl::Duration kBrokenTimelinePatience = absl::Milliseconds(100);
   status = Conclude(std::move(status));
   if (options_.on_end) options_.on_end(status, HasLeft());
-  // First, so that whoever sees an operation fail can submit nothing more.
+  // The queue is closed before the tensors of the failed collective finish: a thread that has seen
+  // an operation fail must not be able to submit another one to this epoch.
   queue_.Close(status);
   for (const OperationTensor& tensor : broken_) tensor.Finish(status);
   SendLastEvents();
   const bool awaits_events = aborted_.load() && timeline_.AwaitsParts();
-  // Who was told from outside that the epoch is over need not wait: so was everyone else, and who
-  // was not may be dead.
+  // After Abort there is nothing to wait for but timeline events: the other ranks were aborted as
+  // well, and one that was not may be dead.
   control_->Finish(
       awaits_events ? kBrokenTimelinePatience : kFinishPatience,
       [this] { return aborted_.load() && !timeline_.AwaitsParts(); },
@@ -146,7 +150,6 @@ absl::Status EngineLoop::AnnounceNew() {
   return Announce(std::move(announcement));
 }
 
-// Whether there is anything to say.
 bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
   announcement.seen_sequence = seen_sequence_;
   const absl::Time now = Clock::Real().Now();
@@ -162,13 +165,14 @@ bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
     }
   }
   BlockedWaits::Snapshot blocked = blocked_.Get();
-  // Rank 0 must hear again of a wait that outlives a plan: it might have been about to end.
+  // A wait is announced again after each plan, because rank 0's deadlock detection discards what it
+  // knew of this rank's waits at every plan: the plan may have ended them.
   const bool blocked_anew =
       !blocked.names.empty() &&
       (blocked.version != announced_blocked_version_ || seen_sequence_ != announced_sequence_);
   announced_blocked_version_ = blocked.version;
   announcement.blocked_on = std::move(blocked.names);
-  // At once, so that the next commit of anyone says it.
+  // Announced without delay, so that the next commit on any rank reports it.
   announcement.world_is_changing = world_is_changing_.load();
   const bool changes = announcement.world_is_changing && !announced_change_;
   announced_change_ = announcement.world_is_changing;
@@ -193,6 +197,8 @@ absl::Status EngineLoop::Announce(negotiation::Announcement announcement) {
 }
 
 absl::Status EngineLoop::SendPlan(const negotiation::Plan& plan) {
+  // Encoded once for all members, unless the plan has parts that differ by rank (the received
+  // splits of an all-to-all).
   const bool is_alike = negotiation::IsAlikeForAll(plan);
   absl::Status status;
   std::string bytes;
@@ -211,6 +217,7 @@ absl::Status EngineLoop::Heard(int rank, negotiation::Announcement announcement)
 }
 
 absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
+  // Messages are queued rather than handled here, because Help and LookForCause receive them, too.
   ASSIGN_OR_RETURN(std::vector<control::ControlChannel::Message> messages,
                    control_->Receive(timeout));
   std::move(messages.begin(), messages.end(), std::back_inserter(inbox_));
@@ -219,7 +226,7 @@ absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
 
 absl::Status EngineLoop::HandleInbox() {
   while (!inbox_.empty()) {
-    // Taken out first: if it ends the epoch, the rest may tell why.
+    // Removed before it is handled: if it ends the epoch, LookForCause searches the rest.
     const control::ControlChannel::Message message = std::move(inbox_.front());
     inbox_.pop_front();
     if (is_root()) {
@@ -255,7 +262,8 @@ absl::Status EngineLoop::RunNextPlan() {
   if (!plan.has_value()) return stalled;
   if (size_ > 1) {
     RETURN_IF_ERROR(SendPlan(*plan));
-    // The members need all of it before they can meet us in the first collective.
+    // Rank 0 is about to block in the plan's first collective, which the members can join only
+    // when they have the whole plan: nothing of it may stay in a send buffer.
     RETURN_IF_ERROR(control_->Flush(options_.collective_timeout));
   }
   RETURN_IF_ERROR(CarryOut(*plan));
@@ -288,6 +296,8 @@ absl::Status EngineLoop::CarryOut(const negotiation::Plan& plan) {
   return end_->status;
 }
 
+// Plans name tensors only. Each rank finds its own memory for them in its queue; a rank that has
+// joined takes part with the neutral element in place of a tensor.
 absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
   const absl::Time began = options_.recorder->Begin();
   Executor::Parts parts;
@@ -312,7 +322,8 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     options_.recorder->Operation(options_.process_set, began, std::move(tensors));
   }
   if (!status.ok() && !FailsOnlyTheOperation(status)) {
-    // That there is no memory is no consequence of anything elsewhere.
+    // Lack of memory is this rank's own problem; any other error may be a consequence of another
+    // rank's failure, so Conclude looks for its cause.
     collective_failed_ = !absl::IsResourceExhausted(status);
     if (!collective_failed_) {
       status = absl::ResourceExhaustedError(absl::StrCat("rank ", rank_, ": ", status.message()));
@@ -320,7 +331,7 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     NoteBroken(parts);
     return status;
   }
-  // Commits travel alone.
+  // A commit is never fused with other operations, so the first tensor speaks for the batch.
   if (batch.front().world_is_changing && options_.on_world_changing) options_.on_world_changing();
   for (const auto& part : parts) {
     if (part.has_value()) part->Finish(status);
@@ -342,7 +353,7 @@ void EngineLoop::RecordPlanned(const OperationTensor& tensor) {
 void EngineLoop::Deliver(const negotiation::Failure& failure) {
   for (const std::string& name : failure.names) {
     std::optional<OperationTensor> tensor = queue_.Take(name);
-    // Not every rank has submitted what a deadlock was about.
+    // The operations of a deadlock are missing on the ranks that have not submitted them.
     if (!tensor.has_value()) continue;
     RecordPlanned(*tensor);
     tensor->Finish(WithRanksNote(absl::InvalidArgumentError(failure.message)));

@@ -1,4 +1,4 @@
-// The engine thread's work: announce what is new, learn what to run, run it.
+// The engine's main loop: announces new operations, receives plans and executes them.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_
 
@@ -27,48 +27,50 @@
 
 namespace hvd::worker_runtime::engine {
 
-// The status of everything in flight once `rank` has left in good order.
+// The status of all operations in flight once `rank` has left cleanly.
 absl::Status LeftWorldError(int rank);
 
 // Run() belongs to one thread; the other methods are thread-safe. What is handed to the constructor
 // must outlive Run().
 //
-// Rounds are worked by one thread at a time, whose turn it is: the engine's, or, where the control
-// channel is shared memory or this rank is alone, one that waits for an operation. The latter saves
-// two wake-ups, which take longer than a small operation does.
+// One thread at a time runs rounds (it "has the turn"): the engine's own thread, or, where the
+// control channel is shared memory or the world has one rank, a user thread that waits for an
+// operation. The latter saves two wake-ups, which take longer than a small operation does.
 class EngineLoop {
  public:
   EngineLoop(const EngineOptions& options, collectives::Communicator& communicator,
              std::unique_ptr<control::ControlChannel> control, TensorQueue& queue,
              BlockedWaits& blocked);
 
-  // Works until the epoch has ended, then fails what is in flight and closes the queue.
+  // Runs rounds until the epoch has ended, then fails the operations in flight and closes the
+  // queue.
   void Run();
 
-  // For a thread that waits for `done`: nothing is kept back any longer, and, if turns can be
-  // taken, it takes them, unless another thread does, until it is done or nothing happens for some
-  // microseconds.
+  // Called by a thread that waits for `done`. Queued operations are announced without further
+  // delay. If the control channel allows it and no other thread is running rounds, the caller runs
+  // them until `done` is set or nothing has arrived for some microseconds.
   void Help(const Completion& done);
 
-  // Somebody wants to hear of what is in the queue: nothing is kept back any longer.
+  // Has the queued operations announced without further delay.
   void Hurry();
 
-  // There is something new in the queue or among the blocked waits.
+  // Wakes the engine's thread, which must look at the queue and the blocked waits again.
   void Wake() { control_->Wake(); }
   // See Engine::OrderTimeline.
   void OrderTimeline(negotiation::TimelineOrder order, std::shared_ptr<timeline::TraceFile> file);
   // See Engine::SetWorldChanging.
   void SetWorldChanging();
-  // Ends the epoch in good order.
+  // Ends the epoch cleanly, for all ranks.
   void Leave();
-  // Ends it at once. The first reason stays.
+  // Ends the epoch at once. The first call's reason is kept.
   void Abort(const absl::Status& reason);
 
  private:
-  // One round, which waits for nothing; a status that is not OK ends the epoch.
+  // Runs one round without waiting for messages. An error ends the epoch.
   absl::Status RunCycle();
-  // A round of the engine's thread; how long it may sleep afterwards.
+  // Runs a round on the engine's thread; returns how long the thread may sleep afterwards.
   absl::Duration TakeTurn();
+  // Leaves further rounds to the engine's thread, and wakes it if it would sleep for too long.
   void HandOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   void End(absl::Status status);
   absl::Status CheckOrders();
@@ -79,31 +81,35 @@ class EngineLoop {
   absl::Status RunNextPlan();
 
   absl::Duration ReceiveTimeout() const;
+  // Returns whether the announcement has to be sent.
   bool FillAnnouncement(negotiation::Announcement& announcement);
   absl::Status Announce(negotiation::Announcement announcement);
-  // To all members; the first error, which keeps it from no other.
+  // Sends the plan to all members, also after an error; returns the first error.
   absl::Status SendPlan(const negotiation::Plan& plan);
   absl::Status CarryOut(const negotiation::Plan& plan);
   absl::Status RunBatch(const negotiation::Batch& batch);
   absl::Status ReportStall();
-  // They fail with the others when the reason is known.
+  // Keeps the tensors of a failed collective, which fail with all others once the cause is known.
   void NoteBroken(const Executor::Parts& parts);
   void RecordPlanned(const OperationTensor& tensor);
+  // Rank 0: passes a rank's announcement to the coordinator.
   absl::Status Heard(int rank, negotiation::Announcement announcement);
   void Deliver(const negotiation::Failure& failure);
 
-  // What follows the end of the epoch (engine_end.cc).
-  // Tells the others if need be; returns why the epoch ended, from the one who knows best.
+  // The methods from here to FindCause run at the end of the epoch (engine_end.cc).
+  // Notifies the other ranks unless they know already. Returns why the epoch ended: the cause,
+  // where it can be found out, rather than this rank's own error.
   absl::Status Conclude(absl::Status status);
   bool HasLeft() const;
-  // `status` with options_.ranks_note, if that is not in it yet.
+  // Returns `status` with options_.ranks_note appended, unless it contains the note already.
   absl::Status WithRanksNote(const absl::Status& status) const;
-  // Sends what was recorded and not sent yet, and takes what has come already.
+  // Sends the timeline events not sent yet, and takes those that have arrived.
   void SendLastEvents();
   void TakeLastEvents(const control::ControlChannel::Message& message);
   void ReportToMembers(const absl::Status& status);
   void ReportToRoot(const absl::Status& status);
-  // What a collective reports is often a consequence; the cause comes by the control channel.
+  // The error of a collective is often a consequence of another rank's failure, which the control
+  // channel reports. Waits for such a report for a short time; returns `own` if none comes.
   absl::Status LookForCause(const absl::Status& own);
   std::optional<absl::Status> FindCause(const control::ControlChannel::Message& message);
 
@@ -130,15 +136,18 @@ class EngineLoop {
   absl::Time leave_by_ = absl::InfiniteFuture();        // finite once leaving has been announced
   std::deque<control::ControlChannel::Message> inbox_;  // received, not handled yet
   bool collective_failed_ = false;                      // here or, on rank 0, elsewhere
-  std::vector<OperationTensor> broken_;                 // what the failed collective was about
-  std::optional<negotiation::EpochEnd> end_;            // as the last plan says
+  std::vector<OperationTensor> broken_;                 // the tensors of the failed collective
+  std::optional<negotiation::EpochEnd> end_;            // from the last plan
 
-  absl::Mutex turn_;  // held by whoever works; all of the above belongs to the holder
-  absl::Status failed_ ABSL_GUARDED_BY(turn_);  // of a round; the engine's thread ends the epoch
+  // Held by the thread that runs a round; guards all non-const members above.
+  absl::Mutex turn_;
+  // The error of a round, on whatever thread; the engine's thread then ends the epoch.
+  absl::Status failed_ ABSL_GUARDED_BY(turn_);
   bool has_ended_ ABSL_GUARDED_BY(turn_) = false;
-  // Of the engine's thread.
+  // When the engine's thread will run its next round, if nothing wakes it.
   absl::Time sleeps_until_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
-  absl::Time helped_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();  // last
+  // When another thread last ran rounds.
+  absl::Time helped_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
 
   std::atomic<bool> somebody_waits_{false};  // since the last round
   std::atomic<bool> world_is_changing_{false};

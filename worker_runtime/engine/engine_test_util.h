@@ -1,5 +1,6 @@
-// A world of engines in one process: ranks are threads, control connections are real, data moves
-// through memory. With TEST_WORLD=shm in the environment both use shared memory.
+// A test world of engines in one process: ranks are threads, control connections are real sockets,
+// and collectives move data in memory. With TEST_WORLD=shm in the environment both use shared
+// memory.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 
@@ -35,7 +36,7 @@ class TestWorld {
   // Calls f for every rank that has an engine, each in a separate thread.
   void OnEach(const std::function<void(int rank, Engine& engine)>& f);
 
-  // Does what the kernel and the backend do when a process dies. REQUIRES: a bare rank.
+  // Simulates the death of a rank's process: closes its connections. REQUIRES: a bare rank.
   void Kill(int bare_rank);
 
  private:
@@ -82,7 +83,7 @@ inline TensorRequest Bare(const std::string& name, negotiation::OpKind op) {
 // Submit and Wait; returns the error of either.
 absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests);
 
-// The same for one, by a caller that waits at once: it does the engine's work.
+// Runs one request like RunOn, with `waits`: the caller runs the engine's rounds.
 absl::Status RunAtOnce(Engine& engine, TensorRequest request);
 
 absl::Status SubmitThen(Engine& engine, TensorRequest request,

@@ -44,7 +44,8 @@ absl::Status EngineTimeline::CarryOut(const negotiation::TimelineOrder& order) {
 absl::Time EngineTimeline::NextDue(absl::Time now) const {
   if (!outbox_.empty()) return absl::InfinitePast();
   if (generation_ == 0) return absl::InfiniteFuture();
-  // Other engines record, too, and don't wake this one.
+  // The engines of process sets record into the same recorder without waking this one, so it must
+  // look from time to time.
   return std::min(recorder_.NextDue(), now + Old());
 }
 

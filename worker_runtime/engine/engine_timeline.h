@@ -1,5 +1,5 @@
-// The engine's part in the timeline: carries out orders, forwards recorded events, and on rank 0
-// receives those of all ranks.
+// The timeline's part in the engine: starts and stops the recorder, sends its events to rank 0, and
+// on rank 0 passes the events of all ranks to the file.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_TIMELINE_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_TIMELINE_H_
 
@@ -21,37 +21,38 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Used by the engine's thread, except Order. The constructor's arguments must outlive it. The
-// recorder holds more than this engine's events: those of process sets' engines travel with the
-// world's.
+// Order is thread-safe; the other methods are called by the thread that runs the engine's rounds.
+// The constructor's arguments must outlive it. The recorder also holds the events of the process
+// sets' engines, which are sent with those of the world's engine.
 class EngineTimeline {
  public:
   EngineTimeline(timeline::Recorder& recorder, collectives::Communicator& communicator,
                  absl::Duration timeout)
       : recorder_(recorder), communicator_(communicator), options_{timeout} {}
 
-  // Rank 0, from any thread: the order for all ranks, and the file for their events (nullptr:
-  // stop). Fills in the generation. After CloseFiles the file is closed at once.
+  // Rank 0, from any thread: queues an order for all ranks, with the file for their events
+  // (nullptr: stop), and fills in its generation. After CloseFiles the file is closed at once.
   void Order(negotiation::TimelineOrder order, std::shared_ptr<timeline::TraceFile> file);
-  // Rank 0: the oldest order that was not taken yet.
+  // Rank 0: removes and returns the oldest order in the queue.
   std::optional<negotiation::TimelineOrder> TakeOrder();
 
-  // Every rank, at the same point of its plans.
+  // Starts or stops recording. Every rank calls it at the same point of its plans. A start measures
+  // the offset of this rank's clock from rank 0's, which is a collective.
   // Errors: those of Communicator.
   absl::Status CarryOut(const negotiation::TimelineOrder& order);
 
-  // When NextPart must be called again.
+  // Returns when NextPart must be called again.
   absl::Time NextDue(absl::Time now) const;
-  // The part to send to rank 0 now.
+  // Returns the part to send to rank 0 now; nullopt: none.
   std::optional<negotiation::TimelinePart> NextPart(absl::Time now);
-  // Rank 0: a part that a rank has recorded.
+  // Rank 0: writes a part that `rank` has recorded to the file of its generation.
   void Receive(int rank, negotiation::TimelinePart part);
 
-  // Stops recording; NextPart returns the rest.
+  // Stops recording. NextPart then returns the remaining parts.
   void Stop();
-  // Rank 0: whether some rank has not sent its last part.
+  // Rank 0: returns whether the last part of some rank is still missing.
   bool AwaitsParts() const { return !files_.empty(); }
-  // Rank 0: nothing more will come.
+  // Rank 0: closes all files; further parts are dropped.
   void CloseFiles();
 
  private:
@@ -63,7 +64,7 @@ class EngineTimeline {
   uint64_t generation_ = 0;  // 0: off
   std::deque<negotiation::TimelinePart> outbox_;
   std::map<uint64_t, std::shared_ptr<timeline::TraceFile>> files_;  // by generation
-  std::map<uint64_t, int> missing_;  // ranks whose last part has not come
+  std::map<uint64_t, int> missing_;  // by generation: the number of last parts not received yet
   absl::Mutex mutex_;
   uint64_t last_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -19,13 +19,14 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// So often the engine's thread looks while others take turns.
+// The engine's thread runs a round this often while user threads take turns, so that peers need not
+// wake it.
 constexpr absl::Duration kWatchTime = absl::Milliseconds(2);
 
 }  // namespace
 
 void EngineLoop::Run() {
-  const FloatModeGuard standard;  // threads inherit how floats are computed with
+  const FloatModeGuard standard;  // a thread inherits its creator's floating-point mode
   while (true) {
     const absl::Duration sleep = TakeTurn();
     if (sleep > absl::ZeroDuration()) control_->AwaitWake(sleep);
@@ -59,7 +60,7 @@ void EngineLoop::Hurry() {
 }
 
 void EngineLoop::Help(const Completion& done) {
-  // As long as a wake-up takes.
+  // About as long as waking a sleeping thread takes: to spin for longer gains nothing.
   constexpr absl::Duration kPatience = absl::Microseconds(50);
   somebody_waits_.store(true);
   const bool is_kept_back = queue_.TakeNewBy(absl::ZeroDuration()) != absl::InfiniteFuture();
@@ -74,19 +75,22 @@ void EngineLoop::Help(const Completion& done) {
     if (!failed_.ok() || done.done()) break;
     failed_ = FillInbox(kPatience);
     if (!failed_.ok() || !inbox_.empty()) continue;
-    failed_ = RunCycle();  // a wake-up for the engine's thread may have come to us
+    // A Wake() meant for the engine's thread may have ended FillInbox instead. One more round sees
+    // what it was for.
+    failed_ = RunCycle();
     break;
   }
   HandOver();
   turn_.Unlock();
 }
 
-// What is left to be done, and at what time, is the engine's thread's.
+// The engine's thread must wake up in time for the next deadline and for messages. Waking it costs
+// more than a small operation, so it is left asleep where its own timer is early enough.
 void EngineLoop::HandOver() {
   const absl::Time now = Clock::Real().Now();
   helped_at_ = now;
-  // What peers say while nothing is in flight here can wait until it looks by itself, and they need
-  // not wake it: mostly they are a step ahead of us.
+  // With nothing in flight here, messages can wait until the engine's thread looks by itself within
+  // kWatchTime. Without PrepareSleep the peers, which are mostly a step ahead, send no wake-ups.
   if (failed_.ok() && sleeps_until_ <= now + kWatchTime && queue_.IsEmpty()) return;
   const bool is_due = !failed_.ok() || now + ReceiveTimeout() < sleeps_until_;
   if (!control_->PrepareSleep() || is_due) Wake();

@@ -14,7 +14,7 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// memcpy for pointers that may be null when there is nothing to copy.
+// Copies. The pointers may be equal, and may be null if `bytes` is 0.
 void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, bytes);
 }
@@ -23,7 +23,8 @@ size_t Count(const negotiation::TensorSignature& signature) {
   return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
-// Puts this rank's contribution, scaled, at `to`.
+// Writes this rank's contribution to `to`: its tensor times the prescale factor, or, if it has
+// joined, the neutral element of the reduction.
 void Contribute(const negotiation::TensorSignature& signature, const OperationTensor* part,
                 void* to) {
   const size_t count = Count(signature);
@@ -39,7 +40,7 @@ const OperationTensor* Get(const std::optional<OperationTensor>& part) {
   return part.has_value() ? &*part : nullptr;
 }
 
-// From "gloo, rank 0 of 2, ...".
+// "GLOO_", from a description such as "gloo, rank 0 of 2, ...".
 std::string PrefixOf(const collectives::Communicator& communicator) {
   const std::string text = communicator.ToString();
   return absl::StrCat(absl::AsciiStrToUpper(text.substr(0, text.find(','))), "_");
@@ -82,7 +83,7 @@ absl::Status Executor::Run(const negotiation::Batch& batch, const Parts& parts) 
     case negotiation::OpKind::kCommit:
       part.result().world_is_changing = first.world_is_changing;
       return absl::OkStatus();
-    case negotiation::OpKind::kBarrier:  // the plan itself is the proof that all ranks have come
+    case negotiation::OpKind::kBarrier:  // the plan itself shows that all ranks have arrived
     case negotiation::OpKind::kAllReduce:
       break;
   }
@@ -97,7 +98,8 @@ bool Executor::CanReducePieces(const negotiation::Batch& batch) const {
 absl::Status Executor::AllReducePieces(const negotiation::Batch& batch, const Parts& parts) {
   std::vector<collectives::Piece> pieces;
   pieces.reserve(batch.size());
-  // For ranks that have joined, and for what has to be scaled first.
+  // Scratch memory holds the neutral contributions of a rank that has joined. Tensors with a
+  // prescale factor are scaled into their outputs and reduced there.
   size_t scratch_bytes = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     const negotiation::TensorSignature& signature = *batch[i].signature;
@@ -127,6 +129,7 @@ absl::Status Executor::AllReducePieces(const negotiation::Batch& batch, const Pa
   const timeline::ActivityScope activity = Calling("ALLREDUCE");
   return communicator_.AllReducePieces(
       pieces, first.type, ToReduceOp(first.reduction),
+      // Called for each block as soon as it is reduced, while it is still in the cache.
       [&](void* data, size_t count) {
         FinishReduction(data, count, first.type, first.reduction, first.postscale,
                         communicator_.size());
@@ -205,6 +208,7 @@ absl::Status Executor::AllGather(const negotiation::PlannedTensor& planned,
                                  const OperationTensor& part) {
   const std::vector<size_t> bytes = GatherLayout(planned, part.result());
   const size_t total = SumOf(bytes);
+  // The request's output has room for as many rows from every rank as from this one.
   ASSIGN_OR_RETURN(void* out,
                    part.PrepareOutput(total, bytes[communicator_.rank()] * bytes.size()));
   if (total == 0) return absl::OkStatus();
@@ -234,6 +238,7 @@ absl::Status Executor::AllToAll(const negotiation::PlannedTensor& planned,
                                 const OperationTensor& part) {
   const ExchangeLayout layout = MakeExchangeLayout(planned, part.signature(), part.result());
   ASSIGN_OR_RETURN(void* out, part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send)));
+  // Skipped only if no rank sends anything, since all ranks must make the same calls.
   if (layout.is_empty) return absl::OkStatus();
   const timeline::ActivityScope activity = Calling("ALLTOALL");
   return communicator_.AllToAll(part.request().input, layout.send, out, layout.receive, options_);

@@ -1,4 +1,4 @@
-// The executor of plans: moves the data, nothing else.
+// The executor of plans: runs the collective of each batch on the tensors' memory.
 #ifndef WORKER_RUNTIME_ENGINE_EXECUTOR_H_
 #define WORKER_RUNTIME_ENGINE_EXECUTOR_H_
 
@@ -17,11 +17,11 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Used by the engine's thread. The communicator must outlive it.
+// Used by one thread at a time, the one that runs the engine's rounds. The communicator and the
+// recorder must outlive it.
 class Executor {
  public:
-  // This rank's part in each tensor of a batch; nullopt if it is absent because the rank has
-  // joined.
+  // This rank's tensor for each tensor of a batch; nullopt: it has none, because it has joined.
   using Parts = std::vector<std::optional<OperationTensor>>;
 
   // Records its activities as those of `process_set`.
@@ -30,15 +30,17 @@ class Executor {
 
   // Runs one batch and fills in the results of the parts.
   // Errors:
-  //   - Unimplemented, InvalidArgument: the backend can't do this, on any rank; nothing is broken.
+  //   - Unimplemented, InvalidArgument: the backend can't do this, on any rank. The communicator
+  //     stays usable.
   //   - Any other code: the communicator is broken.
   absl::Status Run(const negotiation::Batch& batch, const Parts& parts);
 
  private:
-  // Directly from and to the tensors' memory.
+  // Reduction directly from and to the tensors' memory.
   bool CanReducePieces(const negotiation::Batch& batch) const;
   absl::Status AllReducePieces(const negotiation::Batch& batch, const Parts& parts);
-  // By way of the fusion buffer, for communicators without AllReducePieces.
+  // Reduction of one tensor in place, or of several through the fusion buffer; for communicators
+  // without AllReducePieces, and for Adasum.
   absl::Status AllReduceOne(const negotiation::PlannedTensor& planned, const OperationTensor* part);
   absl::Status AllReduceFused(const negotiation::Batch& batch, const Parts& parts);
   // Reduces the `count` elements at `in` to `out`, which may be the same.
@@ -62,7 +64,7 @@ class Executor {
   const collectives::CallOptions options_;
   timeline::Recorder& recorder_;
   const int process_set_;
-  const std::string backend_;  // as the prefix of its activities: "GLOO_"
+  const std::string backend_;  // the prefix of the activities' names, e.g. "GLOO_"
   FusionBuffer buffer_;
 };
 

@@ -1,4 +1,4 @@
-// A guard of a thread's floating point mode.
+// A scoped guard that sets the thread's floating-point mode to the default.
 #ifndef WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
 #define WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
 
@@ -10,14 +10,14 @@
 
 namespace hvd::worker_runtime::engine {
 
-// While it lives its thread computes as the standard demands: nothing is flushed to zero, and
-// results are rounded to nearest. The mode that a program has set for one of its threads
-// (torch.set_flush_denormal) must not affect reductions for all ranks: which thread does them is
-// chance, and the ranks' results would differ.
+// While it exists its thread computes as IEEE 754 requires: denormals are not flushed to zero, and
+// results are rounded to nearest. The user may have set another mode for a thread
+// (torch.set_flush_denormal). That must not affect reductions: which thread runs them is random, so
+// results would differ between runs and ranks.
 class FloatModeGuard {
  public:
 #if defined(__x86_64__)
-  // The C library's functions take longer, because of registers that are not used.
+  // The C library's fegetenv and fesetenv take longer: they save the x87 state as well.
   FloatModeGuard() { _mm_setcsr(kDefault); }
   ~FloatModeGuard() { _mm_setcsr(before_); }
 #else

@@ -8,7 +8,7 @@ namespace hvd::worker_runtime::engine {
 
 absl::StatusOr<char*> FusionBuffer::Reserve(size_t bytes) {
   if (bytes > capacity_) {
-    data_.reset();
+    data_.reset();  // first, so that the old and the new memory do not exist at once
     capacity_ = 0;
     data_ = os::AllocateLargeMemory(bytes);
     if (data_ == nullptr) {

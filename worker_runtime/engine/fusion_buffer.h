@@ -1,4 +1,4 @@
-// The fusion buffer: scratch memory that grows on demand and never shrinks.
+// The fusion buffer: scratch memory for fused tensors. It grows on demand and never shrinks.
 #ifndef WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
 #define WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
 
@@ -11,15 +11,17 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Not thread-safe. Independent of what is packed.
+// Not thread-safe.
 class FusionBuffer {
  public:
-  // At least `bytes`, with any contents, aligned to a cache line; valid until the next call.
+  // Returns at least `bytes` of uninitialised memory, aligned to a cache line, valid until the next
+  // call.
   // Errors:
-  //   - ResourceExhausted: there is no memory for it.
+  //   - ResourceExhausted: there is not enough memory.
   absl::StatusOr<char*> Reserve(size_t bytes);
 
-  // Copies the buffer's first bytes, without gaps, out to those pieces that have an address.
+  // Copies consecutive bytes from the start of the buffer to the pieces in turn. A piece without
+  // an address is skipped, with its bytes.
   void Unpack(absl::Span<const collectives::Stretch> pieces) const;
 
  private:

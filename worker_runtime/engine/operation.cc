@@ -10,7 +10,7 @@ namespace hvd::worker_runtime::engine {
 absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
   void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
-    // Never nullptr, so that users can distinguish a result.
+    // Not nullptr for 0 bytes either: a null pointer would look like a missing result.
     os::LargeMemory memory = os::AllocateLargeMemory(bytes);
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no memory for the result of '",
@@ -27,7 +27,7 @@ absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expect
 void OperationTensor::Finish(const absl::Status& status) const {
   operation->status.Update(status);
   if (--operation->unfinished > 0) return;
-  // Moved: what it holds may hold the operation.
+  // Moved out, because the callback may own the operation: a reference cycle.
   const auto then = std::move(operation->then);
   operation->done.Notify();
   if (then) then(operation);

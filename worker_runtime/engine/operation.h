@@ -1,4 +1,4 @@
-// An operation: the tensors of one submission, with their results.
+// Operation: the tensors of one submission, with their memory, results and completion.
 #ifndef WORKER_RUNTIME_ENGINE_OPERATION_H_
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
@@ -18,18 +18,19 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Written by the engine's thread until `done`, then read by users.
+// Written by the thread that runs the engine's rounds until `done` is set, then read by users.
 struct Operation {
-  std::vector<negotiation::SignaturePtr> signatures;  // one for each tensor, as the next two
+  // One element for each tensor in each of these three.
+  std::vector<negotiation::SignaturePtr> signatures;
   std::vector<TensorMemory> requests;
   std::vector<TensorResult> results;
-  std::vector<std::shared_ptr<void>> memory;  // of results without a place in the request
-  size_t unfinished = 0;                      // tensors
+  std::vector<std::shared_ptr<void>> memory;  // results that are not in the request's memory
+  size_t unfinished = 0;                      // tensors not finished yet
   timeline::Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
-  std::atomic<bool> blocks{false};  // a thread has waited for it for long
-  // Called once, right after `done` is set, by the thread that does the engine's work. May be
+  std::atomic<bool> blocks{false};  // a wait for it was added to BlockedWaits
+  // Called once, right after `done` is set, by the thread that runs the engine's rounds. May be
   // empty.
   std::function<void(std::shared_ptr<Operation>)> then;
 };
@@ -44,13 +45,14 @@ struct OperationTensor {
   const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 
-  // The memory for the result of `bytes`: that of the request, if its buffer is `expected` bytes
-  // and `bytes == expected`; else new memory of the host. Recorded in the result.
+  // Returns the memory for a result of `bytes` and records it in the result: the request's output
+  // buffer, if there is one and `bytes == expected`, the buffer's size; else new host memory, which
+  // the operation owns.
   // Errors:
   //   - ResourceExhausted: there is no memory.
   absl::StatusOr<void*> PrepareOutput(size_t bytes, size_t expected) const;
   absl::StatusOr<void*> PrepareOutput(size_t bytes) const { return PrepareOutput(bytes, bytes); }
-  // The last tensor of an operation to finish completes it.
+  // Finishes the tensor; the last tensor of an operation completes the operation.
   void Finish(const absl::Status& status) const;
 };
 

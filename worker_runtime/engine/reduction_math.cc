@@ -10,7 +10,7 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// Exact where multiplying by 1.0 / ranks is not: 49 * (1.0 / 49) is less than 1.
+// Divides as integers. Multiplying by 1.0 / ranks is not exact: 49 * (1.0 / 49) is less than 1.
 void DivideIntegers(void* data, size_t count, collectives::DataType type, int ranks) {
   collectives::Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;

@@ -1,4 +1,5 @@
-// The arithmetic around a reduction: scaling, averaging, and the contribution of absent ranks.
+// Arithmetic around a reduction: scaling, averaging, and the contribution of ranks that have
+// joined.
 #ifndef WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
 #define WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
 
@@ -9,10 +10,11 @@
 
 namespace hvd::worker_runtime::engine {
 
-// The reduction that ranks compute together; an average is a sum first. REQUIRES: not Adasum.
+// Returns the reduction that a communicator computes: for an average, a sum.
+// REQUIRES: not Adasum.
 collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction);
 
-// The factor of a sum: `scale`; of an average, divided by `ranks`.
+// Returns the factor for the sum over all ranks: `scale`, divided by `ranks` for an average.
 double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks);
 
 // Multiplies by the postscale and, for an average, divides by `ranks`. Integers are truncated
@@ -20,7 +22,7 @@ double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks);
 void FinishReduction(void* data, size_t count, collectives::DataType type,
                      negotiation::Reduction reduction, double postscale, int ranks);
 
-// Fills with the neutral element: 0 for sums, the largest value for a minimum, ...
+// Fills the memory with the neutral element: 0 for a sum, the largest value for a minimum, etc.
 void FillNeutral(void* data, size_t count, collectives::DataType type,
                  negotiation::Reduction reduction);
 

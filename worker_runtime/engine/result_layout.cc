@@ -39,6 +39,7 @@ std::vector<size_t> ScatterLayout(const negotiation::TensorSignature& signature,
   const int64_t rows = signature.shape.front();
   const size_t row_elements =
       negotiation::RowBytes(signature) / collectives::SizeOf(signature.type);
+  // If the rows can't be divided evenly, the first ranks get one more.
   const auto rows_of = [&](int64_t r) { return rows / size + (r < rows % size ? 1 : 0); };
   std::vector<size_t> counts;
   for (int r = 0; r < size; ++r) counts.push_back(rows_of(r) * row_elements);

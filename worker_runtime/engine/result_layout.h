@@ -1,4 +1,4 @@
-// The layout of a result by rank, from the plan: the same for tensors in any memory.
+// The sizes of each rank's part of a result, computed from the plan; for host and device tensors.
 #ifndef WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
 #define WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
 
@@ -10,13 +10,13 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Each of these also fills in the shape of `result`. Pure.
+// The first three functions also fill in the shape of `result`. Pure.
 
-// The number of bytes of each rank in an allgather.
+// Returns the number of bytes that each rank contributes to an allgather.
 std::vector<size_t> GatherLayout(const negotiation::PlannedTensor& planned, TensorResult& result);
 
-// The bytes that an alltoall moves, by peer; `own` is this rank's request. Fills in the received
-// splits as well.
+// Returns the number of bytes that an alltoall sends to and receives from each peer. `own` is this
+// rank's request. Also fills in the received splits.
 struct ExchangeLayout {
   std::vector<size_t> send;
   std::vector<size_t> receive;
@@ -25,7 +25,7 @@ struct ExchangeLayout {
 ExchangeLayout MakeExchangeLayout(const negotiation::PlannedTensor& planned,
                                   const negotiation::TensorSignature& own, TensorResult& result);
 
-// The number of elements that each rank keeps of a reducescatter.
+// Returns the number of elements that each rank keeps of a reducescatter.
 std::vector<size_t> ScatterLayout(const negotiation::TensorSignature& signature, int rank, int size,
                                   TensorResult& result);
 

@@ -61,6 +61,7 @@ void TensorQueue::Close(const absl::Status& status) {
     new_.clear();
     unfinished.swap(in_flight_);
   }
+  // Outside the lock: Finish calls back, and a thread that it wakes may call Push.
   for (const auto& [name, tensor] : unfinished) tensor.Finish(status);
 }
 

@@ -1,4 +1,4 @@
-// The queue of operations in flight, from user threads to the engine's thread.
+// A queue of the operations in flight, from user threads to the engine's thread.
 #ifndef WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
 #define WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
 
@@ -16,34 +16,35 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Thread-safe. A tensor is in flight from Push until Take; its name is free again before its
-// operation is seen to be done.
+// Thread-safe. A tensor is in flight from Push until Take. Its name can be used again as soon as
+// its operation is done.
 class TensorQueue {
  public:
-  // Returns whether the engine may be asleep and must be woken: nothing was waiting for TakeNew, or
-  // the waiting operations have reached kMuchBytes.
+  // Adds an operation. Returns whether the engine's thread may be asleep and must be woken: this is
+  // the first operation since TakeNew, or their bytes have just reached kMuchBytes.
   // Errors:
   //   - AlreadyExists: a name is in flight, or occurs twice; nothing was queued.
-  //   - Close's status: it was closed.
+  //   - The status given to Close: the queue is closed.
   absl::StatusOr<bool> Push(OperationPtr operation);
 
-  // What was pushed since the last call, in order.
+  // Returns the operations pushed since the last call, in order. They stay in flight.
   std::vector<OperationPtr> TakeNew();
 
-  // When TakeNew must be called if operations may wait for `patience` for others: now if they have
-  // kMuchBytes; InfiniteFuture: there are none.
+  // Returns when TakeNew must be called if operations may wait for others for `patience`. With
+  // kMuchBytes or more: at once (InfinitePast). Without new operations: InfiniteFuture.
   absl::Time TakeNewBy(absl::Duration patience) const;
 
-  // Waiting for more bytes than this gains nothing.
+  // Operations of this many bytes together gain nothing by waiting for more.
   static constexpr size_t kMuchBytes = size_t{8} << 20;
 
   // Whether nothing is in flight.
   bool IsEmpty() const;
 
-  // Removes the tensor; nullopt if there is none of that name.
+  // Removes and returns a tensor in flight; nullopt: there is none of that name.
   std::optional<OperationTensor> Take(const std::string& name);
 
-  // Finishes all operations in flight, and all later Pushes, with `status`. The first status stays.
+  // Finishes all operations in flight with `status`, and refuses later ones with it. The status of
+  // the first call is kept for these.
   void Close(const absl::Status& status);
 
  private:
