@@ -110,9 +110,9 @@ def parameters(value: Any) -> list[str]:
 
 
 def documented(doc: str) -> set[str]:
-    """The parameters that a docstring explains: its entries under `Args:`, and names in backquotes."""
+    """The parameters that a docstring explains: its entries under `Args:` or `Attributes:`, and names in backquotes."""
     found = set(re.findall(r"`(\w+)`", doc))
-    for section in re.findall(r"^Args:\n((?:[ ]+.*\n?|\n)*)", doc, re.MULTILINE):
+    for section in re.findall(r"^(?:Args|Attributes):\n((?:[ ]+.*\n?|\n)*)", doc, re.MULTILINE):
         # An entry is `name: meaning`, or `name, name: meaning`, which may go over several lines.
         for entry in re.findall(r"^[ ]+((?:\w+,\s+)*\w+):", section, re.MULTILINE):
             found.update(re.split(r",\s+", entry))

@@ -8,16 +8,19 @@ from horovod.data.read_ahead import ReadAhead
 
 
 class BaseDataLoader:
-    """Gives the batches of an epoch each time it is iterated over. A subclass has `__len__`, the number of batches of an
-    epoch, and `_iterate`, which yields them.
+    """A loader that gives the batches of an epoch each time it is iterated over.
 
-    >>> class Squares(BaseDataLoader):
-    ...     def __len__(self):
-    ...         return 3
-    ...     def _iterate(self):
-    ...         yield from (n * n for n in range(3))
-    >>> list(Squares())
-    [0, 1, 4]
+    A subclass defines `__len__`, the number of batches of an epoch, and `_iterate`, which yields them.
+
+    Example:
+      >>> from horovod.data import BaseDataLoader
+      >>> class Squares(BaseDataLoader):
+      ...     def __len__(self):
+      ...         return 3
+      ...     def _iterate(self):
+      ...         yield from (n * n for n in range(3))
+      >>> list(Squares())
+      [0, 1, 4]
     """
 
     def __len__(self) -> int:
@@ -32,29 +35,39 @@ class BaseDataLoader:
             yield self._process_batch(batch)
 
     def _process_batch(self, batch: Any) -> Any:
-        """What is given in place of a batch. It is called where the loader is iterated over; trainers override it."""
+        """Returns what the loader gives in place of `batch`. It runs in the thread that iterates over the loader; trainers override
+        it.
+        """
         return batch
 
 
 class AsyncDataLoaderMixin:
-    """Reads batches ahead on a thread. It stands before the loader's class in the list of bases::
+    """Reads batches ahead on a thread. It precedes the loader's class in the list of bases.
 
-        class AsyncLoader(AsyncDataLoaderMixin, Loader):
-            pass
-
-        loader = AsyncLoader(async_loader_queue_size=5, ...)     # the rest goes to Loader
-        for batch in loader: ...
-        loader.close_async_loader()
-
-    `_iterate` runs on the thread, epoch after epoch: the first batches of the next epoch are read while the last of this
-    one are used. An iteration that is left before its end is continued by the next one. An exception in `_iterate` is
-    raised where the loader is iterated over, after the batches before it; the next iteration begins an epoch anew.
+    `_iterate` runs on the thread, epoch after epoch: the first batches of the next epoch are read while the last batches of
+    this one are used. An iteration that is left before its end is continued by the next one. An exception in `_iterate` is
+    raised where the loader is iterated over, after the batches before it; the next iteration begins a new epoch.
 
     Args:
-      async_loader_queue_size: how many batches are read ahead. 0: none, and there is no thread.
-      others: for the class behind it.
+      async_loader_queue_size: how many batches are read ahead. 0: no thread is used.
+      args, kwargs: for the next class in the list of bases.
 
-    Raises: ValueError for a negative size.
+    Raises:
+      ValueError: the size is negative.
+
+    Example:
+      >>> from horovod.data import AsyncDataLoaderMixin, BaseDataLoader
+      >>> class Squares(BaseDataLoader):
+      ...     def __len__(self):
+      ...         return 3
+      ...     def _iterate(self):
+      ...         yield from (n * n for n in range(3))
+      >>> class AsyncSquares(AsyncDataLoaderMixin, Squares):
+      ...     pass
+      >>> loader = AsyncSquares(async_loader_queue_size=2)
+      >>> list(loader)
+      [0, 1, 4]
+      >>> loader.close_async_loader()
     """
 
     def __init__(self, async_loader_queue_size: int = 5, *args: Any, **kwargs: Any) -> None:
@@ -67,8 +80,9 @@ class AsyncDataLoaderMixin:
         self.__closed = False
 
     def close_async_loader(self) -> None:
-        """Ends the thread and drops what it has read; an iteration in another thread ends. Can be called again. The thread
-        ends when `_iterate` has yielded the batch that it is at. After that the loader can't be iterated over."""
+        """Ends the thread and drops the batches that it has read; an iteration in another thread ends. It may be called again. The
+        call returns when `_iterate` has yielded its current batch. After that the loader can't be iterated over.
+        """
         with self.__lock:
             self.__closed = True
             reader = self.__reader

@@ -1,4 +1,6 @@
-"""Distribution of the rows of a table in files over the ranks, repeated for the rest of an epoch when their number changes."""
+"""Distribution of the rows of a table in files over the ranks. The rest of an epoch is distributed again when the number of
+ranks changes.
+"""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -12,23 +14,25 @@ _Piece = Union[range, numpy.ndarray]  # consecutive rows, or rows one by one
 
 
 class ElasticRows(JobCursor):
-    """Distributes the rows of a table over the ranks in long runs of consecutive rows, so that a rank reads hardly more than
-    what it uses; the counterpart of :class:`horovod.elastic.sampler.ElasticSampler` for files.
+    """Distributes the rows of a table over the ranks in long runs of consecutive rows, so that a rank reads hardly more than it
+    uses: the counterpart of :class:`horovod.elastic.sampler.ElasticSampler` for files.
 
     Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and :meth:`set_epoch` at the end
     of an epoch. Use the same batch size on all ranks.
 
-    The order of an epoch is one of groups of rows (what a file is read by), and of the rows in each block of `block_rows`
-    that a rank reads. The guarantee is that of ElasticSampler: each row is part of the committed work of an epoch exactly
-    once, except for up to ``num_replicas - 1`` rows at the very end, repeated so that all ranks get equally many.
+    An epoch has an order of the row groups, which are the units in which a file is read, and an order of the rows within
+    each block of `block_rows` rows that a rank reads. The guarantee is ElasticSampler's: each row is part of the committed
+    work of an epoch exactly once, except for up to ``num_replicas - 1`` rows at the very end, which are repeated so that all
+    ranks get equally many.
 
     Args:
-      group_sizes: the numbers of rows of the table's groups; rows are numbered from 0 through all of them.
+      group_sizes: the numbers of rows of the table's row groups. Rows are numbered from 0 through all groups.
       block_rows: how many rows are shuffled with one another; a multiple of the batch size.
-      shuffle: whether each epoch has an order of its own, else it is that of the table.
-      seed: of that order; the same on all ranks.
+      shuffle: whether rows are shuffled anew for each epoch; if not, the order is the table's.
+      seed: the seed of the order; the same on all ranks.
 
-    Raises: ValueError for a table without rows, or blocks without.
+    Raises:
+      ValueError: the table has no rows, or `block_rows` is less than 1.
     """
 
     def __init__(self, group_sizes: Sequence[int], block_rows: int, shuffle: bool = True, seed: int = 0) -> None:
@@ -53,7 +57,7 @@ class ElasticRows(JobCursor):
         self._done += batch_size
 
     def state_dict(self) -> dict[str, Any]:
-        """The progress: epoch, items processed in it by all ranks, and how they were distributed."""
+        """Returns the progress: the epoch, the number of its rows that all ranks have processed, and how they were distributed."""
         return {**super().state_dict(), "dealings": self._all_dealings()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -68,17 +72,18 @@ class ElasticRows(JobCursor):
         return self._dealings + ([(self.num_replicas, self._done)] if self._done else [])
 
     def __len__(self) -> int:
-        """How many rows this rank gets, a repeated one included."""
+        """Returns how many rows this rank gets, a repeated one included."""
         return -(-len(self._left()) // self.num_replicas)
 
     def blocks(self) -> Iterator[numpy.ndarray]:
-        """The numbers of this rank's rows, in the order in which they are to be used: int64 arrays of `block_rows` rows, the
-        last one perhaps shorter."""
+        """Returns an iterator over the numbers of this rank's rows, in the order of their use: int64 arrays of `block_rows` rows, of
+        which the last may be shorter.
+        """
         share = self._share(self._left(), len(self._dealings), self.rank, self.num_replicas)
         return (share.block(number) for number in range(share.number_of_blocks()))
 
     def _left(self) -> "_Rows":
-        """What was left of the epoch when it was last dealt out."""
+        """Returns the rows of the epoch that were unprocessed at the last distribution."""
         rows = self._of_epoch()
         for number, (ranks, done) in enumerate(self._dealings):
             shares = [self._share(rows, number, rank, ranks) for rank in range(ranks)]
@@ -98,7 +103,7 @@ class ElasticRows(JobCursor):
 
 
 class _Rows:
-    """A sequence of numbers of rows, made of pieces."""
+    """A sequence of row numbers, made of pieces."""
 
     def __init__(self, pieces: list[_Piece]) -> None:
         self._pieces = [piece for piece in pieces if len(piece)]
@@ -125,7 +130,7 @@ class _Rows:
 
 
 class _Share:
-    """What one rank gets of some rows: a run of them, and one that is repeated if others get one more."""
+    """The rows that one rank gets: a run of consecutive ones, and a repeated one if other ranks get one more."""
 
     def __init__(self, rows: _Rows, rank: int, ranks: int, block_rows: int, seed: Any) -> None:
         self._rows, self._block_rows, self._seed = rows, block_rows, seed
@@ -144,7 +149,7 @@ class _Share:
         return rows
 
     def _own(self, number: int) -> numpy.ndarray:
-        """Without the repeated row."""
+        """Returns a block without the repeated row."""
         start = self._start + number * self._block_rows
         rows = self._rows.numbers(start, min(start + self._block_rows, self._stop))
         if self._seed is not None:
@@ -152,7 +157,7 @@ class _Share:
         return rows
 
     def rest(self, done: int) -> list[_Piece]:
-        """What is left after the first `done` rows."""
+        """Returns the pieces that are left after the first `done` rows."""
         number, used = divmod(done, self._block_rows)
         next_block = self._start + (number + 1) * self._block_rows
         return [self._own(number)[used:], *self._rows.cut(next_block, self._stop)]

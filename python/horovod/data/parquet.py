@@ -15,20 +15,22 @@ Columns = dict[str, numpy.ndarray]  # of the same length
 
 
 class ParquetTable:
-    """The table in a Parquet file, or in all those of a folder, in the order of their names. Rows are numbered from 0.
+    """The table in a Parquet file, or in all Parquet files of a folder in the order of their names. Rows are numbered from 0.
 
-    Reading keeps the groups of rows that were read last in memory. Not thread-safe.
+    Reading keeps the row groups of the last call in memory. Not thread-safe.
 
     Args:
-      path: of the file or folder, in the file system.
-      columns: the names of those to read; default: all.
-      filesystem: pyarrow's or fsspec's; default: this machine's.
+      path: the path of the file or folder in the file system.
+      columns: the names of the columns to read; None: all.
+      filesystem: a file system of pyarrow or fsspec; None: the local one.
 
     Attributes:
       group_sizes: the numbers of rows of the row groups.
-      schema: pyarrow's, of these columns.
+      schema: the pyarrow schema of these columns.
 
-    Raises: ValueError for columns that are not there. OSError for files that can't be read.
+    Raises:
+      ValueError: a column does not exist.
+      OSError: a file can't be read.
     """
 
     def __init__(self, path: str, columns: Optional[Sequence[str]] = None, filesystem: Any = None) -> None:
@@ -49,8 +51,14 @@ class ParquetTable:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def read(self, rows: numpy.ndarray) -> Columns:
-        """The rows with these numbers, in this order. Numbers and booleans are arrays of one dimension; lists are further
-        dimensions and must have the same length in each row; texts and bytes are arrays of objects."""
+        """Returns the rows with these numbers, in this order.
+
+        Numbers and booleans become arrays of one dimension. Lists become further dimensions and must have the same length in each
+        row. Texts and bytes become arrays of objects.
+
+        Args:
+          rows: an integer array of row numbers.
+        """
         groups = numpy.searchsorted(self._ends, rows, side="right")
         runs: list[Columns] = []  # from each group the consecutive rows that hold those asked for
         places = rows.copy()  # of the rows in all runs together
@@ -105,14 +113,18 @@ def _refuse_nulls(name: str, values: pyarrow.Array) -> None:
 
 
 class ParquetLoader(BaseDataLoader):
-    """Batches of this rank's rows of a table, read ahead on a thread: dictionaries of arrays by column. The last batch of
-    an epoch may be shorter. Put `rows` into an elastic state, and call its ``record_batch`` and ``set_epoch``.
+    """A loader of batches of this rank's rows of a table, read ahead on a thread. A batch is a dictionary of arrays by column;
+    the last batch of an epoch may be shorter. Put `rows` into an elastic state, and call its ``record_batch`` and
+    ``set_epoch``.
 
     Args:
-      rows: which rows, and in which order; made from the table's `group_sizes`, with blocks of a multiple of the batch size.
+      table: the table.
+      rows: the distribution of the table's rows, made from its `group_sizes`; its blocks are a multiple of the batch size.
+      batch_size: the number of rows of a batch.
       read_ahead: how many blocks of rows are read ahead.
 
-    Raises: ValueError for blocks of another size.
+    Raises:
+      ValueError: `block_rows` is not a multiple of the batch size.
     """
 
     def __init__(self, table: ParquetTable, rows: ElasticRows, batch_size: int, read_ahead: int = 1) -> None:

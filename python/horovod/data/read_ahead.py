@@ -1,4 +1,4 @@
-"""An iterator whose items are read ahead on a thread."""
+"""An iterator whose items are produced ahead on a thread."""
 
 import collections
 import threading
@@ -10,12 +10,12 @@ _END = object()
 
 
 class ReadAhead(Generic[_Item]):
-    """Gives items, some of which are read ahead on a thread. An exception is raised after the items before it. It is an
-    iterator for one thread; `close` may be called from any.
+    """An iterator that produces items ahead on a thread. An exception is raised after the items before it. Only one thread may
+    iterate; any thread may call `close`.
 
     Args:
-      items: iterated over on the thread.
-      length: how many items may wait. One more is in the making.
+      items: the iterable, which the thread iterates over.
+      length: how many items may wait. One more may be in production.
     """
 
     def __init__(self, items: Iterable[_Item], length: int) -> None:
@@ -40,8 +40,7 @@ class ReadAhead(Generic[_Item]):
         return item  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Drops what has been read and waits for the thread, which ends with the item that it is making. Then there are no
-        more items."""
+        """Drops the waiting items and waits for the thread, which ends after its current item. Then there are no more items."""
         self._queue.close()
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -73,7 +72,7 @@ class _Closed(Exception):
 
 
 class _Queue:
-    """Of limited length, between two threads. After `close` its functions raise _Closed, also those that wait."""
+    """A bounded queue between two threads. After `close`, its methods raise _Closed, including calls that wait."""
 
     def __init__(self, length: int) -> None:
         self._length = length

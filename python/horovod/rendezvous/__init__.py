@@ -1,7 +1,7 @@
-"""The rendezvous server inside a scheduler of one's own.
+"""A rendezvous server for a scheduler's own process.
 
-One :class:`Server` serves any number of jobs at one port. The scheduler offers slots to a
-:class:`Job`, which asks for processes by callbacks::
+One :class:`Server` serves any number of jobs at one port. The scheduler offers slots to a :class:`Job`, which asks for
+processes through callbacks::
 
     from horovod import rendezvous
 
@@ -10,12 +10,12 @@ One :class:`Server` serves any number of jobs at one port. The scheduler offers 
         job.offer_slots({"localhost": 2})
         ...  # job.report_exit(worker, process.wait()) for each process that has ended
 
-or agents start the processes, on any machine: the job then has neither `start_worker` nor
-`stop_worker`, and the scheduler starts ``horovod-agent --join ADDRESS --token-file FILE`` there,
-FILE holding ``job.credentials()``.
+Alternatively agents start the processes, on any machine. The job then has neither `start_worker` nor `stop_worker`, and
+the scheduler starts ``horovod-agent --join ADDRESS --token-file FILE`` on each machine; FILE contains
+``job.credentials()``.
 
-It is the C API of ``horovod/rendezvous.h``, whose comments say more, in Python. Programs in C, C++
-and CMake find header and library by ``python -m horovod.rendezvous --help``.
+This is the C API of ``horovod/rendezvous.h`` in Python; the comments of that header have further details. Programs in C
+and C++ and CMake projects find the header and the library with ``python -m horovod.rendezvous --help``.
 """
 
 from horovod.rendezvous._arguments import Host

@@ -1,4 +1,4 @@
-"""``python -m horovod.rendezvous``: where programs in C and C++ find the rendezvous server."""
+"""``python -m horovod.rendezvous``: prints where the rendezvous server's C and C++ files are."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ _FOLDERS = {
 
 
 def main() -> int:
-    """Prints the folders that are asked for, a line each."""
+    """Prints the requested folder. Returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m horovod.rendezvous", description="Prints where the C and C++ parts of horovod.rendezvous are."
     )

@@ -1,4 +1,4 @@
-"""Checks of arguments, which name what is wrong before C is asked."""
+"""Checks of arguments, which name the invalid one before the C API is called."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,18 @@ from typing import Any, Callable, Optional
 
 @dataclass(frozen=True)
 class Host:
-    """Slots that are offered. Hosts with the same `machine` share memory, and so local ranks."""
+    """A host and its slots, to be offered to a job.
+
+    Args:
+      host: the host's name.
+      slots: its number of slots.
+      machine: hosts with the same machine share memory and local ranks; "": the host is a machine of its own.
+
+    Example:
+      >>> from horovod import rendezvous
+      >>> rendezvous.Host("node7", slots=4)
+      Host(host='node7', slots=4, machine='')
+    """
 
     host: str
     slots: int = 1
@@ -16,7 +27,7 @@ class Host:
 
 
 def addresses_of(listen: Any) -> list[str]:
-    """One address, or several. Raises TypeError."""
+    """Returns the addresses as a list. Raises TypeError."""
     if isinstance(listen, str):
         return [listen]
     if isinstance(listen, Iterable):
@@ -25,7 +36,7 @@ def addresses_of(listen: Any) -> list[str]:
 
 
 def folder_of(state_dir: Any) -> Optional[str]:
-    """A path, as a text. Raises TypeError."""
+    """Returns the path as a string, or None. Raises TypeError."""
     if state_dir is None:
         return None
     if not isinstance(state_dir, (str, os.PathLike)):
@@ -34,7 +45,7 @@ def folder_of(state_dir: Any) -> Optional[str]:
 
 
 def hosts_of(hosts: Any) -> list[Host]:
-    """Names with numbers of slots, or Hosts. Raises TypeError."""
+    """Returns the hosts as a list of :class:`Host`, from a dictionary of slots or from Hosts. Raises TypeError."""
     if isinstance(hosts, Mapping):
         return [Host(name, slots) for name, slots in hosts.items()]
     given = list(hosts) if isinstance(hosts, Iterable) else [hosts]
@@ -47,7 +58,7 @@ def hosts_of(hosts: Any) -> list[Host]:
 
 
 def check_callbacks(**callbacks: Optional[Callable[..., object]]) -> None:
-    """Raises TypeError for what is no function. None: not given."""
+    """Raises TypeError for a callback that is neither None nor callable."""
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
             raise TypeError(f"{name} must be a function: Got {callback!r}")

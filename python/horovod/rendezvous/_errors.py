@@ -1,4 +1,4 @@
-"""What becomes of the C API's codes."""
+"""The mapping from the C API's status codes to exceptions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +8,16 @@ from horovod.common.exceptions import INVALID_ARGUMENT
 
 
 class RendezvousError(RuntimeError):
-    """The server or a job could not do what was asked for; one line says why.
+    """A server or a job could not do what was requested; the text says why, in one line. Invalid arguments raise ValueError
+    instead.
 
-    `code` is that of ``horovod/rendezvous.h``: 5 not found, 6 already exists, 8 resource exhausted,
-    9 failed precondition, 13 internal, 14 unavailable, 15 data loss. An argument that can't be right
-    is a ValueError instead.
+    Args:
+      text: the reason.
+      code: the code of ``horovod/rendezvous.h``: 5 not found, 6 already exists, 8 resource exhausted, 9 failed precondition,
+        13 internal, 14 unavailable, 15 data loss.
+
+    Attributes:
+      code: the argument.
     """
 
     def __init__(self, text: str, code: int) -> None:
@@ -22,7 +27,7 @@ class RendezvousError(RuntimeError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raises ValueError or RendezvousError for a Failure."""
+    """A context that raises ValueError or RendezvousError in place of the C API's Failure."""
     try:
         yield
     except api.Failure as failure:

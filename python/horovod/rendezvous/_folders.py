@@ -1,4 +1,4 @@
-"""Where the headers and the library for programs in C and C++ lie."""
+"""The folders of the headers and the library for programs in C and C++."""
 
 import os
 
@@ -15,24 +15,36 @@ def _folder(*names: str) -> str:
 
 
 def include_dir() -> str:
-    """The folder for ``-I``, with ``horovod/rendezvous.h`` and ``.hpp`` in it.
+    """Returns the folder for ``-I``, which contains ``horovod/rendezvous.h`` and ``horovod/rendezvous.hpp``.
 
-    Raises FileNotFoundError.
+    Raises:
+      FileNotFoundError: this package is not installed from a wheel.
     """
     return _folder("include")
 
 
 def library_dir() -> str:
-    """The folder with ``libhvd_rendezvous.so``. Raises FileNotFoundError."""
+    """Returns the folder that contains ``libhvd_rendezvous.so``.
+
+    Raises:
+      FileNotFoundError: this package is not installed from a wheel.
+    """
     return _folder("lib")
 
 
 def cmake_dir() -> str:
-    """The value of ``horovod-rendezvous_DIR`` for ``find_package(horovod-rendezvous)``. Raises
-    FileNotFoundError."""
+    """Returns the value of ``horovod-rendezvous_DIR`` for ``find_package(horovod-rendezvous)``.
+
+    Raises:
+      FileNotFoundError: this package is not installed from a wheel.
+    """
     return _folder("lib", "cmake", "horovod-rendezvous")
 
 
 def pkg_config_dir() -> str:
-    """The folder for PKG_CONFIG_PATH, with ``horovod-rendezvous.pc``. Raises FileNotFoundError."""
+    """Returns the folder for PKG_CONFIG_PATH, which contains ``horovod-rendezvous.pc``.
+
+    Raises:
+      FileNotFoundError: this package is not installed from a wheel.
+    """
     return _folder("lib", "pkgconfig")

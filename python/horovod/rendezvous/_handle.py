@@ -1,4 +1,4 @@
-"""A handle of the C API that no call may use once it has ended."""
+"""A handle of the C API, which no call may use after its end."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ _FAILED_PRECONDITION = 9
 
 
 class Handle:
-    """A server or a job, `what` in messages. Thread-safe; of no use in a forked child."""
+    """The handle of a server or a job, which messages call `what`. Thread-safe. It can't be used in a forked child."""
 
     def __init__(self, value: int, what: str) -> None:
         self._value = value
@@ -23,8 +23,9 @@ class Handle:
 
     @contextmanager
     def use(self) -> Iterator[int]:
-        """The handle, for one call. Raises RendezvousError once it has ended, and what the call's
-        Failure becomes."""
+        """Returns a context with the handle, for one call. Raises RendezvousError after the handle's end, and the exceptions of
+        :func:`translated`.
+        """
         with self._changed:
             if not self._value or os.getpid() != self._owner:
                 raise RendezvousError(f"{self._what} has ended", _FAILED_PRECONDITION)
@@ -38,8 +39,9 @@ class Handle:
                 self._changed.notify_all()
 
     def end(self, function: Callable[[int], None]) -> None:
-        """Ends it by `function`, when no other call uses it any more. The second time, and in a
-        forked child, nothing happens. It stays if `function` raises."""
+        """Ends the handle by calling `function`, after all other calls have returned. Does nothing the second time, or in a forked
+        child. The handle stays valid if `function` raises.
+        """
         if os.getpid() != self._owner:
             return
         with self._changed:

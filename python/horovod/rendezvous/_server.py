@@ -1,4 +1,4 @@
-"""Servers and their jobs."""
+"""Rendezvous servers and their jobs."""
 
 import atexit
 import json
@@ -16,8 +16,13 @@ from horovod.rendezvous._handle import Handle
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that a job wants to run: `worker` is its name from now on, `host` one that was
-    offered, `environment` what it must find in its environment besides what is its own."""
+    """A process that a job asks for.
+
+    Args:
+      worker: the worker's number, which identifies it in all later calls.
+      host: the host on which it is to run, one of those offered.
+      environment: variables to be set in its environment, in addition to the scheduler's own.
+    """
 
     worker: int
     host: str
@@ -26,9 +31,18 @@ class Worker:
 
 @dataclass(frozen=True)
 class Result:
-    """How a job has ended. `exit_code` is 0, or the first failing worker's (128 + its signal), or
-    that of :meth:`Job.request_stop`. If a worker is to blame, `rank` (else -1), `host`,
-    `exit_meaning` and `exception` say which, and what it did."""
+    """How a job has ended.
+
+    Args:
+      success: whether all workers have succeeded.
+      exit_code: 0; or the exit code of the first worker that failed (128 + the signal); or the one given to
+        :meth:`Job.request_stop`.
+      summary: the reason, in one line.
+      rank: the rank of the worker that failed, or -1.
+      host: that worker's host.
+      exit_meaning: how that worker ended.
+      exception: the exception that it reported.
+    """
 
     success: bool
     exit_code: int
@@ -41,8 +55,13 @@ class Result:
 
 @dataclass(frozen=True)
 class EarlierWorker:
-    """A process that `start_worker` of an earlier scheduler was asked for; `pid` as that has
-    reported, 0 if it has not."""
+    """A process for which `start_worker` was called in an earlier scheduler.
+
+    Args:
+      worker: the worker's number.
+      host: the worker's host.
+      pid: the process id that the earlier scheduler reported; 0: it reported none.
+    """
 
     worker: int
     host: str
@@ -51,9 +70,18 @@ class EarlierWorker:
 
 @dataclass(frozen=True)
 class KeptJob:
-    """A job in the state directory that is not on the server: to be added again with the same `id`
-    and options, or forgotten. `result`: it has ended. `problem`: it can't be read, in one line that says
-    where it is and what to do; `id` is empty if not even that can be."""
+    """A job in the state directory that is not on the server. It can be added again with the same `id` and options, or
+    forgotten.
+
+    Args:
+      id: the job's id; "" if not even that can be read.
+      np: its number of workers.
+      min_np: its minimum number of workers, or None.
+      max_np: its maximum number of workers, or None.
+      starts_workers: whether it had a callback `start_worker`.
+      result: how it has ended; None if it has not.
+      problem: why it can't be read: one line with the place and the remedy; None if it can.
+    """
 
     id: str
     np: int
@@ -65,17 +93,27 @@ class KeptJob:
 
 
 class Server:
-    """A rendezvous server, at `listen`: numeric "address:port", one or several; port 0 is a free one.
+    """A rendezvous server. Thread-safe. After ``os.fork`` only the parent may use it.
 
-    With a `state_dir`, a folder of this server's alone, jobs outlive this process: a later server
-    with the same folder and the same `listen` has the same addresses and credentials.
-    :meth:`kept_jobs` are those that can be added again.
+    It runs until :meth:`close`, the end of its ``with`` block, or the end of the program.
 
-    It lives until :meth:`close`, the end of its ``with`` block, or the end of the program. Thread-safe.
-    After ``os.fork`` it is the parent's only.
+    Args:
+      listen: where it listens: a numeric "address:port", or several. Port 0 stands for a free port.
+      state_dir: a folder that only this server uses. With it, jobs outlive this process: a later server with the same folder
+        and the same `listen` has the same addresses and credentials, and :meth:`kept_jobs` lists the jobs that can be added
+        again.
 
-    Raises ValueError (no numeric address, no such folder can be made) and RendezvousError (can't
-    listen there, another process uses the folder).
+    Raises:
+      ValueError: `listen` is not a numeric address, or the folder can't be created.
+      RendezvousError: the server can't listen there, or another process uses the folder.
+
+    Example:
+      >>> from horovod import rendezvous
+      >>> with rendezvous.Server("127.0.0.1:0") as server:
+      ...     job = server.add_job(2, id="night")
+      ...     job.offer_slots({"localhost": 2})
+      ...     job.describe()["state"]
+      'forming'
     """
 
     def __init__(
@@ -93,7 +131,7 @@ class Server:
 
     @property
     def addresses(self) -> list[str]:
-        """With their real ports."""
+        """The addresses at which it listens, with the actual ports."""
         return list(self._addresses)
 
     def add_job(
@@ -111,34 +149,40 @@ class Server:
         journal_failed: Optional[Callable[[str], object]] = None,
         **options: Union[int, float, bool],
     ) -> "Job":
-        """Begins a job of `np` workers. With `min_np` or `max_np` it is elastic: it goes on with so
-        many workers. If the state directory has a job of this `id`, that one goes on, with the
-        membership that it had; see :meth:`Job.earlier_workers`.
+        """Begins a job of `np` workers. With `min_np` or `max_np` it is elastic: it continues with that many workers.
 
-        Callbacks come one at a time from a thread of the job's. They must not block, and may call
-        everything but :meth:`Job.remove` and :meth:`close`. What they raise is printed, and else
-        ignored; the worker of a `start_worker` that raises counts as one that could not be started.
+        If the state directory contains a job with this `id`, that job continues with its membership; see
+        :meth:`Job.earlier_workers`. Callbacks are called one at a time, on a thread of the job. They must not block, and may call
+        everything except :meth:`Job.remove` and :meth:`close`. Their exceptions are printed and otherwise ignored, except that
+        the worker of a `start_worker` that raises counts as one that could not be started.
 
         Args:
-            id: unique on this server; a random one by default. As names of hosts, at most 255 bytes of UTF-8 without
-                blanks and control characters.
-            start_worker: starts a process, later or at once; :meth:`Job.report_started` and
-                :meth:`Job.report_exit` tell what came of it.
-            stop_worker: given a worker and a time in seconds: SIGTERM now, SIGKILL after that. Every
-                worker that was started must be reported to have exited, stopped or not.
-            host_free: the job has left this host; its slots are free.
-            finished: the job has ended; comes once.
-            notice: something happened, mostly in elastic jobs: a dictionary with "kind", "text" and
-                more, as in ``--event-log``.
-            journal_failed: the state directory can't be written, and why: nothing is decided any
-                more. Remove the job, and add it again when it can be.
-            options: `start_timeout`, `elastic_timeout`, `rejoin_timeout`, `join_delay`,
-                `drain_grace`, `failure_grace`, `failure_window`, `cooldown`, `cooldown_longest` in
-                seconds, with a state directory `reattach_timeout`; `spares`, `max_failures`,
-                `failures_without_progress`, `reset_limit`, `encrypt_data`; ``horovod/rendezvous.h`` has their meanings and defaults.
+          np: the number of workers.
+          min_np: the minimum number of workers of an elastic job.
+          max_np: the maximum number of workers of an elastic job.
+          id: the job's id, unique on this server; by default a random one. Like host names, at most 255 bytes of UTF-8 without
+            blanks and control characters.
+          start_worker: starts a process for a :class:`Worker`, now or later. :meth:`Job.report_started` and
+            :meth:`Job.report_exit` report the outcome.
+          stop_worker: stops a process, given the worker's number and a time in seconds: SIGTERM now, SIGKILL after that time. The
+            exit of every started worker must be reported, stopped or not.
+          host_free: the job has left this host; its slots are free.
+          finished: the job has ended, with this :class:`Result`. Called once.
+          notice: an event, mostly in elastic jobs: a dictionary with "kind", "text" and more, as in ``--event-log``.
+          journal_failed: the state directory can't be written, and why. The job makes no decisions any more: remove it, and add
+            it again when the directory can be written.
+          options: `start_timeout`, `elastic_timeout`, `rejoin_timeout`, `join_delay`, `drain_grace`, `failure_grace`,
+            `failure_window`, `cooldown`, `cooldown_longest` in seconds, with a state directory `reattach_timeout`; `spares`,
+            `max_failures`, `failures_without_progress`, `reset_limit`, `encrypt_data`. ``horovod/rendezvous.h`` has their
+            meanings and defaults.
 
-        Raises ValueError, TypeError (no such option, a value of another type) and RendezvousError (there is a job of this id,
-        or the kept one had other options, or has ended).
+        Returns:
+          The job.
+
+        Raises:
+          ValueError: an argument is invalid.
+          TypeError: there is no such option, or a value has the wrong type.
+          RendezvousError: the server has a job with this id already; or the kept job had other options, or has ended.
         """
         for name in options:
             if name not in _OPTIONS:
@@ -148,27 +192,32 @@ class Server:
         return Job(self, id, {**options, **sizes}, *callbacks)
 
     def kept_jobs(self) -> list[KeptJob]:
-        """The jobs in the state directory that are not on this server."""
+        """Returns the jobs in the state directory that are not on this server."""
         with self._handle.use() as server:
             return [_kept_job(**kept) for kept in api.kept_jobs(server)]
 
     def forget_job(self, id: str) -> None:
         """Removes a job from the state directory. Its agents and workers that still wait give up.
 
-        Raises RendezvousError: there is none, or it is on the server.
+        Args:
+          id: the job's id.
+
+        Raises:
+          RendezvousError: there is no such job, or it is on the server.
         """
         with self._handle.use() as server:
             api.call("forget_job", server, api.text("id", id))
 
     def metrics(self) -> str:
-        """All jobs in Prometheus' text format."""
+        """Returns the metrics of all jobs in the Prometheus text format."""
         with self._handle.use() as server:
             return api.text_of("metrics", server)
 
     def close(self) -> None:
-        """Removes all jobs and ends the server. The second time nothing happens.
+        """Removes all jobs and ends the server. Further calls do nothing.
 
-        Raises RendezvousError if this is a callback.
+        Raises:
+          RendezvousError: it is called from a callback.
         """
         for job in list(self._jobs):
             job.remove()
@@ -188,7 +237,13 @@ class Server:
 
 
 class Job:
-    """A job on a server, made by :meth:`Server.add_job`. Thread-safe."""
+    """A job on a server. Thread-safe. :meth:`Server.add_job` creates it, with these arguments.
+
+    Args:
+      server: the server.
+      name: the job's id, or None.
+      options, start_worker, stop_worker, host_free, finished, notice, journal_failed: as for :meth:`Server.add_job`.
+    """
 
     def __init__(
         self,
@@ -229,59 +284,80 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Its name on the server."""
+        """The job's id on the server."""
         return self._id
 
     def credentials(self) -> str:
-        """What agents need to join the job: the content of the file, of mode 0600, for
-        ``horovod-agent --join ADDRESS --token-file FILE``. Secret."""
+        """Returns the secret that agents need to join the job: the content of the file for
+        ``horovod-agent --join ADDRESS --token-file FILE``, whose mode should be 0600.
+        """
         with self._handle.use() as job:
             return api.text_of("credentials", job)
 
     def offer_slots(self, hosts: Union[Mapping[str, int], Iterable[Host]]) -> None:
-        """All hosts and slots that the job may use now: names with numbers of slots, or
-        :class:`Host`. A host that is named for the first time, or again after it was free, joins;
-        one that is no longer named is drained, in an elastic job.
+        """Sets all hosts and slots that the job may use from now on.
 
-        In a job whose processes agents start, these are the hosts whose agents may take part, each
-        with the smaller of the two numbers of slots; the agents of others wait until they are
-        offered. Without any call all agents take part.
+        A host that is named for the first time, or again after it was free, joins. In an elastic job, a host that is no longer
+        named is drained. In a job whose processes are started by agents, these are the hosts whose agents may take part, each
+        with the smaller of the two numbers of slots; agents on other hosts wait until their host is offered. Before the first
+        call all agents take part.
 
-        Raises TypeError or ValueError; nothing has changed then.
+        Args:
+          hosts: the numbers of slots by host name, or :class:`Host` objects.
+
+        Raises:
+          TypeError: an argument has the wrong type; nothing has changed.
+          ValueError: a host is invalid; nothing has changed.
         """
         given = hosts_of(hosts)
         with self._handle.use() as job:
             api.offer_slots(job, [(host.host, host.slots, host.machine) for host in given])
 
     def set_limits(self, min_np: int, max_np: Optional[int] = None) -> None:
-        """Elastic jobs: from now on worlds have from `min_np` to `max_np` (None: any number of)
-        workers. Those beyond the maximum leave at the next commit, without a step being lost; the
-        minimum counts when the next world forms.
+        """Changes the limits of an elastic job. Workers beyond the maximum leave at the next commit, so no step is lost. The minimum
+        applies when the next world forms.
 
-        Raises ValueError, and RendezvousError for a job of fixed size.
+        Args:
+          min_np: the minimum number of workers of a world.
+          max_np: the maximum number of workers; None: no limit.
+
+        Raises:
+          ValueError: the limits are invalid.
+          RendezvousError: the job is of fixed size.
         """
         with self._handle.use() as job:
             api.call("set_limits", job, api.int32("min_np", min_np), api.int32("max_np", max_np or 0))
 
     def earlier_workers(self) -> list[EarlierWorker]:
-        """Of a job that was added again, the processes of which it must be said whether they still
-        run (:meth:`report_started`, with the pid), have ended (:meth:`report_exit`) or have never
-        been there (:meth:`start_again`). They are no children of this process:
-        ``os.pidfd_open(pid)`` is readable when one ends. A host takes part again when that was said
-        of all its processes; if it is not within `reattach_timeout`, the host is a lost one."""
+        """Returns the processes of a job that was added again whose fate the scheduler has to report.
+
+        For each of them, call :meth:`report_started` with the pid if it still runs, :meth:`report_exit` if it has ended, or
+        :meth:`start_again` if it never existed. They are not children of this process; ``os.pidfd_open(pid)`` becomes readable
+        when one ends. A host takes part again when all its processes are reported. If they are not within `reattach_timeout`, the
+        host counts as lost.
+        """
         with self._handle.use() as job:
             return [EarlierWorker(*earlier) for earlier in api.earlier_workers(job)]
 
     def start_again(self, worker: int) -> None:
-        """An earlier worker never had a process: `start_worker` is called for it again.
+        """Reports that an earlier worker never had a process. `start_worker` is called for it again.
 
-        Raises RendezvousError: it is none of :meth:`earlier_workers`.
+        Args:
+          worker: the worker's number.
+
+        Raises:
+          RendezvousError: it is not one of :meth:`earlier_workers`.
         """
         with self._handle.use() as job:
             api.call("start_again", job, api.uint64("worker", worker))
 
     def report_started(self, worker: int, pid: int) -> None:
-        """The process of `worker` was started, or an earlier one still runs."""
+        """Reports that a worker's process was started, or that an earlier worker's process still runs.
+
+        Args:
+          worker: the worker's number.
+          pid: the process id.
+        """
         with self._handle.use() as job:
             api.call("report_started", job, api.uint64("worker", worker), api.int64("pid", pid))
 
@@ -296,10 +372,18 @@ class Job:
         last_output: str = "",
         unknown_end: str = "",
     ) -> None:
-        """The process of `worker` has ended, with `returncode` as of ``subprocess.Popen`` (-N:
-        killed by signal N), or could not be started, because of `start_error`. `last_output`, its
-        last lines on stderr, goes into the report of a failure. `unknown_end`: no returncode is known,
-        as of an earlier scheduler's process, but this; it has failed unless it had finished."""
+        """Reports that a worker's process has ended, or could not be started.
+
+        Args:
+          worker: the worker's number.
+          returncode: as of ``subprocess.Popen``: -N if signal N killed it.
+          core_dumped: whether it left a core dump.
+          out_of_memory: whether it was killed because memory ran out.
+          start_error: why it could not be started; "": it was started.
+          last_output: its last lines on stderr, for the report of a failure.
+          unknown_end: what is known instead of a returncode, e.g. of an earlier scheduler's process. It has failed unless it had
+            finished.
+        """
         api.int32("returncode", returncode)
         with self._handle.use() as job:
             api.report_exit(
@@ -315,38 +399,50 @@ class Job:
             )
 
     def drain(self, host: str, grace: float = 30, reason: str = "") -> None:
-        """Has the host leave an elastic job at the next commit, without a step being lost; after
-        `grace` seconds its workers are stopped."""
+        """Lets a host leave an elastic job at the next commit, so that no step is lost.
+
+        Args:
+          host: the host's name.
+          grace: the time in seconds after which its workers are stopped without a commit.
+          reason: why, for messages.
+        """
         with self._handle.use() as job:
             api.call("drain", job, api.text("host", host), api.seconds("grace", grace), api.shown(reason))
 
     def request_stop(self, reason: str = "", exit_code: int = 1, grace: float = 5) -> None:
-        """Ends the job. Workers get SIGTERM, after `grace` seconds SIGKILL. A second call shortens
-        the grace."""
+        """Ends the job. Its workers get SIGTERM, and SIGKILL after `grace` seconds. A second call shortens the time.
+
+        Args:
+          reason: why, for messages.
+          exit_code: the job's exit code.
+          grace: the time in seconds.
+        """
         with self._handle.use() as job:
             api.call(
                 "request_stop", job, api.shown(reason), api.int32("exit_code", exit_code), api.seconds("grace", grace)
             )
 
     def describe(self) -> dict[str, Any]:
-        """The job now: "state" (forming, running, resetting, done, failed), "world", "size",
-        "hosts" with their "workers", and more; ``horovod/rendezvous.h`` has them all."""
+        """Returns the current state of the job: "state" (forming, running, resetting, done, failed), "world", "size", "hosts" with
+        their "workers", and more; ``horovod/rendezvous.h`` lists all.
+        """
         with self._handle.use() as job:
             described: dict[str, Any] = json.loads(api.text_of("describe", job))
         return described
 
     def metrics(self) -> str:
-        """As :meth:`Server.metrics`, of this job alone."""
+        """Returns the metrics of this job in the Prometheus text format."""
         with self._handle.use() as job:
             return api.text_of("job_metrics", job)
 
     def remove(self) -> None:
-        """Removes the job from the server, ended or not; no callback comes after that. With a state
-        directory, a job that has not ended stays there to be added again, and its workers train on
-        meanwhile; else the scheduler must stop the processes that it has started. The second time
-        nothing happens.
+        """Removes the job from the server, ended or not. No callback is called after that. Further calls do nothing.
 
-        Raises RendezvousError if this is a callback.
+        With a state directory, a job that has not ended stays there, to be added again, and its workers continue to train.
+        Without one, the scheduler must stop the processes that it has started.
+
+        Raises:
+          RendezvousError: it is called from a callback.
         """
         self._handle.end(lambda job: api.call("remove_job", job))
         self._server._jobs.discard(self)
@@ -358,7 +454,7 @@ def _kept_job(ended: Optional[dict[str, Any]], min_np: int, max_np: int, **kept:
 
 
 def _ignored(_: object) -> None:
-    """For callbacks, whatever they return."""
+    """Drops what a callback returns."""
 
 
 _OPTIONS = {
@@ -383,6 +479,6 @@ _open_servers: set[Server] = set()
 
 @atexit.register
 def _close_all() -> None:
-    """No thread of the library may call into an interpreter that has ended."""
+    """Closes all servers at exit, because no thread of the library may call into an interpreter that has ended."""
     for server in list(_open_servers):
         server.close()

@@ -41,26 +41,50 @@ def run(
 ) -> list[Any]:
     """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
-    The function, its arguments and results are pickled (cloudpickle) and travel over mutual TLS
-    between this process and the workers, with certificates of this run. What the ranks print
-    appears on this process's ``sys.stdout`` and ``sys.stderr``.
+    The function, its arguments and its results are pickled with cloudpickle. They travel between this process and the
+    workers over mutual TLS, with certificates made for this run. The output of the ranks appears on this process's
+    ``sys.stdout`` and ``sys.stderr``. Arguments that are None have the default of horovodrun's flag.
 
     Args:
-      func, args, kwargs: what to call on each rank. It calls ``hvd.init()`` itself, before it asks
-        for ranks or uses collectives.
-      num_proc: number of ranks, 1 if not given. `np`, `min_np`, `max_np` and `network_interface`
-        are older names.
-      min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, hosts, hostfile,
-      host_discovery_script, start_timeout (seconds), ssh_port, ssh_identity_file, output_filename,
-      verbose, network_interfaces (names, or one text with commas): as horovodrun's flags.
-      disable_cache, use_gloo: accepted; there is no cache, and it is always Gloo.
-      executable: the Python to run; this one if not given.
+      func: the function. It calls ``hvd.init()`` itself, before it reads ranks or runs collectives.
+      args: its positional arguments.
+      kwargs: its keyword arguments.
+      num_proc: the number of ranks (1).
+      min_num_proc: the minimum number of ranks. Makes the job elastic; then only the first so many results are returned.
+      max_num_proc: the maximum number of ranks. Makes the job elastic.
+      slots: the number of slots of a host that `host_discovery_script` prints without a number.
+      reset_limit: how many new worlds may be formed before the job is ended.
+      cooldown_range: minimum and maximum time in seconds during which a slot is not used after failures.
+      hosts: hosts and slots, as "host1:2,host2:4"; by default this host.
+      hostfile: a file with lines "name slots=N", instead of `hosts`.
+      host_discovery_script: a program that prints the available hosts, as host or host:slots. Makes the job elastic.
+      start_timeout: the time in seconds for all hosts to be reached (HOROVOD_START_TIMEOUT or 30).
+      ssh_port: the port of sshd on the hosts.
+      ssh_identity_file: the private key for ssh.
+      disable_cache: accepted for compatibility; there is no cache.
+      output_filename: a folder. The output of each rank is also written to rank.N/stdout and rank.N/stderr in it.
+      verbose: if true, the plan, the addresses and the time of each phase are printed.
+      use_gloo: accepted for compatibility; Gloo is always used.
+      use_mpi: must not be true: there is no MPI.
+      mpi_args: must be None: there is no MPI.
+      network_interface: older name of `network_interfaces`.
+      network_interfaces: the names of the interfaces to use, or one string with commas.
+      executable: the Python that runs the function, by default the one that runs this process.
+      np: older name of `num_proc`.
+      min_np: older name of `min_num_proc`.
+      max_np: older name of `max_num_proc`.
 
-    With `min_num_proc` only the first so many results are returned.
+    Returns:
+      The results, in rank order.
 
     Raises:
       ValueError: arguments contradict each other, or ask for MPI.
-      RuntimeError: the job failed; the text has the traceback of the worker that failed first.
+      RuntimeError: the job failed. The text has the traceback of the worker that failed first.
+
+    Example:
+      >>> import horovod
+      >>> horovod.run(lambda base: base + 2, args=(40,), num_proc=2)
+      [42, 42]
     """
     settings = _HorovodArgs()
     settings.num_proc = _renamed(num_proc, np, "np", "num_proc")

@@ -70,8 +70,9 @@ _WITHOUT_FLAG = ("command", "run_func", "executable", "use_mpi", "mpi_args")
 
 
 class _HorovodArgs:
-    """What a job is started with; None: the default. `command` (list) or `run_func` (a function
-    without arguments) is what it runs. Other names than these can't be set (AttributeError)."""
+    """The settings of a job; None: the default. `command` (a list) or `run_func` (a function without arguments) is what the job
+    runs. Attributes with other names can't be set (AttributeError).
+    """
 
     __slots__ = tuple(_FLAGS) + _WITHOUT_FLAG
 
@@ -87,7 +88,7 @@ class _HorovodArgs:
 
 
 def flags_of(settings: _HorovodArgs) -> list[str]:
-    """horovodrun's arguments for `settings`.
+    """Returns horovodrun's arguments for `settings`.
 
     Raises ValueError if they contradict each other, or ask for MPI.
     """

@@ -31,8 +31,7 @@ def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
 
 
 def run_function(settings: _HorovodArgs) -> list[Any]:
-    """Runs the settings' function; returns its results, in rank order. Raises as
-    :func:`horovod.run`."""
+    """Runs the settings' function and returns its results, in rank order. Raises as :func:`horovod.run`."""
     if settings.num_proc is None:
         settings.num_proc = 1
     python = settings.executable or sys.executable
@@ -50,7 +49,7 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
 
 
 def _launch(arguments: Sequence[str]) -> int:
-    """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
+    """Runs horovodrun and returns its exit status. An exception, such as KeyboardInterrupt, ends horovodrun first."""
     launcher = Launcher(arguments)
     try:
         return launcher.wait()
@@ -59,7 +58,7 @@ def _launch(arguments: Sequence[str]) -> int:
 
 
 def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
-    """The same, for workers that meet `handover`."""
+    """Runs horovodrun for workers that get their function from `handover`; returns its exit status."""
     with contextlib.ExitStack() as stack:
         own, launchers = map(stack.enter_context, socket.socketpair())
         flag = ["--handover", str(launchers.fileno())]
@@ -75,7 +74,7 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
 
 
 def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
-    """The text of the error for a job that has failed: with the first failure's traceback, and the verdict of a daemon."""
+    """Returns the error text for a failed job, with the first failure's traceback and the daemon's verdict."""
     text = f"{_FAILED}\n{verdict}" if verdict else f"{_FAILED}\nhorovodrun ended with status {status}."
     if failures:
         text += f"\nRank {failures[0].rank} raised:\n{failures[0].text}"

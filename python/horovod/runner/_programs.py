@@ -1,4 +1,4 @@
-"""Where the programs of this package lie."""
+"""The locations of the programs of this package."""
 
 import os
 import shutil
@@ -7,8 +7,9 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def _is_program(path: str) -> bool:
-    """Whether `path` is machine code: one of this package's own scripts would only come back
-    here."""
+    """Returns whether `path` is machine code. The scripts that this package installs under the same names are not: they would
+    call this module again.
+    """
     if not os.access(path, os.X_OK) or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -16,9 +17,13 @@ def _is_program(path: str) -> bool:
 
 
 def find_program(name: str) -> str:
-    """The path of a Horovod program: in ``horovod/bin`` of this package, else on the PATH.
+    """Returns the path of a Horovod program: in ``horovod/bin`` of this package, or else on the PATH.
 
-    Raises FileNotFoundError.
+    Args:
+      name: the program's name.
+
+    Raises:
+      FileNotFoundError: there is no such program.
     """
     own = os.path.join(_PACKAGE, "bin", name)
     if _is_program(own):

@@ -1,4 +1,4 @@
-"""The commands that come with this package: each turns into the program of its name."""
+"""The commands of this package: each replaces this process by the program of its name."""
 
 import argparse
 import os
@@ -11,13 +11,12 @@ from horovod.runner._programs import find_program
 
 
 def _run(settings: Any) -> Optional[list[Any]]:
-    """Runs the job of a :class:`horovod.runner._HorovodArgs`; see there."""
+    """Runs the job that a :class:`horovod.runner._HorovodArgs` describes."""
     return _jobs.run_settings(settings)
 
 
 def _run_elastic(settings: Any) -> Optional[list[Any]]:
-    """The same, for an elastic job in any case: one of at least as many processes as it starts
-    with, if nothing else is said."""
+    """Runs it as an elastic job in any case: if no limit is given, the minimum is the number of processes that it starts with."""
     elastic = ("min_num_proc", "max_num_proc", "host_discovery_script")
     if all(getattr(settings, name, None) is None for name in elastic):
         settings.min_num_proc = settings.num_proc
@@ -25,10 +24,11 @@ def _run_elastic(settings: Any) -> Optional[list[Any]]:
 
 
 def parse_args() -> argparse.Namespace:
-    """The settings that the command line of this process makes, for :func:`_run`. With
-    --check-build it prints that table and ends the process.
+    """Returns the settings that this process's command line describes, for :func:`_run`. With --check-build it prints the
+    table of features and ends the process.
 
-    Raises ValueError for a setting that is out of its range.
+    Raises:
+      ValueError: a setting is out of range.
     """
     settings = _parser.parse(sys.argv[1:])
     if settings.check_build:
@@ -45,17 +45,17 @@ def _become(name: str, arguments: list[str]) -> NoReturn:
 
 
 def run_commandline() -> NoReturn:
-    """The command ``horovodrun``."""
+    """Runs the command ``horovodrun`` in place of this process."""
     _become("horovodrun", sys.argv[1:])
 
 
 def agent_commandline() -> NoReturn:
-    """The command ``horovod-agent``."""
+    """Runs the command ``horovod-agent`` in place of this process."""
     _become("horovod-agent", sys.argv[1:])
 
 
 def rendezvousd_commandline() -> NoReturn:
-    """The command ``horovod-rendezvousd``."""
+    """Runs the command ``horovod-rendezvousd`` in place of this process."""
     _become("horovod-rendezvousd", sys.argv[1:])
 
 

@@ -1,5 +1,6 @@
-"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task`` calls the function that the
-caller hands out; how to reach it is on stdin."""
+"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task`` calls the caller's function. stdin says how to reach
+the caller.
+"""
 
 import os
 import sys
@@ -21,7 +22,7 @@ def _rank() -> int:
 
 
 def main() -> None:
-    """Calls the function; gives back its value, or what it raised."""
+    """Calls the function and sends its result, or its exception, to the caller."""
     try:
         launcher = os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
         worker = _handover.Worker.of(_handover.take_words(), launcher)
@@ -42,7 +43,7 @@ def main() -> None:
 
 
 def _called(call: Callable[[], Any]) -> Any:
-    """What `call` returns. Raises RuntimeError if it ends the process instead, for which there is no value."""
+    """Returns what `call` returns. Raises RuntimeError if it ends the process instead, because there is no result then."""
     try:
         return call()
     except WorkerReleased:
@@ -52,7 +53,7 @@ def _called(call: Callable[[], Any]) -> Any:
 
 
 def _end_with(error: Exception, text: str) -> None:
-    """As an exception that nobody catches, but for what is printed."""
+    """Ends the process as an uncaught exception does, but prints `text` only."""
     basics = sys.modules.get("horovod.common.basics")
     if basics is not None:
         basics.report(error)

@@ -1,4 +1,4 @@
-"""Operations that ask for ranks and sizes whenever they are run: a graph may outlive a world."""
+"""Operations that read ranks and sizes each time they run, because a graph may outlive a world."""
 
 from typing import Any, Callable, Optional
 
@@ -27,29 +27,55 @@ def _set_of(process_set_id: int) -> process_sets.ProcessSet:
 
 @not_converted
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """The number of ranks of the process set with that id, an int32 scalar."""
+    """Returns an operation that gives the number of ranks of a process set, as an int32 scalar.
+
+    Args:
+      process_set_id: the id of the set; 0: all ranks.
+      name: the operation's name in the graph.
+
+    Example:
+      >>> int(hvd.size_op())
+      1
+    """
     return _asked(lambda: _set_of(process_set_id).size() or 0, name)
 
 
 @not_converted
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """1 if this rank is in the process set with that id, else 0: an int32 scalar."""
+    """Returns an operation that gives 1 if this rank is in a process set, else 0, as an int32 scalar.
+
+    Args:
+      process_set_id: the id of the set; 0: all ranks.
+      name: the operation's name in the graph.
+    """
     return _asked(lambda: int(bool(_set_of(process_set_id).included())), name)
 
 
 @not_converted
 def local_size_op(name: Optional[str] = None) -> Any:
-    """The number of ranks on this host, an int32 scalar."""
+    """Returns an operation that gives the number of ranks on this machine, as an int32 scalar.
+
+    Args:
+      name: the operation's name in the graph.
+    """
     return _asked(_process.local_size, name)
 
 
 @not_converted
 def rank_op(name: Optional[str] = None) -> Any:
-    """This process's rank, an int32 scalar."""
+    """Returns an operation that gives this process's rank, as an int32 scalar.
+
+    Args:
+      name: the operation's name in the graph.
+    """
     return _asked(_process.rank, name)
 
 
 @not_converted
 def local_rank_op(name: Optional[str] = None) -> Any:
-    """This process's rank on its host, an int32 scalar."""
+    """Returns an operation that gives this process's rank on its machine, as an int32 scalar.
+
+    Args:
+      name: the operation's name in the graph.
+    """
     return _asked(_process.local_rank, name)

@@ -1,4 +1,4 @@
-"""Broadcasting of variables, and of Python objects."""
+"""Broadcasts of variables and Python objects."""
 
 from collections.abc import Iterable
 from typing import Any, Callable, Optional
@@ -24,16 +24,24 @@ _CARRIED_AS = {"uint32": tf.int32, "uint64": tf.int64, "complex64": tf.int64}
 def broadcast_variables(
     variables: Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set, inplace: bool = False
 ) -> Any:
-    """Overwrites `variables` with those of rank `root_rank`, all of them by one operation.
+    """Overwrites variables with those of rank `root_rank`, all of them as one operation.
 
     Args:
-      variables: tf.Variables or Keras's, the same number of the same shapes and types on all ranks.
-      root_rank: the rank (of all ranks) whose values all get.
+      variables: variables of TensorFlow or Keras. Their number, shapes and dtypes are the same on all ranks.
+      root_rank: the rank in the world whose values all ranks get.
       process_set: the ranks that take part.
-      inplace: not used; values are received and assigned.
+      inplace: not used; values are received and then assigned.
 
-    Returns the operation that does so, in a graph; None if it is done. Raises TypeError for what is no
-    variable, or no list.
+    Returns:
+      In a graph, the operation that does it; None in eager execution.
+
+    Raises:
+      TypeError: `variables` is not an iterable of variables.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> weights = tf.Variable([1.0, 2.0])
+      >>> hvd.broadcast_variables([weights], root_rank=0)
     """
     checked = checked_variables(variables, "hvd.broadcast_variables")
     targets = [_Carried(variable_of(variable)) for variable in checked]
@@ -42,8 +50,9 @@ def broadcast_variables(
 
 
 class _Carried:
-    """A variable as what operations can carry: another type of the same size, where they can't carry
-    its own, as with the states of Keras's random generators."""
+    """A variable in a dtype that operations support: another one of the same size if they do not support its own, as for the
+    states of Keras's random generators.
+    """
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable
@@ -59,8 +68,14 @@ class _Carried:
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Returns the operation that gives all ranks rank `root_rank`'s global variables of the default
-    graph. Raises RuntimeError in eager execution, where there is no such collection."""
+    """Returns the operation that gives all ranks rank `root_rank`'s global variables of the default graph.
+
+    Args:
+      root_rank: the rank in the world whose values all ranks get.
+
+    Raises:
+      RuntimeError: execution is eager, where there is no such collection.
+    """
     if tf.executing_eagerly():
         raise RuntimeError(
             "hvd.broadcast_global_variables() does not support eager execution. Please use "
@@ -76,8 +91,26 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks of the process set, at once, also while a graph is
-    made: it needs no `session`. Otherwise as :func:`horovod.common.objects.broadcast_object`."""
+    """Returns rank `root_rank`'s object on all ranks of the process set. It is broadcast at once, also while a graph is built.
+
+    Args:
+      obj: any object that cloudpickle can pickle. Only the root's is used.
+      root_rank: the root's rank in the world, also with a process set.
+      session: not used.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      The root's object.
+
+    Raises:
+      ValueError: `root_rank` is not in the process set.
+      HorovodInternalError: the world is broken.
+
+    Example:
+      >>> hvd.broadcast_object({"lr": 0.1}, root_rank=0)
+      {'lr': 0.1}
+    """
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
@@ -87,7 +120,15 @@ def broadcast_object_fn(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[Any], Any]:
-    """Returns a function of an object: :func:`broadcast_object` with these arguments."""
+    """Returns a function that broadcasts its argument as :func:`broadcast_object` does.
+
+    Args:
+      root_rank, session, name, process_set: as for :func:`broadcast_object`.
+
+    Example:
+      >>> hvd.broadcast_object_fn(root_rank=0)("a")
+      'a'
+    """
 
     def broadcast(obj: Any = None) -> Any:
         return broadcast_object(obj, root_rank, session, name, process_set)
@@ -98,6 +139,16 @@ def broadcast_object_fn(
 def allgather_object(
     obj: Any, session: Any = None, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> list[Any]:
-    """Returns the list of the `obj` of all ranks of the process set, in rank order. Otherwise as
-    :func:`broadcast_object`."""
+    """Returns the objects of all ranks of the process set, in rank order, on each of these ranks.
+
+    Args:
+      obj: any object that cloudpickle can pickle.
+      session: not used.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Example:
+      >>> hvd.allgather_object("a")
+      ['a']
+    """
     return objects.allgather_object(obj, name, process_set)

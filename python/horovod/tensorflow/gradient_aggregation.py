@@ -1,4 +1,4 @@
-"""Sums of gradients over several backward passes, for the optimizers of tf.compat.v1 in graphs."""
+"""Accumulation of gradients over several backward passes, for the optimizers of tf.compat.v1 in graphs."""
 
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -15,23 +15,23 @@ _SPARSE = "IndexedSlices are not supported when `backward_passes_per_step` > 1 a
 
 
 class LocalGradientAggregationHelper:
-    """Sums up gradients on this rank and reduces the sums at each `backward_passes_per_step`-th run of
-    the graph; only then an update is applied.
+    """Accumulates gradients on this rank and reduces the sums at each `backward_passes_per_step`-th run of the graph; an update
+    is applied only then.
 
-    Its variables are in the collection of local variables, which tf.compat.v1.local_variables_initializer
-    initializes.
+    Its variables are in the collection of local variables, which tf.compat.v1.local_variables_initializer initializes.
 
     Args:
-      backward_passes_per_step: so many runs make one update.
-      allreduce_func: reduces gradients, given them and their variables.
-      sparse_as_dense: take tf.IndexedSlices as dense tensors, which they must be.
-      average_aggregated_gradients: divide the sums by `backward_passes_per_step`.
+      backward_passes_per_step: the number of runs per update.
+      allreduce_func: a function that reduces gradients, given them and their variables.
+      sparse_as_dense: whether tf.IndexedSlices are converted to dense tensors; others can't be accumulated.
+      average_aggregated_gradients: whether the sums are divided by `backward_passes_per_step`.
       rank: not used; ranks may change.
       optimizer_type: _OPTIMIZER_TYPE_LEGACY; Keras's optimizers have their own accumulation.
       process_set, scale_local_gradients: see :class:`LocalVariables`.
-      name: of the optimizer.
+      name: the optimizer's name.
 
-    Raises ValueError for bad arguments.
+    Raises:
+      ValueError: an argument is invalid.
     """
 
     _OPTIMIZER_TYPE_KERAS = "optimizer_type_keras"
@@ -61,11 +61,23 @@ class LocalGradientAggregationHelper:
         self._sums: dict[int, Any] = {}  # variables, by the place of their gradient
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves the gradients of `var`, which each rank has for itself, on this rank."""
+        """Excludes a variable from the reduction: its gradients stay on this rank.
+
+        Args:
+          var: a variable that each rank has for itself.
+        """
         self._local.add(var)
 
     def compute_gradients(self, grads: Sequence[Any], vars: Sequence[Any]) -> list[Any]:
-        """Adds `grads` to the sums. Returns the reduced sums at every last pass, else `grads`."""
+        """Adds gradients to the sums.
+
+        Args:
+          grads: the gradients, with None for a variable without one.
+          vars: the variables.
+
+        Returns:
+          The reduced sums at every last pass, otherwise `grads`.
+        """
         dense = [self._dense(grad) for grad in grads]
         if self.counter is None:
             self._make_variables(dense)
@@ -86,9 +98,15 @@ class LocalGradientAggregationHelper:
         return results
 
     def apply_gradients(self, apply_grads_closure: Callable[[], Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Returns an operation that calls `apply_grads_closure` at every last pass, and else only
-        counts the pass in the keyword argument global_step. The first of `args` is the list of
-        gradients and variables."""
+        """Returns an operation that applies an update at every last pass, and otherwise only counts the pass in the keyword argument
+        global_step.
+
+        Args:
+          apply_grads_closure: a function without arguments that applies the update.
+          optimizer: the optimizer, whose attribute iterations is counted too.
+          args: the first is the list of pairs of gradient and variable.
+          kwargs: global_step is used.
+        """
         pairs = list(args[0])
         with tf.control_dependencies([grad for grad, _ in pairs if grad is not None]):
             is_last = tf.equal(self.counter.read_value(), 0)
@@ -130,12 +148,12 @@ def _local_variable(initial: Any, name: str) -> Any:
 
 
 def _counted(optimizer: Any, global_step: Optional[Any]) -> list[Any]:
-    """Operations that count a pass without an update."""
+    """Returns operations that count a pass without an update."""
     counters = [global_step, getattr(optimizer, "iterations", None)]
     return [counter.assign_add(tf.ones([], counter.dtype)) for counter in counters if counter is not None]
 
 
 def _done_after(operations: Any) -> Any:
-    """Something that both branches of a condition can give."""
+    """Returns a constant that depends on `operations`, so that both branches of a condition have the same type."""
     with tf.control_dependencies(tf.nest.flatten(operations)):
         return tf.constant(True)

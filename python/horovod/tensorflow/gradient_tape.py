@@ -23,15 +23,18 @@ _Behind: Any = object
 
 
 class DistributedTapeMixin(_Behind):  # type: ignore[misc]
-    """What :func:`DistributedGradientTape` puts in front of a tape's class."""
+    """The base class that :func:`DistributedGradientTape` puts before a tape's class."""
 
     _reducer: GradientReducer
     _local: LocalVariables
     _made_of: Any  # the tape, which may be recording
 
     def register_local_source(self, source: Any) -> None:
-        """Leaves the gradients of `source`, a variable that each rank has for itself, on this rank; see
-        `scale_local_gradients`."""
+        """Excludes a source from the reduction: its gradients stay on this rank; see `scale_local_gradients`.
+
+        Args:
+          source: a variable that each rank has for itself.
+        """
         self._local.add(source)
 
     @not_converted
@@ -43,15 +46,16 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         use_generic_names: bool = False,
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
-        """As in tf.GradientTape, and reduces the gradients.
+        """Computes gradients as tf.GradientTape.gradient does, and reduces them.
 
         Args:
-          target, sources, output_gradients, unconnected_gradients: as in tf.GradientTape.gradient.
-          use_generic_names: not needed: operations are named after the places of the sources, whatever
-            names the ranks have for them.
+          target, sources, output_gradients, unconnected_gradients: as for tf.GradientTape.gradient.
+          use_generic_names: not used: operations are named after the positions of the sources, so the ranks may have different
+            names for them.
 
-        Returns gradients in the structure of `sources`, None for a source without one. A source must
-        have none on all ranks or on no rank.
+        Returns:
+          The gradients in the structure of `sources`, with None for a source without one. A source must have a gradient on all
+          ranks or on none.
         """
         if self._made_of._recording and not self._persistent:
             self._made_of._pop_tape()  # as a tape does that is asked while it records
@@ -73,7 +77,14 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         output_gradients: Any = None,
         use_generic_names: bool = False,
     ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
-        """:meth:`gradient` as two lists of (source, gradient): of local sources, and of all others."""
+        """Computes gradients as :meth:`gradient` does, and separates those of local sources.
+
+        Args:
+          target, sources, output_gradients, use_generic_names: as for :meth:`gradient`.
+
+        Returns:
+          Two lists of pairs (source, gradient): of local sources, and of all others.
+        """
         grads = self.gradient(target, sources, output_gradients, use_generic_names)
         pairs = list(zip(tf.nest.flatten(sources), tf.nest.flatten(grads)))
         local = [pair for pair in pairs if pair[0] in self._local]
@@ -161,13 +172,18 @@ def PartialDistributedGradientTape(
     local_layers: Any = None,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """:func:`DistributedGradientTape` that leaves the gradients of some layers on each rank.
+    """Returns a :func:`DistributedGradientTape` that does not reduce the gradients of some layers.
 
     Args:
-      local_layers: a Keras layer, or several, whose trainable weights are local sources.
-      All others are those of :func:`DistributedGradientTape`.
+      gradtape, device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups,
+        process_set, scale_local_gradients: as for :func:`DistributedGradientTape`.
+      local_layers: a Keras layer, or several. Their trainable weights are local sources.
 
-    Raises ValueError for bad arguments.
+    Returns:
+      The tape.
+
+    Raises:
+      ValueError: an argument is invalid.
     """
     layers = _layers(local_layers)
     tape = DistributedGradientTape(
@@ -197,6 +213,6 @@ def _layers(value: Any) -> Sequence[Any]:
 
 
 def _is_layer(value: Any) -> bool:
-    """Whether it is a layer of any Keras: there may be several, and none is imported for this."""
+    """Returns whether `value` is a layer of any Keras. No Keras is imported for this, because there may be several."""
     packages = ("keras", "tf_keras", "tensorflow")
     return any(base.__name__ == "Layer" and base.__module__.split(".")[0] in packages for base in type(value).__mro__)

@@ -10,12 +10,12 @@ _SessionRunHook: Any = tf.compat.v1.train.SessionRunHook
 
 
 class BroadcastGlobalVariablesHook(_SessionRunHook):  # type: ignore[misc]  # TensorFlow is Any here
-    """Gives all ranks rank `root_rank`'s global variables when a session begins, whether they are
-    initial values or restored from a checkpoint: for tf.compat.v1.train.MonitoredTrainingSession.
+    """Gives all ranks rank `root_rank`'s global variables when a session of tf.compat.v1.train.MonitoredTrainingSession begins,
+    whether they have initial values or come from a checkpoint.
 
     Args:
-      root_rank: the rank whose values all get.
-      device: where to place the operations; "" leaves that to TensorFlow.
+      root_rank: the rank in the world whose values all ranks get.
+      device: the device for the operations; "": TensorFlow chooses.
     """
 
     def __init__(self, root_rank: int, device: str = "") -> None:
@@ -31,5 +31,10 @@ class BroadcastGlobalVariablesHook(_SessionRunHook):  # type: ignore[misc]  # Te
                 self.bcast_op = broadcast_global_variables(self.root_rank)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Runs it."""
+        """Runs the operation.
+
+        Args:
+          session: the session.
+          coord: not used.
+        """
         session.run(self.bcast_op)

@@ -1,14 +1,15 @@
-"""The collective operations of TensorFlow's tensors: eagerly, in tf.function, in graphs of
-tf.compat.v1 and, where it says so, in functions that XLA compiles.
+"""The collectives on TensorFlow's tensors: in eager execution, in tf.function, in graphs of tf.compat.v1 and, where it is
+documented, in functions that XLA compiles.
 
-Tensors are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64; what only moves
-them also takes uint16. Operations are differentiable. They are run in whatever order the ranks issue
-them, and are told apart by their names: `name`, behind the name scope that it stands in unless
-`ignore_name_scope`. Without a name they are counted, or in a graph named after their tensor.
+Tensors are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64; operations that do not
+reduce also take uint16. Operations are differentiable. The ranks may issue them in different orders, because operations
+are matched by their names: `name`, preceded by its name scope unless `ignore_name_scope`. Without a name, operations are
+counted; in a graph they are named after their tensors.
 
-Errors are raised as tf.errors.OpError whose text has "HorovodRequestError: " if what the ranks asked for
-does not fit together, and "HorovodInternalError: " if Horovod is not initialized or the world is broken.
-A `process_set` that is not registered raises TypeError.
+Raises:
+  tf.errors.OpError: the text contains "HorovodRequestError: " if the ranks' requests do not match, and
+    "HorovodInternalError: " if Horovod is not initialized or the world is broken.
+  TypeError: `process_set` is not registered.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ _EAGER_NAMES = 64
 
 
 def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool, process_set: int) -> str:
-    """The name of an operation, the same on all ranks and however often its function is traced."""
+    """Returns the operation's name, which is the same on all ranks, however often its function is traced."""
     if tf.executing_eagerly():
         with ops.naming(kind, name, process_set) as full:
             return full if name else _one_of_few(full)
@@ -48,22 +49,23 @@ def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool
 
 
 def _one_of_few(name: str) -> str:
-    """Replaces the number at the end of `name` by one below `_EAGER_NAMES`. TensorFlow caches a function for each
-    name that is executed eagerly, and never drops it."""
+    """Replaces the number at the end of `name` by one below `_EAGER_NAMES`, because TensorFlow caches a function for each name
+    that is executed eagerly, and never drops it.
+    """
     prefix, _, number = name.rpartition(".")
     return f"{prefix}.{int(number) % _EAGER_NAMES}"
 
 
 def _name_of(tensor: Any) -> str:
-    """After a tensor in a graph. One from outside of the graph has no name, or a number for it, which is
-    another one on each rank."""
+    """Returns a name made from a tensor in a graph. A tensor from outside of the graph has no name, or a number that differs
+    between ranks; it is called "noname".
+    """
     name = str(getattr(tensor, "name", "noname")).replace(":", "_")
     return "noname" if name.split("_")[0].isdigit() else name
 
 
 def _waits() -> int:
-    """For operations made now: whether the calling thread may wait for them. Quicker than to be called
-    back."""
+    """Returns 1 if the calling thread may wait for operations made now, which is faster than a callback, else 0."""
     return int(tf.executing_eagerly())
 
 
@@ -116,7 +118,7 @@ def _allreduce(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Reduces the ranks' tensors, of the same shape and type. XLA can compile it."""
+    """Reduces the ranks' tensors, of the same shape and dtype. XLA can compile it."""
     scales = prescale_factor, postscale_factor
     return _reduce_group([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
 
@@ -131,7 +133,7 @@ def _grouped_allreduce(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """:func:`_allreduce` of several tensors, of any types, that become ready together."""
+    """Reduces several tensors, of any dtypes, as one operation."""
     scales = prescale_factor, postscale_factor
     return _reduce_group(tensors, name, op, *scales, ignore_name_scope, process_set, grouped=True)
 
@@ -143,7 +145,22 @@ def allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Concatenates the ranks' tensors on the first dimension, which alone may differ between ranks."""
+    """Concatenates the ranks' tensors on the first dimension, in rank order.
+
+    Args:
+      tensor: a tensor with at least one dimension. Only the first dimension may differ between ranks.
+      name: the operation's name, the same on all ranks.
+      ignore_name_scope: whether TensorFlow's name scope is left out of the name.
+      process_set: the ranks that take part.
+
+    Returns:
+      The concatenated tensor, the same on all ranks.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> hvd.allgather(tf.constant([1, 2])).numpy().tolist()
+      [1, 2]
+    """
     return _gather([tensor], name, ignore_name_scope, process_set, grouped=False)[0]
 
 
@@ -154,7 +171,15 @@ def grouped_allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """:func:`allgather` of several tensors that become ready together."""
+    """Gathers several tensors as one operation: none is gathered before all are ready on all ranks.
+
+    Args:
+      tensors: at least one tensor, each as for :func:`allgather`.
+      name, ignore_name_scope, process_set: as for :func:`allgather`.
+
+    Returns:
+      The list of the concatenated tensors.
+    """
     return _gather(tensors, name, ignore_name_scope, process_set, grouped=True)
 
 
@@ -213,8 +238,21 @@ def broadcast(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Rank `root_rank`'s tensor on all ranks; shape and type are the same on all. `root_rank` is that of
-    the world, whatever the process set. XLA can compile it."""
+    """Returns rank `root_rank`'s tensor on all ranks. XLA can compile it.
+
+    Args:
+      tensor: on the root the values to send. Shape and dtype are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      name, ignore_name_scope, process_set: as for :func:`allgather`.
+
+    Returns:
+      A tensor with the root's values.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> hvd.broadcast(tf.constant([1.5]), root_rank=0).numpy().tolist()
+      [1.5]
+    """
     return _broadcast_group([tensor], root_rank, name, ignore_name_scope, process_set, grouped=False)[0]
 
 
@@ -225,8 +263,17 @@ def broadcast_(
     name: Name = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Overwrites `variables` with those of rank `root_rank`, as one operation; returns their values, in
-    a graph the operations that assign them."""
+    """Overwrites variables with those of rank `root_rank`, as one operation.
+
+    Args:
+      variables: tf.Variables. Their number, shapes and dtypes are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      A list of the new values; in a graph, of the operations that assign them.
+    """
     values = [variable.read_value() for variable in variables]
     received = _broadcast_group(values, root_rank, name, False, process_set, grouped=True)
     return [variable.assign(value) for variable, value in zip(variables, received)]
@@ -240,8 +287,22 @@ def alltoall(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Sends `splits[r]` rows of `tensor` to each rank r of the set and returns the rows received and how
-    many came from each rank; without `splits` it sends equally many, and returns the rows alone."""
+    """Sends rows of `tensor` to all ranks of the process set and returns the rows received.
+
+    Args:
+      tensor: a tensor with at least one dimension. Only the first dimension may differ between ranks.
+      splits: how many rows go to each rank, in rank order (int32); None: the same number to each.
+      name, ignore_name_scope, process_set: as for :func:`allgather`.
+
+    Returns:
+      The rows received, in rank order. If `splits` is given, a pair of these and how many rows came from each rank (int32).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> rows, received_splits = hvd.alltoall(tf.constant([5, 6, 7]), splits=[2])
+      >>> rows.numpy().tolist(), received_splits.numpy().tolist()
+      ([5, 6], [2])
+    """
     _xla.refuse("alltoall")
     process_set_id = process_sets.check(process_set)
     tensor = tensor_of(tensor)
@@ -262,8 +323,9 @@ def _reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """Reduces the ranks' tensors, of the same shape and type, and returns this rank's rows of the
-    result; the first ``rows % size`` ranks get one more."""
+    """Reduces the ranks' tensors, of the same shape and dtype, and returns this rank's rows of the result. Of n ranks the first
+    ``rows % n`` get one row more.
+    """
     scales = prescale_factor, postscale_factor
     return _scatter([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
 
@@ -278,7 +340,7 @@ def _grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[Any]:
-    """:func:`_reducescatter` of several tensors that become ready together."""
+    """Does what :func:`_reducescatter` does for several tensors, as one operation."""
     scales = prescale_factor, postscale_factor
     return _scatter(tensors, name, op, *scales, ignore_name_scope, process_set, grouped=True)
 
@@ -313,8 +375,15 @@ def _scatter(
 
 @not_converted
 def join() -> Any:
-    """Takes part in the others' allreduces with zeros until all ranks have called it. Returns the last
-    rank to do so, an int32."""
+    """Takes part in the other ranks' allreduces with the neutral element until all ranks have called it.
+
+    Returns:
+      The last rank that called it, an int32 tensor, the same on all ranks.
+
+    Example:
+      >>> int(hvd.join())
+      0
+    """
     _xla.refuse("join")
     if tf.executing_eagerly():
         return tf.constant(ops.join(), tf.int32)

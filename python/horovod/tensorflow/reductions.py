@@ -50,8 +50,9 @@ def _check_sparse(op: int, prescale_factor: float, postscale_factor: float) -> N
 def _reduced_slices(
     slices: Sequence[Any], op: int, name: Optional[str], ignore_name_scope: bool, process_set: ProcessSet
 ) -> list[Any]:
-    """The slices of all ranks, one after another: their sum, as the same index may come again. For the
-    average, values are divided by the number of ranks."""
+    """Returns the concatenated slices of all ranks. They stand for the sum, because an index may occur several times. For the
+    average, the values are divided by the number of ranks.
+    """
     tensors = [each.values for each in slices] + [each.indices for each in slices]
     name = None if name is None else name + "_slices"
     gathered = grouped_allgather(tensors, name, ignore_name_scope, process_set)
@@ -81,24 +82,32 @@ def allreduce(
     """Reduces the ranks' tensors.
 
     Args:
-      tensor: of the same shape and type on all ranks; or tf.IndexedSlices, of which all ranks' are
-        gathered, so that their values are summed up where the result is used.
-      average: deprecated; use `op`.
-      device_dense, device_sparse: where to place operations, for dense tensors and IndexedSlices.
-      compression: hvd.Compression.fp16 sends floating point tensors as float16.
-      op: Average (the default), Sum, Adasum, Min, Max or Product. An average of integers is rounded
-        towards zero.
-      prescale_factor, postscale_factor: multiply the tensor before and after the reduction.
-      name: of the operation, the same on all ranks.
-      process_set: the ranks that take part.
-      ignore_name_scope: whether TensorFlow's name scopes are no part of the name.
+      tensor: a tensor whose shape and dtype are the same on all ranks; or tf.IndexedSlices, which are gathered from all
+        ranks, so that their values are summed where the result is used.
+      average: deprecated; use `op`. True stands for hvd.Average, False for hvd.Sum.
+      device_dense: the device for the operations on dense tensors.
+      device_sparse: the device for the operations on tf.IndexedSlices.
+      compression: how the tensor is compressed for the reduction, e.g. hvd.Compression.fp16.
+      op: hvd.Average (the default), hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product. An average of integers is rounded
+        towards zero. Adasum: Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020.
+      prescale_factor: factor by which the input is multiplied before the reduction.
+      postscale_factor: factor by which the result is multiplied after it.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part; hvd.Average divides by their number.
+      ignore_name_scope: whether TensorFlow's name scope is left out of the name.
 
-    Returns a tensor of the same shape and type, or tf.IndexedSlices.
+    Returns:
+      A tensor of the same shape and dtype, or tf.IndexedSlices.
 
     Raises:
-      NotImplementedError: another `op` than Sum or Average, or a factor, for tf.IndexedSlices.
-      ValueError: both `op` and `average`, or an unknown `op`.
-      Otherwise as all operations: see :mod:`horovod.tensorflow.mpi_ops`.
+      NotImplementedError: for tf.IndexedSlices, `op` is neither hvd.Sum nor hvd.Average, or a factor is given.
+      ValueError: `op` is unknown, or both `op` and `average` are given.
+      tf.errors.OpError: see :mod:`horovod.tensorflow.mpi_ops` for the errors of all collectives.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> hvd.allreduce(tf.constant([1.0, 3.0]), op=hvd.Sum, postscale_factor=2.0).numpy().tolist()
+      [2.0, 6.0]
     """
     op = _reduction(op, average)
     if isinstance(tensor, tf.IndexedSlices):
@@ -126,8 +135,21 @@ def grouped_allreduce(
     ignore_name_scope: bool = False,
     name: Optional[str] = None,
 ) -> Sequence[Any]:
-    """:func:`allreduce` of several tensors and tf.IndexedSlices that become ready together; returns
-    the list of results."""
+    """Reduces several tensors and tf.IndexedSlices, as one operation: none is reduced before all are ready on all ranks.
+
+    Args:
+      tensors: the tensors. They may differ in shape and dtype.
+      average, device_dense, device_sparse, compression, op, prescale_factor, postscale_factor, process_set,
+        ignore_name_scope, name: as for :func:`allreduce`.
+
+    Returns:
+      The list of the results.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> [int(each) for each in hvd.grouped_allreduce([tf.constant(1), tf.constant(2)], op=hvd.Max)]
+      [1, 2]
+    """
     check_group(tensors)
     if not tensors:
         return tensors
@@ -175,9 +197,23 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """Reduces the ranks' tensors and returns this rank's rows of the result. They are distributed
-    evenly; the first ``rows % size`` ranks get one more. Arguments as for :func:`allreduce`; `tensor`
-    has at least one dimension."""
+    """Reduces the ranks' tensors and returns this rank's rows of the result.
+
+    The rows are distributed evenly; of n ranks the first ``rows % n`` get one row more.
+
+    Args:
+      tensor: a tensor with at least one dimension. Shape and dtype are the same on all ranks.
+      device_dense, compression, op, name, process_set, ignore_name_scope, prescale_factor, postscale_factor: as for
+        :func:`allreduce`; hvd.Adasum is not supported.
+
+    Returns:
+      This rank's rows, a tensor.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> hvd.reducescatter(tf.constant([[1.0, 2.0]]), op=hvd.Sum).numpy().tolist()
+      [[1.0, 2.0]]
+    """
     with on_device(device_dense):
         compressed, context = compression.compress(tensor_of(tensor))
         reduced = _reducescatter(
@@ -202,8 +238,15 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Sequence[Any]:
-    """:func:`reducescatter` of several tensors that become ready together; returns the list of
-    results."""
+    """Reduces several tensors as one operation and returns this rank's rows of each.
+
+    Args:
+      tensors: the tensors, each as for :func:`reducescatter`.
+      device_dense, compression, op, process_set, prescale_factor, postscale_factor: as for :func:`reducescatter`.
+
+    Returns:
+      The list of this rank's rows of each.
+    """
     check_group(tensors)
     if not tensors:
         return tensors

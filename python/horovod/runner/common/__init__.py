@@ -1,1 +1,1 @@
-"""Modules that Horovod's users import from here."""
+"""Utilities that the launcher and other parts share."""

@@ -1,9 +1,9 @@
-"""Sources of hosts, for the elastic executors of :mod:`horovod.ray`."""
+"""The interface of host discoveries, for the elastic executors of :mod:`horovod.ray`."""
 
 
 class HostDiscovery:
-    """A source of hosts."""
+    """A source of available hosts."""
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
-        """The hosts that may be used now, each with its number of slots. Called again and again."""
+        """Returns the hosts that may be used now, and the number of slots of each. It is called repeatedly."""
         raise NotImplementedError

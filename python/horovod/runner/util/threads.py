@@ -1,4 +1,4 @@
-"""Functions run in threads."""
+"""Functions that run in threads."""
 
 import contextlib
 import queue
@@ -14,9 +14,20 @@ def in_thread(
     daemon: bool = True,
     silent: bool = False,
 ) -> threading.Thread:
-    """Starts a thread that calls ``target(*args)``; `silent`: what it raises is dropped.
+    """Starts a thread that calls ``target(*args)``.
 
-    Raises ValueError if `args` is no tuple.
+    Args:
+      target: the function.
+      args: its positional arguments, a tuple.
+      name: the thread's name.
+      daemon: whether the process may end while the thread runs.
+      silent: whether exceptions of the function are dropped.
+
+    Returns:
+      The thread.
+
+    Raises:
+      ValueError: `args` is not a tuple.
     """
     _check_arguments(args)
 
@@ -40,11 +51,23 @@ def on_event(
     daemon: bool = True,
     silent: bool = False,
 ) -> threading.Thread:
-    """Starts a thread that calls ``func(*args)`` once `event` is set, unless `stop` is set first,
-    which it looks at every `check_stop_interval_s` seconds.
+    """Starts a thread that calls ``func(*args)`` when `event` is set, unless `stop` is set first.
 
-    Raises ValueError if `event` is None, `args` is no tuple, or a thread that the process has to
-    wait for could never end.
+    Args:
+      event: the event to wait for.
+      func: the function.
+      args: its positional arguments, a tuple.
+      stop: an event that ends the thread without a call.
+      check_stop_interval_s: how often `stop` is checked, in seconds.
+      daemon: whether the process may end while the thread runs.
+      silent: whether exceptions of the function are dropped.
+
+    Returns:
+      The thread.
+
+    Raises:
+      ValueError: `event` is None; `args` is not a tuple; or `stop` is None although `daemon` is false, so the process might
+        never end.
     """
     if event is None:
         raise ValueError("Event must not be None")
@@ -68,10 +91,19 @@ def execute_function_multithreaded(
     block_until_all_done: bool = True,
     max_concurrent_executions: int = 1000,
 ) -> Optional[dict[int, Any]]:
-    """Calls ``fn(*args)`` for each of `args_list`, many at a time. Returns the results by their
-    numbers, or None at once if it is not to wait.
+    """Calls ``fn(*args)`` for each element of `args_list`, in several threads.
 
-    Raises RuntimeError if a call has raised something.
+    Args:
+      fn: the function.
+      args_list: the positional arguments of each call.
+      block_until_all_done: whether to wait for all calls.
+      max_concurrent_executions: the maximum number of threads.
+
+    Returns:
+      The results by the numbers of their calls; None if it does not wait.
+
+    Raises:
+      RuntimeError: a call has raised an exception.
     """
     work: queue.SimpleQueue[tuple[int, Sequence[Any]]] = queue.SimpleQueue()
     for numbered in enumerate(args_list):

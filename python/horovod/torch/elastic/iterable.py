@@ -19,6 +19,7 @@ class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):
 
     Example:
       >>> import torch
+      >>> import horovod.torch as hvd
       >>> dataset = hvd.elastic.ElasticIterableDataset(range(4))
       >>> [batch.tolist() for batch in torch.utils.data.DataLoader(dataset, batch_size=2)]
       [[0, 1], [2, 3]]

@@ -64,6 +64,7 @@ class TorchState(TensorState):
 
     Example:
       >>> import torch
+      >>> import horovod.torch as hvd
       >>> model = torch.nn.Linear(2, 1)
       >>> state = hvd.elastic.TorchState(model, torch.optim.SGD(model.parameters(), lr=0.1), epoch=0)
       >>> state.commit()

@@ -1,4 +1,4 @@
-"""Settings of a job, as a file of them says it and as variables of the environment."""
+"""Settings of a job, as a configuration file and as environment variables."""
 
 from collections.abc import Collection, MutableMapping
 from typing import Any, Callable, NamedTuple, Optional
@@ -116,9 +116,23 @@ _VARIABLES = (
 
 
 def set_args_from_config(args: Any, config: dict[str, Any], override_args: Collection[str]) -> None:
-    """Sets what the file `config` says, but for the settings named in `override_args`.
+    """Sets the settings that a configuration file contains.
 
-    Raises ValueError for an unknown controller.
+    Args:
+      args: an object whose attributes are set.
+      config: the content of the file.
+      override_args: the names of the settings that are not set, because the command line has set them.
+
+    Raises:
+      ValueError: the file names an unknown controller.
+
+    Example:
+      >>> from types import SimpleNamespace
+      >>> from horovod.runner.common.util.config_parser import set_args_from_config
+      >>> args = SimpleNamespace(use_gloo=None, use_mpi=None)
+      >>> set_args_from_config(args, {"params": {"cycle_time_ms": 5}}, override_args=[])
+      >>> args.cycle_time_ms
+      5
     """
 
     def take(setting: str, value: Any) -> None:
@@ -141,7 +155,14 @@ def set_args_from_config(args: Any, config: dict[str, Any], override_args: Colle
 
 
 def validate_config_args(args: Any) -> None:
-    """Raises ValueError if a setting is out of its range."""
+    """Checks that all settings are within their ranges.
+
+    Args:
+      args: an object with the settings as attributes; None: not set.
+
+    Raises:
+      ValueError: a setting is out of its range.
+    """
     for name in _NOT_NEGATIVE:
         value = getattr(args, name)
         if value is not None and value < 0:
@@ -152,7 +173,21 @@ def validate_config_args(args: Any) -> None:
 
 
 def set_env_from_args(env: MutableMapping[str, str], args: Any) -> MutableMapping[str, str]:
-    """Sets in `env` the variables for the settings that were made; returns it."""
+    """Sets the environment variables for the settings.
+
+    Args:
+      env: the environment that is changed.
+      args: an object with the settings as attributes; None: not set.
+
+    Returns:
+      `env`.
+
+    Example:
+      >>> from types import SimpleNamespace
+      >>> from horovod.runner.common.util.config_parser import set_env_from_args
+      >>> set_env_from_args({}, SimpleNamespace(fusion_threshold_mb=2))
+      {'HOROVOD_FUSION_THRESHOLD': '2097152'}
+    """
     for variable in _VARIABLES:
         value = getattr(args, variable.setting, None)
         if value is None:

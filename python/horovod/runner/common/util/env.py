@@ -11,9 +11,10 @@ _VARIABLES = (
 
 
 def get_env_rank_and_size() -> tuple[int, int]:
-    """Rank and size from the environment; (0, 1) if there are none.
+    """Returns rank and size from the environment; (0, 1) if they are not set.
 
-    Raises RuntimeError if there is only one of the two.
+    Raises:
+      RuntimeError: only one of the two is set.
     """
     for rank, size in _VARIABLES:
         found = [name for name in (rank, size) if os.environ.get(name)]

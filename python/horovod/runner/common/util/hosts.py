@@ -1,4 +1,4 @@
-"""Hosts, slots, and which rank goes where."""
+"""Hosts, their slots, and the assignment of ranks to slots."""
 
 import collections
 import re
@@ -9,14 +9,21 @@ _HOST = re.compile(r"^[\w.-]+:[0-9]+$")
 
 
 class HostInfo(NamedTuple):
-    """A host and how many workers it takes."""
+    """A host and its number of slots."""
 
     hostname: str
     slots: int
 
     @staticmethod
     def from_string(host_string: str) -> "HostInfo":
-        """Of ``name:slots``. Raises ValueError for anything else."""
+        """Parses ``name:slots``.
+
+        Args:
+          host_string: the text.
+
+        Raises:
+          ValueError: the text has another form.
+        """
         if not _HOST.match(host_string.strip()):
             raise ValueError(
                 f"Invalid host input, please make sure it has format as : worker-0:2,worker-1:2. Got {host_string!r}."
@@ -26,7 +33,7 @@ class HostInfo(NamedTuple):
 
 
 class SlotInfo(NamedTuple):
-    """The place of one worker."""
+    """The place of one worker: its host, ranks and sizes."""
 
     hostname: str
     rank: int
@@ -37,21 +44,40 @@ class SlotInfo(NamedTuple):
     cross_size: int  # how many hosts have this local rank
 
     def to_response_string(self) -> str:
-        """``rank,size,local_rank,local_size,cross_rank,cross_size``"""
+        """Returns ``rank,size,local_rank,local_size,cross_rank,cross_size``."""
         numbers = (self.rank, self.size, self.local_rank, self.local_size)
         return ",".join(map(str, numbers + (self.cross_rank, self.cross_size)))
 
 
 def parse_hosts(hosts_string: str) -> list[HostInfo]:
-    """Of ``h1:2,h2:4``. Raises ValueError for anything else."""
+    """Parses ``h1:2,h2:4``.
+
+    Args:
+      hosts_string: the text.
+
+    Raises:
+      ValueError: the text has another form.
+
+    Example:
+      >>> from horovod.runner.common.util.hosts import parse_hosts
+      >>> [host.slots for host in parse_hosts("h1:2,h2:4")]
+      [2, 4]
+    """
     return [HostInfo.from_string(host) for host in hosts_string.split(",")]
 
 
 def parse_host_files(filename: str) -> str:
-    """``h1:2,h2:4`` of a file with lines ``name slots=N``; empty lines and those that begin with #
-    do not count.
+    """Reads a host file with lines ``name slots=N``. Empty lines and lines that begin with # are ignored.
 
-    Raises ValueError that names the line, or OSError.
+    Args:
+      filename: the path of the file.
+
+    Returns:
+      The hosts as ``h1:2,h2:4``.
+
+    Raises:
+      ValueError: a line has another form; the text names it.
+      OSError: the file can't be read.
     """
     hosts = []
     with open(filename) as file:
@@ -69,9 +95,24 @@ def parse_host_files(filename: str) -> str:
 def get_host_assignments(
     hosts: Iterable[HostInfo], min_num_proc: int, max_num_proc: Optional[int] = None
 ) -> list[SlotInfo]:
-    """Fills the hosts in the given order, with all their slots or `max_num_proc` workers.
+    """Assigns ranks to the slots of the hosts, in the given order.
 
-    Raises ValueError if there are fewer than `min_num_proc` slots.
+    Args:
+      hosts: the hosts, each a :class:`HostInfo`.
+      min_num_proc: the minimum number of ranks.
+      max_num_proc: the maximum number of ranks; None: all slots are used.
+
+    Returns:
+      A :class:`SlotInfo` for each rank.
+
+    Raises:
+      ValueError: there are fewer than `min_num_proc` slots.
+
+    Example:
+      >>> from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+      >>> slots = get_host_assignments(parse_hosts("h1:2,h2:4"), min_num_proc=1, max_num_proc=3)
+      >>> [(slot.hostname, slot.local_rank) for slot in slots]
+      [('h1', 0), ('h1', 1), ('h2', 0)]
     """
     taken: dict[str, int] = collections.Counter()
     places = []

@@ -1,4 +1,4 @@
-"""Shell commands that do not outlive this process."""
+"""Shell commands that end when this process ends."""
 
 import codecs
 import contextlib
@@ -43,12 +43,27 @@ def execute(
     events: Optional[Sequence[threading.Event]] = None,
     prefix_output_with_timestamp: bool = False,
 ) -> int:
-    """Runs a command in a shell and returns its exit code, 128 + N if signal N ended it.
+    """Runs a command in a shell and forwards its output, line by line.
 
-    What it writes goes line by line to `stdout` and `stderr`, by default those of ``sys``, with
-    ``[index]<stdout>:`` before it if there is an `index`. It is terminated, and after
-    GRACEFUL_TERMINATION_TIME_S killed, with all processes of its group, when one of `events` is
-    set, when an exception such as Ctrl-C ends this call, or when this process ends, however.
+    All processes of the command's group are terminated, and after GRACEFUL_TERMINATION_TIME_S seconds killed, when one of
+    `events` is set, when an exception such as KeyboardInterrupt ends this call, or when this process ends for any reason.
+
+    Args:
+      command: the shell command.
+      env: the command's environment; None: this process's.
+      stdout: the text stream for its standard output; None: ``sys.stdout``.
+      stderr: the text stream for its standard error; None: ``sys.stderr``.
+      index: if not None, each line begins with ``[index]<stdout>:`` or ``[index]<stderr>:``.
+      events: events that terminate the command.
+      prefix_output_with_timestamp: whether the time precedes the index.
+
+    Returns:
+      The exit code; 128 + N if signal N ended the command.
+
+    Example:
+      >>> from horovod.runner.common.util.safe_shell_exec import execute
+      >>> execute("exit 3")
+      3
     """
     guard = subprocess.Popen(
         [sys.executable, "-S", "-c", _GUARD, str(GRACEFUL_TERMINATION_TIME_S), command],
@@ -90,9 +105,16 @@ def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
 
 
 def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool) -> None:
-    """Copies `source`, which has a descriptor, to the text stream `target` until it ends, line by
-    line, each with ``[index]<prefix>:`` before it if both are given. A carriage return ends a line,
-    too. Bytes that are no UTF-8 become U+FFFD."""
+    """Copies text from a pipe to a text stream, line by line, until the pipe ends. A carriage return ends a line too. Bytes that
+    are not valid UTF-8 become U+FFFD.
+
+    Args:
+      source: the pipe, an object with a file descriptor.
+      target: the text stream.
+      prefix: the stream's name in ``[index]<prefix>:``, which precedes each line; None: nothing does.
+      index: the index in it; None: nothing precedes a line.
+      prefix_output_with_timestamp: whether the time precedes the index.
+    """
 
     def write(line: str) -> None:
         if index is not None and prefix is not None:
