@@ -1,4 +1,4 @@
-"""The callback that has all ranks begin with the same variables."""
+"""The callback that gives all ranks the same variables at the start."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,27 +18,28 @@ _Behind: Any = object
 
 
 def broadcast_variables(owner: Any, variables: list[Any], root_rank: int, name: str) -> None:
-    """Gives variables of `owner`, a model or an optimizer, the values of rank `root_rank`. Raises
-    ValueError if they are not of the same number and shapes on all ranks."""
+    """Gives variables of `owner`, a model or an optimizer, the values of rank `root_rank`. Raises ValueError if their number or
+    shapes differ between ranks.
+    """
     values = broadcast_tree(_TREES, tensors.values_of(owner, variables), root_rank, name)
     if rank() != root_rank:
         tensors.assign(owner, variables, values)
 
 
 class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
-    """Gives all ranks the model's and the optimizer's variables of rank `root_rank`, so that training
-    begins alike wherever it is started from random weights or from a checkpoint.
+    """Gives all ranks rank `root_rank`'s variables of the model and the optimizer, so that training starts equally everywhere,
+    whether from random weights or from a checkpoint.
 
-    The weights are broadcast before the first batch, where all ranks have them by then. All is
-    broadcast after the first batch: an optimizer makes its slots in its first step. In an elastic job
-    this is done in each fit().
+    The weights are broadcast before the first batch, if all ranks have them by then. All variables are broadcast after the
+    first batch, because an optimizer creates its slots in its first step. In an elastic job this is done in each fit().
 
     Args:
-      root_rank: the rank whose values all get.
+      root_rank: the rank whose values all ranks get.
       device: not used.
-      local_variables: a variable, or several, that each rank has for itself.
+      local_variables: a variable, or several. Each rank keeps its own values of them.
 
-    Raises ValueError for local variables that are no variables.
+    Raises:
+      ValueError: an element of `local_variables` is not a variable.
     """
 
     model: Any
@@ -53,10 +54,19 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
             self.register_local_var(variable)
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves `var` as it is on this rank."""
+        """Excludes a variable from the broadcast: each rank keeps its own value.
+
+        Args:
+          var: the variable.
+        """
         self._local[id(var)] = var
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Broadcasts the weights, if all ranks have them. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         if is_elastic():
             self.broadcast_done = False  # newcomers have not done so, and all must take part
         built = bool(getattr(self.model, "built", True))
@@ -64,6 +74,12 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
             self._broadcast_weights()
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Broadcasts all variables after the first batch. Keras calls it.
+
+        Args:
+          batch: not used.
+          logs: not used.
+        """
         if self.broadcast_done:
             return
         tensors.take_from_training(self.model)

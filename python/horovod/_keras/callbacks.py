@@ -22,6 +22,6 @@ __all__ = [
 
 
 def made_of(mixin: type, base: Any, name: str, module: str) -> Any:
-    """The class of that name: `mixin` in front of `base`, a class of callbacks of some Keras."""
+    """Returns a class of that name: `mixin` before `base`, a callback class of some Keras."""
     attributes: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": mixin.__doc__}
     return type(name, (mixin, base), attributes)

@@ -1,4 +1,4 @@
-"""The callback that keeps the best model."""
+"""The callback that saves the best model."""
 
 from typing import Any
 
@@ -9,13 +9,14 @@ _Behind: Any = object
 
 
 class BestModel(_Behind):  # type: ignore[misc]
-    """Keras's ModelCheckpoint with ``save_best_only=True``, whose attribute `filepath` is to be set before
-    fit(). Put it behind MetricAverageCallback, on one rank.
+    """Keras's ModelCheckpoint with ``save_best_only=True``. Set its attribute `filepath` before fit(). Use it on one rank, after
+    MetricAverageCallback in the list.
 
     Args:
-      monitor, verbose, save_weights_only, mode, save_freq: as in ModelCheckpoint.
+      monitor, verbose, save_weights_only, mode, save_freq: as for ModelCheckpoint.
 
-    Raises ValueError in fit() if there is no `filepath`.
+    Raises:
+      ValueError: in fit(), `filepath` is not set.
     """
 
     filepath: Any
@@ -40,6 +41,11 @@ class BestModel(_Behind):  # type: ignore[misc]
         self.filepath = None
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Checks that `filepath` is set. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         if self.filepath is None:
             raise ValueError(_NO_PATH)
         super().on_train_begin(logs)

@@ -1,7 +1,7 @@
-"""The callbacks that keep the state of an elastic training up to date within fit().
+"""The callbacks that update the state of an elastic training during fit().
 
-Their order in the list of callbacks does not matter: whichever is called first updates the state, and a
-commit comes after that.
+Their order in the list of callbacks does not matter: whichever is called first updates the state, and a commit comes
+after that.
 """
 
 import weakref
@@ -15,10 +15,10 @@ _Behind: Any = object
 
 
 class _Progress:
-    """How far fit() is, for the state of one training.
+    """The progress of fit(), for the state of one training.
 
     Attributes:
-      counts_batches, counts_epochs: whether the state's `batch` and `epoch` are to be updated.
+      counts_batches, counts_epochs: whether the state's `batch` and `epoch` are updated.
     """
 
     def __init__(self, state: Any) -> None:
@@ -84,7 +84,11 @@ def _needs(callback: Any, state: Any, name: str) -> None:
 
 
 class StateCallback(_Behind):  # type: ignore[misc]
-    """What the callbacks have in common. Their `state` is a State of hvd.elastic."""
+    """The common base of the elastic callbacks.
+
+    Args:
+      state: a State of hvd.elastic.
+    """
 
     model: Any
     params: dict[str, Any]
@@ -108,13 +112,14 @@ class StateCallback(_Behind):  # type: ignore[misc]
 
 
 class CommitState(StateCallback):
-    """Commits the state after every so many batches, and at the end of each epoch.
+    """Commits the state after every `batches_per_commit` batches, and at the end of each epoch.
 
     Args:
-      state: to be committed.
-      batches_per_commit: how many batches there are between two commits.
+      state: the state.
+      batches_per_commit: the number of batches from one commit to the next.
 
-    Raises TypeError if `state` is none.
+    Raises:
+      TypeError: `state` is not a state.
     """
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
@@ -125,10 +130,21 @@ class CommitState(StateCallback):
         self.batches_remaining = batches_per_commit
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Restarts the count of batches. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         super().on_train_begin(logs)
         self.batches_remaining = self.batches_per_commit  # the same on all ranks, newcomers or not
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Commits if enough batches are done. Keras calls it.
+
+        Args:
+          batch: the number of the batch.
+          logs: not used.
+        """
         super().on_batch_end(batch, logs)
         if self._progress.is_skipped(batch):
             return
@@ -139,22 +155,32 @@ class CommitState(StateCallback):
                 self.commit()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Commits. Keras calls it.
+
+        Args:
+          epoch: the number of the epoch.
+          logs: not used.
+        """
         super().on_epoch_end(epoch, logs)
         self.commit()
 
     def commit(self) -> None:
+        """Commits the state."""
         self.state.commit()
 
 
 class UpdateBatchState(StateCallback):
-    """Sets `state.batch` to the number of batches of the epoch that are done, and to 0 at its end.
+    """Sets `state.batch` to the number of batches of the epoch that are done, and to 0 at the epoch's end.
 
-    When fit() is called again after a change of the world, its first epoch leaves out as many batches
-    as were done; if it has another number of steps than before, the same part of them. That is for
-    states that are a KerasState, and for fit() with the data and `steps_per_epoch` of a whole epoch.
+    When fit() is called again after a change of the world, its first epoch skips the batches that were done; if the number
+    of steps has changed, the same fraction of them. This needs a KerasState, and a fit() with the data and `steps_per_epoch`
+    of a whole epoch.
 
     Args:
-      state: with an attribute `batch`; without, AttributeError.
+      state: a state with an attribute `batch`.
+
+    Raises:
+      AttributeError: the state has no such attribute.
     """
 
     def __init__(self, state: Any) -> None:
@@ -162,15 +188,23 @@ class UpdateBatchState(StateCallback):
         super().__init__(state)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Starts to count batches. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         self._progress.counts_batches = True
         super().on_train_begin(logs)
 
 
 class UpdateEpochState(StateCallback):
-    """Sets `state.epoch` to the number of epochs that are done, whatever fit() counts from.
+    """Sets `state.epoch` to the number of epochs that are done, from whatever number fit() counts.
 
     Args:
-      state: with an attribute `epoch`; without, AttributeError.
+      state: a state with an attribute `epoch`.
+
+    Raises:
+      AttributeError: the state has no such attribute.
     """
 
     def __init__(self, state: Any) -> None:
@@ -178,5 +212,10 @@ class UpdateEpochState(StateCallback):
         super().__init__(state)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Starts to count epochs. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         self._progress.counts_epochs = True
         super().on_train_begin(logs)

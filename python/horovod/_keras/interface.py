@@ -29,35 +29,43 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """An optimizer that reduces gradients over all ranks before it updates as `optimizer` does. Its class
-    has the name of the optimizer's, so that a model saved with it can be loaded without Horovod.
+    """Returns an optimizer that reduces gradients over all ranks of the process set, then updates as `optimizer` does.
 
-    Each gradient is reduced once: in compute_gradients or minimize of Keras 2, by a DistributedGradientTape,
-    or else when it is applied; always before a loss scale looks whether it is finite.
+    Its class has the name of `optimizer`'s class, so a model saved with it can be loaded without Horovod. Each gradient is
+    reduced once: in compute_gradients or minimize of Keras 2, by a DistributedGradientTape, or else when it is applied. The
+    reduction always precedes a loss scale's check that gradients are finite.
 
     Args:
-      optimizer: of Keras; or a LossScaleOptimizer around one.
-      name: of the operations.
-      device_dense, device_sparse: where to place operations, for dense tensors and tf.IndexedSlices;
-        on TensorFlow only.
-      compression: hvd.Compression.fp16 sends floating point gradients as float16.
-      sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
-      gradient_predivide_factor: with Average, gradients are divided by this before the sum, and by
-        size / this after.
-      op: Average or Sum.
-      backward_passes_per_step: gradients of so many batches are summed up on each rank, then reduced
-        and applied. For Keras 3 that is its gradient_accumulation_steps.
-      average_aggregated_gradients: divide sums of several batches by their number.
+      optimizer: a Keras optimizer, or a LossScaleOptimizer around one.
+      name: the name of the operations.
+      device_dense: the device for the operations on dense tensors, on TensorFlow only.
+      device_sparse: the device for the operations on tf.IndexedSlices, on TensorFlow only.
+      compression: how gradients are compressed for the reduction, e.g. hvd.Compression.fp16.
+      sparse_as_dense: whether tf.IndexedSlices are reduced as dense tensors.
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
+        size / factor after it.
+      op: hvd.Average or hvd.Sum.
+      backward_passes_per_step: how many batches accumulate gradients on each rank before these are reduced and applied. In
+        Keras 3 this is the optimizer's gradient_accumulation_steps.
+      average_aggregated_gradients: whether sums of several batches are divided by their number.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups to split the gradients into, or lists of variables; gradients of a
-        group are reduced together. On TensorFlow; JAX and torch reduce all together.
-      process_set: the ranks whose gradients are put together; on any other rank the optimizer is a
-        local one.
-      scale_local_gradients: whether gradients of variables given to register_local_var are divided by
-        the number of ranks.
+      groups: a number of groups into which the gradients are split, or lists of variables. The gradients of a group are
+        reduced together. On TensorFlow only; on JAX and torch all gradients are reduced together.
+      process_set: the ranks whose gradients are reduced. On any other rank the optimizer stays local.
+      scale_local_gradients: whether gradients of variables passed to register_local_var are divided by the number of ranks.
 
-    Raises ValueError for bad arguments, an optimizer that is distributed already, and where
-    keras.distribution or a schedule of accumulation of Keras's own would do the same once more.
+    Returns:
+      The distributed optimizer.
+
+    Raises:
+      ValueError: an argument is invalid; `optimizer` is a distributed optimizer already; or keras.distribution, or the
+        optimizer's own accumulation, would reduce or accumulate a second time.
+
+    Example:
+      >>> import keras
+      >>> optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
+      >>> type(optimizer).__name__
+      'SGD'
     """
     settings = Settings(
         name,
@@ -90,14 +98,18 @@ def PartialDistributedOptimizer(
     local_layers: Any = None,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """:func:`DistributedOptimizer` that leaves the gradients of some layers on each rank.
+    """Returns a :func:`DistributedOptimizer` that does not reduce the gradients of some layers.
 
     Args:
-      local_layers: a layer, or several, whose trainable weights each rank has for itself.
-      All others are those of :func:`DistributedOptimizer`.
+      optimizer, name, device_dense, device_sparse, compression, sparse_as_dense, gradient_predivide_factor, op, groups,
+        process_set, scale_local_gradients: as for :func:`DistributedOptimizer`.
+      local_layers: a layer, or several. Each rank has its own values of their trainable weights.
 
-    Raises ValueError as :func:`DistributedOptimizer` does, and if `local_layers` has something that is not a
-    layer.
+    Returns:
+      The distributed optimizer.
+
+    Raises:
+      ValueError: as for :func:`DistributedOptimizer`; also if an element of `local_layers` is not a layer.
     """
     settings = Settings(
         name,
@@ -115,7 +127,7 @@ def PartialDistributedOptimizer(
 
 
 class Functions:
-    """Those that are for one Keras.
+    """The functions that depend on which Keras is used.
 
     Args:
       keras: the package `keras`, or tf.keras.
@@ -130,8 +142,14 @@ class Functions:
         self._backend = backend_of(package_behind(keras))
 
     def broadcast_global_variables(self, root_rank: int) -> Any:
-        """Gives all ranks rank `root_rank`'s global variables, in a graph of tf.compat.v1. Raises RuntimeError
-        in eager execution, where there is no such collection."""
+        """Gives all ranks rank `root_rank`'s global variables, in a graph of tf.compat.v1.
+
+        Args:
+          root_rank: the rank in the world whose values all ranks get.
+
+        Raises:
+          RuntimeError: execution is eager, where there is no such collection.
+        """
         return values.broadcast_global_variables(self._backend, root_rank)
 
     def allreduce(
@@ -144,34 +162,67 @@ class Functions:
         op: Optional[int] = None,
         compression: type[Compressor] = NoneCompressor,
     ) -> Any:
-        """Reduces the ranks' values, outside of any function that is compiled.
+        """Reduces the ranks' values. It must not be called in a compiled function.
 
         Args:
-          value: an array, a number, or a tensor that has a value, of the same shape and type on all ranks.
-          name: of the operation, the same on all ranks.
-          average: deprecated; use `op`.
-          prescale_factor, postscale_factor: multiply the value before and after the reduction.
-          op: Average (the default), Sum, Min, Max, Product or Adasum.
-          compression: hvd.Compression.fp16 sends floating point values as float16.
+          value: an array, a number, or a tensor that has a value. Shape and dtype are the same on all ranks.
+          name: the operation's name, the same on all ranks.
+          average: deprecated; use `op`. True stands for hvd.Average, False for hvd.Sum.
+          prescale_factor: factor by which the input is multiplied before the reduction.
+          postscale_factor: factor by which the result is multiplied after it.
+          op: hvd.Average (the default), hvd.Sum, hvd.Min, hvd.Max, hvd.Product or hvd.Adasum.
+          compression: how the value is compressed for the reduction, e.g. hvd.Compression.fp16.
 
-        Returns a tensor of Keras's backend, in a graph of tf.compat.v1 an array. Raises ValueError for bad
-        arguments, otherwise as :mod:`horovod.numpy`.
+        Returns:
+          A tensor of Keras's backend; in a graph of tf.compat.v1 an array.
+
+        Raises:
+          ValueError: an argument is invalid.
+          HorovodInternalError: see :mod:`horovod.numpy` for the errors of all collectives.
+
+        Example:
+          >>> float(hvd.allreduce(2.0))
+          2.0
         """
         scales = prescale_factor, postscale_factor
         return values.allreduce(self._backend, value, name, average, *scales, op, compression)
 
     def allgather(self, value: Any, name: Optional[str] = None) -> Any:
-        """Concatenates the ranks' values on the first dimension, which alone may differ between ranks.
-        Otherwise as :meth:`allreduce`."""
+        """Concatenates the ranks' values on the first dimension, in rank order.
+
+        Args:
+          value: a value with at least one dimension. Only the first dimension may differ between ranks.
+          name: the operation's name, the same on all ranks.
+
+        Returns:
+          The concatenated value, as for :meth:`allreduce`.
+        """
         return values.allgather(self._backend, value, name)
 
     def broadcast(self, value: Any, root_rank: int, name: Optional[str] = None) -> Any:
-        """Returns rank `root_rank`'s value on all ranks. Otherwise as :meth:`allreduce`."""
+        """Returns rank `root_rank`'s value on all ranks.
+
+        Args:
+          value: on the root the value to send. Shape and dtype are the same on all ranks.
+          root_rank: the root's rank in the world.
+          name: the operation's name, the same on all ranks.
+
+        Returns:
+          The root's value, as for :meth:`allreduce`.
+        """
         return values.broadcast(self._backend, value, root_rank, name)
 
     def reducescatter(self, value: Any, name: Optional[str] = None, op: int = Average) -> Any:
-        """Reduces the ranks' values and returns this rank's rows of the result. Otherwise as
-        :meth:`allreduce`."""
+        """Reduces the ranks' values and returns this rank's rows of the result.
+
+        Args:
+          value: a value with at least one dimension. Shape and dtype are the same on all ranks.
+          name: the operation's name, the same on all ranks.
+          op: hvd.Average (the default), hvd.Sum, hvd.Min, hvd.Max or hvd.Product.
+
+        Returns:
+          This rank's rows, as for :meth:`allreduce`.
+        """
         return values.reducescatter(self._backend, value, name, op)
 
     def load_model(
@@ -182,19 +233,26 @@ class Functions:
         compression: type[Compressor] = NoneCompressor,
         legacy_opts: bool = False,
     ) -> Any:
-        """Loads a model with a :func:`DistributedOptimizer` that has the state of the optimizer it was saved
-        with, distributed or not. Of the settings of a distributed optimizer, only `compression` can be given; the
-        others have their defaults. With Keras 3 the optimizer still accumulates the gradients of several steps, but
-        averages them, as Keras does, where `backward_passes_per_step` had summed them up: a warning says so.
+        """Loads a model with a :func:`DistributedOptimizer` that has the state of the optimizer with which it was saved, distributed
+        or not.
+
+        Of the settings of a distributed optimizer only `compression` can be given; the others have their defaults. In Keras 3 the
+        optimizer still accumulates the gradients of several steps, but averages them, as Keras does, where
+        `backward_passes_per_step` had summed them; a warning says so.
 
         Args:
-          filepath: as in keras.models.load_model.
+          filepath: as for keras.models.load_model.
           custom_optimizers: classes of optimizers that are not Keras's.
           custom_objects: further classes and functions, by their names.
-          compression: of the gradients.
-          legacy_opts: the model has a legacy optimizer. Keras 2 finds that out by itself.
+          compression: how gradients are compressed for the reduction.
+          legacy_opts: whether the model has a legacy optimizer. Keras 2 finds that out by itself.
 
-        Raises what keras.models.load_model raises, and ValueError with `legacy_opts` in Keras 3.
+        Returns:
+          The model.
+
+        Raises:
+          ValueError: `legacy_opts` is given in Keras 3.
+          Exception: whatever keras.models.load_model raises.
         """
         settings = checked(Settings(compression=compression))
         return saving.load_model(self._keras, filepath, custom_optimizers, custom_objects, settings, legacy_opts)

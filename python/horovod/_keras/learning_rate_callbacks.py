@@ -13,21 +13,21 @@ _Behind: Any = object
 
 
 class LearningRateSchedule(_Behind):  # type: ignore[misc]
-    """Sets the learning rate to `initial_lr * multiplier` between two epochs.
+    """Sets the learning rate to `initial_lr * multiplier` from one epoch to another.
 
     Args:
       initial_lr: the learning rate at the start.
-      multiplier: a number, of which epoch `e` gets the power `e - start_epoch`; or a function of the
-        epoch.
-      start_epoch, end_epoch: the first epoch that it is for, and the first after those; None: all.
-      staircase: whether the rate changes at the beginning of epochs only; if not, it does at each
-        batch, and the epoch is the number `epoch + batch / steps_per_epoch`.
-      momentum_correction: have the momentum of earlier steps follow a changed rate, for optimizers that
-        have one.
-      steps_per_epoch: by default what fit() says.
+      multiplier: a number m, which stands for m ** (e - start_epoch) in epoch e; or a function of the epoch.
+      start_epoch: the first epoch for which the rate is set.
+      end_epoch: the epoch after the last one for which the rate is set; None: no end.
+      staircase: whether the rate changes only at the beginning of epochs. If not, it changes at each batch, and the epoch is
+        the number `epoch + batch / steps_per_epoch`.
+      momentum_correction: whether the momentum of earlier steps is scaled with the rate, for optimizers with momentum.
+      steps_per_epoch: the number of batches of an epoch, by default the one that fit() knows.
 
-    Raises ValueError without `initial_lr`, or for a `multiplier` that is none; in fit() if the learning rate is a schedule, or the steps of
-    an epoch are needed and not known.
+    Raises:
+      ValueError: `initial_lr` is missing, or `multiplier` is neither a number nor a function; in fit(), the learning rate is
+        a schedule, or the number of batches is needed and unknown.
     """
 
     model: Any
@@ -104,15 +104,15 @@ class LearningRateSchedule(_Behind):  # type: ignore[misc]
 
 
 class LearningRateWarmup(LearningRateSchedule):
-    """Raises the learning rate from `initial_lr / hvd.size()` to `initial_lr`, batch by batch, as in
-    "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", https://arxiv.org/abs/1706.02677:
+    """Raises the learning rate from `initial_lr / hvd.size()` to `initial_lr`, batch by batch, as described in Goyal et al.,
+    Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, https://arxiv.org/abs/1706.02677:
     ``initial_lr / size * ((size - 1) / warmup_epochs * (epoch + (batch + 1) / steps_per_epoch) + 1)``.
 
     Args:
-      initial_lr: the learning rate at the end.
-      warmup_epochs: how many epochs it takes.
-      momentum_correction, steps_per_epoch: as in :class:`LearningRateSchedule`.
-      verbose: 1 has rank 0 print when it is over.
+      initial_lr: the learning rate after the warmup.
+      warmup_epochs: the number of epochs of the warmup.
+      momentum_correction, steps_per_epoch: as for :class:`LearningRateSchedule`.
+      verbose: if 1, rank 0 prints when the warmup is over.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class LearningRate:
         self._optimizer.learning_rate = value
 
     def _variable(self) -> Any:
-        """Raises ValueError if there is a schedule instead."""
+        """Returns the variable of the learning rate. Raises ValueError if there is a schedule instead."""
         optimizer = self._optimizer
         held = getattr(optimizer, "_learning_rate", None)
         rate = held if held is not None else optimizer.learning_rate

@@ -20,14 +20,15 @@ _Behind: Any = object
 
 
 class MetricAverage(_Behind):  # type: ignore[misc]
-    """Averages the metrics of an epoch over the ranks, for all callbacks behind it in the list. Where the
-    ranks have seen different numbers of samples, each counts by that number.
+    """Averages the metrics of an epoch over the ranks, for all callbacks after it in the list. If the ranks have seen different
+    numbers of samples, their metrics are weighted by these numbers.
 
     Args:
       device: not used.
 
-    Raises ValueError in fit() if EarlyStopping or ReduceLROnPlateau stand before it: ranks would stop, or
-    change their learning rate, by themselves. Warns if it stands behind a callback that records metrics.
+    Raises:
+      ValueError: in fit(), EarlyStopping or ReduceLROnPlateau precede it in the list. They would act on different metrics,
+        so the ranks would diverge. If a callback that records metrics precedes it, a warning is given instead.
     """
 
     model: Any
@@ -38,27 +39,53 @@ class MetricAverage(_Behind):  # type: ignore[misc]
         self._samples: dict[bool, float] = {}  # of the epoch, by whether they are those of validation
 
     def set_model(self, model: Any) -> None:
+        """Checks the order of the callbacks. Keras calls it.
+
+        Args:
+          model: the model.
+        """
         _check_order(self, sys._getframe(1).f_locals.get("self"))
         super().set_model(model)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Forgets the numbers of samples of the previous epoch. Keras calls it.
+
+        Args:
+          epoch, logs: not used.
+        """
         self._samples = {}
 
     def on_test_begin(self, logs: Any = None) -> None:
+        """Counts the training's samples, before the validation's metrics take the place of the training's. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         # The validation within fit(): its metrics take the place of the training's.
         self._samples.setdefault(False, _samples_of(self.model))
 
     def on_test_end(self, logs: Any = None) -> None:
+        """Counts the validation's samples. Keras calls it.
+
+        Args:
+          logs: not used.
+        """
         self._samples[True] = _samples_of(self.model)
 
     def on_epoch_end(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+        """Replaces the metrics in `logs` by their averages. Keras calls it.
+
+        Args:
+          epoch: not used.
+          logs: the metrics of the epoch.
+        """
         self._samples.setdefault(False, _samples_of(self.model))
         if logs:
             logs.update(_averaged(logs, self._samples))
 
 
 def _check_order(callback: Any, container: Any) -> None:
-    """`container`: the list of callbacks that sets the model of each."""
+    """Checks the position of `callback` in the list of callbacks `container`."""
     before: list[str] = []
     for other in getattr(container, "callbacks", None) or ():
         if other is callback:
@@ -73,14 +100,14 @@ def _check_order(callback: Any, container: Any) -> None:
 
 
 def _samples_of(model: Any) -> float:
-    """How many samples the model's loss has been averaged over; 0 if that is not known."""
+    """Returns how many samples the model's loss is averaged over; 0 if that is unknown."""
     tensors.take_from_training(model)
     means = [metric for metric in model.metrics if metric.name == "loss" and hasattr(metric, "count")]
     return float(tensors.values_of(model, [means[0].count])[0]) if means else 0.0
 
 
 def _averaged(logs: Mapping[str, Any], samples: Mapping[bool, float]) -> dict[str, float]:
-    """Those of `logs` that are numbers, averaged over the ranks."""
+    """Returns the numbers in `logs`, averaged over the ranks."""
     names = sorted(name for name, value in logs.items() if numpy.ndim(value) == 0 and _is_number(value))
     weights = numpy.array([samples.get(name.startswith("val_"), 0.0) for name in names])
     values = numpy.array([float(logs[name]) for name in names])

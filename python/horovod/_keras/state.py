@@ -19,12 +19,12 @@ _NOT_BUILT = "Model must be built first. Run `model.build(input_shape)`."
 
 
 class VariablesHandler(handlers.StateDictHandler):
-    """For a model or its optimizer, whose variables stay where they are: restore and sync assign to them.
+    """Handler of a model or its optimizer. Restore and sync assign to the variables in place.
 
     Args:
       value: the model, or the optimizer.
-      variables: returns its variables, the same number in the same order on all ranks.
-      model: the model, whose fit() may be at work on the variables.
+      variables: a function that returns its variables, the same number in the same order on all ranks.
+      model: the model, whose fit() may be using the variables.
     """
 
     trees = _TREES
@@ -54,8 +54,9 @@ class VariablesHandler(handlers.StateDictHandler):
 
 
 class ModelHandler(VariablesHandler):
-    """For the model. What it has beside its weights, such as the states of random generators, is each
-    rank's own, and not restored."""
+    """Handler of the model. Anything but its weights, such as the states of random generators, belongs to each rank and is not
+    restored.
+    """
 
     def __init__(self, model: Any) -> None:
         super().__init__(model, tensors.variables_of_model, model)
@@ -66,38 +67,39 @@ class ModelHandler(VariablesHandler):
 
 
 class SamplerHandler(handlers.SamplerStateHandler):
-    """For ElasticSampler and ElasticIterable."""
+    """Handler of ElasticSampler and ElasticIterable."""
 
     trees = _TREES
 
 
 def _read_only(array: numpy.ndarray) -> numpy.ndarray:
-    """The array, which may be the memory of a variable."""
+    """Returns a read-only view of the array, which may be the memory of a variable."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 class KerasState(TensorState):
-    """State of a training: ``KerasState(model, batch=0, epoch=0)``. `model`, `optimizer` and all other
-    arguments are attributes of the state.
+    """State of a Keras training: ``KerasState(model, batch=0, epoch=0)``. The model, the optimizer and all other arguments are
+    attributes of the state.
 
-    A save is a real copy in host memory; restore assigns exactly what the last save saw; sync gives all
-    ranks what rank 0 has now, all of it of the same moment, in few operations. For where commits live,
-    and for checkpoints, see :class:`horovod.torch.elastic.TorchState`.
+    A save is a real copy in host memory. restore assigns exactly the values of the last save. sync gives all ranks rank 0's
+    current state, all of the same moment, in few operations. For the place of commits, and for checkpoints, see
+    :class:`horovod.torch.elastic.TorchState`.
 
     Args:
-      model: a Keras model that is built, so that its variables are there.
-      optimizer: of Keras, distributed or not; by default the one that the model is compiled with. Its
-        variables are made now, so that all ranks have the same.
-      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
-      checkpoint_every: how many commits apart they are, at least.
-      kwargs: any further values. An ElasticSampler or ElasticIterable is saved by its progress, all others
-        are copied deeply.
+      model: a Keras model that is built, so that it has its variables.
+      optimizer: a Keras optimizer, distributed or not; by default the one that the model is compiled with. Its variables are
+        created now, so that all ranks have the same.
+      checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
+        checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next.
+      kwargs: further values, by their names. An ElasticSampler or ElasticIterable is saved by its progress; all others are
+        copied deeply.
 
     Raises:
-      OSError: `checkpoint_dir` can't be made.
-      TypeError: the model or the optimizer is none of Keras.
+      OSError: `checkpoint_dir` can't be created.
+      TypeError: `model` is not a Keras model, or `optimizer` is not a Keras optimizer.
       ValueError: the model is not built, or `checkpoint_every` is not a positive number.
     """
 
@@ -138,7 +140,7 @@ def _check(model: Any, optimizer: Any) -> None:
 
 
 def _make_variables(optimizer: Any, model: Any) -> None:
-    """Makes the slots of an optimizer that has not stepped yet."""
+    """Creates the slots of an optimizer that has not stepped yet."""
     if optimizer is None:
         return
     variables = model.trainable_variables

@@ -1,14 +1,20 @@
 """Horovod for JAX: ``import horovod.jax as hvd``.
 
-Collectives take arrays, or whole pytrees of them as one group, within jax.jit and outside, and are differentiable.
-Within jit they run on CPUs; outside, arrays on other devices go through host memory. A process has one device.
+Collectives take arrays, or whole pytrees of them as one group, inside and outside of jax.jit, and are differentiable.
+Inside jit they run on CPUs; outside of it, arrays on other devices are copied to host memory. A process has one device.
 
-Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64, and never overwritten.
-Operations of one name belong together. Those without a name are counted, within jit as they stand in the program.
-All raise ValueError for bad arguments (TypeError if `process_set` is not one), HorovodRequestError if the ranks' requests do
-not match, and HorovodInternalError if Horovod is not initialized or the world is broken. Of a jitted program
-that runs, JAX reports the last two by an exception of its own (JaxRuntimeError, or ValueError), with their
-names in its text.
+Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64, and are never overwritten.
+Operations of the same name belong together. Operations without a name are counted, inside jit in the order of the
+program.
+
+Raises (all collectives):
+  ValueError: an argument is invalid.
+  TypeError: `process_set` is not a registered process set.
+  HorovodRequestError: the ranks' requests do not match; the world stays usable.
+  HorovodInternalError: Horovod is not initialized, or the world is broken.
+
+For a jitted program that is running, JAX reports the last two by exceptions of its own (JaxRuntimeError or ValueError),
+with their names in the text.
 """
 
 from horovod.jax import _library  # noqa: F401  # first: says what is missing

@@ -1,4 +1,4 @@
-"""The collective operations of JAX's arrays."""
+"""The collectives on JAX's arrays."""
 
 import functools
 import operator
@@ -33,7 +33,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _of_tree(kind: Kind, tree: Any, settings: Settings, compression: Any = NoneCompressor) -> Any:
-    """The tree of the results. An array by itself is an operation; the arrays of a tree are a group."""
+    """Runs a collective on a tree and returns the tree of the results. A single array is one operation; the arrays of a tree are
+    a group.
+    """
     leaves, structure = jax.tree_util.tree_flatten(tree)
     if not leaves:
         return tree
@@ -46,8 +48,9 @@ def _of_tree(kind: Kind, tree: Any, settings: Settings, compression: Any = NoneC
 
 
 def _known(what: str, value: Any, kind: Callable[[Any], Any]) -> Any:
-    """A number as one of Python, which programs can contain. Raises HorovodRequestError for one that is traced,
-    TypeError for what is not of the kind."""
+    """Returns a number as a Python number, which programs can contain. Raises HorovodRequestError if it is traced, TypeError if
+    it is not of the kind.
+    """
     if isinstance(value, jax.core.Tracer):
         raise HorovodRequestError(f"{what} can't be a traced array: it must be known when the function is traced.")
     return kind(value)
@@ -67,47 +70,103 @@ def allreduce(
     process_set: ProcessSet = global_process_set,
     compression: Any = NoneCompressor,
 ) -> Any:
-    """Reduces the ranks' arrays, of the same shapes and types.
+    """Reduces the ranks' arrays. The gradient is the same reduction of the gradients.
 
     Args:
-      tree: an array, or any pytree of arrays, which are reduced as one group.
-      name: of the operation, the same on all ranks.
-      op: Average, Sum, Adasum, Min, Max or Product.
-      prescale_factor, postscale_factor: what each array is multiplied by before and after; numbers that are
-        known when a function is traced.
-      process_set: the ranks that take part.
-      compression: for the time of the operation; hvd.Compression has some.
+      tree: an array, or a pytree of arrays, which are reduced as one group. Shapes and dtypes are the same on all ranks.
+      name: the operation's name, the same on all ranks.
+      op: hvd.Average (the default), hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product. Adasum: Maleki et al., Scaling
+        Distributed Training with Adaptive Summation, 2020.
+      prescale_factor: factor by which arrays are multiplied before the reduction; it must be known when a function is traced.
+      postscale_factor: factor by which results are multiplied after it; it must be known when a function is traced.
+      process_set: the ranks that take part; hvd.Average divides by their number.
+      compression: how arrays are compressed for the reduction, e.g. hvd.Compression.fp16.
 
-    Returns the tree of the results. The gradient is the same reduction of the gradients.
+    Returns:
+      The tree of the results.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> hvd.allreduce(jnp.array([1.0, 3.0]), op=hvd.Sum).tolist()
+      [1.0, 3.0]
     """
     settings = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _of_tree(_kinds.allreduce, tree, settings, compression)
 
 
 def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
-    """:func:`allreduce` of several arrays at once; returns the list of results."""
+    """Reduces several arrays as one operation.
+
+    Args:
+      arrays: the arrays. They may differ in shape and dtype.
+      args, kwargs: further arguments, as for :func:`allreduce`.
+
+    Returns:
+      The list of the results.
+    """
     return cast("list[Any]", allreduce(list(arrays), *args, **kwargs))
 
 
 def allgather(tree: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Concatenates the ranks' arrays on the first dimension, in rank order; returns the tree of the
-    results. Only that dimension may differ between ranks, and not within jit. The gradient is the
-    average of the ranks' gradients of this rank's rows."""
+    """Concatenates the ranks' arrays on the first dimension, in rank order. The gradient is the average of the ranks' gradients
+    of this rank's rows.
+
+    Args:
+      tree: an array, or a pytree of arrays, with at least one dimension. Only the first dimension may differ between ranks;
+        inside jit no dimension may.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      The tree of the results.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> hvd.allgather(jnp.array([1, 2])).tolist()
+      [1, 2]
+    """
     return _of_tree(_kinds.allgather, tree, Settings(name, process_set))
 
 
 def broadcast(tree: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Returns rank `root_rank`'s tree on all ranks; shapes and types are the same on all. `root_rank` is
-    that of the world, whatever the process set. The gradient on the root is the average of the ranks'
-    gradients, and zero elsewhere."""
+    """Returns rank `root_rank`'s arrays on all ranks. The gradient on the root is the average of the ranks' gradients; on other
+    ranks it is zero.
+
+    Args:
+      tree: an array, or a pytree of arrays. Shapes and dtypes are the same on all ranks.
+      root_rank: the root's rank in the world, also with a process set.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      The tree of the results.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> hvd.broadcast(jnp.array([1.5]), root_rank=0).tolist()
+      [1.5]
+    """
     root = _known("root_rank", root_rank, operator.index)
     return _of_tree(_kinds.broadcast, tree, Settings(name, process_set, root_rank=root))
 
 
 def alltoall(array: Any, splits: Any = None, name: Name = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Sends `splits[r]` rows to each rank r, or equally many, and returns the rows received; with
-    `splits` also how many came from each rank, which can't be jitted. The gradient goes back the same
-    way."""
+    """Sends rows of an array to all ranks and returns the rows received. The gradient's rows return the same way.
+
+    Args:
+      array: an array with at least one dimension. Only the first dimension may differ between ranks.
+      splits: how many rows go to each rank, in rank order; None: the same number to each. Can't be given inside jit.
+      name: the operation's name, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Returns:
+      The rows received, in rank order. If `splits` is given, a pair of these and how many rows came from each rank.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> hvd.alltoall(jnp.array([5, 6])).tolist()
+      [5, 6]
+    """
     if isinstance(splits, jax.core.Tracer):
         raise HorovodRequestError("alltoall with splits can't be jitted: how many rows arrive is not known then.")
     counts = None if splits is None else _counts(splits)
@@ -130,9 +189,23 @@ def reducescatter(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Reduces the ranks' arrays, of the same shapes and types, and returns this rank's rows of the
-    results, as a tree. They are distributed evenly; the first ``rows % size`` ranks get one more. The
-    gradients are gathered, and scaled as the arrays."""
+    """Reduces the ranks' arrays and returns this rank's rows of the results. The gradients are gathered, and scaled as the
+    arrays.
+
+    The rows are distributed evenly; of n ranks the first ``rows % n`` get one row more.
+
+    Args:
+      tree: an array, or a pytree of arrays, with at least one dimension. Shapes and dtypes are the same on all ranks.
+      name, op, prescale_factor, postscale_factor, process_set: as for :func:`allreduce`; hvd.Adasum is not supported.
+
+    Returns:
+      The tree of this rank's rows.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> hvd.reducescatter(jnp.array([[1.0, 2.0]]), op=hvd.Sum).tolist()
+      [[1.0, 2.0]]
+    """
     settings = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _of_tree(_kinds.reducescatter, tree, settings)
 
@@ -151,7 +224,7 @@ _anywhere.def_abstract_eval(_refuse)
 
 
 def outside(function: _Function) -> _Function:
-    """`function`, which refuses to be traced."""
+    """Returns `function`, made to raise HorovodRequestError if it is called inside jit."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

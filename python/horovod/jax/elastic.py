@@ -17,9 +17,9 @@ __all__ = ["ElasticIterable", "ElasticSampler", "JaxState", "SamplerHandler", "T
 
 
 class TreeHandler(handlers.StateDictHandler):
-    """For pytrees with arrays. As arrays can't be overwritten, restore and sync make another tree; one
-    that is assigned, as after each step, must have the same structure, shapes and types. The last save
-    stays then."""
+    """Handler of pytrees with arrays. Arrays can't be overwritten, so restore and sync make another tree. A tree that is
+    assigned, as after each step, must have the same structure, shapes and dtypes; the last save stays then.
+    """
 
     trees, saves_new_value = _leaves.TREES, False
 
@@ -40,19 +40,36 @@ class TreeHandler(handlers.StateDictHandler):
 
 
 class SamplerHandler(handlers.SamplerStateHandler):
-    """For ElasticSampler and ElasticIterable."""
+    """Handler of ElasticSampler and ElasticIterable."""
 
     trees = _leaves.TREES
 
 
 class JaxState(TensorState):
-    """State of a training: ``JaxState(params=params, opt_state=opt_state, sampler=sampler, epoch=0)`` has
-    these attributes.
+    """State of a training with JAX: ``JaxState(params=params, opt_state=opt_state, sampler=sampler, epoch=0)`` has these
+    attributes.
 
-    Pytrees with arrays, random keys among them, are saved in host memory and keep their structure, shapes and
-    types (or else ValueError); leaves that are no arrays, and all other values, can be pickled. After
-    restore and sync the attributes are other trees: read them from the state, not from earlier variables.
-    For checkpoints see its base class.
+    Pytrees with arrays, random keys among them, are saved in host memory and keep their structure, shapes and dtypes. Leaves
+    that are not arrays, and all other values, must be picklable. After restore and sync the attributes are other trees: read
+    them from the state, not from earlier variables. For checkpoints see :class:`horovod.torch.elastic.TorchState`.
+
+    Args:
+      checkpoint_dir: the folder for checkpoints, or a URL for fsspec; None: no checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next.
+      values: the values, by their names.
+
+    Raises:
+      ValueError: later, when a tree is replaced by one of another structure, or with other shapes or dtypes.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import horovod.jax as hvd
+      >>> state = hvd.elastic.JaxState(params={"w": jnp.zeros(2)}, epoch=0)
+      >>> state.commit()
+      >>> state.params = {"w": jnp.ones(2)}
+      >>> state.restore()
+      >>> state.params["w"].tolist()
+      [0.0, 0.0]
     """
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
@@ -77,7 +94,7 @@ def _kind(leaf: Any) -> str:
 
 
 def _check_same(before: Any, now: Any) -> None:
-    """Raises UnlikeError for trees that are not alike."""
+    """Raises UnlikeError if the trees differ in structure, shapes or dtypes."""
     if jax.tree_util.tree_structure(before) != jax.tree_util.tree_structure(now):
         raise handlers.UnlikeError(f"it has to stay a pytree of the same structure{_difference(before, now)}.")
     for (place, old), new in zip(_places(before).items(), jax.tree_util.tree_leaves(now)):
@@ -88,12 +105,12 @@ def _check_same(before: Any, now: Any) -> None:
 
 
 def _places(tree: Any) -> dict[str, Any]:
-    """The leaves by where they are."""
+    """Returns the leaves by their paths."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
 
 
 def _difference(before: Any, now: Any) -> str:
-    """The first leaf that only one of the trees has, if there is one."""
+    """Returns a text about the first leaf that only one of the trees has; "" if there is none."""
     old, new = _places(before), _places(now)
     for place in (*old, *new):
         if place not in old or place not in new:

@@ -1,4 +1,4 @@
-"""Gradients that are reduced over the ranks: by an optimizer of optax, or where they are made."""
+"""Gradients that are reduced over the ranks, by an optax optimizer or where they are computed."""
 
 import functools
 from typing import Any, Callable
@@ -17,7 +17,7 @@ __all__ = ["DistributedOptimizer", "grad", "value_and_grad"]
 def _reducer(
     op: int, gradient_predivide_factor: float, process_set: ProcessSet, compression: Any
 ) -> Callable[[Any], Any]:
-    """A function that reduces a tree of gradients as one group."""
+    """Returns a function that reduces a tree of gradients as one group."""
     check_reduction(op)
     process_sets.known(process_set)
     check_predivide(op, gradient_predivide_factor)
@@ -39,21 +39,26 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     compression: Any = Compression.none,
 ) -> Any:
-    """Returns an optax.GradientTransformation whose updates are those of `optimizer` for the ranks'
-    gradients, reduced as one group. It works within jit and outside.
+    """Returns an optax optimizer that reduces the ranks' gradients, as one group, before it computes `optimizer`'s updates. It
+    works inside and outside of jit.
 
-    To apply several batches at once, give it to optax.MultiSteps: gradients are then reduced at each step that
-    is applied.
+    To accumulate the gradients of several batches, pass it to optax.MultiSteps: gradients are then reduced only at steps that
+    are applied.
 
     Args:
       optimizer: an optax.GradientTransformation, e.g. optax.adam(1e-3).
       op: the reduction.
-      gradient_predivide_factor: with op=Average, the part of the division that is done before the sum.
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
+        size / factor after it.
       process_set: the ranks that take part.
-      compression: for the time of the reduction.
+      compression: how gradients are compressed for the reduction.
 
-    Raises TypeError if `optimizer` is none of optax, ValueError for bad arguments, and for an optimizer that is
-    distributed already.
+    Returns:
+      An optax.GradientTransformation.
+
+    Raises:
+      TypeError: `optimizer` is not an optax optimizer.
+      ValueError: another argument is invalid, or `optimizer` is a distributed optimizer already.
     """
     if not all(hasattr(optimizer, name) for name in ("init", "update", "_replace")):
         raise TypeError(f"hvd.DistributedOptimizer needs an optax.GradientTransformation, got {type(optimizer)}.")
@@ -77,8 +82,22 @@ def value_and_grad(
     process_set: ProcessSet = global_process_set,
     compression: Any = Compression.none,
 ) -> Callable[..., Any]:
-    """jax.value_and_grad, but the gradients are reduced over the ranks, as one group. The value is this
-    rank's. Further arguments as of :func:`DistributedOptimizer`, which is not needed then."""
+    """Does what jax.value_and_grad does, and reduces the gradients over the ranks, as one group. The value is this rank's. No
+    :func:`DistributedOptimizer` is needed then.
+
+    Args:
+      fun: the function.
+      argnums, has_aux: as for jax.value_and_grad.
+      op, gradient_predivide_factor, process_set, compression: as for :func:`DistributedOptimizer`.
+
+    Returns:
+      The function that returns value and gradients.
+
+    Example:
+      >>> value, gradient = hvd.value_and_grad(lambda x: x * x)(3.0)
+      >>> float(value), float(gradient)
+      (9.0, 6.0)
+    """
     local = jax.value_and_grad(fun, argnums, has_aux)
     reduce = _reducer(op, gradient_predivide_factor, process_set, compression)
 
@@ -91,7 +110,20 @@ def value_and_grad(
 
 
 def grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """jax.grad, but the gradients are reduced over the ranks; otherwise as :func:`value_and_grad`."""
+    """Does what jax.grad does, and reduces the gradients over the ranks, as one group.
+
+    Args:
+      fun: the function.
+      argnums, has_aux: as for jax.grad.
+      kwargs: further arguments, as for :func:`value_and_grad`.
+
+    Returns:
+      The function that returns the gradients.
+
+    Example:
+      >>> float(hvd.grad(lambda x: x * x)(3.0))
+      6.0
+    """
     both = value_and_grad(fun, argnums, has_aux, **kwargs)
 
     @functools.wraps(both)

@@ -1,4 +1,4 @@
-"""Elastic training with Keras: :func:`run`, :class:`KerasState`, and the callbacks that keep it up to date."""
+"""Elastic training with Keras: :func:`run`, :class:`KerasState`, and the callbacks that update the state."""
 
 from horovod._keras import callbacks as _impl
 from horovod._keras.backends import elastic_for

@@ -1,13 +1,13 @@
-"""Horovod for PyTorch Lightning: importing this registers ``Trainer(strategy="horovod")``.
+"""Horovod for PyTorch Lightning: importing this registers ``Trainer(strategy="horovod")``::
 
     import lightning as L  # or: import pytorch_lightning as L
     import horovod.lightning
 
     trainer = L.Trainer(strategy="horovod", devices=1)
 
-:class:`HorovodStrategy` is for Lightning 2.1 and later, as ``lightning.pytorch`` or as
-``pytorch_lightning``. Where both are installed, import the one that the script uses first. Lightning
-1.6 to 1.9 have their own strategy; ``HorovodStrategy`` is then that one.
+:class:`HorovodStrategy` is for Lightning 2.1 and later, as ``lightning.pytorch`` or as ``pytorch_lightning``. If both are
+installed, import the one that the script uses first. Lightning 1.6 to 1.9 have their own strategy; ``HorovodStrategy`` is
+that one then.
 """
 
 from horovod.lightning import _packages, _strategy

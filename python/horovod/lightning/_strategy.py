@@ -1,4 +1,4 @@
-"""HorovodStrategy for Lightning 2.x, without Lightning's classes, of which there are two sets."""
+"""HorovodStrategy for Lightning 2.x, without Lightning's base classes, of which two packages have a copy each."""
 
 import contextlib
 import importlib
@@ -35,21 +35,20 @@ _Behind: Any = object
 class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
     """Trains with the processes that horovodrun has started; Lightning starts none.
 
-    Weights and the optimizers' state are those of rank 0 at the start; gradients are averaged over
-    all ranks during backward(), once for each step whatever ``accumulate_grad_batches`` is, and
-    before hooks, clipping and gradient scalers see them. Data are dealt out by a distributed
-    sampler, checkpoints are written by rank 0 and read by all, values logged with
-    ``sync_dist=True`` and torchmetrics' metrics are put together over all ranks.
+    Weights and the optimizers' states are rank 0's at the start. Gradients are averaged over all ranks during backward(),
+    once per step whatever ``accumulate_grad_batches`` is, and before hooks, clipping and gradient scalers read them. A
+    distributed sampler distributes the data. Rank 0 writes checkpoints, and all ranks read them. Values logged with
+    ``sync_dist=True`` and torchmetrics' metrics are reduced over all ranks.
 
-    Unlike the strategy of Lightning 1.x, learning rates are used as they are: where the joined batch
-    asks for it, multiply by ``hvd.size()``. As with Lightning's other strategies of several
-    processes, ``self.all_gather`` stacks on a new first dimension. Not supported: elastic jobs, a
-    parameter in two optimizers, ``torch.compile`` of the whole LightningModule.
+    Unlike the strategy of Lightning 1.x, learning rates are used as they are; to scale them with the combined batch, multiply
+    by ``hvd.size()``. As with Lightning's other strategies of several processes, ``self.all_gather`` stacks on a new first
+    dimension. Not supported: elastic jobs, a parameter in two optimizers, ``torch.compile`` of the whole LightningModule.
 
     Args:
-      accelerator, parallel_devices, checkpoint_io, precision_plugin: as in Lightning's strategies.
+      accelerator, parallel_devices, checkpoint_io, precision_plugin: as for Lightning's strategies.
 
-    Raises RuntimeError in an elastic job.
+    Raises:
+      RuntimeError: the job is elastic.
     """
 
     strategy_name = "horovod"
@@ -83,9 +82,10 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     @property
     def root_device(self) -> torch.device:
-        """This process's device: of as many devices as there are processes on the host the one of
-        its local rank; of a single one that, or, if the host has enough of its kind, the one of
-        that kind whose number is the local rank."""
+        """This process's device. Of at least as many devices as there are processes on the machine, it is the one with the local
+        rank. A single device is used as it is, unless it is a CUDA device and there are enough of them: then it is the CUDA
+        device whose number is the local rank.
+        """
         devices = self.parallel_devices
         if len(devices) >= hvd.local_size():
             return devices[hvd.local_rank()]
@@ -100,12 +100,17 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     @property
     def distributed_sampler_kwargs(self) -> dict[str, Any]:
+        """The arguments of Lightning's distributed samplers: the number of ranks, and this rank."""
         return {"num_replicas": hvd.size(), "rank": hvd.rank()}
 
     # The life of a run.
 
     def setup(self, trainer: Any) -> None:
-        """Has all ranks begin with rank 0's weights and optimizer state."""
+        """Gives all ranks rank 0's weights and optimizer states, and prepares the reduction of gradients. Lightning calls it.
+
+        Args:
+          trainer: the trainer.
+        """
         self.accelerator.setup(trainer)
         fitting = trainer.state.fn == "fit"
         if fitting and self._layer_sync is not None:
@@ -124,6 +129,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
             self._gradients = GradientReducer(self.lightning_module, self.optimizers)
 
     def model_to_device(self) -> None:
+        """Moves the model to this process's device. Lightning calls it."""
         self.model.to(self.root_device)
 
     def _broadcast_optimizers(self) -> None:
@@ -131,11 +137,16 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
     def load_optimizer_state_dict(self, checkpoint: Any) -> None:
+        """Loads the optimizers' states from a checkpoint, and gives all ranks rank 0's. Lightning calls it.
+
+        Args:
+          checkpoint: the checkpoint.
+        """
         super().load_optimizer_state_dict(checkpoint)
         self._broadcast_optimizers()
 
     def teardown(self) -> None:
-        """Communicates nothing, so that an exception on one rank gets out and ends the job."""
+        """Ends the run. It communicates nothing, so that an exception on one rank is raised and ends the job."""
         self._gradients = None
         if self._metrics is not None:
             self._metrics.restore()
@@ -146,7 +157,14 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
     # Training.
 
     def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """As Lightning's; returns, and calls the hooks, with reduced gradients."""
+        """Computes and reduces gradients. The hooks are called with reduced gradients.
+
+        Args:
+          closure_loss, optimizer, args, kwargs: as for Lightning's strategies.
+
+        Returns:
+          The loss.
+        """
         self.pre_backward(closure_loss)
         assert self._gradients is not None, "setup() comes first"
         self._gradients.prepare()
@@ -160,21 +178,22 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def block_backward_sync(self) -> Iterator[None]:
-        """Gradients are summed up on this rank; the first backward() after it reduces the sum."""
+        """Returns a context in which gradients are accumulated on this rank. The first backward() after it reduces the sum."""
         with contextlib.nullcontext() if self._gradients is None else self._gradients.no_sync():
             yield
 
     # What Lightning asks of all ranks.
 
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
-        """Returns the reduction of the ranks' tensors; anything else as it is.
+        """Returns the reduction of the ranks' tensors; a value that is not a tensor is returned as it is.
 
         Args:
-          tensor: means of integers are floating point numbers.
+          tensor: the tensor. Means of integers are floating-point numbers.
           group: None for all ranks, or a hvd.ProcessSet.
           reduce_op: "mean", "avg", "sum", "min", "max", "product" or a ReduceOp of these.
 
-        Raises ValueError for another group or reduction.
+        Raises:
+          ValueError: `group` or `reduce_op` is invalid.
         """
         if not isinstance(tensor, torch.Tensor):
             return tensor
@@ -188,8 +207,13 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         return hvd.allreduce(tensor, op=op, process_set=members)
 
     def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:
-        """Returns the ranks' tensors, of one shape, as [ranks, ...]; with `sync_grads` its gradient
-        is the sum of the ranks'."""
+        """Returns the ranks' tensors, stacked as [ranks, ...].
+
+        Args:
+          tensor: the tensor. Shape and dtype are the same on all ranks.
+          group: None for all ranks, or a hvd.ProcessSet.
+          sync_grads: whether the result has a gradient, which is the sum of the ranks' gradients.
+        """
         members = process_set_of(group)
         with contextlib.nullcontext() if sync_grads else torch.no_grad():
             row = tensor.unsqueeze(0)
@@ -198,11 +222,20 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
             return hvd.allgather(row, process_set=members)
 
     def broadcast(self, obj: Any, src: int = 0) -> Any:
+        """Returns the object of rank `src` on all ranks.
+
+        Args:
+          obj: any object that cloudpickle can pickle.
+          src: the root's rank.
+        """
         return hvd.broadcast_object(obj, src)
 
     def barrier(self, name: Optional[str] = None) -> None:
-        """Waits for all ranks; but not where an exception ends the run, which the others may know
-        nothing of."""
+        """Waits for all ranks, unless an exception ends the run: the other ranks may not have it.
+
+        Args:
+          name: not used.
+        """
         module = self.lightning_module
         trainer = None if module is None else module._trainer
         if trainer is None or not trainer.interrupted:
@@ -210,7 +243,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
 
 class HorovodEnvironmentMixin:
-    """What Lightning calls a cluster environment: horovodrun starts the processes."""
+    """The cluster environment, as Lightning calls it: horovodrun starts the processes."""
 
     creates_processes_externally = True
 
@@ -257,8 +290,9 @@ def _torch_sync_batch_norm(package: str) -> type:
 
 
 def of_package(package: str) -> type:
-    """The strategy for ``lightning.pytorch`` or ``pytorch_lightning``, registered there as
-    "horovod". In 1.x it is Lightning's own."""
+    """Returns the strategy for ``lightning.pytorch`` or ``pytorch_lightning``, which is registered there as "horovod". For
+    Lightning 1.x it is Lightning's own.
+    """
     lightning = importlib.import_module(package)
     strategies = _import(package, ".strategies")
     if int(lightning.__version__.split(".")[0]) < 2:

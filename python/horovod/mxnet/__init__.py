@@ -1,5 +1,8 @@
-"""Horovod for MXNet 1.9.1: ``import horovod.mxnet as hvd``. Arrays are in host memory, and every
-operation has been done when it returns. Raises ImportError without that MXNet."""
+"""Horovod for MXNet 1.9.1: ``import horovod.mxnet as hvd``.
+
+Arrays are in host memory, and every operation is complete when it returns. The import raises ImportError without that
+version of MXNet.
+"""
 
 from horovod.common._built import *
 from horovod.common._essentials import *

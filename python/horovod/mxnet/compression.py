@@ -1,4 +1,4 @@
-"""Compression of gradients for the time of a reduction."""
+"""Compression of gradients for the reduction."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from horovod.common.compression import NoneCompressor as NoneCompressor
 
 
 class FP16Compressor(Compressor):
-    """Floating point numbers as float16: 11 bits of precision, infinite beyond 65504; others as they are."""
+    """Compression to float16 of float32 and float64 arrays: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod
     def compress(tensor: Array) -> tuple[Array, Any]:
@@ -23,7 +23,7 @@ class FP16Compressor(Compressor):
 
 
 class Compression:
-    """The compressions there are: ``Compression.none`` and ``Compression.fp16``."""
+    """The built-in compressions: ``Compression.none`` and ``Compression.fp16``."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

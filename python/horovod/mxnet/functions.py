@@ -1,4 +1,4 @@
-"""Broadcasting of models and of Python objects."""
+"""Broadcasts of models and Python objects."""
 
 from collections.abc import Mapping
 from typing import Any, Optional
@@ -15,18 +15,19 @@ __all__ = ["allgather_object", "broadcast_object", "broadcast_parameters"]
 
 
 def broadcast_parameters(params: Mapping[str, Any], root_rank: int = 0, prefix: Optional[str] = None) -> None:
-    """Overwrites `params` with those of rank `root_rank`, in place.
+    """Overwrites parameters with those of rank `root_rank`, in place.
 
-    A parameter whose shape is not known yet is broadcast when it is initialized, in the first
-    forward pass; ranks may differ in which these are.
+    A parameter whose shape is not known yet is broadcast when it is initialized, in the first forward pass. Which parameters
+    these are may differ between ranks.
 
     Args:
-      params: ``net.collect_params()`` or a dict of arrays or parameters, such as those of
-        ``module.get_params()``. The same keys, shapes and types on all ranks.
-      root_rank: the rank whose values all get.
-      prefix: of the operations' names.
+      params: ``net.collect_params()``, or a dict of arrays or parameters, such as those of ``module.get_params()``. Keys,
+        shapes and dtypes are the same on all ranks.
+      root_rank: the rank whose values all ranks get.
+      prefix: a prefix of the operations' names.
 
-    Raises ValueError for anything else.
+    Raises:
+      ValueError: `params` has another type.
     """
     if not isinstance(params, (dict, ParameterDict)):
         raise ValueError(f"invalid params of type: {type(params)}")

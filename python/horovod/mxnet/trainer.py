@@ -1,8 +1,8 @@
-"""Training with averaged gradients: of gluon (DistributedTrainer), and of anything else that updates
-with an optimizer, such as Module (DistributedOptimizer).
+"""Training with averaged gradients: with gluon (DistributedTrainer), and with anything else that updates by an optimizer,
+such as Module (DistributedOptimizer).
 
-The average is made in the reduction. So `rescale_grad` stays as it is, and gradients that a script
-looks at after it are averages.
+The reduction computes the average. So `rescale_grad` does not change, and gradients that a script reads after the
+reduction are averages.
 """
 
 import warnings
@@ -25,7 +25,7 @@ _OWN = ("_average", "_optimizer", "_reduce", "update", "update_multi_precision")
 
 
 class _Averaging:
-    """How gradients are averaged, in place."""
+    """Averages gradients over the ranks, in place."""
 
     def __init__(
         self,
@@ -57,16 +57,15 @@ class _Averaging:
 
 
 class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]  # MXNet has no types
-    """An optimizer that averages gradients over the ranks before it updates.
+    """An optimizer that averages gradients over the ranks before each update.
 
-    Its attributes, such as `rescale_grad`, are those of the optimizer within, to read and to set.
+    Its attributes, such as `rescale_grad`, are those of the inner optimizer, for reading and writing.
 
     Args:
-      optimizer: any of MXNet's, or a user's.
-      gradient_predivide_factor: f divides gradients by f before they are added up, and the sum by
-        size / f.
-      num_groups: how many groups the gradients of one call are reduced in; 0: one.
-      process_set: the ranks over which to average; the others update by their own gradients.
+      optimizer: an optimizer of MXNet or of the script.
+      gradient_predivide_factor: gradients are divided by this factor before the sum, and by size / factor after it.
+      num_groups: the number of groups in which the gradients of one call are reduced; 0: one group.
+      process_set: the ranks over which gradients are averaged. Any other rank updates with its own gradients.
     """
 
     def __init__(
@@ -93,10 +92,20 @@ class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]  # 
         return DistributedOptimizer, (self._optimizer, average.predivide_factor, average.num_groups)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Averages the gradients, then updates as the inner optimizer does.
+
+        Args:
+          index, weight, grad, state: as for mxnet.optimizer.Optimizer.update.
+        """
         self._reduce(index, grad)
         self._optimizer.update(index, weight, grad, state)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Averages the gradients, then updates as the inner optimizer does.
+
+        Args:
+          index, weight, grad, state: as for mxnet.optimizer.Optimizer.update_multi_precision.
+        """
         self._reduce(index, grad)
         self._optimizer.update_multi_precision(index, weight, grad, state)
 
@@ -106,16 +115,18 @@ class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]  # 
 
 
 class DistributedTrainer(mxnet.gluon.Trainer):  # type: ignore[misc]
-    """gluon's Trainer, which averages gradients over the ranks before it updates. ``step(n)`` takes
-    the size of a rank's own batch.
+    """A gluon Trainer that averages gradients over the ranks before each update. ``step(n)`` takes the size of a rank's own
+    batch.
 
     Args:
-      params: ``net.collect_params()``, or a list of parameters in the same order on all ranks; each
-        on one context.
+      params: ``net.collect_params()``, or a list of parameters in the same order on all ranks, each on one context.
       optimizer, optimizer_params: as for gluon's Trainer.
-      compression: Compression.none or .fp16, for the time of the reduction.
+      compression: hvd.Compression.none or hvd.Compression.fp16, for the reduction.
       gradient_predivide_factor, num_groups, process_set: as for :class:`DistributedOptimizer`.
-      prefix: of the operations' names.
+      prefix: a prefix of the operations' names.
+
+    Raises:
+      ValueError: the parameters are on several contexts.
     """
 
     def __init__(

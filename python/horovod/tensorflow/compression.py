@@ -1,4 +1,4 @@
-"""Compression of gradients for the time of a reduction."""
+"""Compression of gradients for the reduction."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
 
 
 class FP16Compressor(Compressor):
-    """Sends floating point tensors of more than 16 bits as float16."""
+    """Compression to float16 of floating-point tensors of more than 16 bits: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
@@ -23,7 +23,7 @@ class FP16Compressor(Compressor):
 
 
 class Compression:
-    """The compressions that there are."""
+    """The built-in compressions: ``Compression.none`` and ``Compression.fp16``."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

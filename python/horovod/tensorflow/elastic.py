@@ -1,4 +1,4 @@
-"""``hvd.elastic``: training that goes on when workers come and go."""
+"""Elastic training with TensorFlow: ``hvd.elastic``, which continues when workers fail, leave or join."""
 
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -22,12 +22,12 @@ _TREES = Trees(_arrays)
 
 
 class VariablesHandler(handlers.StateDictHandler):
-    """For an object with tf.Variables, which stay where they are: restore and sync assign to them.
+    """Handler of an object with tf.Variables. Restore and sync assign to the variables in place.
 
     Args:
       value: the object.
-      variables: returns its variables, the same number in the same order on all ranks.
-      session: where their values are; None in eager execution.
+      variables: a function that returns its variables, the same number in the same order on all ranks.
+      session: the session that holds their values; None in eager execution.
     """
 
     trees = _TREES
@@ -70,7 +70,7 @@ class VariablesHandler(handlers.StateDictHandler):
 
 
 class OptimizerHandler(VariablesHandler):
-    """For an optimizer of Keras."""
+    """Handler of a Keras optimizer."""
 
     def given(self) -> None:
         super().given()
@@ -79,33 +79,46 @@ class OptimizerHandler(VariablesHandler):
 
 
 def _view(value: Any) -> numpy.ndarray:
-    """A variable's values, without a copy if they are in host memory; not to be written to, as other
-    tensors may share them."""
+    """Returns a variable's values, without a copy if they are in host memory. They must not be written to, because other
+    tensors may share the memory.
+    """
     view = numpy.asarray(value.read_value() if isinstance(value, tf.Variable) else value).view()
     view.flags.writeable = False
     return view
 
 
 class TensorFlowState(TensorState):
-    """State of a training: ``TensorFlowState([weights, bias], epoch=0, batch=0)``. The variables and all
-    other arguments are attributes of the state.
+    """State of a training with tf.Variables: ``TensorFlowState([weights, bias], epoch=0, batch=0)``. The variables and all other
+    arguments are attributes of the state.
 
-    A save is a real copy in host memory; restore assigns exactly what the last save saw; sync gives
-    all ranks what rank 0 has now, all of it of the same moment, in few operations. For where commits
-    live, and for checkpoints, see :class:`horovod.torch.elastic.TorchState`.
+    A save is a real copy in host memory. restore assigns exactly the values of the last save. sync gives all ranks rank 0's
+    current state, all of the same moment, in few operations. For the place of commits, and for checkpoints, see
+    :class:`horovod.torch.elastic.TorchState`.
 
     Args:
-      variables: tf.Variables; by default the global variables of the graph. Their number, shapes
-        and types are the same on all ranks.
-      session: where their values are, in graphs of tf.compat.v1; by default the default session.
-      checkpoint_dir: the folder for checkpoints, made if there is none, or a URL that fsspec knows; None for none.
-      checkpoint_every: how many commits apart they are, at least.
-      kwargs: any further values, which are copied deeply.
+      variables: the tf.Variables, by default the global variables of the graph. Their number, shapes and dtypes are the same
+        on all ranks.
+      session: the session that holds their values, in graphs of tf.compat.v1; by default the default session.
+      checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
+        checkpoints.
+      checkpoint_every: the minimum number of commits from one checkpoint to the next.
+      kwargs: further values, by their names, which are copied deeply.
 
     Raises:
-      OSError: `checkpoint_dir` can't be made.
-      TypeError: it is not a path, or `variables` are no list of variables.
+      OSError: `checkpoint_dir` can't be created.
+      TypeError: it is not a path, or `variables` is not a list of variables.
       ValueError: `checkpoint_every` is not a positive number.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import horovod.tensorflow as hvd
+      >>> weights = tf.Variable([1.0])
+      >>> state = hvd.elastic.TensorFlowState([weights], epoch=0)
+      >>> state.commit()
+      >>> _ = weights.assign([5.0])
+      >>> state.restore()
+      >>> weights.numpy().tolist()
+      [1.0]
     """
 
     def __init__(
@@ -129,19 +142,20 @@ class TensorFlowState(TensorState):
 
 
 class TensorFlowKerasState(TensorState):
-    """State of a Keras training: ``TensorFlowKerasState(model, optimizer, epoch=0, batch=0)``.
-    `model`, `optimizer` and all other arguments are attributes of the state. Otherwise as
-    :class:`TensorFlowState`.
+    """State of a Keras training: ``TensorFlowKerasState(model, optimizer, epoch=0, batch=0)``. The model, the optimizer and all
+    other arguments are attributes of the state. Otherwise as :class:`TensorFlowState`.
 
     Args:
-      model: a Keras model, built, so that its variables are there.
-      optimizer: a Keras optimizer, distributed or not; by default the one that the model is compiled
-        with. Its variables are made now, so that newcomers have them.
-      backend: of Keras, for its session in graphs of tf.compat.v1; else not used.
-      checkpoint_dir, checkpoint_every, kwargs: as in :class:`TensorFlowState`.
+      model: a Keras model that is built, so that it has its variables.
+      optimizer: a Keras optimizer, distributed or not; by default the one that the model is compiled with. Its variables are
+        created now, so that all ranks have the same.
+      backend: the backend of Keras, whose session is used in graphs of tf.compat.v1.
+      checkpoint_dir, checkpoint_every, kwargs: as for :class:`TensorFlowState`.
 
-    Raises ValueError if the model is not built, TypeError if it is no model or `optimizer` no optimizer of Keras,
-    else as :class:`TensorFlowState`.
+    Raises:
+      TypeError: `model` is not a Keras model, or `optimizer` is not a Keras optimizer.
+      ValueError: the model is not built.
+      OSError: `checkpoint_dir` can't be created.
     """
 
     def __init__(
@@ -191,13 +205,13 @@ def _variables_of_model(model: Any) -> Sequence[Any]:
 
 
 def _own_variables(optimizer: Any) -> list[Any]:
-    """The optimizer's own variables, without the learning rate: a session has initialized those only."""
+    """Returns the optimizer's own variables, without the learning rate: a session has initialized only those."""
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
 
 
 def _make_variables(optimizer: Any, model: Any) -> None:
-    """Makes the slots of an optimizer that has not stepped yet."""
+    """Creates the slots of an optimizer that has not stepped yet."""
     build = getattr(optimizer, "build", None) or getattr(optimizer, "_create_all_weights", None)
     if build is not None:
         build(model.trainable_variables)

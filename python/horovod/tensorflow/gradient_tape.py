@@ -113,23 +113,38 @@ def DistributedGradientTape(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Returns a tape with what `gradtape` has recorded, whose gradient() is reduced over the ranks.
+    """Returns a tape with the recording of `gradtape`, whose gradient() reduces the gradients over the ranks.
 
     Args:
       gradtape: a tf.GradientTape.
-      device_dense, device_sparse: where to place operations, for dense tensors and tf.IndexedSlices.
-      compression: hvd.Compression.fp16 sends floating point gradients as float16.
-      sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
-      op: Average, Sum, Adasum, Min, Max or Product.
-      gradient_predivide_factor: with Average, gradients are divided by this before the sum, and by
-        size / this after.
+      device_dense: the device for the operations on dense tensors.
+      device_sparse: the device for the operations on tf.IndexedSlices.
+      compression: how gradients are compressed for the reduction, e.g. hvd.Compression.fp16.
+      sparse_as_dense: whether tf.IndexedSlices are reduced as dense tensors.
+      op: hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product.
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
+        size / factor after it.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups to split the gradients into, or lists of variables; gradients of a
-        group are reduced together. Variables in no list have a group each.
-      process_set: the ranks whose gradients are put together; any other rank keeps its own.
+      groups: a number of groups into which the gradients are split, or lists of variables. The gradients of a group are
+        reduced together. Each variable in no list is a group of its own.
+      process_set: the ranks whose gradients are reduced; any other rank keeps its own gradients.
       scale_local_gradients: whether gradients of local sources are divided by the number of ranks.
 
-    Raises TypeError if `gradtape` is no tape, ValueError for other bad arguments.
+    Returns:
+      The tape.
+
+    Raises:
+      TypeError: `gradtape` is not a tf.GradientTape.
+      ValueError: another argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> weight = tf.Variable(3.0)
+      >>> with tf.GradientTape() as tape:
+      ...     loss = weight * weight
+      >>> tape = hvd.DistributedGradientTape(tape)
+      >>> float(tape.gradient(loss, weight))
+      6.0
     """
     check_predivide(op, gradient_predivide_factor)
     check_compression(compression)

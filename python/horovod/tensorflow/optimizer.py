@@ -1,4 +1,4 @@
-"""DistributedOptimizer: an optimizer that reduces gradients over all ranks before it uses them."""
+"""DistributedOptimizer: an optimizer that reduces gradients over all ranks before each update."""
 
 import importlib
 from typing import Any, Optional
@@ -30,33 +30,35 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Returns an optimizer that reduces gradients over all ranks of the process set, then updates as
-    `optimizer` does.
+    """Returns an optimizer that reduces gradients over all ranks of the process set, then updates as `optimizer` does.
 
     Args:
-      optimizer: one of tf.compat.v1.train, whose gradients are reduced in compute_gradients; or
-        Keras's: see :func:`horovod.tensorflow.keras.DistributedOptimizer`.
-      name: of the optimizer, and the scope of its operations.
-      use_locking: as in tf.compat.v1.train.Optimizer.
-      device_dense, device_sparse: where to place operations, for dense tensors and tf.IndexedSlices.
-      compression: hvd.Compression.fp16 sends floating point gradients as float16.
-      sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
-      backward_passes_per_step: gradients of so many steps are summed up on each rank, then reduced
-        and applied.
-      op: Average, Sum or another reduction. With Adasum, for optimizers of tf.compat.v1 only, the
-        change that local steps make to the variables is reduced instead of the gradients.
-      gradient_predivide_factor: with Average, gradients are divided by this before the sum, and by
-        size / this after.
-      average_aggregated_gradients: divide sums of several passes by their number.
+      optimizer: an optimizer of tf.compat.v1.train, whose compute_gradients then reduces; or one of Keras: see
+        :func:`horovod.tensorflow.keras.DistributedOptimizer`.
+      name: the optimizer's name, and the scope of its operations.
+      use_locking: as for tf.compat.v1.train.Optimizer.
+      device_dense: the device for the operations on dense tensors.
+      device_sparse: the device for the operations on tf.IndexedSlices.
+      compression: how gradients are compressed for the reduction, e.g. hvd.Compression.fp16.
+      sparse_as_dense: whether tf.IndexedSlices are reduced as dense tensors.
+      backward_passes_per_step: how many steps accumulate gradients on each rank before these are reduced and applied.
+      op: hvd.Average, hvd.Sum or another reduction. With hvd.Adasum, for optimizers of tf.compat.v1 only, the change that
+        local steps make to the variables is reduced instead of the gradients (Maleki et al., Scaling Distributed Training
+        with Adaptive Summation, 2020).
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
+        size / factor after it.
+      average_aggregated_gradients: whether sums of several steps are divided by their number.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups to split the gradients into, or lists of variables; gradients of a
-        group are reduced together. Variables in no list have a group each.
-      process_set: the ranks whose gradients are put together; on any other rank the optimizer is a
-        local one.
-      scale_local_gradients: whether gradients of variables given to register_local_var are divided
-        by the number of ranks.
+      groups: a number of groups into which the gradients are split, or lists of variables. The gradients of a group are
+        reduced together. Each variable in no list is a group of its own.
+      process_set: the ranks whose gradients are reduced. On any other rank the optimizer stays local.
+      scale_local_gradients: whether gradients of variables passed to register_local_var are divided by the number of ranks.
 
-    Raises ValueError for bad arguments.
+    Returns:
+      The distributed optimizer.
+
+    Raises:
+      ValueError: arguments are invalid or contradict each other, or `optimizer` is a distributed optimizer already.
     """
     check_predivide(op, gradient_predivide_factor)
     if op == Adasum and average_aggregated_gradients:

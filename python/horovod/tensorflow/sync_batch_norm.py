@@ -1,4 +1,4 @@
-"""Batch normalization whose statistics are those of all ranks' batches together."""
+"""Batch normalization with the statistics of all ranks' batches."""
 
 import inspect
 from typing import Any, Optional
@@ -16,17 +16,18 @@ _IS_KERAS_2 = "reduction_axes" in _MOMENTS.parameters  # Keras 3 has the axes in
 
 
 class SyncBatchNormalization(_BatchNormalization):  # type: ignore[misc]  # Keras is Any here
-    """Batch normalization over the joined batch of all ranks, for batches that are small on each.
+    """Batch normalization over the combined batch of all ranks, for training with small batches on each rank.
 
-    In training, mean and variance are those of all ranks' inputs, of which there may be different
-    numbers; evaluation communicates nothing. Statistics of half precision inputs are computed in
-    float32. Of tf.keras: Keras 2 or 3.
+    In training, mean and variance are those of all ranks' inputs; the ranks' batches may differ in size. Evaluation
+    communicates nothing. The statistics of half-precision inputs are computed in float32. The layer belongs to tf.keras,
+    Keras 2 or 3.
 
     Args:
-      fused: False; there is no fused kernel for it.
-      kwargs: those of tf.keras.layers.BatchNormalization.
+      fused: must be False: there is no fused kernel for it.
+      kwargs: as for tf.keras.layers.BatchNormalization.
 
-    Raises ValueError for fused=True.
+    Raises:
+      ValueError: `fused` is True or None.
     """
 
     def __init__(self, fused: Optional[bool] = False, **kwargs: Any) -> None:
@@ -60,7 +61,7 @@ def _moments_of_all(inputs: Any, axes: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def _sums(values: list[Any], axes: Any) -> Any:
-    """The sums along `axes` over all ranks."""
+    """Returns the sums along `axes` over all ranks."""
     own = [tf.reduce_sum(value, axes, keepdims=True) for value in values]
     if size() == 1 and not is_elastic():
         return own
