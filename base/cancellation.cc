@@ -15,7 +15,8 @@ void Cancellation::Cancel(const absl::Status& why) {
     status_.Update(why);
   }
   const uint64_t once = 1;
-  // The counter can't overflow, and a full one would wake as well.
+  // The status is set before the descriptor becomes readable, so a woken waiter finds the reason.
+  // The write can fail only if the counter is full, and then the descriptor is readable anyway.
   [[maybe_unused]] const ssize_t written = write(event_.get(), &once, sizeof(once));
 }
 

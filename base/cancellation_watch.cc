@@ -12,7 +12,8 @@ namespace hvd {
 CancellationWatch::CancellationWatch(const Cancellation* cancellation,
                                      std::function<void(const absl::Status& why)> then)
     : end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  // Without descriptors the calls last as long as they may, as with Cancellation::fd().
+  // Without descriptors there is no thread: the blocking calls then run until their own timeouts,
+  // as with Cancellation::fd() == -1.
   if (cancellation == nullptr || cancellation->fd() < 0 || !end_.valid()) return;
   thread_ = StartSignalFreeThread([this, cancellation, then = std::move(then)] {
     pollfd fds[] = {{cancellation->fd(), POLLIN, 0}, {end_.get(), POLLIN, 0}};

@@ -8,8 +8,11 @@
 namespace hvd {
 namespace {
 
-constexpr absl::Duration kFar = absl::Hours(24 * 365 * 100);  // what nanoseconds can count
+// An upper bound of waits, within the range of a 64-bit number of nanoseconds.
+constexpr absl::Duration kFar = absl::Hours(24 * 365 * 100);
 
+// The wall-clock time at the start, advanced by the monotonic clock. So the values are close to
+// wall-clock times, but never jump when the system's clock is set.
 class RealClock : public Clock {
  public:
   absl::Time Now() override {

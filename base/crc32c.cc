@@ -26,7 +26,8 @@ constexpr std::array<uint32_t, 256> MakeTable() {
 
 constexpr std::array<uint32_t, 256> kTable = MakeTable();
 
-// Here and below `state` is the checksum before its bits are inverted.
+// Sarwate's algorithm: one table look-up per byte. Here and below `state` is the checksum before
+// the final inversion of its bits.
 uint32_t Portable(uint32_t state, const char* data, size_t size) {
   for (; size > 0; --size, ++data) {
     state = kTable[(state ^ static_cast<unsigned char>(*data)) & 0xFF] ^ (state >> 8);
@@ -36,16 +37,19 @@ uint32_t Portable(uint32_t state, const char* data, size_t size) {
 
 #if defined(__x86_64__)
 
-// x^power modulo the polynomial, bits reversed, as a factor for carry-less multiplication of such
-// numbers (whose product comes out one bit short).
+// Returns x^power modulo the polynomial, in reversed bit order, as a factor for carry-less
+// multiplication. The product of two bit-reversed numbers is one bit too far to the right; the
+// shift to the left compensates for that.
 constexpr uint64_t Power(int power) {
   uint32_t value = 0x80000000;  // x^0
   for (; power > 0; --power) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
   return uint64_t{value} << 1;
 }
 
-// A message keeps its remainder if 16 of its bytes are multiplied by these and added `bits` later:
-// the first 8 bytes by the one, the others by the other.
+// The factors of one folding step. Folding moves 16 bytes of a message `bits` to the right without
+// a change of the message's remainder: the first 8 bytes are multiplied by `first`, the other 8 by
+// `second`, and both products are added (XOR) to the bytes there. See Gopal et al., "Fast CRC
+// Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
 struct Fold {
   explicit constexpr Fold(int bits) : first(Power(bits + 32)), second(Power(bits - 32)) {}
   uint64_t first, second;
@@ -62,7 +66,11 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t state, const c
   return state;
 }
 
-// Both kernels fold the message into its last block (4 registers), whose checksum is that of all.
+// Both kernels fold the message block by block into its last block (4 registers). The last block
+// then has the same remainder as the whole message, and its checksum is computed by the CRC
+// instruction. The 4 registers are independent, which hides the latency of the multiplication. With
+// kCopy the message is also stored to `to`, past the caches; the fence at the end orders these
+// stores before later ones. `before` adds the checksum of the preceding text to the first bytes.
 // REQUIRES: `size` is a multiple of the block's, and not 0.
 
 constexpr size_t kBlock128 = 4 * 16;
@@ -118,7 +126,7 @@ __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) uint32_t Fold512(uint32_t s
   return ByInstruction(0, reinterpret_cast<const char*>(sums), sizeof(sums));
 }
 
-// Returns how much was done.
+// Processes the whole blocks at the front of `data`. Returns their number of bytes.
 size_t FoldBlocks(Crc32cKernel kernel, uint32_t* state, char* to, absl::string_view data) {
   const bool wide = kernel == Crc32cKernel::kClmul512;
   const size_t block = wide ? kBlock512 : kBlock128;

@@ -12,7 +12,7 @@ namespace hvd {
 
 std::string Sha256(absl::string_view message) {
   std::string digest(kSha256Bytes, '\0');
-  // As below.
+  // Can't fail: OpenSSL always has this digest.
   if (EVP_Digest(message.data(), message.size(), reinterpret_cast<unsigned char*>(&digest[0]),
                  nullptr, EVP_sha256(), nullptr) != 1) {
     ABSL_RAW_LOG(FATAL, "OpenSSL has no SHA-256");
@@ -22,7 +22,8 @@ std::string Sha256(absl::string_view message) {
 
 std::string HmacSha256(absl::string_view key, absl::string_view message) {
   std::string digest(kHmacSha256Bytes, '\0');
-  // Can't fail with a digest that OpenSSL always has; if it did, a made-up proof must not pass.
+  // Can't fail with a digest that OpenSSL always has. If it failed, aborting is safer than
+  // accepting a forged proof.
   if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
            reinterpret_cast<const unsigned char*>(message.data()), message.size(),
            reinterpret_cast<unsigned char*>(&digest[0]), nullptr) == nullptr) {
@@ -47,7 +48,7 @@ std::string RandomBytes(size_t bytes) {
     if (got >= 0) {
       filled += static_cast<size_t>(got);
     } else if (errno != EINTR) {
-      // All supported kernels have it; without it secrets would be guessable.
+      // All supported kernels have getrandom. Without it secrets would be predictable.
       ABSL_RAW_LOG(FATAL, "getrandom failed: errno %d", errno);
     }
   }

@@ -5,6 +5,7 @@
 namespace hvd {
 namespace {
 
+// The pause before the next attempt to wake a waiter whose mutex was locked.
 constexpr std::chrono::milliseconds kTryAgain(1);
 
 }  // namespace
@@ -21,6 +22,8 @@ DeadlineTimer::DeadlineTimer() {
 bool DeadlineTimer::Await(absl::Mutex& mutex, const absl::Condition& condition, Time deadline) {
   if (condition.Eval()) return true;
   if (std::chrono::steady_clock::now() >= deadline) return false;
+  // Lock order: the caller's `mutex`, then mutex_ (in Add and Remove). `waiter` is on this stack:
+  // the timer's thread uses it only under mutex_ while it is in waiters_, and Remove takes it out.
   Waiter waiter{&mutex};
   const auto entry = Add(deadline, waiter);
   const auto done = [&] { return waiter.over.load() || condition.Eval(); };
@@ -35,7 +38,7 @@ DeadlineTimer::Waiters::iterator DeadlineTimer::Add(Time deadline, Waiter& waite
   return waiters_.emplace(deadline, &waiter);
 }
 
-// The thread is not woken: it finds nothing to do when it wakes up.
+// Does not wake the thread: at the removed deadline it finds nothing to do.
 void DeadlineTimer::Remove(Waiters::iterator entry) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiters_.erase(entry);
@@ -59,8 +62,11 @@ DeadlineTimer::Time DeadlineTimer::WakeThoseDue() {
   auto next = waiters_.begin();
   for (; next != waiters_.end() && next->first <= now; ++next) {
     Waiter& waiter = *next->second;
-    // Whoever lets go of the mutex after this finds the waiter ready to go on. If nobody has it,
-    // that is us; if somebody has, it will be them. But a try may fail for other reasons as well.
+    // Abseil evaluates the conditions of waiters when a thread releases their mutex. So the next
+    // release after this store wakes the waiter. If the mutex is free, this thread takes and
+    // releases it; if it is locked, its holder will release it. It may only try to lock: a holder
+    // may be blocked in Add on mutex_, which this thread has. TryLock may also fail for a free
+    // mutex, so the attempt is repeated after a pause.
     waiter.over = true;
     if (waiter.mutex->TryLock()) {
       waiter.mutex->Unlock();

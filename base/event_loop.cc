@@ -56,7 +56,7 @@ void EventLoop::Change(int fd, uint32_t events) {
   Watched& watched = *watched_.at(token);
   const uint32_t before = std::exchange(watched.events, events);
   if (before == events) return;
-  // Removed from epoll when there are no events, since epoll reports hang-ups in any case.
+  // Without events the descriptor is removed from epoll, which would report hang-ups even then.
   const int operation = before == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
   (void)Control(operation, token, watched);
 }
@@ -88,13 +88,16 @@ void EventLoop::Post(std::function<void()> task) {
 
 int EventLoop::MillisecondsToWait() {
   if (timers_.empty()) return -1;
-  // Rounded up: waking before the time would only mean waiting again.
+  // Rounded up: an early wake-up would only lead to another wait.
   const int64_t wait = absl::ToInt64Milliseconds(
       absl::Ceil(timers_.begin()->first.first - clock_.Now(), absl::Milliseconds(1)));
   return static_cast<int>(std::clamp<int64_t>(wait, 0, std::numeric_limits<int>::max()));
 }
 
 void EventLoop::RunTimers() {
+  // `now` is read once, so that timers which are set by these tasks wait for the next iteration,
+  // and descriptors are not starved. A timer is removed before its task runs, since the task may
+  // cancel or add timers.
   const absl::Time now = clock_.Now();
   while (!stopped_ && !timers_.empty() && timers_.begin()->first.first <= now) {
     const std::function<void()> task = std::move(timers_.begin()->second);
@@ -104,6 +107,9 @@ void EventLoop::RunTimers() {
 }
 
 void EventLoop::RunTasks() {
+  // The eventfd is reset before the tasks are taken: a task that is posted in between makes it
+  // readable again, so that no task is left behind. Tasks run without the lock, since they may
+  // post.
   eventfd_t count;
   eventfd_read(wake_.get(), &count);
   std::vector<std::function<void()>> tasks;
@@ -119,8 +125,8 @@ void EventLoop::RunTasks() {
 void EventLoop::Dispatch(uint64_t token, uint32_t events) {
   if (token == kWakeToken) return RunTasks();
   const auto entry = watched_.find(token);
-  if (entry == watched_.end()) return;
-  // Holds a reference, so that a handler may forget itself.
+  if (entry == watched_.end()) return;  // an earlier handler of this round has called Forget
+  // A reference keeps the handler alive while it runs, even if it calls Forget.
   const std::shared_ptr<Watched> watched = entry->second;
   watched->handler(events);
 }

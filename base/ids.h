@@ -1,5 +1,4 @@
-// Strong integer types for ranks, epochs and other numbers in interfaces: the compiler rejects one in
-// place of another.
+// Strong integer types for ranks, epochs and other numbers in interfaces, which the compiler keeps apart.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 

@@ -17,7 +17,7 @@ std::shared_ptr<spdlog::logger> MakeLogger(const std::string& name, absl::string
   auto logger =
       std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_level(LevelOf(level));
-  // At level debug one looks at how long things take.
+  // Debug logs are used to measure durations, so they have microseconds.
   const std::string fraction = logger->should_log(spdlog::level::debug) ? "%f" : "%e";
   logger->set_pattern(hide_time ? "%n %l: %v" : "%Y-%m-%d %H:%M:%S." + fraction + " %n %l: %v");
   logger->flush_on(spdlog::level::trace);

@@ -7,7 +7,7 @@ namespace hvd {
 SignalsBlocked::SignalsBlocked() {
   sigset_t all;
   sigfillset(&all);
-  // Python's faulthandler reports these.
+  // Faults stay unblocked, so that Python's faulthandler can report them.
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
@@ -15,6 +15,7 @@ SignalsBlocked::SignalsBlocked() {
 SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 std::thread StartSignalFreeThread(std::function<void()> body) {
+  // A new thread inherits the mask of the thread that creates it.
   const SignalsBlocked blocked;
   return std::thread(std::move(body));
 }

@@ -24,7 +24,7 @@ void TaskThread::Add(std::function<void()> task) {
 
 void TaskThread::Drain() {
   absl::MutexLock lock(&mutex_);
-  // Not "until there are none", since other threads may go on adding tasks.
+  // Waits for a count, not for an empty queue, since other threads may add tasks continuously.
   const auto all_ran = [this, last = added_]()
                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return finished_ >= last; };
   mutex_.Await(absl::Condition(&all_ran));
@@ -41,7 +41,7 @@ void TaskThread::Run() {
       tasks_.pop_front();
     }
     task();
-    task = nullptr;  // what it holds is gone before it counts as finished
+    task = nullptr;  // releases its captures before it counts as finished
     absl::MutexLock lock(&mutex_);
     ++finished_;
   }

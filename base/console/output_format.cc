@@ -15,7 +15,7 @@ std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time)
     const std::time_t seconds = absl::ToTimeT(*time);
     std::tm local{};
     localtime_r(&seconds, &local);
-    // The form of asctime, in which Horovod writes it.
+    // The format of asctime, as Horovod prints it.
     std::strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &local);
   }
   return absl::StrCat(text, "[", rank, is_stderr ? "]<stderr>:" : "]<stdout>:");

@@ -55,7 +55,7 @@ void OutputSink::Say(absl::string_view text) {
   Enqueue({Target::kStderr, -1, Own(text), false, nullptr}, /*may_wait=*/false);
 }
 
-// The launcher's message in its output format.
+// A message of the launcher, in the output format of the sink.
 std::string OutputSink::Own(absl::string_view words) const {
   return options_.json ? WordsAsJson(options_.wall_now(), words) : std::string(words);
 }
@@ -105,13 +105,16 @@ void OutputSink::Abandon() {
     dropped.swap(queue_);
     backlog_bytes_ = 0;
   }
+  // Wakes a poll of the writing thread. The callbacks run without the lock, since they may call the
+  // sink.
   eventfd_write(wake_fd_, 1);
   for (const Chunk& chunk : dropped) {
     if (chunk.on_drained) chunk.on_drained();
   }
 }
 
-// Returns false at the end.
+// Waits for output or a new status, and takes all of it. Returns false when the sink is destroyed
+// and nothing is left to write.
 bool OutputSink::AwaitWork(std::deque<Chunk>& batch, std::string& status) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
@@ -132,7 +135,8 @@ void OutputSink::Run() {
   std::deque<Chunk> batch;
   std::string status;
   while (AwaitWork(batch, status)) {
-    // The line must be gone when the callback reports that everything is written.
+    // An empty status means that the line is removed. This must happen before on_drained reports
+    // that everything is written.
     if (line_.has_value() && status.empty()) PutRaw(Target::kStderr, line_->Erase());
     for (const Chunk& chunk : batch) {
       if (chunk.on_drained) {
@@ -182,12 +186,13 @@ void OutputSink::PutRaw(Target target, absl::string_view data) {
   on_broken_(target == Target::kStderr, error);
 }
 
-// Returns false if `fd` can't be written any more, with the reason in errno. Stops half-way if
+// Returns false if `fd` can no longer be written, with the reason in errno. Stops early if
 // abandoned.
 bool OutputSink::WriteAll(int fd, absl::string_view data) {
   while (!data.empty()) {
     if (!AwaitWritable(fd)) return true;
-    // At most what a pipe with room is sure to take without blocking.
+    // At most PIPE_BUF bytes: a pipe that poll reports as writable takes these without blocking.
+    // The descriptors may be shared with other processes, so they are not made non-blocking.
     const ssize_t written = write(fd, data.data(), std::min<size_t>(data.size(), PIPE_BUF));
     if (written >= 0) {
       data.remove_prefix(written);
@@ -198,12 +203,13 @@ bool OutputSink::WriteAll(int fd, absl::string_view data) {
   return true;
 }
 
-// Returns false if abandoned meanwhile.
+// Waits until `fd` is writable. Returns false if the sink is abandoned and `fd` is not writable.
 bool OutputSink::AwaitWritable(int fd) {
   while (true) {
     pollfd fds[2] = {{fd, POLLOUT, 0}, {wake_fd_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
-    // write() reports errors of `fd`. What can be written at once is written even then.
+    // True also for errors of `fd`, which write() then reports, and for a writable `fd` of an
+    // abandoned sink.
     return fds[0].revents != 0 || fds[1].revents == 0;
   }
 }

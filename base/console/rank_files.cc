@@ -57,7 +57,8 @@ absl::Status RankFiles::OpenRank(int rank) {
 absl::Status RankFiles::Open(const std::string& path, File* file) {
   file->path = path;
   file->bytes = 0;
-  // Does not follow a link that somebody has put there, and does not wait for the reader of a pipe.
+  // O_NOFOLLOW: a link at this place could redirect the output to another file. O_NONBLOCK: opening
+  // a FIFO would wait for a reader.
   file->fd.reset(
       open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   struct stat info = {};
@@ -69,6 +70,8 @@ absl::Status RankFiles::Open(const std::string& path, File* file) {
   return absl::OkStatus();
 }
 
+// Renames the files from the oldest to the newest, so that each new name is free or that of the
+// file to be dropped.
 absl::Status RankFiles::Rotate(File* file) {
   std::error_code error;
   for (int age = rotation_.kept; age > 0; --age) {

@@ -18,13 +18,14 @@ size_t Columns(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualColumns;
 }
 
-// A shell that runs us in the background has the bottom line for itself.
+// In the background the terminal's bottom line belongs to the shell or another program.
 bool InBackground(int fd) {
   const pid_t foreground = tcgetpgrp(fd);
   return foreground > 0 && foreground != getpgrp();
 }
 
-// A column for each character. The last one stays free: a cursor beyond it would wrap.
+// Cuts `text` to the width, one column for each character. The last column stays free, because the
+// cursor would wrap after it.
 std::string Fit(absl::string_view text, size_t columns) {
   std::string line(text.substr(0, columns - 1));
   for (char& c : line) {

@@ -16,6 +16,8 @@ absl::Status Acceptor::Begin() {
 void Acceptor::TakeNext() {
   Accepted accepted = Accept(listener_.get());
   if (accepted.connection.valid()) return take_(std::move(accepted.connection));
+  // After make_room_ has closed a connection the loop calls again at once, since the listener is
+  // still readable (level-triggered).
   if (!accepted.out_of_files || make_room_()) return;
   loop_.Change(listener_.get(), 0);
   pause_ = loop_.After(kAcceptPause, [this] { loop_.Change(listener_.get(), EPOLLIN); });

@@ -71,7 +71,8 @@ absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address) {
   const HostPort parts = SplitHostPort(address);
   SocketAddress result;
   uint16_t port = 0;
-  // Only addresses of version 6 have brackets, and they need them.
+  // IPv6 addresses require brackets, others must not have them: the parts must join to the same
+  // text.
   const bool whole = JoinHostPort(parts.host, parts.port) == address;
   if (whole && ParsePort(parts.port, &port) &&
       (FillV4(parts.host, port, &result) || FillV6(parts.host, port, &result))) {

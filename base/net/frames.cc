@@ -55,7 +55,8 @@ absl::StatusOr<std::optional<std::string>> FrameDecoder::Next() {
   const size_t length = DecodeLength(buffer_.data() + consumed_);
   RETURN_IF_ERROR(CheckLength(length, max_bytes_));
   if (available < kHeaderBytes + length) {
-    // Only here, so that many small messages in one read are not each moved to the front.
+    // The rest is moved to the front only when more bytes are needed. If each message were removed
+    // from the front at once, many small messages in one read would cost quadratic time.
     buffer_.erase(0, consumed_);
     consumed_ = 0;
     return std::nullopt;

@@ -75,7 +75,7 @@ class HttpListenerImpl final : public HttpListener {
     Fd fd;
     EventLoop::TimerId patience;
     std::string head;
-    std::string answer;  // what is still to be sent
+    std::string answer;  // unsent part of the response
   };
 
   void OnConnection(Fd fd) {
@@ -119,7 +119,8 @@ class HttpListenerImpl final : public HttpListener {
     if (sent < 0) return Drop(fd);
     answer.erase(0, static_cast<size_t>(sent));
     if (!answer.empty()) return;
-    // Not with a reset, which could overtake the answer if more was sent than was read.
+    // close() with unread input sends a reset, which could discard the answer at the client. So the
+    // stream is half-closed, and what the client has sent is read first.
     shutdown(fd, SHUT_WR);
     char rest[kLargestHead];
     (void)ReadSome(fd, rest, sizeof(rest));
@@ -136,7 +137,7 @@ class HttpListenerImpl final : public HttpListener {
   const std::string address_;
   const std::unique_ptr<EventLoop> loop_;
   const Handler handler_;
-  Acceptor acceptor_;  // the thread's, as the next
+  Acceptor acceptor_;  // used by the thread only, as connections_
   std::map<int, Connection> connections_;
   std::thread thread_;
 };

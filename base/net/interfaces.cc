@@ -49,8 +49,8 @@ bool InCidr(const std::string& address, const Cidr& cidr) {
   return true;
 }
 
-// Link-local addresses of version 6 mean nothing without an interface, which peers name
-// differently.
+// IPv6 link-local addresses are only valid together with an interface, whose name differs between
+// hosts.
 bool IsUsable(const sockaddr* address) {
   if (address == nullptr) return false;
   if (address->sa_family == AF_INET) return true;

@@ -12,13 +12,13 @@
 namespace hvd::net {
 namespace {
 
-// None: errno says why.
+// Returns an invalid Fd after an error, with the reason in errno.
 Fd TryToListen(const ListenAddress& address) {
   const int family = address.address.storage.ss_family;
   Fd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Or connections that were closed a moment ago would count as listeners.
+  // Without SO_REUSEADDR, recently closed connections (TIME_WAIT) would keep the port in use.
   const int reuse = 1;
-  // Whatever net.ipv6.bindv6only says: [::] means both.
+  // [::] accepts IPv4 as well, regardless of net.ipv6.bindv6only.
   const int only_v6 = 0;
   if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
       (family != AF_INET6 ||

@@ -70,7 +70,8 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
     if (own.up && !own.loopback && InNetworks(own, networks)) usable.push_back(own);
   }
   if (usable.empty()) {
-    // Names need not exist here as long as one address fits: hosts may differ.
+    // Unknown interface names are an error only if no address matches: hosts may have different
+    // interfaces, so the list may contain names of other hosts.
     RETURN_IF_ERROR(CheckInterfacesExist(interfaces, networks));
     return absl::InvalidArgumentError(
         absl::StrCat("no address of this machine is left for other hosts to reach it",

@@ -31,8 +31,9 @@ std::string Numeric(const sockaddr* address) {
   return text;
 }
 
-// State shared by the resolving threads and the waiting one. These threads may outlive it: the
-// resolver can't be interrupted.
+// The state shared by the resolving threads and the waiting thread. getaddrinfo can't be
+// interrupted, so after a timeout the detached threads go on; the shared_ptr keeps this state alive
+// for them.
 struct Lookups {
   std::vector<std::string> names;  // constant once shared
   absl::Mutex mutex;
@@ -43,7 +44,7 @@ struct Lookups {
   bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return answered == names.size(); }
 };
 
-// All addresses of a name; none if it is unknown.
+// Returns all addresses of a name; none if the name is unknown.
 std::vector<std::string> Resolve(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -99,6 +100,8 @@ std::string SourceAddressTowards(const std::string& address) {
   if (fd < 0) return "";
   sockaddr_storage source{};
   socklen_t length = sizeof source;
+  // Connecting a UDP socket sends nothing; the kernel only chooses the route and the source
+  // address.
   const bool found = connect(fd, info->ai_addr, info->ai_addrlen) == 0 &&
                      getsockname(fd, reinterpret_cast<sockaddr*>(&source), &length) == 0;
   close(fd);

@@ -95,7 +95,9 @@ absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time de
 }
 
 absl::Status TuneForMessages(int fd) {
-  // A host that is gone answers neither data nor, on an idle link, the kernel's probes.
+  // Two detections of a lost host: TCP_USER_TIMEOUT limits how long sent data may stay
+  // unacknowledged; keep-alive probes cover an idle connection. TCP_NODELAY: messages are small and
+  // must not wait for acknowledgements of earlier ones (Nagle's algorithm).
   constexpr int kUserTimeoutMilliseconds = 5000, kIdleSeconds = 5, kProbeSeconds = 1;
   if (SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
       SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMilliseconds) &&

@@ -33,7 +33,8 @@ absl::Status OpenSslError(absl::string_view step) {
   return absl::InternalError(absl::StrCat("OpenSSL failed to ", step, ": ", LastReason()));
 }
 
-// A BIO over a socket: OpenSSL's own writes without MSG_NOSIGNAL.
+// A socket BIO of its own kind: that of OpenSSL writes without MSG_NOSIGNAL, so a lost peer would
+// raise SIGPIPE.
 int WriteBio(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
   const int fd = *static_cast<int*>(BIO_get_data(bio));
@@ -85,7 +86,8 @@ absl::Status Believe(SSL_CTX* context, const std::string& authority) {
     return absl::InvalidArgumentError("the authority's certificate can't be read");
   }
   if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get()) != 1 ||
-      // Hosts' certificates are for clients, and here both ends are hosts.
+      // Hosts have client certificates, and both ends are hosts here. This also refuses the
+      // daemon's certificate, which is only for servers.
       SSL_CTX_set_purpose(context, X509_PURPOSE_SSL_CLIENT) != 1) {
     return OpenSslError("take the authority's certificate");
   }
@@ -110,11 +112,13 @@ absl::Status Show(SSL_CTX* context, const TlsIdentity& identity) {
 absl::Status Configure(SSL_CTX* context, const TlsIdentity& identity) {
   if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(context, kCipherSuite) != 1 ||
-      // Sessions are never resumed.
+      // No session tickets: sessions are never resumed.
       SSL_CTX_set_num_tickets(context, 0) != 1) {
     return OpenSslError("set up TLS 1.3");
   }
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // Partial writes, and retries from a moved buffer, as Write's contract allows. Read-ahead takes
+  // several records per recv.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context, 1);
   RETURN_IF_ERROR(Believe(context, identity.authority));
@@ -172,6 +176,7 @@ IoResult TlsSession::Read(char* buffer, size_t size) {
 IoResult TlsSession::Write(absl::string_view data) {
   if (data.empty()) return IoResult();
   ERR_clear_error();
+  // A write that would block must be repeated unchanged: no key update may come in between.
   if (!unfinished_) RenewKey();
   const int sent = SSL_write(ssl_, data.data(), Clamped(data.size()));
   const IoResult result = sent > 0 ? IoResult{static_cast<size_t>(sent)} : Explain(sent);
@@ -179,7 +184,8 @@ IoResult TlsSession::Write(absl::string_view data) {
   return result;
 }
 
-// The key update is sent before the next record.
+// Counts a record, and requests new keys when the limit is reached. OpenSSL sends the key update
+// before the next record; the other direction keeps its keys.
 void TlsSession::RenewKey() {
   if (++records_ <= context_->records_per_key_) return;
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) records_ = 1;
@@ -213,7 +219,8 @@ std::string TlsSession::Binding() const {
   if (SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(&binding[0]),
                                  binding.size(), kBindingLabel.data(), kBindingLabel.size(),
                                  nullptr, 0, 0) != 1) {
-    // This can't fail with an open session; but a proof without a binding must not pass.
+    // Can't fail with an open session. If it failed, aborting is safer than proofs without a
+    // binding.
     ABSL_RAW_LOG(FATAL, "OpenSSL exports no key of a TLS session");
   }
   return binding;

@@ -13,6 +13,7 @@ Wire::Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end) : fd
 }
 
 Wire& Wire::operator=(Wire&& other) noexcept {
+  // The session goes first, since it borrows the descriptor that the next line closes.
   tls_ = std::move(other.tls_);
   fd_ = std::move(other.fd_);
   failure_ = std::move(other.failure_);

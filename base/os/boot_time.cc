@@ -14,6 +14,7 @@ absl::Duration Read(clockid_t clock) {
 }  // namespace
 
 BootTime ReadBootTime() {
+  // Only the first of these two clocks goes on during suspension.
   const absl::Duration since_boot = Read(CLOCK_BOOTTIME);
   return {since_boot, since_boot - Read(CLOCK_MONOTONIC)};
 }

@@ -10,6 +10,8 @@
 namespace hvd::os {
 
 std::string HostIdentity() {
+  // The boot id stands for machine and boot. Abstract unix sockets belong to a network namespace,
+  // which its inode identifies. The user decides on the permissions.
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat network = {};

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-// The C library keeps freed blocks below this size for reuse, with their pages mapped. Larger ones
-// come from the system each time.
+// glibc's largest mmap threshold. It may keep freed blocks below this size for reuse, with their
+// pages mapped; larger blocks always come from the system, with new pages.
 constexpr size_t kNeverKept = size_t{32} << 20;
 
 }  // namespace
@@ -23,8 +23,8 @@ LargeMemory AllocateLargeMemory(size_t bytes) {
   if (posix_memalign(&memory, is_much ? kHugePage : kLine, bytes > 0 ? bytes : 1) != 0) {
     return nullptr;
   }
-  // Whole huge pages only, since memory behind the end belongs to others. Without huge pages this
-  // has no effect.
+  // Only whole huge pages, since the memory behind the end is not part of this block. The call has
+  // no effect on systems without huge pages.
   if (is_much) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return LargeMemory(static_cast<char*>(memory));
 }

@@ -14,6 +14,10 @@
 
 namespace hvd::os {
 
+// The state that the writer and its thread share. The thread takes all waiting lines at once and
+// writes them without the lock. Lines that Add refuses for lack of room are newer than all accepted
+// ones, so they are reported after these (`refused`); lines that can't be written are counted in
+// missing_. The report on missing lines is written before the next line.
 class LineWriter::Worker {
  public:
   Worker(Fd file, DroppedLine dropped_line)
@@ -43,7 +47,8 @@ class LineWriter::Worker {
     hangs_ = !Await(absl::Condition(&idle));
   }
 
-  // Returns false if the thread has not ended in time.
+  // Tells the thread to end after the remaining lines. Returns false if it has not ended in time.
+  // After a Flush that timed out it does not wait again.
   bool End() {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
@@ -57,7 +62,7 @@ class LineWriter::Worker {
     while (Next(lines, refused)) {
       for (const std::string& line : lines) Put(line);
       lines.clear();
-      missing_ += std::exchange(refused, 0);  // they came after the accepted lines
+      missing_ += std::exchange(refused, 0);  // newer than the accepted lines
       if (missing_ > 0) Put("");
     }
     absl::MutexLock lock(&mutex_);
@@ -65,13 +70,13 @@ class LineWriter::Worker {
   }
 
  private:
-  // Returns false if it has not become true in time.
+  // Waits up to kPatience for `condition`; returns whether it holds.
   bool Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Clock& clock = Clock::Real();
     return clock.AwaitWithDeadline(mutex_, condition, clock.Now() + kPatience);
   }
 
-  // Returns false when there is nothing more to write.
+  // Waits for work and takes it. Returns false when the writer ends and nothing is left to write.
   bool Next(std::deque<std::string>& lines, uint64_t& refused) {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
@@ -87,7 +92,8 @@ class LineWriter::Worker {
     return refused > 0 || !lines.empty();
   }
 
-  // Writes the report on dropped lines, if any, and then the line.
+  // Writes the report on missing lines, if any, and then the line. A line that was written only
+  // partly (torn_) is ended first, so that the report begins on a new line.
   void Put(const std::string& line) {
     std::string text = torn_ ? "\n" : "";
     if (missing_ > 0) text += dropped_line_(missing_);
@@ -113,7 +119,8 @@ class LineWriter::Worker {
     return size - text.size();
   }
 
-  // Another program that shares the terminal may have made it non-blocking.
+  // The descriptor should block, but another program that shares the terminal may have made it
+  // non-blocking.
   void AwaitRoom() {
     pollfd room = {file_.get(), POLLOUT, 0};
     poll(&room, 1, -1);
@@ -126,7 +133,7 @@ class LineWriter::Worker {
 
   const Fd file_;  // this and the next three: used by the thread only
   const DroppedLine dropped_line_;
-  uint64_t missing_ = 0;  // lines that were not written since the last that was
+  uint64_t missing_ = 0;  // lines lost since the last written one
   bool torn_ = false;     // the file ends within a line
   absl::Mutex callback_mutex_;
   std::function<void(int error)> on_error_ ABSL_GUARDED_BY(callback_mutex_);
@@ -135,7 +142,7 @@ class LineWriter::Worker {
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has lines that were in `lines_`
-  bool hangs_ ABSL_GUARDED_BY(mutex_) = false;    // a Flush has waited in vain
+  bool hangs_ ABSL_GUARDED_BY(mutex_) = false;    // a Flush has timed out
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -147,7 +154,8 @@ LineWriter::LineWriter(Fd file, DroppedLine dropped_line)
 LineWriter::~LineWriter() {
   const bool ended = worker_->End();
   worker_->OnError(nullptr);
-  // A thread that hangs in the kernel can't be joined. It shares ownership of what it uses.
+  // A thread that hangs in a system call can't be joined. It is detached instead, and keeps the
+  // worker alive by its reference.
   ended ? thread_.join() : thread_.detach();
 }
 

@@ -27,7 +27,8 @@ constexpr size_t kPageBytes = 4096;
 using Word = std::atomic<uint32_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(uint32_t));
 
-// Not FUTEX_PRIVATE: the other side is another process. Spurious returns are the callers' affair.
+// Not FUTEX_PRIVATE: the waiter and the holder are in different processes. May return spuriously;
+// callers check the word again.
 void FutexWait(Word& word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, nullptr, nullptr, 0);
 }
@@ -38,9 +39,15 @@ bool WasTaken(uint32_t value) { return (value & (FUTEX_TID_MASK | FUTEX_OWNER_DI
 
 }  // namespace
 
-// The word follows the kernel's robust futex protocol: the holder's thread id, FUTEX_WAITERS if
-// somebody waits, FUTEX_OWNER_DIED once the kernel has seen the holder end. It is not a pthread
-// mutex since a wait for one of these can't be cancelled.
+// A lock by the kernel's robust futex protocol (Documentation/locking/robust-futex-ABI.rst). The
+// word contains the holder's thread id, FUTEX_WAITERS if somebody waits, and FUTEX_OWNER_DIED once
+// the kernel has seen the holder end:
+//
+//   0 --Take--> thread id --the holder ends--> FUTEX_OWNER_DIED
+//
+// When a thread ends, the kernel walks the thread's robust list, sets FUTEX_OWNER_DIED in each word
+// that has the thread's id, and wakes a waiter if FUTEX_WAITERS is set. It does so before it frees
+// the process's memory. A pthread mutex would do the same, but a wait for it can't be cancelled.
 class LivenessPage::Lock {
  public:
   explicit Lock(void* page) : page_(page), word_(*static_cast<Word*>(page)) {}
@@ -50,16 +57,20 @@ class LivenessPage::Lock {
 
   bool taken() const { return WasTaken(word_); }
 
-  // On the thread that is to hold it. Returns only if it was taken before.
+  // Takes the lock for the calling thread and never returns; returns only if the lock was taken
+  // before.
   void Hold() {
-    // In this thread's own memory, since the contents of the page are not trusted.
+    // The list's entry is on this thread's stack, not in the page, because the other process can
+    // write to the page. `futex_offset` leads from the entry to the word.
     robust_list entry;
     robust_list_head list;
     list.list.next = &entry;
     entry.next = &list.list;
     list.futex_offset = reinterpret_cast<char*>(&word_) - reinterpret_cast<char*>(&entry);
     list.list_op_pending = nullptr;
-    // In place of libc's own list: this thread takes no other robust mutex.
+    // Replaces the list that libc has registered: this thread takes no other robust mutex. It is
+    // registered before the lock is taken, so that there is no moment in which the thread could die
+    // with the lock unnoticed; the kernel skips a word without the thread's id.
     void* libc_list = nullptr;
     size_t libc_bytes = 0;
     syscall(SYS_get_robust_list, 0, &libc_list, &libc_bytes);
@@ -78,7 +89,10 @@ class LivenessPage::Lock {
 
   End AwaitDeath() {
     while (true) {
-      // Set before the look at cancelled_, and cleared by Cancel, so that no wake-up is lost.
+      // FUTEX_WAITERS is set before cancelled_ is read, while Cancel sets cancelled_ before it
+      // clears FUTEX_WAITERS (all operations are sequentially consistent). If Cancel's clearing
+      // comes first, cancelled_ is read as true here. If it comes later, the word differs from
+      // `value`, and FutexWait returns at once or is woken. So no wake-up is lost.
       const uint32_t value = word_.fetch_or(FUTEX_WAITERS) | FUTEX_WAITERS;
       if ((value & FUTEX_OWNER_DIED) != 0) return End::kDied;
       if (cancelled_) return WasTaken(value) ? End::kCancelled : End::kNeverHeld;
@@ -108,7 +122,8 @@ class LivenessPage::Lock {
 
 absl::StatusOr<LivenessPage> LivenessPage::Create() {
   Fd fd(memfd_create("hvd-liveness", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Sealed, so that the other process can't remove the memory under this one.
+  // Sealed, so that the other process can't shrink the file: access to the mapping would then raise
+  // SIGBUS in this process.
   if (!fd.valid() || ftruncate(fd.get(), kPageBytes) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return absl::ErrnoToStatus(errno, "can't make a liveness page");
@@ -143,12 +158,14 @@ absl::Status LivenessPage::HoldForever() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   absl::Status status;
   try {
-    // Its copy of the lock keeps the page mapped.
+    // The thread's reference keeps the page mapped.
     std::thread([lock = lock_] { lock->Hold(); }).detach();
   } catch (const std::system_error& error) {
     status = absl::ResourceExhaustedError(error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // Also returns if the lock was taken by the other process in the meantime: the word is then
+  // taken, too.
   if (status.ok()) lock_->AwaitTaken();
   return status;
 }

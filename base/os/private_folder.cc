@@ -22,7 +22,8 @@ absl::Status Unusable(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("can't use ", path, ": ", why));
 }
 
-// Checks that the file of `fd` is accessible to its owner only, and that this user is the owner.
+// Checks that the file of `fd` belongs to this user and is accessible to its owner only. The check
+// of the open descriptor, and not of the path, leaves no time for a replacement in between.
 absl::Status CheckOurs(int fd, const std::string& path) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return Unusable(path, strerror(errno));
@@ -36,10 +37,11 @@ absl::Status CheckOurs(int fd, const std::string& path) {
                                         info.st_mode & 07777, path));
 }
 
-// What is in a folder, sorted.
+// The names of a folder's entries, sorted.
 std::vector<std::string> NamesIn(int folder) {
   std::vector<std::string> names;
-  // Opened anew, since to read it moves its descriptor's place.
+  // A new open file, because readdir moves the file offset, which duplicates of `folder` would
+  // share.
   DIR* const listed = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (listed == nullptr) return names;
   while (const dirent* const entry = readdir(listed)) {
@@ -85,7 +87,8 @@ absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::OpenAt(int parent,
 }
 
 absl::StatusOr<Fd> PrivateFolder::OpenFile(const std::string& name, int flags) const {
-  // O_NONBLOCK: opening a FIFO would wait for its other end.
+  // O_NONBLOCK, because opening a FIFO would wait for its other end. CheckOurs then refuses the
+  // FIFO.
   const int careful = flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Fd file(openat(fd_.get(), name.c_str(), careful, 0600));
   if (!file.valid() && errno == ENOENT) return absl::NotFoundError(PathOf(name));

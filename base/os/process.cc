@@ -22,7 +22,7 @@
 namespace hvd::os {
 namespace {
 
-// Newer than some C libraries that this must compile with.
+// Constants that some supported C libraries do not define.
 constexpr int kCloseRangeCloexec = 4;                    // CLOSE_RANGE_CLOEXEC
 constexpr idtype_t kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD
 
@@ -32,8 +32,8 @@ struct ChildError {
   int error;
 };
 
-// Everything that the child needs, made before fork: between fork and exec only async-signal-safe
-// calls are allowed.
+// Everything that the child needs, prepared before fork: between fork and exec only
+// async-signal-safe calls are allowed, so the child must not allocate memory.
 struct ChildPlan {
   const SpawnOptions& options;
   std::vector<char*> argv;
@@ -41,7 +41,7 @@ struct ChildPlan {
   int stdio[3];
   int error_fd;
   pid_t parent;
-  std::string oom_score;  // empty: as it is
+  std::string oom_score;  // empty: not changed
 };
 
 std::vector<char*> PointersTo(const std::vector<std::string>& strings) {
@@ -62,13 +62,13 @@ void ResetSignals() {
 
 [[noreturn]] void Fail(const ChildPlan& plan, ChildError::Step step) {
   const ChildError error{step, errno};
-  // If even this fails, the parent sees a child that exits with 127 at once.
+  // If even this write fails, the parent sees a child that exits with 126 at once.
   const ssize_t written = write(plan.error_fd, &error, sizeof(error));
   _exit(written == sizeof(error) ? 127 : 126);
 }
 
-// Moves the descriptors to 0, 1 and 2. First they are moved away, since any of them may be one of
-// these three.
+// Moves the descriptors to 0, 1 and 2. They are first copied to numbers above these, since dup2
+// could overwrite one that is still needed.
 bool PlaceStdio(const ChildPlan& plan) {
   int copies[3];
   for (int i = 0; i < 3; ++i) {
@@ -78,8 +78,8 @@ bool PlaceStdio(const ChildPlan& plan) {
   for (int i = 0; i < 3; ++i) {
     if (dup2(copies[i], i) < 0) return false;
   }
-  // Exec also closes descriptors that a library opened without O_CLOEXEC. Kernels before 5.11 can't
-  // do this; they close only those with O_CLOEXEC.
+  // Marks all other descriptors close-on-exec, including those that a library has opened without
+  // O_CLOEXEC. Kernels before 5.11 do not support this; there the latter are inherited.
   syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec);
   return true;
 }
@@ -95,7 +95,7 @@ void SetOomScore(const std::string& score) {
 void DieWith(pid_t parent, int death_signal) {
   if (death_signal == 0) return;
   prctl(PR_SET_PDEATHSIG, death_signal);
-  // The parent may have died before that call; then nobody will send the signal.
+  // If the parent died before that call, no signal will be sent.
   if (getppid() != parent) _exit(126);
 }
 
@@ -130,8 +130,8 @@ absl::Status Describe(const ChildError& error, const SpawnOptions& options) {
   return absl::ErrnoToStatus(error.error, "can't set up a process's stdio");
 }
 
-// Forks with all signals blocked, so that no handler of the parent runs in the child. `child` does
-// not return.
+// Forks with all signals blocked, so that no handler of the parent runs in the child before the
+// child has reset the signals. `child` does not return.
 template <typename Child>
 pid_t ForkChild(const Child& child) {
   sigset_t all, before;
@@ -150,7 +150,7 @@ pid_t ForkChild(const Child& child) {
 Fd OpenPidfd(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
 absl::Status CantWatch(int error) {
-  // Filters of system calls answer EPERM to calls that are newer than they are.
+  // System call filters (seccomp) usually answer EPERM to calls that they do not know.
   if (error == ENOSYS || error == EPERM) {
     return absl::UnimplementedError(
         absl::StrCat("can't watch processes here (pidfd_open: ", std::strerror(error),
@@ -162,8 +162,8 @@ absl::Status CantWatch(int error) {
 
 }  // namespace
 
-// Tests with this process whether pidfds work, before there is a child: a child that has to be
-// killed again would have run for a moment.
+// First checks with this process whether pidfds work: otherwise a child without a pidfd would have
+// to be killed after it has already run for a moment.
 template <typename Child>
 absl::StatusOr<Process> Process::Start(const Child& child) {
   if (!OpenPidfd(getpid()).valid()) return CantWatch(errno);
@@ -172,7 +172,7 @@ absl::StatusOr<Process> Process::Start(const Child& child) {
   Fd pidfd = OpenPidfd(pid);
   if (pidfd.valid()) return Process(pid, std::move(pidfd));
   const int error = errno;
-  // By its number, which is its own until it is reaped.
+  // By its number, which can't be reused before the child is reaped.
   kill(pid, SIGKILL);
   (void)TEMP_FAILURE_RETRY(waitpid(pid, nullptr, 0));
   return CantWatch(error);
@@ -190,6 +190,8 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   plan.stdio[2] = options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO;
 
   ASSIGN_OR_RETURN(Process process, Start([&plan] { RunChild(plan); }));
+  // The pipe is close-on-exec: the read below returns 0 bytes once the program is executed, and a
+  // ChildError if a step before that fails. The parent's write end must be closed for that.
   errors.write.reset();
   ChildError error;
   const ssize_t got = TEMP_FAILURE_RETRY(read(errors.read.get(), &error, sizeof(error)));
@@ -238,7 +240,7 @@ std::optional<ExitStatus> Process::PeekExit() const {
 
 ExitStatus Process::Wait() {
   siginfo_t info = {};
-  // First without reaping, so that there is one place that reads the result.
+  // First waits without reaping, so that PeekExit reads the status; then reaps.
   (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED | WNOWAIT));
   const ExitStatus status = PeekExit().value_or(ExitStatus());
   (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED));

@@ -18,13 +18,14 @@ namespace {
 
 constexpr int kThreads = 16;  // about as many as a daemon has
 
-// 1, and not 0, since 0 does not keep a program that collects core files (see core(5)) from getting
-// them.
+// With a limit of 0 the kernel still pipes core dumps to a handler program (core(5)); a limit of 1
+// disables that too.
 constexpr rlim_t kNoCoreFile = 1;
 
 constexpr int kLargestOomScore = 1000, kNeverTaken = -1000;
 
-// A soft limit that was changed.
+// A soft limit, and its original value if it was changed. Children get the original value
+// (RestoreLimits).
 struct Limit {
   __rlimit_resource resource;
   std::optional<rlim_t> before;

@@ -54,7 +54,8 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
 bool DescendsFrom(pid_t pid, pid_t ancestor) {
   for (pid_t below = pid, above = ParentOf(pid); above != ancestor; above = ParentOf(below)) {
     if (above == kNoProcess && below != pid) {
-      below = pid;  // one between ended, and left its children to another: the chain is whole again
+      below =
+          pid;  // an ancestor ended during the walk; its children have a new parent, so start again
     } else if (above == kNoProcess || above == kOutOfSight || above == 1) {
       return false;
     } else {
@@ -73,8 +74,10 @@ void BecomeSubreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 void KillDescendants() {
   for (;;) {
-    // Before each wait all children known now are killed; one that comes later comes because its
-    // parent, which was killed, has died, and that ends the wait.
+    // Kills all present children, then waits for one. A child that appears after the scan is an
+    // orphan whose parent has died. That parent was a child that was killed here, or descends from
+    // one; the death of that child ends the wait, and the next round finds the orphan. The loop
+    // ends when there are no children.
     for (pid_t child : ChildrenOf(getpid())) kill(child, SIGKILL);
     if (TEMP_FAILURE_RETRY(waitpid(-1, nullptr, 0)) < 0 && errno == ECHILD) return;
     while (waitpid(-1, nullptr, WNOHANG) > 0) {

@@ -10,7 +10,7 @@
 namespace hvd::os {
 namespace {
 
-// Whatever is written there means nothing.
+// Data from there is dropped; only the end of the stream matters.
 bool HasEnded(int input) {
   char buffer[4096];
   return ReadSome(input, buffer, sizeof(buffer)).end;
@@ -23,7 +23,8 @@ absl::StatusOr<Starter> Starter::Find(const Signs& signs) {
   if (signs.parent) {
     const pid_t parent = getppid();
     absl::StatusOr<OtherProcess> process = OtherProcess::Open(parent);
-    // Another process may have taken the number of one that ended before.
+    // If the parent ended before the pidfd was opened, another process may have its number. The
+    // second getppid detects that.
     if (!process.ok() || getppid() != parent) {
       return absl::FailedPreconditionError(
           "the process that started this has ended, or can't be seen from here");

@@ -24,7 +24,8 @@ std::string ReadWhole(const std::string& path) {
   return text.str();
 }
 
-// The mask of the whole process, whatever the kernel's size of masks.
+// The number of cores in the main thread's affinity mask. sched_getaffinity fails if the buffer is
+// smaller than the kernel's masks, so the size is doubled until it succeeds.
 int CoresOfAffinity() {
   for (int size = 1024; size <= kMostCores; size *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
@@ -53,8 +54,9 @@ int CoresOfGroup(const std::string& folder) {
                  ReadWhole(absl::StrCat(folder, "/cpu.cfs_period_us")));
 }
 
-// Of the group and of those that it is in. Where paths are those of another view of the tree, as in
-// containers, the topmost folder is the container's own.
+// The smallest quota of a group and its ancestors; 0: none. Inside containers the path may refer to
+// the host's hierarchy and not exist; then `top` itself is the container's group, and its quota
+// counts.
 int LeastUpwards(const std::string& top, std::string group) {
   int least = 0;
   while (true) {
