@@ -30,6 +30,8 @@ sigset_t AgentSignals() {
   return signals;
 }
 
+// Identifies this agent's process to the daemon, which distinguishes a reconnection from a
+// restarted agent by it. Never 0.
 uint64_t RandomIncarnation() {
   uint64_t incarnation = 0;
   while (incarnation == 0) {
@@ -67,6 +69,8 @@ int Agent::Run() {
   }
   if (!watched.ok()) Refuse(std::string(watched.message()));
   loop_.Run();
+  // First the processes, then the workers' objects and the stream: nothing that the agent has
+  // started outlives it, whatever ended the loop.
   KillWorkers();
   attachment_.reset();
   loop_.Forget(signals_.get());
@@ -86,6 +90,7 @@ void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
   if (!env.ok()) return Refuse(absl::StrCat(plan_.host, ": ", env.status().message()));
   patience_ = env->agent_timeout;
   commit_copy_mbit_ = env->commit_copy_mbit;
+  // Until start_timeout has passed, an unreachable daemon is not an error but not yet started.
   if (settings_.start_timeout > absl::ZeroDuration()) {
     daemon_may_come_ = true;
     loop_.After(settings_.start_timeout, [this] { daemon_may_come_ = false; });
@@ -128,6 +133,8 @@ absl::Status Agent::Attach(const Route& route) {
     ASSIGN_OR_RETURN(route_.own_address,
                      net::ChooseAddress({networks.begin(), networks.end()}, interfaces));
   }
+  // The socket exists before the first worker can be started: workers fetch their resources from
+  // it, and its name is part of their environment.
   ASSIGN_OR_RETURN(socket_,
                    rendezvous::bootstrap::BootstrapSocket::Create(
                        loop_, geteuid(), [this](const pb::WorkerHello& hello, pid_t asker) {
@@ -142,6 +149,8 @@ absl::Status Agent::Attach(const Route& route) {
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
+  // `ready` goes out before the attachment is opened, so that the launcher learns of it before the
+  // daemon can start workers whose output would follow.
   pb::AgentFrame ready;
   ready.mutable_ready()->set_version(kVersion);
   ready.mutable_ready()->set_warning(plan_.warning);
@@ -173,7 +182,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
                             [this](const absl::Status& status) { OnAttachmentClosed(status); }});
 }
 
-// Without a port the workers run without MASTER_ADDR: few jobs need it.
+// Best effort: without a port the workers run without MASTER_ADDR, which few jobs need.
 void Agent::ReserveStorePort(pb::AgentHello* hello) {
   absl::StatusOr<Fd> reserved = net::ReserveAnyPort(route_.own_address);
   if (!reserved.ok()) return;
@@ -184,6 +193,9 @@ void Agent::ReserveStorePort(pb::AgentHello* hello) {
 }
 
 Attachment::Memory Agent::Remember() const {
+  // The daemon may have missed messages, or may be a restarted one. So every stream after the first
+  // begins with all state that it needs: known workers, their events, a pending drain, the kept
+  // commit.
   if (!workers_.has_value()) return {};
   Attachment::Memory memory{workers_->log().Known(), workers_->log().Messages()};
   if (draining()) memory.messages.push_back(DrainMessage());
@@ -214,23 +226,25 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
   return response;
 }
 
-// A resource that is missing here is left out of the response, and the worker runs without it.
+// Adds the worker's resources to the response. All are optional: one that is not available is left
+// out, and the worker runs without it.
 void Agent::HandOver(uint64_t worker_id, pid_t asker,
                      rendezvous::bootstrap::BootstrapSocket::Response& response) {
   if (workers_->Follow(worker_id, asker)) {
-    // Without the pipe a sample has only the state of the process in /proc.
+    // Without the pipe a stack sample shows only the state of the process in /proc.
     const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
     if (stack_pipe.ok()) {
       response.stack_pipe = *stack_pipe;
       response.bootstrap.set_stack_signal(inspection::StackProbe::Signal());
     }
-    // Without a page the death is noticed too, only later.
+    // Without a page the process's death is detected later, by the end of the process itself.
     const absl::StatusOr<int> page =
         welcome_->elastic() ? workers_->WatchProcess(worker_id) : absl::NotFoundError("");
     if (page.ok()) response.page = *page;
   }
   if (!welcome_->elastic()) return;
-  // Without an arena the worker's commits are lost with it, and those of other workers are used.
+  // Without an arena this worker's commits are lost with it; a rollback then uses other workers'
+  // commits.
   const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
   if (arena.ok()) response.arena = *arena;
   if (commit_keeper_ == nullptr) return;
@@ -244,6 +258,7 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
     case pb::AgentCommand::kWelcome:
       return OnWelcome(command.welcome());
     case pb::AgentCommand::kStart:
+      // No worker is started once the job ends here.
       if (phase_ == Phase::kWorking) workers_->Start(command.start());
       return;
     case pb::AgentCommand::kStop:

@@ -13,7 +13,8 @@ constexpr size_t kBytesPerMegabit = 1000000 / 8;
 
 }  // namespace
 
-// Without a source the commits of this host are copied nowhere, and with no rate none are.
+// Best effort: without a source this host's commits are not copied to other hosts. A rate of 0
+// disables copies.
 void Agent::OpenCommitSource(pb::AgentHello* hello) {
   if (commit_copy_mbit_ == 0) return;
   const pb::Credentials& own = bootstrap_.credentials();
@@ -28,7 +29,8 @@ void Agent::OpenCommitSource(pb::AgentHello* hello) {
   hello->set_commit_address(commit_source_->address());
 }
 
-// REQUIRES: the job is elastic.
+// Called at each welcome; only the first one starts the source and the keeper. REQUIRES: the job is
+// elastic.
 void Agent::BeginCopies(const std::string& job) {
   if (commit_source_ == nullptr || commit_keeper_ != nullptr) return;
   if (!commit_source_->Begin(job).ok()) return;
@@ -37,6 +39,8 @@ void Agent::BeginCopies(const std::string& job) {
 
 void Agent::OnKeep(const pb::KeepCommits& keep) {
   if (commit_keeper_ == nullptr) return;
+  // The keeper reports from its thread. A report of an earlier command may still be in the loop's
+  // queue when a new command arrives; its `turn` is outdated then, and it is ignored.
   const uint64_t turn = ++keep_turn_;
   if (keep.address().empty()) {
     kept_commit_ = 0;

@@ -14,7 +14,8 @@
 namespace hvd::agent {
 namespace {
 
-// The time for the daemon to close its side, and for the launcher to take the rest of the output.
+// The time for the daemon to close its side, and again for the launcher to read the rest of the
+// output.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 // The grace of a drain for which neither the agent's settings nor the daemon have one.
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
@@ -28,6 +29,7 @@ std::string Printable(const absl::Status& status) {
 void Agent::OnSignal() {
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    // SIGCHLD needs no action here: after this loop orphans are reaped in any case.
     if (info.ssi_signo == SIGCHLD) continue;
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
     if (info.ssi_signo == SIGTERM && DrainBySignal(by_guard)) continue;
@@ -36,8 +38,9 @@ void Agent::OnSignal() {
   if (workers_.has_value()) workers_->ReapOrphans();
 }
 
-// Returns whether the signal only asks for a drain. A signal to all processes arrives twice,
-// directly and passed on by the guard, and counts as one request.
+// Returns whether the signal is only a request for a drain. A signal to the process group arrives
+// twice, directly and through the guard, and counts as one request. So the second SIGTERM from the
+// same sender ends the agent at once.
 bool Agent::DrainBySignal(bool by_guard) {
   if (!welcome_.has_value() || !welcome_->elastic()) return false;
   if (phase_ != Phase::kWorking && !draining()) return false;
@@ -51,6 +54,8 @@ void Agent::Drain(const std::string& reason) {
   if (draining()) return;
   drain_reason_ = reason;
   attachment_->Send(DrainMessage());
+  // The daemon normally ends this host's part of the job within the grace period. The timer is the
+  // fallback for a daemon that does not.
   absl::Duration grace = settings_.drain_grace;
   if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
   if (grace <= absl::ZeroDuration()) grace = kDrainGrace;
@@ -71,7 +76,8 @@ void Agent::OnEndJob(const pb::EndJob& end) {
   if (phase_ == Phase::kWorking) phase_ = Phase::kEnding;
   if (settings_.alone) {
     end_code_ = end.exit_code();
-    // An adopted process's own output says how it ended; whoever started the job says the rest.
+    // An adopted process that was the worker prints its own result; one that was not yet the worker
+    // gets the summary as its error. The agent prints nothing for either.
     const std::string summary = end.summary().empty() ? "has left the job" : end.summary();
     if (settings_.adoption == nullptr) Say(summary);
     if (settings_.adoption != nullptr) settings_.adoption->SendJobEnd(summary);
@@ -80,8 +86,8 @@ void Agent::OnEndJob(const pb::EndJob& end) {
   if (workers_->empty()) OnWorkersEmpty();
 }
 
-// The adopted process was the worker, and can't be another one: in an elastic job the host leaves,
-// so that its slot gets no worker that would only fail.
+// Called each time the last worker is gone. An adopted process can be the worker only once: in an
+// elastic job the host then leaves the job, because every further worker of its slot would fail.
 void Agent::OnWorkersEmpty() {
   const bool can_start_more = settings_.adoption == nullptr;
   if (phase_ == Phase::kWorking && !can_start_more && welcome_->elastic()) {
@@ -93,7 +99,7 @@ void Agent::OnWorkersEmpty() {
   loop_.After(kFarewellTime, [this] { QuitWhenFlushed(end_code_); });
 }
 
-// The adopted process is gone before it was a worker.
+// The adopted process ended before it became a worker.
 void Agent::OnWithdrawn() {
   if (phase_ == Phase::kWorking && welcome_.has_value() && welcome_->elastic()) {
     return Drain("the process there has ended before it was a worker");
@@ -108,6 +114,7 @@ void Agent::OnDetached(const absl::Status& status) {
 
 void Agent::OnAttachmentClosed(const absl::Status& status) {
   if (phase_ == Phase::kDetaching) return QuitWhenFlushed(end_code_);
+  // No other stream will be opened, and without a daemon the workers can't go on.
   KillWorkers();
   if (!welcome_.has_value()) {
     return Refuse(absl::StrCat(
@@ -143,6 +150,8 @@ void Agent::Refuse(const std::string& message) {
 }
 
 void Agent::QuitWhenFlushed(int exit_code) {
+  // Lets the launcher read the rest of the output, but not for longer than kFarewellTime: it may
+  // hang. The first exit code counts.
   if (output_.idle()) return Quit(exit_code);
   if (std::exchange(quit_when_flushed_, true)) return;
   exit_code_ = exit_code;
@@ -155,6 +164,8 @@ void Agent::Quit(int exit_code) {
 }
 
 void Agent::KillWorkers() {
+  // KillDescendants also reaps; the workers' destructors then find no running child, only an
+  // adopted process.
   os::KillDescendants();
   workers_.reset();
 }

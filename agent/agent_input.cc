@@ -13,7 +13,7 @@ AgentInput::AgentInput(EventLoop& loop, int fd, Callbacks callbacks)
     : loop_(loop), fd_(fd), callbacks_(std::move(callbacks)) {
   (void)SetNonBlocking(fd_);
   absl::Status watched = loop_.Watch(fd_, EPOLLIN, [this](uint32_t) { OnReadable(); });
-  // From the loop, as every callback.
+  // Posted, since all callbacks come from the loop and not from the constructor.
   if (!watched.ok()) {
     loop_.Post([this, watched] { Unreadable(watched); });
   }

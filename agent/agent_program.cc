@@ -45,13 +45,13 @@ absl::StatusOr<os::Starter> FindStarter(const JoinOptions& join) {
   return absl::FailedPreconditionError(absl::StrCat(options, ": ", starter.status().message()));
 }
 
-// `join` empty: runs as horovodrun starts it.
+// The agent's process, the guard's child. `join` empty: the mode in which horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
              std::optional<os::OtherProcess> adoptee, Agent::OpenLink open_link) {
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
-    // Before BlockAgentSignals, so that signals still end this process: name resolution may take
-    // long.
+    // Before BlockAgentSignals, so that signals still end this process while it waits for the token
+    // file or for name resolution.
     bootstrap = MakeJoinBootstrap(*join);
     if (!bootstrap.ok()) return Complain(bootstrap.status());
   }
@@ -70,8 +70,9 @@ int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
-// Programs are found by the name in the kernel and by the command line, whose first word becomes
-// `called`. A command that kills "horovod-agent" by name must not kill the guard too.
+// Changes this process's name, both the kernel's and that in the command line (`called`, argv[0]),
+// which is overwritten in place. A command that kills "horovod-agent" by name must not kill the
+// guard as well.
 void TakeName(const char* name, char* called) {
   static_assert(sizeof(kGuardProgram) == sizeof(protocol::kAgentProgram),
                 "one has room for the other");
@@ -101,6 +102,7 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     if (!found.ok()) return Complain(found.status());
     adoptee = *std::move(found);
   }
+  // Before the fork, so that both processes get them.
   TakeName(kGuardProgram, argv[0]);
   os::AllowManyFiles();
   os::ForbidCoreFiles();

@@ -7,8 +7,9 @@ namespace {
 
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
-// A daemon that comes back may still have an old stream of this agent and not know that it is dead.
-// It answers AlreadyExists until it does.
+// Whether a stream that ended with `status` may be followed by another. AlreadyExists is among the
+// temporary errors: the daemon may still hold an old stream of this agent and answers so until it
+// has detected that the old stream is dead.
 bool TimeMayHeal(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -41,6 +42,8 @@ Attachment::~Attachment() {
 }
 
 void Attachment::OpenLink() {
+  // The link's callbacks come from other threads and are posted to the loop. One that is still
+  // queued when its link has been replaced has an old generation, and is ignored.
   const uint64_t generation = ++generation_;
   link_ = open_(hello_, {[this, generation](const pb::AgentCommand& command) {
                            loop_.Post([this, generation, command] {
@@ -78,6 +81,8 @@ void Attachment::OnCommand(const pb::AgentCommand& command) {
 
 void Attachment::OnClosed(const absl::Status& status) {
   if (finished_ || reattach_ <= absl::ZeroDuration() || !TimeMayHeal(status)) return Close(status);
+  // The deadline is set at the first failure only, so that failed attempts do not extend it; a
+  // welcome clears it.
   ++generation_;
   link_.reset();
   if (!deadline_.has_value()) {
@@ -85,6 +90,8 @@ void Attachment::OnClosed(const absl::Status& status) {
     callbacks_.on_detached(status);
   }
   retry_timer_ = loop_.After(back_off_.Next(random_), [this] {
+    // The state is read at the time of the attempt. It is sent before any new message: Send and
+    // this task run on the same thread.
     const Memory memory = callbacks_.remember();
     *hello_.mutable_known_workers() = {memory.known_workers.begin(), memory.known_workers.end()};
     OpenLink();
@@ -92,7 +99,7 @@ void Attachment::OnClosed(const absl::Status& status) {
   });
 }
 
-// By value: it may come out of a timer that is cancelled here.
+// `status` is passed by value, because it may be owned by the timer that is cancelled here.
 void Attachment::Close(absl::Status status) {
   ++generation_;
   if (retry_timer_.has_value()) loop_.Cancel(*retry_timer_);

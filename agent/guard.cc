@@ -20,8 +20,8 @@
 namespace hvd::agent {
 namespace {
 
-// Only the agent holds the pipes to the launcher, so that each side sees at once when the other
-// closes.
+// Only the agent may hold the pipes to the launcher: an end that the guard kept open would hide
+// from the launcher that the agent has closed it.
 void LetGoOfPipes() {
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
@@ -34,8 +34,9 @@ void ReapOrphans(const os::Process& agent) {
   }
 }
 
-// Waits until the agent has ended, which can't happen while it is stopped. The kernel sends SIGCHLD
-// when it is stopped and when it is continued.
+// Waits until the agent has ended, and passes signals on to it. The kernel sends SIGCHLD also when
+// the agent is stopped and when it is continued; so each wait knows whether the agent is stopped,
+// and only then has a timeout.
 os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
                           absl::Duration stopped_patience) {
   const timespec patience = absl::ToTimespec(stopped_patience);
@@ -61,7 +62,7 @@ os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
 }  // namespace
 
 int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience) {
-  // Blocked before there is a child, so that no SIGCHLD is lost.
+  // Blocked before the fork, so that no SIGCHLD is lost; sigtimedwait takes the pending signals.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);

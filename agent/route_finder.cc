@@ -18,7 +18,8 @@ RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candid
                          absl::Duration timeout, Done done)
     : loop_(loop), done_(std::move(done)) {
   for (const std::string& candidate : candidates) Try(candidate);
-  // Through the loop in any case, so that `done` is never called by the constructor.
+  // If all attempts failed at once, the timer fires immediately: `done` is always called from the
+  // loop, never by the constructor.
   if (attempts_.empty()) timeout = absl::ZeroDuration();
   deadline_ = loop_.After(timeout, [this, timeout] {
     if (!attempts_.empty()) {
@@ -72,6 +73,7 @@ void RouteFinder::Finish(absl::StatusOr<Route> result) {
   loop_.Cancel(deadline_);
   for (const auto& [fd, owner] : attempts_) loop_.Forget(fd);
   attempts_.clear();
+  // Moved out first, since `done` may destroy this object.
   const Done done = std::move(done_);
   done(std::move(result));
 }

@@ -12,8 +12,9 @@
 namespace hvd::agent {
 namespace {
 
-// When memory runs out, the kernel should take a worker before the agent, whose death would end all
-// workers of the host. A tenth of the machine's memory in the kernel's scale.
+// Added to a worker's oom_score_adj. When memory runs out, the kernel should kill a worker and not
+// the agent, whose death would end all workers of the host. On the kernel's scale 100 is a tenth of
+// the machine's memory.
 constexpr int kOomScoreMore = 100;
 
 }  // namespace
@@ -60,7 +61,7 @@ process::WorkerProcess::Callbacks Worker::Listen() {
   return {[this](absl::string_view line, bool is_stderr) { TakeLine(line, is_stderr); },
           [this] { callbacks_.on_dying(); },
           [this](const process::ProcessEnd& end) {
-            // A copy, since the callback may destroy the worker.
+            // A copy, since the callback may destroy this worker and so its callbacks_.
             const auto on_exited = callbacks_.on_exited;
             on_exited(Report(end));
           }};
@@ -84,6 +85,8 @@ bool Worker::Follow(pid_t asker) {
 }
 
 absl::StatusOr<int> Worker::WatchProcess() {
+  // The watch's thread posts to the loop. The task may run after the watch was replaced or the
+  // worker destroyed; the expired token then makes it do nothing.
   watch_token_ = std::make_shared<int>();
   const std::weak_ptr<int> token = watch_token_;
   ASSIGN_OR_RETURN(watch_, os::LivenessWatch::Start([this, token, loop = &loop_] {
@@ -110,7 +113,8 @@ void Worker::OnDeath() {
 }
 
 void Worker::CheckStopped() {
-  // A worker that is being killed for this is no longer stopped, and may take long to exit.
+  // A worker that has been killed for this is not counted again: it is no longer stopped, but may
+  // take long to exit.
   if (!process_->running() || stopped_checks_ >= kStoppedChecks) return;
   const bool asker_is_stopped =
       asker_.has_value() && !asker_->HasEnded() && inspection::IsStopped(asker_->pid());
@@ -129,6 +133,8 @@ void Worker::Stop(absl::Duration grace) {
     told_ = Told::kToEnd;
     process_->AskToEnd(grace);
   }
+  // Of the present and the new kill timer the earlier one stays: a later call can shorten the
+  // grace, but not extend it.
   const EventLoop::TimerId timer = loop_.After(grace, [this] { Kill(); });
   if (!kill_timer_.has_value() || timer < *kill_timer_) {
     if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
@@ -150,6 +156,8 @@ pb::WorkerExited Worker::Report(const process::ProcessEnd& end) const {
   report.set_signal(end.status.signal);
   report.set_core_dumped(end.status.core_dumped);
   report.set_unknown_end(end.unknown);
+  // The counter has no process numbers. An OOM kill is assumed if SIGKILL ended the process, this
+  // agent has not sent it, and the counter has grown since the start.
   report.set_out_of_memory(end.status.signal == SIGKILL && told_ != Told::kKilled &&
                            oom_->HasGrown());
   if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");

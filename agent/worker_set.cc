@@ -48,6 +48,7 @@ void WorkerSet::MakeElastic(absl::Duration check_interval) {
 }
 
 void WorkerSet::Start(const pb::StartWorker& start) {
+  // Idempotent: a daemon that was away may repeat a request.
   if (!log_.AddKnown(start.worker_id())) return;
   const uint64_t id = start.worker_id();
   absl::StatusOr<std::unique_ptr<Worker>> worker =
@@ -111,7 +112,8 @@ void WorkerSet::Sample(uint64_t id) {
   });
 }
 
-// The worker's word can leak, e.g. with a log of the environment; descent can't be faked.
+// Checks the worker's secret and the ancestry of `asker`. The secret can leak, e.g. with a log of
+// the environment; the ancestry can't be faked.
 absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   const auto worker = workers_.find(hello.worker_id());
   if (worker == workers_.end()) {
@@ -119,7 +121,8 @@ absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
         absl::StrCat("this host runs no worker ", hello.worker_id()));
   }
   RETURN_IF_ERROR(worker->second->CheckHello(hello));
-  // Without a /proc of this namespace the descent is unknown; then the word must do.
+  // If /proc is not that of this PID namespace, the ancestry is unknown, and the secret has to
+  // suffice.
   if (!os::ProcIsOurs() || worker->second->Includes(asker)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
@@ -143,12 +146,15 @@ void WorkerSet::OnOutput(pb::WorkerOutput output) {
   pb::AgentFrame frame;
   *frame.mutable_output() = std::move(output);
   output_.Send(frame);
+  // Backpressure: all workers' pipes are left unread until the output has been written
+  // (ResumeOutput).
   if (paused_ || !output_.full()) return;
   paused_ = true;
   for (const auto& [id, worker] : workers_) worker->set_paused(true);
 }
 
 void WorkerSet::OnExited(pb::WorkerExited exited) {
+  // The worker is removed first, so that ReapOrphans kills the processes that it has left.
   workers_.erase(exited.worker_id());
   pb::AgentMessage message;
   *message.mutable_exited() = std::move(exited);
@@ -157,8 +163,9 @@ void WorkerSet::OnExited(pb::WorkerExited exited) {
   if (empty() && on_empty_) on_empty_();
 }
 
-// A process inherits its worker's id in its environment, whatever session or group it has made for
-// itself.
+// Whether the worker of process `pid` has ended. The worker's id is in the environment, which a
+// process inherits regardless of its session and process group. Without an id: whether no worker is
+// left.
 bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
   std::ifstream file(absl::StrCat("/proc/", pid, "/environ"));
   for (std::string entry; std::getline(file, entry, '\0');) {
@@ -172,6 +179,7 @@ bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
 }
 
 void WorkerSet::ReapOrphans() {
+  // The workers' own processes are left out: their WorkerProcess reaps them.
   std::map<pid_t, uint64_t> own;
   for (const auto& [id, worker] : workers_) own.emplace(worker->pid(), id);
   for (const pid_t child : os::ChildrenOf(getpid())) {

@@ -1,4 +1,5 @@
-// Strong integer types for ranks, epochs and other numbers in interfaces, which the compiler keeps apart.
+// Strong integer types for ranks, epochs and other numbers in interfaces, which must not be mixed
+// up.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 

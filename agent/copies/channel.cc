@@ -16,9 +16,11 @@
 namespace hvd::agent::copies {
 namespace {
 
+// The nice value of threads that copy commits: lower priority than the training processes.
 constexpr int kNice = 5;
 
-// What one end proves: it can't be said again by the other, nor over another connection.
+// The proof of one end that it knows the token. It contains the role and the TLS channel binding,
+// so it can't be reflected by the peer or replayed on another connection.
 std::string Proof(const Trust& trust, net::TlsEnd end, const std::string& binding) {
   const char* const role = end == net::TlsEnd::kAccepts ? "source" : "keeper";
   return HmacSha256(trust.token, absl::StrCat("horovod commit ", role, binding));
@@ -84,6 +86,8 @@ absl::Status Channel::Open(absl::Duration patience) {
     }
     RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, patience));
   }
+  // TLS has verified the certificates. Now the ends prove that they know the job's token, the
+  // keeper first: the source reveals nothing to a peer that has not proved it.
   const std::string binding = wire_.Binding();
   const bool accepts = end_ == net::TlsEnd::kAccepts;
   const net::TlsEnd other = accepts ? net::TlsEnd::kConnects : net::TlsEnd::kAccepts;
@@ -99,6 +103,7 @@ absl::Status Channel::Open(absl::Duration patience) {
 absl::Status Channel::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
     RETURN_IF_ERROR(cancellation_.status());
+    // In pieces, so that a cancellation is noticed soon.
     const IoResult written = wire_.Write(bytes.substr(0, 1 << 18));
     if (written.end) return absl::UnavailableError("the other end is gone");
     bytes.remove_prefix(written.bytes);

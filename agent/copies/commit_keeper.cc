@@ -19,9 +19,9 @@ namespace {
 using worker_runtime::commit_store::CommitArena;
 
 constexpr absl::Duration kConnectTime = absl::Seconds(5);
-// Between two attempts.
+// The pause between two attempts to connect.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-// A piece of a commit; a multiple of CommitArena::kAlignment.
+// The size of a piece of a commit; a multiple of CommitArena::kAlignment.
 constexpr size_t kPieceBytes = size_t{1} << 18;
 
 }  // namespace
@@ -39,6 +39,7 @@ void CommitKeeper::Stop() {
 }
 
 void CommitKeeper::Follow(const std::string& address, OnKept on_kept) {
+  // The thread is joined first: arena_, newest_ and on_kept_ belong to it while it runs.
   Stop();
   on_kept_ = std::move(on_kept);
   if (arena_ == nullptr && memory_.valid()) {
@@ -78,6 +79,9 @@ absl::Status CommitKeeper::TakeFrom(const std::string& address) {
 }
 
 absl::Status CommitKeeper::TakeOne(Channel& channel) {
+  // One round of the protocol: request with the newest number, header, contents. The copy is filled
+  // beside the present one and becomes valid only with Seal, so a failure in between leaves the
+  // present copy intact.
   RETURN_IF_ERROR(channel.Send(EncodeNumber(newest_)));
   RETURN_IF_ERROR(channel.AwaitBytes());
   std::string bytes(CopyHead::kBytes, '\0');
@@ -85,6 +89,7 @@ absl::Status CommitKeeper::TakeOne(Channel& channel) {
   const CopyHead head = CopyHead::Decode(bytes);
   RETURN_IF_ERROR(arena_->Begin(head.size).status());
   RETURN_IF_ERROR(Fill(channel, head));
+  // The source reads the commit from memory that its worker may overwrite at any time.
   if (arena_->pending_checksum() != head.checksum) {
     return absl::AbortedError("the commit was replaced while it was read");
   }

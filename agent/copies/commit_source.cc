@@ -18,11 +18,12 @@
 namespace hvd::agent::copies {
 namespace {
 
-// How often it looks for a newer commit, while somebody waits for one.
+// The interval of checks for a newer commit while a keeper waits for one.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 constexpr absl::Duration kHandshakeTime = absl::Seconds(2);
 
-// The kernel spreads what is sent over the time: there are no bursts that would hold up others.
+// The kernel paces the packets (SO_MAX_PACING_RATE), so there are no bursts that would delay the
+// traffic of training.
 void BoundRate(int fd, uint64_t bytes_per_second) {
   setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
 }
@@ -74,14 +75,15 @@ void CommitSource::Serve() {
     Fd connection(
         ready.ok() ? accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1);
     if (!connection.valid()) {
-      // Without descriptors the next attempt would follow at once.
+      // If no descriptor is left, accept4 fails at once and the listener stays readable: pause
+      // instead of a busy loop.
       poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kLook)));
       continue;
     }
     BoundRate(connection.get(), bytes_per_second_);
     net::TuneForMessages(connection.get()).IgnoreError();
     Channel channel(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
-    Answer(channel).IgnoreError();  // the keeper comes again
+    Answer(channel).IgnoreError();  // the keeper connects again
   }
 }
 
@@ -101,6 +103,8 @@ absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {
     RETURN_IF_ERROR(channel.Pause(kLook));
     if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
   }
+  // Outside of the lock, since sending takes long. Views are never removed from arenas_, so `view`
+  // stays valid.
   const absl::StatusOr<absl::string_view> contents = view->Read(commit);
   if (!contents.ok()) return absl::OkStatus();
   absl::Status sent = channel.Send(CopyHead{commit.number, commit.size, commit.checksum}.Encoded());

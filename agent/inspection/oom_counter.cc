@@ -19,7 +19,7 @@ std::string CgroupOf(pid_t pid, const std::string& root) {
   return "/";
 }
 
-// Both files have the same form and the same key for the counter.
+// Both files consist of lines "key value" and use the same key for this counter.
 std::optional<uint64_t> ReadCount(const std::string& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -16,7 +16,7 @@
 namespace hvd::agent::inspection {
 namespace {
 
-// The beginning of a file of the process's in /proc; empty: it can't be read.
+// Returns the first 4 KiB of a file in /proc/PID; empty: the file can't be read.
 std::string ReadStart(pid_t pid, absl::string_view name) {
   const Fd file(open(absl::StrCat("/proc/", pid, "/", name).c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return "";
@@ -25,9 +25,9 @@ std::string ReadStart(pid_t pid, absl::string_view name) {
   return std::string(buffer, got.bytes);
 }
 
-// The fields of /proc/PID/stat from the state on, the third. The second, the name, is in
-// parentheses and may hold anything, parentheses too: "12 (name) T ...". Empty: there is no such
-// process.
+// Returns the fields of /proc/PID/stat from the third one, the state: "12 (name) T ...". The second
+// field, the name, may contain any characters, parentheses too, so the last ')' ends it. Empty:
+// there is no such process.
 std::vector<std::string> StatOf(pid_t pid) {
   const std::string text = ReadStart(pid, "stat");
   const size_t name_end = text.rfind(')');
@@ -45,7 +45,7 @@ char StateOf(pid_t pid) {
 bool IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
 
 std::optional<os::ExitStatus> EndOf(pid_t pid) {
-  constexpr size_t kExitCode = 52 - 3;  // as waitpid gives it
+  constexpr size_t kExitCode = 52 - 3;  // field 52, in the form of waitpid's status
   const std::vector<std::string> stat = StatOf(pid);
   int code = 0;
   if (stat.size() <= kExitCode || stat[0] != "Z" || !absl::SimpleAtoi(stat[kExitCode], &code)) {

@@ -10,7 +10,8 @@
 namespace hvd::agent::inspection {
 namespace {
 
-// The dump comes in many pieces, and nothing marks its end.
+// faulthandler writes the dump in many pieces without an end marker. It counts as complete when
+// nothing has arrived for this time.
 constexpr absl::Duration kSettleTime = absl::Milliseconds(20);
 
 }  // namespace
@@ -56,7 +57,7 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
   answer_ = std::move(answer);
   Read();
   ready_ = ready_ || dump_.rfind(kReady, 0) == 0;
-  dump_.clear();  // a late answer to an earlier signal
+  dump_.clear();  // drops a late answer to an earlier signal
   const bool asked =
       SendSignal() &&
       loop_.Watch(pipe_.read.get(), EPOLLIN, [this](uint32_t) { OnReadable(); }).ok();
@@ -66,7 +67,8 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
   });
 }
 
-// A stopped process would answer only after it is continued.
+// Returns whether the signal was sent. A stopped process would handle it only after it is
+// continued.
 bool StackProbe::SendSignal() const {
   return ready_ && Catches(process_.pid(), Signal()) && StateOf(process_.pid()) != 'T' &&
          process_.Signal(Signal());
@@ -100,7 +102,7 @@ void StackProbe::Answer(StackSample sample) {
     if (timer->has_value()) loop_.Cancel(**timer);
     timer->reset();
   }
-  // The callback may destroy this object.
+  // Last, since the callback may destroy this object.
   std::exchange(answer_, nullptr)(std::move(sample));
 }
 

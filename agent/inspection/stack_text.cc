@@ -18,7 +18,7 @@ bool IsLibrary(absl::string_view frame) {
   return absl::StartsWith(frame, "<frozen");
 }
 
-// Without the file's directory.
+// The frame without the directory of its file.
 absl::string_view Short(absl::string_view frame) {
   const size_t file_end = frame.find(':');
   const size_t slash = frame.substr(0, file_end).rfind('/');
@@ -27,7 +27,7 @@ absl::string_view Short(absl::string_view frame) {
 
 }  // namespace
 
-// A frame is a line: `  File "/home/me/train.py", line 42 in load`
+// faulthandler writes one line per frame: `  File "/home/me/train.py", line 42 in load`
 std::vector<std::string> ParseStack(absl::string_view dump) {
   constexpr absl::string_view kLine = "\", line ";
   std::vector<std::string> frames;

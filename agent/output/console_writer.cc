@@ -14,7 +14,8 @@ console::OutputSinkOptions Unbounded(int out, int err) {
   console::OutputSinkOptions options;
   options.stdout_fd = out;
   options.stderr_fd = err;
-  // Write must not wait on the loop's thread; full() slows the workers down instead.
+  // The sink's limit would block Write, and with it the loop. full() slows the workers down
+  // instead.
   options.max_backlog_bytes = std::numeric_limits<size_t>::max();
   return options;
 }
@@ -39,7 +40,9 @@ void ConsoleWriter::Send(const pb::AgentFrame& frame) {
   const size_t bytes = words.size() + output.line().size() + 1;
   waiting_ += bytes;
   unmarked_ += bytes;
-  // One mark at a time. It is called back when everything before it is written.
+  // One marker is in the sink's queue at a time; its callback confirms all output before it. Output
+  // that arrives meanwhile is covered by the next marker. So the number of markers does not grow
+  // with the number of lines.
   if (!std::exchange(marked_, true)) OnDrained(0);
 }
 

@@ -20,7 +20,8 @@ void FrameWriter::SendRaw(absl::string_view bytes) {
   if (was_idle) WriteWhatGoes();
   if (idle()) return;
   if (!watching_) {
-    // epoll refuses regular files, but writes to them do not block either.
+    // epoll does not support regular files (stdout may be one); but writes to them do not block, so
+    // nothing is left to wait for.
     watching_ = loop_.Watch(fd_, EPOLLOUT, [this](uint32_t) { OnWritable(); }).ok();
   } else {
     loop_.Change(fd_, EPOLLOUT);
@@ -44,7 +45,8 @@ void FrameWriter::WriteWhatGoes() {
       written_ = buffer_.size();
     }
   }
-  // Moved to the front only when that is cheap compared to what was written.
+  // The rest is moved to the front only when at least kFullBytes were written: the cost stays
+  // linear.
   if (idle() || written_ >= kFullBytes) {
     buffer_.erase(0, written_);
     written_ = 0;

@@ -6,7 +6,7 @@ namespace hvd::agent::output {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// Bounds the reading from a process that goes on writing while the rest of its output is read.
+// Limits ReadRest: other processes with the pipe open may go on writing.
 constexpr int kMaxReadsOfRest = 8;
 
 }  // namespace

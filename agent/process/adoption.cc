@@ -38,7 +38,7 @@ absl::StatusOr<os::OtherProcess> FindAdoptee(pid_t pid) {
   return process;
 }
 
-// The process, seen as a worker's.
+// The adopted process as a WorkerProcess. Its destructor waits for the process to leave the job.
 class Adoption::Adopted : public WorkerProcess {
  public:
   explicit Adopted(Adoption& adoption) : adoption_(adoption) {}
@@ -90,7 +90,8 @@ void Adoption::SendJobEnd(const std::string& summary) {
   if (phase_ == Phase::kWaiting) SendError(summary);
 }
 
-// The few lines that there are fit into any pipe. Whether they were read shows in what comes back.
+// The result is ignored: the few short lines fit into any pipe, and the process's answers show
+// whether it has read them.
 void Adoption::Send(const std::string& line) const { WriteSome(out_, line); }
 
 bool Adoption::ReadOnce() {
@@ -117,7 +118,8 @@ void Adoption::OnReadable() {
   if (phase_ == Phase::kWorking) callbacks_.on_dying();
 }
 
-// It may have said something before.
+// Lines that the process wrote before it ended are still in the pipe: an {"exit"} there counts more
+// than the way it ended.
 void Adoption::OnProcessEnd() {
   while (!lines_ended_ && ReadOnce()) {
   }
@@ -131,11 +133,12 @@ ProcessEnd Adoption::End() const {
     return end;
   }
   const std::optional<os::ExitStatus> seen = inspection::EndOf(process_.pid());
-  // Where the code may not be read, it is 0, and so is the one of a process that just went.
+  // The kernel shows the code 0 to readers without permission, and for a process that has just
+  // vanished. So 0 means "not known".
   const bool known = seen.has_value() && (seen->signal != 0 || seen->exit_code != 0);
   if (process_.HasEnded() && killed_) {
     end.status.signal = SIGKILL;
-  } else if (process_.HasEnded() && known && process_.Signal(0)) {  // its number is its own still
+  } else if (process_.HasEnded() && known && process_.Signal(0)) {  // not reaped yet
     end.status = *seen;
   } else {
     end.status.exit_code = 1;
@@ -149,7 +152,7 @@ void Adoption::Over(ProcessEnd end) {
   const bool worked = phase_ == Phase::kWorking;
   phase_ = Phase::kOver;
   Forget();
-  // A copy, since the callback may start what replaces it.
+  // A copy, since the callback may replace callbacks_.
   const auto on_end = callbacks_.on_end;
   worked ? on_end(std::move(end)) : on_withdrawn_();
 }
@@ -161,6 +164,7 @@ void Adoption::Forget() {
 }
 
 void Adoption::StopAndWait() {
+  // Blocks the loop's thread. A worker that still works is destroyed only when the agent ends.
   if (std::exchange(phase_, Phase::kOver) != Phase::kWorking) return;
   Forget();
   Send(StopLine(least_grace_));

@@ -12,7 +12,7 @@
 namespace hvd::agent::process {
 namespace {
 
-// Takes `token` from the front, and the blanks before it.
+// Removes leading blanks and then `token` from the front; returns whether `token` was there.
 bool Consume(absl::string_view token, absl::string_view& text) {
   text = absl::StripLeadingAsciiWhitespace(text);
   return absl::ConsumePrefix(&text, token);

@@ -12,8 +12,8 @@
 namespace hvd::agent::process {
 namespace {
 
-// The read end of a pipe that holds `input`. A pipe and not a file, since data that was read is
-// gone.
+// Returns the read end of a pipe that contains `input`. A pipe needs no writer thread, and unlike a
+// file it can't be read again by a child of the worker.
 absl::StatusOr<Fd> HoldInput(const std::string& input) {
   ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
@@ -60,7 +60,8 @@ absl::Status ChildProcess::Watch(Pipe out, Pipe err) {
   return loop_.Watch(process_.pidfd(), EPOLLIN, [this](uint32_t) { OnExit(); });
 }
 
-// Only the read end stays; the process has the other.
+// Keeps the read end and closes the write end, of which the process has a copy; otherwise the pipe
+// would never end.
 std::unique_ptr<output::WorkerPipe> ChildProcess::Listen(Pipe pipe, bool is_stderr) {
   return std::make_unique<output::WorkerPipe>(
       loop_, std::move(pipe.read),
@@ -85,7 +86,8 @@ void ChildProcess::set_paused(bool paused) {
 }
 
 void ChildProcess::OnExit() {
-  // Not reaped before Finish: until then no other process group can have its number.
+  // The process is reaped by the destructor, after Finish: until then its number can't be reused,
+  // so Finish can safely kill the process group.
   exit_ = process_.PeekExit().value_or(os::ExitStatus());
   loop_.Forget(process_.pidfd());
   phase_ = Phase::kReading;
@@ -106,13 +108,14 @@ void ChildProcess::OnPipeEnd() {
 
 void ChildProcess::Finish() {
   phase_ = Phase::kFinishing;
+  // Kills the rest of the group first, so that nothing more is written after the pipes are read.
   Kill();
   out_->ReadRest();
   err_->ReadRest();
   out_->Close();
   err_->Close();
   ProcessEnd end{exit_, "", {tail_.lines().begin(), tail_.lines().end()}};
-  // A copy, since the callback may destroy this object.
+  // A copy, since the callback may destroy this object and so callbacks_.
   const auto on_end = callbacks_.on_end;
   on_end(std::move(end));
 }

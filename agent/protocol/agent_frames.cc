@@ -11,7 +11,7 @@
 namespace hvd::agent::protocol {
 namespace {
 
-// No login shell greets its user with more than this.
+// The limit for a login shell's output before the first frame.
 constexpr size_t kMaxNoiseBytes = 1 << 20;
 
 constexpr char kLineEnd[] = "\n";
@@ -43,6 +43,7 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
       decoder_.Append(absl::string_view(unmatched_).substr(found + magic.size()));
     } else if (skipped_ > kMaxNoiseBytes) {
       return absl::InvalidArgumentError("endless output of some other program");
+      // Keeps only as many bytes as may be the beginning of the marker.
     } else if (unmatched_.size() >= magic.size()) {
       unmatched_.erase(0, unmatched_.size() - magic.size() + 1);
     }
