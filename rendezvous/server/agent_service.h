@@ -1,4 +1,4 @@
-// The service of the agents' streams: translates messages to events, and effects to commands.
+// The gRPC service for agents: translates their messages to events, and effects to commands.
 #ifndef RENDEZVOUS_SERVER_AGENT_SERVICE_H_
 #define RENDEZVOUS_SERVER_AGENT_SERVICE_H_
 
@@ -19,13 +19,13 @@ namespace hvd::rendezvous::server {
 class AgentStream;
 
 struct AgentServiceOptions {
-  pb::AgentWelcome welcome;  // for every agent that is accepted
+  pb::AgentWelcome welcome;  // the first command to every accepted agent
   std::function<void(membership::Event)>
-      post;  // to the machine; from any of gRPC's threads; must not block
+      post;  // queues an event for the machine; called from any gRPC thread; must not block
 };
 
-// Keeps the attached agents and translates between agent.proto and events.h. Thread-safe. Must
-// outlive the gRPC server it is registered with.
+// Holds the streams of the attached agents, and translates between agent.proto and events.h.
+// Thread-safe. Must outlive the gRPC server it is registered with.
 class AgentService final : public pb::Agent::CallbackService {
  public:
   explicit AgentService(AgentServiceOptions options);
@@ -33,7 +33,8 @@ class AgentService final : public pb::Agent::CallbackService {
   grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
       grpc::CallbackServerContext* context) override;
 
-  // Carry an effect out. One for an agent that is gone is ignored: the machine gets an event.
+  // Carry out one effect. An effect for an agent that has gone is ignored: HostLost has been posted
+  // for it.
   void Handle(const membership::StartWorkerEffect& effect);
   void Handle(const membership::StopWorkersEffect& effect);
   void Handle(const membership::SampleWorkerEffect& effect);
@@ -41,11 +42,10 @@ class AgentService final : public pb::Agent::CallbackService {
   void Handle(const membership::HoldHostEffect& effect);
   void Handle(const membership::EndJobEffect& effect);
 
-  // From now on nobody can attach.
+  // Rejects every later attempt to attach.
   void JobOver();
 
-  // Ends all streams, and every later one, with `status`, after what is queued for them has gone
-  // out.
+  // Ends all streams, and every later one, with `status`. Queued commands are sent first.
   void Close(const absl::Status& status);
 
   // Whether a stream may still call into this object.
@@ -55,20 +55,19 @@ class AgentService final : public pb::Agent::CallbackService {
   friend class AgentStream;
   using StreamPtr = std::shared_ptr<AgentStream>;
 
-  // Accepts the agent, with the welcome as its first command, or returns the reason against it. An
-  // agent that attaches again before its earlier stream was seen to end replaces that stream,
-  // unnoticed by the job.
+  // Accepts the agent and sends the welcome as its first command, or returns why it is rejected. An
+  // agent may attach again before the end of its earlier stream was noticed: the new stream
+  // replaces the old one without an event to the machine.
   absl::Status Welcome(const pb::AgentHello& hello, const StreamPtr& stream);
   absl::Status TakePlace(const pb::AgentHello& hello, const StreamPtr& stream, StreamPtr& replaced);
-  // A message of an agent that was welcomed, and the end of its stream. A stream that was replaced
-  // has no effect.
+  // Handle a message of an accepted agent and the end of its stream. Both ignore a stream that was
+  // replaced.
   void Received(const AgentStream& stream, const std::string& host,
                 const pb::AgentMessage& message);
   void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
-  // Whether the worker that a message is about, if any, may run on that host: messages about
-  // another host's workers are ignored. The hosts of workers from before the daemon's restart are
-  // not known.
+  // Whether a message may come from that host. False if it is about a worker of another host; true
+  // for a worker whose host is unknown, since it was started before a restart of the daemon.
   bool MaySpeakFor(const std::string& host, const pb::AgentMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::string& host, Incarnation agent, pb::AgentCommand command);
@@ -80,9 +79,11 @@ class AgentService final : public pb::Agent::CallbackService {
 
   const AgentServiceOptions options_;
   absl::Mutex mu_;
-  std::set<StreamPtr> streams_ ABSL_GUARDED_BY(mu_);               // all, also those not attached
+  std::set<StreamPtr> streams_
+      ABSL_GUARDED_BY(mu_);  // all open streams, including those not attached yet
   std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by host
-  std::map<WorkerId, std::string> host_of_ ABSL_GUARDED_BY(mu_);   // until they have exited
+  std::map<WorkerId, std::string> host_of_
+      ABSL_GUARDED_BY(mu_);  // the host of each worker that has not exited
   bool job_over_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };

@@ -1,4 +1,4 @@
-// The daemon's end of one agent's stream.
+// The server side of one agent's gRPC stream.
 #ifndef RENDEZVOUS_SERVER_AGENT_STREAM_H_
 #define RENDEZVOUS_SERVER_AGENT_STREAM_H_
 
@@ -16,11 +16,10 @@
 
 namespace hvd::rendezvous::server {
 
-// Reads until the end of the stream, writes one command at a time. Thread-safe. Lives until gRPC is
-// done with it and there is no other owner.
-//
-// Its end: the first call of Close determines the status. The stream is finished at once if no
-// write is under way, else by the write that empties the queue.
+// Reads until the end of the stream, and writes one command at a time. Thread-safe. Owns itself
+// until OnDone; AgentService shares ownership. Closing: the first call of Close determines the
+// status. The stream is finished at once if no write is in progress, otherwise after the write that
+// empties the queue.
 class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>,
                           public std::enable_shared_from_this<AgentStream> {
  public:
@@ -31,14 +30,14 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
 
   const std::string& peer_host() const { return peer_host_; }
 
-  // Starts to read. Separate, since gRPC may call back at once.
+  // Starts reading. Not part of the constructor, because gRPC may call back before it has returned.
   void Start();
 
-  // Queues a command. Dropped once the stream is closed.
+  // Queues a command. Ignored once the stream is closed.
   void Send(pb::AgentCommand command);
 
-  // Ends the stream with `status`; only the first call counts, except that kDrop always empties the
-  // queue.
+  // Ends the stream with `status`. Only the first call sets the status; kDrop empties the queue in
+  // any call.
   void Close(const absl::Status& status, Queued queued);
 
   void OnReadDone(bool ok) override;
@@ -47,7 +46,8 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   void OnDone() override;
 
  private:
-  // The next step of the write flow. Called without lock by the caller that has set writing_.
+  // Writes the next command, or finishes the stream. Called without the lock, by the thread that
+  // has set writing_.
   void WriteOrFinish();
   bool TakeMessage();
 
@@ -55,11 +55,11 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   const std::string peer_host_;
   std::shared_ptr<AgentStream> self_;  // until OnDone
 
-  // The read flow's: its reactions follow one another.
+  // Used by the read callbacks only, which gRPC calls one at a time.
   pb::AgentMessage incoming_;
   std::string host_;  // empty: not attached
 
-  pb::AgentCommand outgoing_;  // the write flow's: of the caller that has set writing_
+  pb::AgentCommand outgoing_;  // used only by the thread that has set writing_
 
   absl::Mutex mu_;
   std::deque<pb::AgentCommand> queue_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// The validity check of a job's specification.
+// Validation of a job's specification.
 #ifndef RENDEZVOUS_SERVER_CHECK_SPEC_H_
 #define RENDEZVOUS_SERVER_CHECK_SPEC_H_
 

@@ -1,4 +1,4 @@
-// The driver of the pure machine: one thread, one queue, one event at a time.
+// The driver of the membership state machine: one thread, one queue, one event at a time.
 #ifndef RENDEZVOUS_SERVER_DRIVER_H_
 #define RENDEZVOUS_SERVER_DRIVER_H_
 
@@ -15,8 +15,8 @@
 
 namespace hvd::rendezvous::server {
 
-// The state machine under the driver: Membership's two functions, or a script in tests. Only the
-// driver's thread calls them.
+// The functions of the driven state machine: those of Membership, or of a scripted one in tests.
+// Only the driver's thread calls them.
 struct StateMachine {
   std::function<std::vector<membership::Effect>(const membership::Event&, absl::Time)> apply;
   std::function<absl::Time()> next_deadline;
@@ -25,17 +25,17 @@ struct StateMachine {
   std::function<bool(const std::vector<const membership::Event*>&, absl::Time)> record = nullptr;
 };
 
-// Thread-safe. Its thread applies the posted events in their order; those queued at the same moment
-// get the same time. It hands each effect to the handler before the next event is applied. When the
-// machine's deadline has passed it applies a Tick. Neither function nor handler is called under a
-// lock.
+// The thread applies posted events in order; all events of one batch get the same time. Each effect
+// is passed to the handler before the next event is applied. When the machine's deadline has
+// passed, the thread applies a Tick. Neither the machine nor the handler is called under a lock.
+// Thread-safe.
 class Driver {
  public:
   using EffectHandler = std::function<void(membership::Effect)>;
 
   // Starts the thread. `handler` must not block; it may post.
   Driver(StateMachine machine, EffectHandler handler, Clock& clock);
-  // Stops.
+  // Calls Stop.
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -43,16 +43,16 @@ class Driver {
   // Queues an event. Dropped once the driver has stopped.
   void Post(membership::Event event);
 
-  // Queues a task that the machine's thread runs between two events; runs it at once if that thread
-  // is the caller. Dropped once the driver has stopped.
+  // Queues a task that the driver's thread runs between two events. Called from that thread, it
+  // runs the task at once. Dropped once the driver has stopped.
   void Run(std::function<void()> task);
 
-  // How long the thread has been busy with its current work; zero: it waits. Nothing that it does
-  // takes longer than moments, except on a disk that hangs.
+  // How long the thread has been busy with the current batch; zero if it waits. More than moments
+  // means that it hangs in a write to the journal.
   absl::Duration BusyFor();
 
-  // Ends the thread after the current event and waits for it; the queue is dropped. REQUIRES: not
-  // called from the thread itself.
+  // Ends the thread after the current event and joins it; the queue is dropped. REQUIRES: the
+  // caller is another thread.
   void Stop();
 
  private:
@@ -60,12 +60,12 @@ class Driver {
 
   void Enqueue(Item item);
   void Loop();
-  // Waits for the next item or deadline. False: the driver must stop.
+  // Waits for the next items or deadline. Returns false if the driver must stop.
   bool Next(std::vector<Item>& batch);
   bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool stopping() const;
   bool IsLoop() const;
-  // False: no event may be applied any more.
+  // Returns false if no further event may be applied.
   bool Record(const std::vector<const membership::Event*>& events, absl::Time now);
   void Work(std::vector<Item>& batch);
   void Apply(const membership::Event& event, absl::Time now);
@@ -79,7 +79,7 @@ class Driver {
   std::vector<Item> queue_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time busy_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  bool unsafe_ = false;  // the thread's: events can't be recorded
+  bool unsafe_ = false;  // used by the thread only: events can't be recorded any more
   std::thread thread_;
 };
 

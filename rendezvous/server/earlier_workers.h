@@ -1,5 +1,5 @@
-// The workers that an earlier scheduler has started, until its successor says what became of each.
-// A host takes part in the job again once this is known of all its workers.
+// The workers that were started before a restart of the scheduler, until the new scheduler has
+// reported the state of each. A host rejoins the job once all its workers are reported.
 #ifndef RENDEZVOUS_SERVER_EARLIER_WORKERS_H_
 #define RENDEZVOUS_SERVER_EARLIER_WORKERS_H_
 
@@ -21,16 +21,16 @@ class EarlierWorkers {
   EarlierWorkers() = default;
   explicit EarlierWorkers(const std::vector<membership::Membership::AttachedHost>& hosts);
 
-  // Those of whom nothing is known yet, by host.
+  // The workers that are not reported yet, grouped by host.
   std::vector<EarlierWorker> Unknown() const;
 
-  // The events that are due before anything is said: hosts without such workers.
+  // The events to post first: HostJoined of each host without such workers.
   std::vector<membership::Event> Begin();
 
-  // `said`: that the worker still runs, or how it ended; null: it has no process and is to be
-  // started again. Returns the events that are due now: none until all workers of its host are
-  // known, then the host's return and all that was said. nullopt: no such worker is awaited; what
-  // was said is due at once.
+  // Records the report on a worker. `said` is its WorkerStarted or WorkerExited; nullopt: it has no
+  // process and must be started again. Returns the events to post now: none until all workers of
+  // its host are reported, then HostJoined and the reports. Returns nullopt if no such worker is
+  // awaited: the caller posts `said` itself.
   std::optional<std::vector<membership::Event>> Say(WorkerId worker,
                                                     std::optional<membership::Event> said);
 

@@ -1,4 +1,4 @@
-// The listening sockets of a gRPC server.
+// The listener that accepts connections on behalf of a gRPC server.
 #ifndef RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 #define RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 
@@ -16,27 +16,29 @@
 
 namespace hvd::rendezvous::server {
 
-// Accepts connections in place of gRPC, which never accepts on a port again after a failure for
-// lack of descriptors. A connection is gRPC's from its first bytes on: a client speaks first. Until
-// then it is silent. Silent ones have at most half of the descriptors that this process may open;
-// the oldest is closed first, there and whenever descriptors run out. So strangers who connect and
-// say nothing keep nobody out. Owns its sockets and a thread. Not thread-safe.
+// Replaces gRPC's own listener, which stops accepting on a port after one failure for lack of
+// descriptors. A connection is passed to gRPC with its first bytes, since the client speaks first.
+// Until then it counts as silent. Silent connections use at most half of the descriptors that this
+// process may open: the oldest one is closed at that limit, and whenever descriptors run out. So
+// unauthenticated peers that connect and send nothing cannot lock others out. Owns its sockets and
+// a thread. Not thread-safe.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Connections wait for Begin.
+  // Starts listening. Connections wait until Begin.
   // Errors:
   //   - InvalidArgument: not a numeric "address:port".
   //   - Unavailable: an address can't be listened on; says which and why.
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(const std::vector<std::string>& listen);
-  // The server gets no connection after this.
+  // Stops accepting; the gRPC server gets no further connection.
   ~GrpcListener();
 
-  // With their real ports, in the order asked for.
+  // The addresses listened on, with their real ports, in the order of Open's argument.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // From now on connections go to `door`, whose server has started and outlives this. Call once.
+  // Passes connections to `door` from now on. Its server must have started, and must outlive this.
+  // Call once.
   void Begin(std::unique_ptr<Door> door);
 
  private:
@@ -50,8 +52,9 @@ class GrpcListener {
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;  // the thread's, as the next
-  Silent silent_;                                          // oldest first
+  std::vector<std::unique_ptr<net::Acceptor>>
+      acceptors_;  // used by the thread only, like `silent_`
+  Silent silent_;  // oldest first
   std::unique_ptr<Door> door_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// One job on a server: its machine, the thread that drives it, and its two services.
+// One job on a server: the state machine, the thread that drives it, and its two gRPC services.
 #ifndef RENDEZVOUS_SERVER_JOB_H_
 #define RENDEZVOUS_SERVER_JOB_H_
 
@@ -26,47 +26,51 @@ struct JobOptions {
   policy::JobSpec spec;
   std::string secret_key;               // the epochs' secrets are derived from it
   journal::Journal* journal = nullptr;  // borrowed; null: no journal
-  // Replace the agents in carrying these out; all or none.
+  // Carry out these effects in place of agents. All three are set, or none.
   std::function<void(const membership::StartWorkerEffect&)> start_worker;
   std::function<void(const membership::StopWorkersEffect&)> stop_workers;
   std::function<void(const membership::EndJobEffect&)> end_host;
-  // The host has left the job, which may get it back; may be null, like the next.
+  // A withdrawn host has left the job; a later offer may return it. May be null, like the callbacks
+  // below.
   std::function<void(const std::string& host)> on_host_held;
-  // From the job's thread, as those above; must not block.
+  // All callbacks come from the job's thread and must not block.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
-  std::function<void(const absl::Status&)> on_journal_error;  // no event is applied any more
+  std::function<void(const absl::Status&)>
+      on_journal_error;  // called once; no event is applied after it
 };
 
-// Thread-safe. The services may be called until Close, and late calls until the object is
-// destroyed.
+// Thread-safe. Calls to the services after Close fail with the job's end status, until the object
+// is destroyed.
 class Job {
  public:
-  // Resumes the job from its journal, if there is one and the job has begun.
+  // Creates the job, or resumes it from its journal if that has events.
   // Errors:
-  //   - FailedPrecondition: by its journal, the job has ended; says how.
+  //   - FailedPrecondition: according to its journal, the job has ended; says how.
   //   - Others: those of Journal::Replay.
   static absl::StatusOr<std::unique_ptr<Job>> Create(JobOptions options, Clock& clock);
-  // Closes. REQUIRES: not busy().
+  // Calls Close. REQUIRES: not busy().
   ~Job();
 
   const std::string& id() const { return options_.job_id; }
   RendezvousService& rendezvous() { return rendezvous_; }
   AgentService& agents() { return agents_; }
 
-  // The job was resumed; then these hosts are awaited.
+  // Whether the job was resumed, and the hosts that are awaited in that case.
   bool resumed() const { return resumed_; }
   const std::vector<membership::Membership::AttachedHost>& awaited() const { return awaited_; }
 
   // Queues an event for the machine.
   void Post(membership::Event event);
 
-  // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
+  // Passes a report to `use`, on the job's thread between two events; at once if the caller is on
+  // that thread.
   void Report(const std::function<void(const reporting::JobReport&)>& use);
-  // Empty: the job was closed before it could answer. If the job does not answer within kPatience,
-  // this is its last report.
+  // The current report, or the last one if the job does not answer within kPatience. Empty: the job
+  // was closed before it could answer.
   std::optional<reporting::JobReport> Report();
-  // Its times are those of the clock. Empty if there is no report.
+  // The view of Report, with its times converted to those of the clock. Default-constructed if
+  // there is no report.
   membership::Membership::View Describe();
 
   // See Driver.
@@ -74,13 +78,14 @@ class Job {
 
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // Whether it goes on without this process, in its journal.
+  // Whether the job has a journal, from which another process can resume it.
   bool is_kept() const { return options_.journal != nullptr; }
 
-  // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
+  // Stops the machine, then ends all calls and streams, and every later one. Only the first call
+  // has an effect.
   void Close();
 
-  // Whether gRPC still holds calls or streams. Only after Close does this become false for good.
+  // Whether gRPC still holds calls or streams. Once false after Close, it stays false.
   bool busy();
 
  private:
@@ -117,8 +122,9 @@ class Job {
   Clock& clock_;
   const bool resumed_;
   const std::vector<membership::Membership::AttachedHost> awaited_;
-  const absl::Duration shift_;  // from the clock's time line to the journal's
-  const std::unique_ptr<membership::Membership> machine_;  // the driver's thread's, as the next two
+  const absl::Duration shift_;  // added to the clock's time to get the journal's time
+  const std::unique_ptr<membership::Membership>
+      machine_;  // used by the driver's thread only, like the two below
   reporting::JobHistory history_;
   bool over_ = false;
   RendezvousService rendezvous_;
@@ -126,7 +132,7 @@ class Job {
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<const reporting::JobReport> newest_report_ ABSL_GUARDED_BY(mu_);
-  Driver driver_;  // last: its thread uses the others
+  Driver driver_;  // the last member: its thread uses the others
 };
 
 }  // namespace hvd::rendezvous::server

@@ -1,4 +1,4 @@
-// The gRPC server of any number of jobs. Each call's token selects the job.
+// A gRPC server for any number of jobs. The token of each call selects the job.
 #ifndef RENDEZVOUS_SERVER_JOB_ROUTER_H_
 #define RENDEZVOUS_SERVER_JOB_ROUTER_H_
 
@@ -26,32 +26,33 @@ namespace hvd::rendezvous::server {
 class FrontDoor {
  public:
   FrontDoor();
-  // Closes all jobs and waits for what is under way.
+  // Closes all jobs and waits for the calls in progress.
   ~FrontDoor();
 
   // Serves at `listen` (numeric "address:port"), with this certificate. Call once.
   // Errors:
-  //   - InvalidArgument: these arguments can't work.
+  //   - InvalidArgument: an address or the credentials are not valid.
   //   - Unavailable: an address can't be listened on; says which and why.
   absl::Status Listen(const std::vector<std::string>& listen,
                       const security::PeerCredentials& credentials, absl::Duration patience);
 
-  // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
+  // The addresses listened on, with their real ports, in the order of Listen's argument. REQUIRES:
+  // Listen has succeeded.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
-  // The token is of a job that will be added: until then its callers hear that they are to come
-  // again, and not that there is no such job.
+  // Announces the token of a job that will be added later. Until then its calls fail with
+  // Unavailable, so that clients retry, and not with "no such job".
   void Await(const std::string& token);
-  // It will not be added any more.
+  // Revokes Await: the job will not be added.
   void AwaitNoMore(const std::string& token);
 
-  // From now on calls with this token go to this job. REQUIRES: no other job has the token.
+  // Routes calls with this token to the job from now on. REQUIRES: no other job has the token.
   std::shared_ptr<Job> Add(std::string token, std::unique_ptr<Job> job);
 
-  // What becomes of a removed job's token.
+  // The further treatment of a removed job's token: forgotten, or as after Await.
   enum class Token { kForget, kAwait };
 
-  // Closes the job and accepts no more calls for it. Not from the job's own thread.
+  // Closes the job and accepts no more calls for it. REQUIRES: the caller is not the job's thread.
   void Remove(const std::shared_ptr<Job>& job, Token token = Token::kForget);
 
   std::vector<std::shared_ptr<Job>> jobs();
@@ -61,15 +62,15 @@ class FrontDoor {
   class AgentRouter;
   struct Entry {
     std::string token;
-    std::shared_ptr<Job> job;  // null: it is awaited
+    std::shared_ptr<Job> job;  // null: the job is awaited
   };
 
-  // nullopt: no job has this token.
+  // Returns nullopt if no job has this token, null if the job is awaited.
   std::optional<std::shared_ptr<Job>> Find(absl::string_view token);
-  // Errors: what the caller is to hear.
+  // Errors: the status for the client.
   absl::StatusOr<std::shared_ptr<Job>> JobOf(const grpc::CallbackServerContext& context);
   void Erase(absl::string_view token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops the removed jobs that gRPC has released.
+  // Destroys the removed jobs that gRPC no longer uses.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<RendezvousRouter> rendezvous_;

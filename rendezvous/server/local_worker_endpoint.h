@@ -1,4 +1,5 @@
-// The endpoint at which workers that no agent started get their credentials.
+// The local socket at which workers that a scheduler started, without an agent, get their
+// credentials.
 #ifndef RENDEZVOUS_SERVER_LOCAL_WORKER_ENDPOINT_H_
 #define RENDEZVOUS_SERVER_LOCAL_WORKER_ENDPOINT_H_
 
@@ -22,22 +23,24 @@
 
 namespace hvd::rendezvous::server {
 
-// Serves one job's workers on this machine, of this process's user, on a separate thread. A process
-// that has what Expect has returned is accepted: which processes are workers, and in which
-// container, is the scheduler's business. Thread-safe.
+// Serves one job's workers on this machine, of this process's user, on a separate thread. It
+// accepts a process that presents the variables from Expect: the scheduler decides which processes
+// are workers, and in which container they run. Thread-safe.
 class WorkerDoor {
  public:
-  // The same of two processes, one after the other, admit the same workers.
+  // What a restarted process must keep in order to accept the workers that its predecessor
+  // expected.
   struct Identity {
-    std::string socket;      // its name; empty: a random one
+    std::string socket;      // the socket's name; empty: a random one
     std::string secret_key;  // the workers' words are derived from it
   };
 
-  // `bootstrap` is for every worker, except its number and host. `on_dying` is called for each
-  // worker whose process dies before Forget, from any thread; it must not block.
+  // Opens the socket. `bootstrap` is the answer to every worker, except for the worker's id and
+  // host. `on_dying` is called, from any thread, for each worker whose process dies before Forget;
+  // it must not block.
   // Errors:
-  //   - ResourceExhausted, Internal, AlreadyExists (another process has that name): no socket can
-  //     be made.
+  //   - AlreadyExists: another process uses the socket's name.
+  //   - ResourceExhausted, Internal: no socket can be made.
   static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
                                                           const Identity& identity,
                                                           std::function<void(WorkerId)> on_dying);
@@ -45,20 +48,21 @@ class WorkerDoor {
 
   const std::string& socket() const { return socket_->name(); }
 
-  // Accepts the worker from now on. Returns what it must find in its environment.
+  // Accepts the worker from now on. Returns the variables that its environment must contain.
   Environment Expect(const membership::StartWorkerEffect& start);
 
-  // Accepts a worker that an earlier process has expected.
+  // Accepts a worker for which an earlier process has called Expect.
   void ExpectAgain(WorkerId worker, const std::string& host);
 
-  // Accepts the worker no longer.
+  // Rejects the worker from now on.
   void Forget(WorkerId worker);
 
  private:
   struct Expected {
     std::string host;
     std::string word;
-    std::optional<os::OtherProcess> asker;     // whose death counts; none: not visible from here
+    std::optional<os::OtherProcess>
+        asker;  // the process watched for its death; none: not visible from here
     std::shared_ptr<os::LivenessWatch> watch;  // of `asker`
   };
 

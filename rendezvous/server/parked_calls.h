@@ -1,4 +1,4 @@
-// Client calls that are parked until there is an answer. No thread waits with them.
+// The table of client calls that are parked until there is an answer. No thread blocks for them.
 #ifndef RENDEZVOUS_SERVER_PARKED_CALLS_H_
 #define RENDEZVOUS_SERVER_PARKED_CALLS_H_
 
@@ -18,26 +18,26 @@ namespace hvd::rendezvous::server {
 
 class ParkedCall;
 
-// Thread-safe. Must outlive its calls: gRPC's server is shut down first. Each call is ended exactly
-// once, by the first of: an answer, the client that gave up, Close.
+// Thread-safe. Must outlive its calls: shut the gRPC server down first. Each call is finished
+// exactly once, by the first of: an answer, a cancellation by the client, Close.
 class ParkedCalls {
  public:
-  // `on_cancelled` is called for each call whose client gave up before there was an answer.
+  // `on_cancelled` is called for each call that its client cancels before there is an answer.
   explicit ParkedCalls(std::function<void(membership::CallId)> on_cancelled);
 
-  // A new call whose answer goes to `response`. gRPC must be given the result. REQUIRES: Response
-  // is one of rendezvous.proto's.
+  // Adds a call whose answer goes to `response`. Return the result to gRPC. REQUIRES: Response is a
+  // type in rendezvous.proto.
   template <typename Response>
   ParkedCall* Park(Response* response) {
     return Add(response);
   }
 
-  // Ends a call with an answer, which `fill` writes. Ignored if the call has ended already;
-  // INTERNAL if it expects another kind.
+  // Finishes a call with the answer that `fill` writes. Ignored if the call has ended already. The
+  // call ends with INTERNAL if its answer has another type.
   template <typename Response>
   void Answer(membership::CallId id, const std::function<void(Response&)>& fill);
 
-  // Ends a call without an answer; its response is empty. Ignored if it has ended already.
+  // Finishes a call with an empty response. Ignored if it has ended already.
   void Finish(membership::CallId id, const absl::Status& status);
 
   // Ends all calls, and every later one, with `status`.
@@ -54,7 +54,8 @@ class ParkedCalls {
                    pb::ReportStallResponse*, pb::GetMembersResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
-  // The call, which the caller must now end; null if it has ended already.
+  // Removes the call from the table; the caller must finish it. Returns null if it has ended
+  // already.
   ParkedCall* Take(membership::CallId id);
   void Cancelled(membership::CallId id);
   void Gone();
@@ -65,11 +66,11 @@ class ParkedCalls {
   absl::Mutex mu_;
   std::unordered_map<uint64_t, ParkedCall*> calls_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t alive_ ABSL_GUARDED_BY(mu_) = 0;   // also those that have ended
+  uint64_t alive_ ABSL_GUARDED_BY(mu_) = 0;  // calls that gRPC still holds, including finished ones
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };
 
-// One parked call. gRPC owns it until it is done.
+// One parked call. It deletes itself in OnDone, when gRPC no longer uses it.
 class ParkedCall final : public grpc::ServerUnaryReactor {
  public:
   ParkedCall(ParkedCalls& table, membership::CallId id, ParkedCalls::ResponsePtr response)

@@ -1,4 +1,5 @@
-// The service of the workers' calls: translates requests to events, and effects to answers.
+// The gRPC service for workers and administrators: translates requests to events, and effects to
+// answers.
 #ifndef RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
 #define RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
 
@@ -19,18 +20,18 @@ namespace hvd::rendezvous::server {
 // threads and must not block.
 struct RendezvousServiceOptions {
   std::string secret_key;                       // epochs' secrets are derived from this
-  bool elastic = false;                         // hosts may be drained
+  bool elastic = false;                         // whether hosts may be drained
   bool encrypt_data = false;                    // as in World
-  bool tells = false;                           // notices have a recipient
-  std::function<void(membership::Event)> post;  // to the machine
-  // Calls its argument with the current report, later, from any thread.
+  bool tells = false;                           // whether notices have a recipient
+  std::function<void(membership::Event)> post;  // queues an event for the machine
+  // Passes the current report to its argument, asynchronously, on any thread.
   std::function<void(const std::function<void(const reporting::JobReport&)>&)> report;
   // The same with the newest world.
   std::function<void(const std::function<void(const membership::WorldPtr&)>&)> world;
 };
 
-// Translates between rendezvous.proto and events.h and decides nothing. Thread-safe. Must outlive
-// the gRPC server it is registered with.
+// Translates between rendezvous.proto and events.h; Membership makes all decisions. Thread-safe.
+// Must outlive the gRPC server it is registered with.
 class RendezvousService final : public pb::Rendezvous::CallbackService {
  public:
   // A World with more members than this names only rank 0 and the caller.
@@ -63,7 +64,7 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
                                   const pb::DrainRequest* request,
                                   pb::DrainResponse* response) override;
 
-  // Carry an effect out. One that names a call which has ended is ignored.
+  // Carry out one effect. An effect for a call that has ended is ignored.
   void Handle(const membership::ReplyWorld& effect);
   void Handle(const membership::ReplyDeferred& effect);
   void Handle(const membership::ReplyReleased& effect);
@@ -78,13 +79,13 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   bool busy() { return calls_.busy(); }
 
  private:
-  // Why the host can't be drained.
+  // OK, or why the host can't be drained.
   absl::Status CheckDrain(const std::string& host, const membership::Membership::View& view) const;
 
   const RendezvousServiceOptions options_;
   ParkedCalls calls_;
 
-  // The last answer, and whether all its values are equal.
+  // A cache: the values of the last completed round, and whether they are all equal.
   std::shared_ptr<const std::vector<std::string>> last_exchange_;
   bool last_all_equal_ = false;
 };

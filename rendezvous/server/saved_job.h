@@ -1,4 +1,4 @@
-// A job as its journal keeps it: recovered from there, and saved for it.
+// Recovery of a job from its journal, and the contents of the journal's snapshots.
 #ifndef RENDEZVOUS_SERVER_SAVED_JOB_H_
 #define RENDEZVOUS_SERVER_SAVED_JOB_H_
 
@@ -17,19 +17,20 @@ namespace hvd::rendezvous::server {
 struct Recovered {
   std::unique_ptr<membership::Membership> machine;  // as it was after the newest event
   reporting::JobHistory history;                    // likewise
-  bool had_events = false;                          // else the job has just begun
-  absl::Time newest;                                // event's time, or the job's start
-  std::optional<membership::Verdict> verdict;       // the job has ended
+  bool had_events = false;                          // false: the job has just begun
+  absl::Time newest;                                // time of the newest event, or the job's start
+  std::optional<membership::Verdict> verdict;       // empty: the job has not ended
 };
 
-// Loads the journal's contents into a new machine. The effects have been carried out before, or
-// Restarted makes up for them; here they only go into the history.
+// Replays the journal into a new machine. The effects of the replayed events are not carried out:
+// the earlier process has done so, or the Restarted event that follows replaces them. Here they
+// only update the history.
 // Errors:
-//   - DataLoss: the snapshot is not one of such a job.
+//   - DataLoss: the snapshot is not valid for this job.
 //   - Others: those of Journal::Replay.
 absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal& journal);
 
-// The contents of the journal's snapshots.
+// Serializes a snapshot for the journal.
 std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history);
 
 }  // namespace hvd::rendezvous::server

@@ -1,5 +1,5 @@
-// A job on a RendezvousServer, behind ServedJob: what its scheduler says becomes events, and what
-// the job wants becomes the scheduler's callbacks.
+// The implementation of ServedJob: translates the scheduler's calls to events, and effects to the
+// scheduler's callbacks.
 #ifndef RENDEZVOUS_SERVER_SERVED_JOB_H_
 #define RENDEZVOUS_SERVER_SERVED_JOB_H_
 
@@ -30,8 +30,8 @@ namespace hvd::rendezvous::server {
 // Thread-safe. `door` must outlive it.
 class ServedJobImpl final : public ServedJob {
  public:
-  // `credentials`: of the job's agents and workers. `on_removed` is called when a job that has
-  // ended was removed from the server and its store is closed.
+  // `credentials` are those of the job's agents and workers. `on_removed` is called after a job
+  // that has ended was removed from the server and its store was closed.
   ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
                 store::JobParts parts, FrontDoor& door, std::function<void()> on_removed);
   ~ServedJobImpl() override;

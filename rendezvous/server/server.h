@@ -1,18 +1,15 @@
 // The rendezvous server as a library, for horovodrun, horovod-rendezvousd and cluster schedulers.
-// Server is one job with its owner's credentials; RendezvousServer is any number of jobs behind one
-// listener, for schedulers.
+// Server serves one job, whose credentials the caller provides. RendezvousServer serves any number
+// of jobs at one listener, for schedulers.
 //
-//   auto server = RendezvousServer::Start({"127.0.0.1:0"});
-//   ServedJobOptions options;
-//   options.spec.min_workers = 1;  // to 4, and so on
-//   options.start_worker = [](const WorkerStart& start) { ... fork, with start.environment ... };
-//   options.stop_worker = [](WorkerId worker, absl::Duration grace) { ... SIGTERM, later SIGKILL };
-//   auto job = (*server)->AddJob(options);
-//   (*job)->OfferSlots({{"localhost", 4}});
-//   ... (*job)->ReportExit(...) for each process that has ended ...
-//
-// Everything here is thread-safe. Callbacks come from a job's own thread, one at a time. They must
-// not block and must not destroy a job or a server, but may call everything else.
+//   auto server = RendezvousServer::Start({"127.0.0.1:0"}); ServedJobOptions options;
+//   options.spec.min_workers = 1; // to 4, and so on options.start_worker = [](const WorkerStart&
+//   start) { ... fork, with start.environment ... }; options.stop_worker = [](WorkerId worker,
+//   absl::Duration grace) { ... SIGTERM, later SIGKILL }; auto job = (*server)->AddJob(options);
+//   (*job)->OfferSlots({{"localhost", 4}}); ... (*job)->ReportExit(...) for each process that has
+//   ended ...
+// Everything here is thread-safe. Callbacks come from the job's thread, one at a time. They must
+// not block and must not destroy a job or a server; they may call every other function.
 #ifndef RENDEZVOUS_SERVER_SERVER_H_
 #define RENDEZVOUS_SERVER_SERVER_H_
 
@@ -38,140 +35,145 @@ struct ServerOptions {
   policy::JobSpec job;
   // Numeric "address:port"; port 0 lets the kernel choose. At least one.
   std::vector<std::string> listen;
-  // How long an agent, or a worker, may be silent while its host answers (stopped or starved of
-  // CPU).
+  // How long an agent or a worker may be silent (stopped, or starved of CPU) while its host still
+  // answers.
   absl::Duration agent_timeout = absl::Seconds(30);
-  // The result of JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its
-  // CA.
+  // The result of JobAuthority::IssueForDaemon. Every call must carry its token and a client
+  // certificate of its CA.
   security::PeerCredentials credentials;
-  // The epochs' secrets are derived from this. Empty: something random.
+  // The key from which the epochs' secrets are derived. Empty: a random one.
   std::string secret_key;
-  // Borrowed. The job is resumed from it and outlives this process: agents keep their workers for a
-  // while when the server goes. Null: no journal.
+  // Borrowed. With a journal the job is resumed from it and can outlive this process: when the
+  // server goes away, agents keep their workers for spec.reattach_timeout. Null: no journal.
   journal::Journal* journal = nullptr;
   // Called once, from the server's loop thread, when the job has ended; must not block.
   std::function<void(const membership::Verdict&)> on_finished;
-  // The same for every notice to users, in the order of events. May be null.
+  // Called in the same way for every notice to users, in the order of events. May be null.
   std::function<void(const membership::Notice&)> on_notice;
-  // The journal can't be written: from now on no event is applied. May be null.
+  // Called when the journal can't be written; no event is applied after that. May be null.
   std::function<void(const absl::Status&)> on_journal_error;
 };
 
-// Owns a loop thread and the gRPC server. Thread-safe. The destructor stops everything and waits
-// for it. Agents that are still attached see their stream end, which ends their workers, unless
-// there is a journal.
+// A server for one job. Owns a loop thread and the gRPC server. Thread-safe. The destructor stops
+// both and waits for them. It ends the streams of attached agents; without a journal these then
+// stop their workers.
 class Server {
  public:
   // Errors:
-  //   - InvalidArgument: the options can't work.
+  //   - InvalidArgument: an option is not valid; says which.
   //   - Unavailable: an address can't be listened on; says which and why.
-  //   - FailedPrecondition: by its journal, the job has ended.
+  //   - FailedPrecondition: according to its journal, the job has ended.
   //   - Others: those of Journal::Replay.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options,
                                                        Clock& clock = Clock::Real());
   virtual ~Server() = default;
 
-  // The addresses listened on, with their real ports, in the options' order.
+  // The addresses listened on, with their real ports, in the order of the options.
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Ends the job with this exit code. Workers get SIGTERM, after `grace` SIGKILL. A second call
-  // shortens the grace.
+  // Ends the job with this exit code. Workers get SIGTERM, and SIGKILL after `grace`. A second call
+  // can shorten the grace.
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
 
-  // Elastic jobs: all hosts that exist now.
+  // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 
   // Elastic jobs: drains the host, within `grace`.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 
-  // The job now, or its last answer if it hangs.
+  // The state of the job; if its thread hangs, the last known state.
   virtual membership::Membership::View Describe() = 0;
 
-  // How long the job's thread has been busy with its current work; more than moments: it hangs, on
-  // a disk.
+  // How long the job's thread has been busy with its current work. More than moments means that it
+  // hangs in a write to the journal.
   virtual absl::Duration BusyFor() = 0;
 
-  // The job in Prometheus' text format; the names are in metrics.h.
+  // The job's metrics in Prometheus' text format; see reporting/metrics.h.
   virtual std::string Metrics() = 0;
 };
 
-// A worker process that a job wants to run.
+// A worker process that the scheduler must start.
 struct WorkerStart {
-  WorkerId worker;          // its name from now on
-  std::string host;         // as offered
-  Environment environment;  // what it must find in its environment, besides what is its own
+  WorkerId worker;          // identifies it in later calls
+  std::string host;         // the name from OfferSlots
+  Environment environment;  // variables to add to its environment
 };
 
 struct ServedJobOptions {
   std::string job_id;    // empty: a random one
-  policy::JobSpec spec;  // `expected_hosts` stays empty: they are offered
+  policy::JobSpec spec;  // leave `expected_hosts` empty: OfferSlots names the hosts
 
-  // Starts processes. Either the scheduler does, on the machine and as the user of this process:
-  // then both functions are set. Or agents do, on any machine, which the scheduler starts as
-  // "horovod-agent --join" with the job's credentials: then neither is set.
+  // Starts a worker process. Set start_worker and stop_worker if the scheduler starts the workers
+  // itself, on this machine and as this process's user. Set neither if agents start them, on any
+  // machine; the scheduler starts an agent as "horovod-agent --join" with the job's credentials.
   std::function<void(const WorkerStart&)> start_worker;
-  // SIGTERM now, SIGKILL after `grace`. Every worker that was started must be reported to have
-  // exited, stopped or not.
+  // Stops a worker: SIGTERM now, SIGKILL after `grace`. The scheduler must report the exit of every
+  // worker that it started (ReportExit), whether stopped or not.
   std::function<void(WorkerId worker, absl::Duration grace)> stop_worker;
-  // The job has left this host, which was withdrawn, drained or is no longer needed: its slots are
-  // free. Without start_worker: it was withdrawn, and its agent waits. May be null.
+  // The slots of this host are free: it was withdrawn, drained or is no longer needed. In a job
+  // without start_worker: it was withdrawn, and its agent waits. May be null.
   std::function<void(const std::string& host)> on_host_free;
 
-  // Called once, at the end. May be null, as the next.
+  // Called once, at the end of the job. May be null, like on_notice.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
-  // The job's journal can't be written: nothing is decided from now on, and workers train on. The
-  // scheduler destroys the job, and adds it again once it can be written. May be null.
+  // The job's journal can't be written. No further event is applied; workers continue to train. The
+  // scheduler should destroy the ServedJob, and call AddJob again when the journal can be written.
+  // May be null.
   std::function<void(const absl::Status&)> on_journal_error;
 };
 
-// A process that an earlier scheduler was asked to start.
+// A worker process that was started before a restart of the scheduler.
 struct EarlierWorker {
   WorkerId worker;
   std::string host;
-  int64_t pid = 0;  // as it has reported; 0: it has not
+  int64_t pid = 0;  // as passed to ReportStarted; 0: not reported
 };
 
 // A job on a RendezvousServer, which must outlive it. The destructor removes the job from the
-// server; no callback comes after it. Without a state directory, and if the job has ended, that is
-// the end of it: the scheduler must stop the processes that it started. Else the job stays in the
-// directory, and agents and workers wait for spec.reattach_timeout until it is added again, by this
-// or a later process.
+// server; no callback comes after it. If the job has not ended and the server has a state
+// directory, the job stays there, and agents and workers wait for spec.reattach_timeout until
+// AddJob resumes it, in this or a later process. Otherwise the job is over, and the scheduler must
+// stop the processes that it started.
 class ServedJob {
  public:
   virtual ~ServedJob() = default;
 
   virtual const std::string& id() const = 0;
 
-  // The credentials of agents and workers for this job; secret.
+  // The job's credentials for agents and workers. Secret.
   virtual const security::PeerCredentials& credentials() const = 0;
 
-  // Of a job that was added again, with start_worker: the processes of which it must be said
-  // whether they still run (ReportStarted, with the pid), have ended (ReportExit), or have never
-  // been there (StartAgain). A host takes part again when that was said of all its processes; what
-  // is not said within spec.reattach_timeout makes its host a lost one. They are no children of
-  // this process; see pidfd_open(2).
+  // The workers of a resumed job with start_worker whose state the scheduler must report:
+  // - ReportStarted, with the pid: the process still runs;
+  // - ReportExit: it has ended;
+  // - StartAgain: it was never started.
+  // A host rejoins the job when all its workers are reported. It counts as lost if a report is
+  // missing after spec.reattach_timeout. The processes are not children of this process; watch them
+  // with pidfd_open(2).
   virtual std::vector<EarlierWorker> EarlierWorkers() = 0;
 
-  // An earlier worker has no process, and never had one: start_worker is called for it again.
+  // Reports that an earlier worker never had a process; start_worker is called for it again.
   // Errors:
   //   - NotFound: it is not one of EarlierWorkers.
   virtual absl::Status StartAgain(WorkerId worker) = 0;
 
-  // All hosts and slots that the job may use now; until the first call, those of an earlier
-  // scheduler. A host that is named for the first time, or again after it was free, joins; one that
-  // is no longer named is drained. In a job that is not elastic, hosts can't be withdrawn once it
-  // has started. Without start_worker these are the hosts whose agents may take part, each with the
-  // smaller of the two numbers of slots; other agents wait. Without any call all agents take part.
+  // Sets the hosts and slots that the job may use. A resumed job uses those of the earlier process
+  // until the first call. A host that is new, or named again after it was free, joins; a host that
+  // is no longer named is drained. A static job ignores withdrawals once it has started. In a job
+  // without start_worker, agents of the named hosts take part, each with the smaller of the offered
+  // slots and its own; other agents wait. Before the first call, all agents take part.
   virtual void OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
 
-  // The fate of a process that start_worker asked for. If the process has called hvd.init(), its
-  // death is noticed earlier, at once however much memory it has: the others go on meanwhile.
+  // Report the start and the exit of a process that start_worker requested. The death of a process
+  // that has called hvd.init() is detected directly, without waiting for ReportExit, even while the
+  // kernel still frees its memory.
   virtual void ReportStarted(WorkerId worker, int64_t pid) = 0;
   virtual void ReportExit(membership::WorkerExited exit) = 0;
 
-  // Elastic jobs: from now on worlds have so many workers. Those beyond the maximum leave at the
-  // next commit, without a step being lost; the minimum counts when the next world forms. Errors:
+  // Elastic jobs: sets new limits for the size of worlds. Workers beyond the maximum leave at the
+  // next commit, so no step is lost. The minimum applies when the next world forms.
+  // Errors:
   //   - InvalidArgument: the numbers contradict each other.
   //   - FailedPrecondition: the job is not elastic.
   virtual absl::Status SetLimits(int min_workers, int max_workers) = 0;
@@ -181,40 +183,43 @@ class ServedJob {
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
   virtual membership::Membership::View Describe() = 0;
 
-  // See RendezvousServer; of this job alone.
+  // This job's metrics in Prometheus' text format; see RendezvousServer::Metrics.
   virtual std::string Metrics() = 0;
 };
 
 struct RendezvousServerOptions {
   std::vector<std::string> listen;  // as in ServerOptions
-  // A directory, of this server alone, in which jobs outlive this process: a later server with the
-  // same directory goes on with them, with the same credentials and at the same addresses. Made if
-  // it is missing. Empty: jobs end with this process.
+  // A directory, used by this server only, that keeps the jobs beyond this process: a later server
+  // with the same directory resumes them, with the same credentials and at the same addresses.
+  // Created if missing. Empty: jobs end with this process.
   std::string state_dir;
 };
 
-// A job in the state directory that is not on the server.
+// A job in the state directory that was not added to this server.
 struct KeptJob {
-  std::string id;  // empty if not even that can be read
+  std::string id;  // empty if it can't be read
   policy::JobSpec spec;
-  bool starts_workers = false;               // it had start_worker; else agents start its processes
-  std::optional<membership::Verdict> ended;  // it has, and was not removed since
-  absl::Status problem;                      // it can't be read, and why
+  bool starts_workers = false;  // true: it had start_worker; false: agents start its workers
+  std::optional<membership::Verdict> ended;  // its verdict, if it has ended
+  absl::Status problem;                      // not OK: why the job can't be read
 };
 
-// Owns the gRPC server. One authority has issued the server's certificate and that of all jobs'
-// hosts. The tokens separate the jobs: one per job, checked with every call. A certificate gets its
-// holder to the server, the token selects the job, and a job's data connections also prove
-// knowledge of the epoch's secret. An authority or a certificate per job would keep out no process
-// that the token admits, and roots can't be added to a TLS server that is already up.
+// A server for any number of jobs. Owns the gRPC server.
+//
+// Security: one CA issues the server's certificate and one client certificate for the hosts of all
+// jobs. Jobs are separated by tokens: one per job, checked in every call. The certificate admits
+// its holder to the server, the token selects the job, and connections between workers also prove
+// knowledge of the epoch's secret. A CA or a certificate per job would not keep out any process
+// that has the token, and roots can't be added to a running TLS server.
 class RendezvousServer {
  public:
   // Errors:
-  //   - InvalidArgument, Unavailable: those of Server::Start; or the state directory can't be used.
-  //   - FailedPrecondition: another process uses the state directory, or its server listened
-  //     elsewhere.
-  //   - DataLoss: what is in it is damaged; gives the remedy.
-  //   - Internal: OpenSSL failed, or the directory can't be written.
+  //   - InvalidArgument: an address is not numeric, or the state directory can't be used.
+  //   - Unavailable: an address can't be listened on; says which and why.
+  //   - FailedPrecondition: another process uses the state directory, or its server had other
+  //     addresses.
+  //   - DataLoss: the state directory is damaged; gives the remedy.
+  //   - Internal: OpenSSL failed, or the state directory can't be written.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(
       const RendezvousServerOptions& options, Clock& clock = Clock::Real());
   virtual ~RendezvousServer() = default;
@@ -222,29 +227,30 @@ class RendezvousServer {
   // See Server.
   virtual const std::vector<std::string>& addresses() const = 0;
 
-  // Begins a job; or goes on with the one of this id in the state directory, with the membership
-  // that it had: its agents attach again, its workers call again (see ServedJob::EarlierWorkers).
+  // Adds a new job; or resumes the job of this id from the state directory, with its membership:
+  // its agents attach again, and its workers repeat their calls (see ServedJob::EarlierWorkers).
   // Errors:
-  //   - InvalidArgument: the spec can't work, or only one of start_worker and stop_worker is set.
-  //   - AlreadyExists: there is a job of this id on the server.
-  //   - FailedPrecondition: the job in the state directory has another spec, or other processes
-  //     start its workers, or it has ended; says how.
-  //   - DataLoss: that job is damaged; gives the remedy.
+  //   - InvalidArgument: the spec is not valid, or only one of start_worker and stop_worker is set.
+  //   - AlreadyExists: the server has a job of this id.
+  //   - FailedPrecondition: the job in the state directory has another spec, differs in whether
+  //     start_worker is set, or has ended; says which.
+  //   - DataLoss: the job in the state directory is damaged; gives the remedy.
   //   - Internal, ResourceExhausted: no certificate or no socket can be made, or the state
   //     directory can't be written.
   virtual absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) = 0;
 
-  // The jobs in the state directory that are not on the server: those to add again or to forget.
+  // The jobs in the state directory that were not added to this server. The scheduler should add or
+  // forget each.
   virtual std::vector<KeptJob> KeptJobs() = 0;
 
-  // Removes a job from the state directory. Agents and workers of it that still wait give up.
+  // Removes a job from the state directory. Its agents and workers that still wait give up.
   // Errors:
-  //   - NotFound: there is none of this id.
-  //   - FailedPrecondition: it is on the server: RequestStop ends it.
-  //   - Internal: it can't be removed.
+  //   - NotFound: there is no job of this id.
+  //   - FailedPrecondition: the job is on the server; RequestStop ends it.
+  //   - Internal: the job's files can't be removed.
   virtual absl::Status ForgetJob(const std::string& id) = 0;
 
-  // All jobs, in Prometheus' text format; the names are in metrics.h.
+  // The metrics of all jobs in Prometheus' text format; see reporting/metrics.h.
   virtual std::string Metrics() = 0;
 };
 
