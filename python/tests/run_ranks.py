@@ -13,6 +13,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 # Start or make up worlds of their own, so they run in one process.
 _SINGLE = (
     "test_compatibility.py",
+    "test_docstrings.py",
     "test_elastic_loop.py",
     "test_elastic_sampler.py",
     "test_handover.py",

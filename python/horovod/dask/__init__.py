@@ -1,5 +1,4 @@
-"""Horovod on Dask: each process is beside a Dask worker. ``horovod.dask.run`` calls a function on all of them, with a fixed
-number of processes, ``horovod.dask.run_elastic`` with one that follows the cluster. The workers need this package, too."""
+"""Horovod on Dask: ``horovod.dask.run`` and ``horovod.dask.run_elastic`` call a function beside the workers of a cluster."""
 
 from horovod import _missing
 

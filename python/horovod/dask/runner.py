@@ -28,24 +28,29 @@ def run(
     nics: Optional[Collection[str]] = None,
     executable: Optional[str] = None,
 ) -> list[Any]:
-    """Calls ``fn(*args, **kwargs)`` beside `num_workers` Dask workers at once and returns the results, in rank order.
+    """Calls ``fn(*args, **kwargs)`` in processes beside `num_workers` Dask workers and returns the results, in rank order.
 
     Args:
-      fn, args, kwargs: what to call on each rank, in a process of its own beside Dask's. It calls ``hvd.init()`` itself.
-      client: of the cluster; default: the current one.
-      num_workers: number of processes, one on a worker; default: all workers.
-      start_timeout: seconds for all tasks to begin: for workers that are still to come.
-      env: variables for the processes, beside those of Dask's workers.
-      stdout, stderr: where lines that the processes print go, with ``[RANK]<stdout>:`` in front; default: ``sys.stdout``
-        and ``sys.stderr``.
-      verbose: 0: nothing beside that, 1: also what happens to the job, 2: also what agents say.
-      nics: names of network interfaces, or networks, for the processes' traffic.
-      executable: the Python of the processes; that of Dask's workers if not given.
+      fn: the function. It runs in a process of its own on each rank, beside Dask's, and calls ``hvd.init()`` itself.
+      args: its positional arguments.
+      kwargs: its keyword arguments.
+      client: the client of the cluster, by default the current one.
+      num_workers: the number of processes, one beside each worker; by default all workers.
+      start_timeout: the time in seconds for all tasks to start, e.g. for workers that are still to come.
+      env: variables for the processes, in addition to those of Dask's workers.
+      stdout, stderr: the streams for the lines that the processes print, each with ``[RANK]<stdout>:`` in front; by default
+        ``sys.stdout`` and ``sys.stderr``.
+      verbose: 0: nothing else is printed; 1: also events of the job; 2: also the messages of agents.
+      nics: the names of network interfaces, or networks, for the processes' traffic.
+      executable: the Python of the processes, by default that of Dask's workers.
+
+    Returns:
+      The results, in rank order.
 
     Raises:
       RuntimeError: the job failed; the text has the traceback of the process that failed first.
-      TimeoutError: not all tasks have begun in time.
-      TypeError, ValueError: arguments that can't be right, or there is no client.
+      TimeoutError: not all tasks have started in time.
+      TypeError, ValueError: an argument is invalid, or there is no client.
     """
     options = Options(env, stdout, stderr, verbose, nics, False, executable)
     options.check()
@@ -75,20 +80,26 @@ def run_elastic(
     nics: Optional[Collection[str]] = None,
     executable: Optional[str] = None,
 ) -> list[Any]:
-    """Calls ``fn(*args, **kwargs)`` beside as many Dask workers as there are, from `min_num_workers` to `max_num_workers`, and
-    returns the results of those that were there at the end, in rank order. `fn` has ``hvd.elastic.run`` in it.
+    """Calls ``fn(*args, **kwargs)`` in processes beside as many Dask workers as there are, from `min_num_workers` to
+    `max_num_workers`.
 
-    Workers that come take part, as with ``cluster.scale`` or ``adapt``; those that are closed leave without the loss of a
-    step; when one is lost, the others go on at once.
+    New workers join, as after ``cluster.scale`` or with ``adapt``. Workers that are closed leave without the loss of a step.
+    When a worker is lost, the others continue at once.
 
     Args:
-      num_workers: number of processes to start with; default: all workers.
-      min_num_workers, max_num_workers: default: `num_workers`, and no limit.
-      elastic_timeout: seconds for `min_num_workers` processes to be there again; default: 600.
-      reset_limit: end the job after so many changes; default: no limit.
-      Others: as for :func:`run`.
+      fn: the function, as for :func:`run`. It contains a function decorated with ``hvd.elastic.run``.
+      num_workers: the number of processes at the start, by default all workers.
+      min_num_workers: the minimum number of processes, by default `num_workers`.
+      max_num_workers: the maximum number of processes; None: no limit.
+      elastic_timeout: the time in seconds for `min_num_workers` processes to be available again, by default 600.
+      reset_limit: how many changes end the job; None: no limit.
+      args, kwargs, client, start_timeout, env, stdout, stderr, verbose, nics, executable: as for :func:`run`.
 
-    Raises: as :func:`run`.
+    Returns:
+      The results of the processes that exist at the end, in rank order.
+
+    Raises:
+      RuntimeError, TimeoutError, TypeError, ValueError: as for :func:`run`.
     """
     options = Options(env, stdout, stderr, verbose, nics, False, executable)
     options.check()

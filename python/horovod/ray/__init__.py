@@ -1,4 +1,4 @@
-"""Horovod on Ray: the workers are actors of a Ray cluster.
+"""Horovod on Ray: the workers are actors of a Ray cluster::
 
     import ray
     from horovod.ray import RayExecutor
@@ -9,7 +9,7 @@
     results = executor.run(train)  # train calls hvd.init()
     executor.shutdown()
 
-With ``min_workers`` in place of ``num_workers`` the job is elastic. ``horovod.ray.train`` has the back end for Ray Train.
+With ``min_workers`` in place of ``num_workers`` the job is elastic. ``horovod.ray.train`` has the backend for Ray Train.
 """
 
 from horovod import _missing

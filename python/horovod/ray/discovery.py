@@ -12,7 +12,7 @@ from horovod.runner.elastic.discovery import HostDiscovery
 
 
 def check_hosts(found: Any) -> None:
-    """Raises TypeError if a discovery's answer is no number of slots for each host."""
+    """Raises TypeError if `found`, the result of a discovery, does not have a number of slots for each host."""
     if not isinstance(found, Mapping):
         raise TypeError(f"find_available_hosts_and_slots() must return a dict of slots by host: Got {found!r}")
     for host, slots in found.items():
@@ -21,14 +21,20 @@ def check_hosts(found: Any) -> None:
 
 
 def draining_nodes() -> set[str]:
-    """The ids of the nodes that are about to leave the cluster, where this Ray knows them."""
+    """Returns the ids of the nodes that are about to leave the cluster, if this version of Ray provides them."""
     state = getattr(ray._private, "state", None)
     nodes = getattr(getattr(state, "state", None), "get_draining_nodes", None)
     return set(nodes()) if nodes else set()
 
 
 class RayHostDiscovery(HostDiscovery):
-    """All nodes that live and stay, with as many slots as their resources allow; it takes the whole cluster."""
+    """All nodes that are alive and stay, with as many slots as their resources allow. It uses the whole cluster.
+
+    Args:
+      use_gpu: whether workers need GPUs.
+      cpus_per_worker: the number of CPUs of each worker.
+      gpus_per_worker: the number of GPUs of each worker.
+    """
 
     def __init__(self, use_gpu: bool = False, cpus_per_worker: float = 1, gpus_per_worker: float = 1) -> None:
         check_flags(use_gpu=use_gpu)
@@ -40,7 +46,7 @@ class RayHostDiscovery(HostDiscovery):
         self.gpus_per_worker = gpus_per_worker
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
-        """The addresses of the nodes, each with its slots; none has 0."""
+        """Returns the addresses of the nodes, each with its slots; nodes without slots are left out."""
         hosts: dict[str, int] = {}
         nodes = list(ray.nodes())
         leaving = draining_nodes() if any("NodeID" in node for node in nodes) else set()
@@ -61,10 +67,18 @@ class RayHostDiscovery(HostDiscovery):
 
 
 class ChangingDiscovery(RayHostDiscovery):
-    """Nodes that seem to come and go, for tests of a script: now and then, in turns of `change_frequency_s` seconds, one is
-    hidden, or shown again, so that there are between `min_hosts` and `max_hosts`, if there are so many.
+    """Nodes that seem to come and go, for tests of a script. Every `change_frequency_s` seconds one node may be hidden, or shown
+    again, so that between `min_hosts` and `max_hosts` are shown, if there are so many.
 
-    `verbose`: it prints what there is. The last argument is Horovod's: False would end nodes for good, and is refused.
+    Args:
+      min_hosts: the minimum number of nodes that are shown.
+      max_hosts: the maximum number of nodes that are shown.
+      change_frequency_s: the time in seconds from one change to the next.
+      use_gpu, cpus_per_worker, gpus_per_worker: as for :class:`RayHostDiscovery`.
+      verbose: whether it prints the nodes.
+
+    Raises:
+      ValueError: the last argument, which Horovod has too, is False: nodes can't be ended.
     """
 
     def __init__(

@@ -21,23 +21,26 @@ class _OlderNames:
 
 
 class RayHostDiscovery(_OlderNames, discovery.RayHostDiscovery):
-    """The same as :class:`horovod.ray.discovery.RayHostDiscovery`, with older names of its arguments."""
+    """:class:`horovod.ray.discovery.RayHostDiscovery` with older names of its arguments."""
 
 
 class TestDiscovery(_OlderNames, discovery.ChangingDiscovery):
-    """The same as :class:`horovod.ray.discovery.ChangingDiscovery`, with older names of its arguments."""
+    """:class:`horovod.ray.discovery.ChangingDiscovery` with older names of its arguments."""
 
 
 class ElasticRayExecutor:
     """Runs an elastic job on a Ray cluster. :class:`RayExecutor` with `min_workers` does the same.
 
     Args:
-      settings: of :meth:`create_settings`.
-      use_gpu, cpus_per_slot, gpus_per_slot: each worker's resources.
+      settings: what :meth:`create_settings` returned.
+      use_gpu: whether the workers use GPUs.
+      cpus_per_slot: the number of CPUs of each worker.
+      gpus_per_slot: the number of GPUs of each worker.
       env_vars: variables for the workers.
-      override_discovery: nodes come from Ray; False: from ``settings.discovery``.
+      override_discovery: whether the nodes come from Ray. If not, they come from ``settings.discovery``.
 
-    Raises TypeError or ValueError for arguments that can't be, or contradict each other.
+    Raises:
+      TypeError, ValueError: arguments are invalid or contradict each other.
     """
 
     @staticmethod
@@ -53,8 +56,19 @@ class ElasticRayExecutor:
         max_np: Optional[int] = None,
         **kwargs: Any,
     ) -> ElasticSettings:
-        """The settings of an executor; `kwargs` are further ones of :class:`ElasticSettings`, such as ``verbose``.
-        `min_np` and `max_np` are older names."""
+        """Returns the settings of an executor.
+
+        Args:
+          min_num_proc: the minimum number of workers.
+          max_num_proc: the maximum number of workers; None: as many as there is room for.
+          reset_limit: how many changes of its workers end the job.
+          elastic_timeout: the time in seconds for `min_num_proc` workers to be available, at first and after a change.
+          timeout_s: the time in seconds for the workers to join.
+          ssh_identity_file: accepted for compatibility; there is no ssh.
+          nics: the names of network interfaces, or networks, that workers may use; None: the way to the driver.
+          min_np, max_np: older names of `min_num_proc` and `max_num_proc`.
+          kwargs: further attributes of :class:`ElasticSettings`, such as ``verbose``.
+        """
         for old in [name for name, value in (("min_np", min_np), ("max_np", max_np)) if value is not None]:
             warnings.warn(f"{old} is deprecated, use {old[:3]}_num_proc instead", DeprecationWarning, stacklevel=2)
         return ElasticSettings(
@@ -97,10 +111,18 @@ class ElasticRayExecutor:
         )
 
     def start(self) -> None:
-        """Makes ready for :meth:`run`."""
+        """Prepares for :meth:`run`."""
         self._executor.start(extra_env_vars=self.env_vars)
 
     def run(self, worker_fn: Callable[[], Any], callbacks: Callbacks = None) -> Sequence[Any]:
-        """Calls `worker_fn()` in each worker; as :meth:`RayExecutor.run`."""
+        """Calls `worker_fn()` in each worker, as :meth:`RayExecutor.run` does.
+
+        Args:
+          worker_fn: the function.
+          callbacks: as for :meth:`RayExecutor.run`.
+
+        Returns:
+          The results of the workers that exist at the end, in rank order.
+        """
         check_function(worker_fn, "worker_fn")
         return self._executor.run(worker_fn, callbacks=callbacks)

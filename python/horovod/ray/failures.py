@@ -1,4 +1,4 @@
-"""Which of the errors of a job's workers is the cause of the others."""
+"""The choice of the error that is the cause of the others, among the errors of a job's workers."""
 
 from typing import Callable, NamedTuple
 
@@ -9,14 +9,16 @@ from horovod.runner._adoption import Refused
 
 
 class WorkerError(NamedTuple):
-    """What Ray said of a worker's function that did not return."""
+    """The error that Ray reported for a worker's function that did not return."""
 
     worker: str  # who
     error: Exception
 
     @property
     def order(self) -> int:
-        """Lower: nearer to the cause. An actor that died names no reason of its own, but was none's consequence."""
+        """A rank for sorting: lower values are nearer to the cause. The death of an actor has no stated reason, but is not the
+        consequence of another error either.
+        """
         if isinstance(self.error, ray.exceptions.RayTaskError):
             return 2 if is_consequence(self.error) else 0
         return 1
@@ -28,8 +30,9 @@ class WorkerError(NamedTuple):
 
 
 def raise_cause(errors: list[WorkerError], verdict: Callable[[], str]) -> None:
-    """Raises what ended the job: the exception of a worker's function as it is, or a RuntimeError with the job's
-    `verdict`, which is asked for then, if a worker died. REQUIRES: there is an error."""
+    """Raises the error that ended the job: a function's exception as it is, or a RuntimeError with the job's `verdict` if a
+    worker died. `verdict` is called only then. REQUIRES: there is an error.
+    """
     first = min(errors, key=lambda error: error.order)
     if refusal(first.error):
         raise RuntimeError(f"{first.worker}: {refusal(first.error)}") from None
@@ -45,20 +48,20 @@ _CONSEQUENCE = "horovod_caused_by_peer"
 
 
 def mark_consequence(error: Exception) -> None:
-    """Notes on `error` whether it only says that another worker is gone; it is kept when `error` is pickled."""
+    """Records on `error` whether it is only the consequence of another worker's end. The mark is pickled with `error`."""
     known = translated(error)
     if isinstance(known, HorovodInternalError) and known.caused_by_peer:
         setattr(error, _CONSEQUENCE, True)
 
 
 def is_consequence(error: BaseException) -> bool:
-    """Whether `error`, which a worker raised, was marked so."""
+    """Returns whether :func:`mark_consequence` has marked `error`, which a worker raised, as a consequence."""
     cause = getattr(error, "cause", None) or error
     return bool(getattr(cause, _CONSEQUENCE, False))
 
 
 def refusal(error: BaseException) -> str:
-    """Why its worker can't take part in the job, now or later; empty: `error` says something else."""
+    """Returns why the worker can't take part in the job, now or later; "" if `error` says something else."""
     cause = getattr(error, "cause", None) or error
     return str(cause) if isinstance(cause, Refused) else ""
 

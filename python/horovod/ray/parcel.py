@@ -1,4 +1,6 @@
-"""What workers are given to do, in Ray's store: once for all of them, and opened where its failure can be told."""
+"""Functions and objects for workers, in Ray's object store: stored once for all workers, and unpickled where a failure can
+be reported.
+"""
 
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -8,14 +10,16 @@ from horovod.runner._adoption import Refused
 
 
 class Parcel(NamedTuple):
-    """A value that workers have to unpickle. An argument that Ray unpickles fails outside of the actor's methods."""
+    """A value that workers unpickle in a method. A failure to unpickle an argument directly would occur outside of the actor's
+    methods.
+    """
 
     references: list[Any]  # one; Ray leaves those in a list alone
     what: str  # it is, for messages
 
     @classmethod
     def of(cls, value: Any, what: str) -> "Parcel":
-        """Raises TypeError for what can't be pickled."""
+        """Stores a value. Raises TypeError if it can't be pickled."""
         try:
             return cls([ray.put(value)], what)
         except Exception as error:
@@ -23,7 +27,7 @@ class Parcel(NamedTuple):
             raise TypeError(f"{what} can't be pickled: {cause}") from None
 
     def open(self) -> Any:
-        """The value. Raises Refused if it can't be unpickled here."""
+        """Returns the value. Raises Refused if it can't be unpickled here."""
         try:
             return ray.get(self.references[0])
         except ray.exceptions.RaySystemError as error:
@@ -32,22 +36,22 @@ class Parcel(NamedTuple):
 
 
 class Executable(NamedTuple):
-    """The class of which each worker makes an object, and its arguments."""
+    """A class of which each worker creates an object, and its arguments."""
 
     cls: Optional[type] = None
     args: tuple[Any, ...] = ()
     kwargs: Optional[dict[str, Any]] = None
 
     def make(self) -> Any:
-        """The object; None of no class."""
+        """Creates the object; None if there is no class."""
         return self.cls(*self.args, **(self.kwargs or {})) if self.cls else None
 
 
 def executable_parcel(executable: Executable) -> Parcel:
-    """A parcel with it. Raises TypeError for what can't be pickled."""
+    """Returns a parcel with an executable. Raises TypeError if it can't be pickled."""
     return Parcel.of(executable, "the executable or one of its arguments")
 
 
 def function_parcel(fn: Callable[[Any], Any]) -> Parcel:
-    """The same with a function."""
+    """Returns a parcel with a function. Raises TypeError if it can't be pickled."""
     return Parcel.of(fn, "the function or one of its arguments")

@@ -10,13 +10,22 @@ _warned = False
 
 
 def configure(queue: Any) -> None:
-    """From now on values of this process go into `queue`, a ``ray.util.queue.Queue``, or nowhere."""
+    """Sets the queue for the values of this process.
+
+    Args:
+      queue: a ``ray.util.queue.Queue``; None: values are dropped.
+    """
     global _queue
     _queue = queue
 
 
 def log(info_dict: dict[str, Any], chief_only: bool = True) -> None:
-    """Has the driver call each of the executor's callbacks with `info_dict`. With `chief_only` only rank 0's counts."""
+    """Sends a value to the driver, which calls each of the executor's callbacks with it.
+
+    Args:
+      info_dict: the value.
+      chief_only: whether only rank 0's values are sent.
+    """
     global _warned
     if chief_only and _rank() != 0:
         return

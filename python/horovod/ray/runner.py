@@ -1,4 +1,4 @@
-"""The executor that starts workers on a Ray cluster and runs functions there."""
+"""The executor that starts workers on a Ray cluster and runs functions in them."""
 
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -24,25 +24,28 @@ from horovod.runner._engine_options import (
 
 
 class RayExecutor:
-    """Runs functions on workers that are actors of a Ray cluster. For one thread.
+    """Runs functions in workers that are actors of a Ray cluster. Only one thread may use it.
 
     Args:
-      settings: of :meth:`create_settings`.
-      num_workers: the number of workers, placed close to one another.
-      num_hosts, num_workers_per_host: instead of it, so many workers on each of so many nodes.
-      cpus_per_worker, gpus_per_worker: each worker's resources; the latter needs `use_gpu` and is 1 then if not given.
-      use_gpu: the workers use GPUs; the local rank is the number of a worker's own among those it sees.
-      use_current_placement_group: place workers in the placement group in which the caller runs, if there is one.
-      min_workers: the job is elastic: it goes on with no fewer workers. Workers are started as the cluster has room.
-      max_workers: an elastic job has no more; None: as many as there is room for.
-      reset_limit: the elastic job ends after so many changes of its workers.
-      cooldown_range: two numbers of seconds: how long a node gets no new worker after one has failed there, at first
-        and at most.
-      elastic_timeout: seconds for `min_workers` to be there, at first and after a change.
-      override_discovery: nodes come from Ray; False: from ``settings.discovery``, an object with
+      settings: what :meth:`create_settings` returned.
+      num_workers: the number of workers, which are placed close to one another.
+      num_hosts, num_workers_per_host: instead of `num_workers`, the number of nodes and of workers on each.
+      cpus_per_worker: the number of CPUs of each worker.
+      use_gpu: whether the workers use GPUs. The local rank is the number of a worker's GPU among those that it sees.
+      gpus_per_worker: the number of GPUs of each worker, 1 by default. Needs `use_gpu`.
+      use_current_placement_group: whether workers are placed in the placement group in which the caller runs, if there is
+        one.
+      min_workers: the minimum number of workers. Makes the job elastic: workers are started as the cluster has room.
+      max_workers: the maximum number of workers of an elastic job; None: as many as there is room for.
+      reset_limit: how many changes of its workers end an elastic job.
+      cooldown_range: how long a node gets no new worker after one has failed there: the times in seconds at first, and at
+        most.
+      elastic_timeout: the time in seconds for `min_workers` to be available, at first and after a change.
+      override_discovery: whether the nodes come from Ray. If not, they come from ``settings.discovery``, an object with
         ``find_available_hosts_and_slots()``.
 
-    Raises TypeError or ValueError for arguments that can't be, or contradict each other.
+    Raises:
+      TypeError, ValueError: arguments are invalid or contradict each other.
     """
 
     @classmethod
@@ -54,8 +57,15 @@ class RayExecutor:
         placement_group_timeout_s: float = 100,
         nics: Networks = None,
     ) -> MiniSettings:
-        """The settings of an executor; see :class:`MiniSettings`. There is no ssh: `ssh_str` is not used, nor written
-        to `ssh_identity_file`."""
+        """Returns the settings of an executor; see :class:`MiniSettings`. There is no ssh.
+
+        Args:
+          timeout_s: the time in seconds for the workers to join.
+          ssh_identity_file: accepted for compatibility.
+          ssh_str: not used, and not written to `ssh_identity_file`.
+          placement_group_timeout_s: the time in seconds for the cluster to have room.
+          nics: the names of network interfaces, or networks, that workers may use; None: the way to the driver.
+        """
         return MiniSettings(
             ssh_identity_file=ssh_identity_file,
             timeout_s=timeout_s,
@@ -131,16 +141,17 @@ class RayExecutor:
         executable_kwargs: Optional[dict[str, Any]] = None,
         extra_env_vars: Optional[dict[str, Any]] = None,
     ) -> None:
-        """Starts the workers; those of an elastic job are started by :meth:`run`.
+        """Starts the workers. The workers of an elastic job are started by :meth:`run`.
 
         Args:
-          executable_cls, executable_args, executable_kwargs: each worker makes an object of this class, with these
-            arguments, and keeps it. It may call ``hvd.init()``.
+          executable_cls, executable_args, executable_kwargs: each worker creates an object of this class, with these arguments,
+            and keeps it. The class may call ``hvd.init()``.
           extra_env_vars: variables for the workers.
 
         Raises:
-          TimeoutError: the cluster has no room for them; says what there is and what was asked for.
-          RuntimeError: they could not join the job. What the class raises is raised as it is.
+          TimeoutError: the cluster has no room for them; the text says what there is and what was requested.
+          RuntimeError: the workers could not join the job.
+          Exception: whatever the class raises.
         """
         self.settings.check()
         if executable_cls is not None:
@@ -156,7 +167,18 @@ class RayExecutor:
             raise
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
-        """Calls ``fn(executable)`` in all workers; returns the values, in rank order. Raises as :meth:`run`."""
+        """Calls ``fn(executable)`` in all workers.
+
+        Args:
+          fn: the function of the object that :meth:`start` has created.
+          callbacks: as for :meth:`run`.
+
+        Returns:
+          The results, in rank order.
+
+        Raises:
+          Exception: as for :meth:`run`.
+        """
         check_function(fn)
         check_callbacks(callbacks)
         return list(self._call("execute", fn, callbacks))
@@ -168,15 +190,22 @@ class RayExecutor:
         kwargs: Optional[dict[str, Any]] = None,
         callbacks: Callbacks = None,
     ) -> list[Any]:
-        """Calls ``fn(*args, **kwargs)`` in all workers; returns the values, in rank order: of an elastic job those of
-        the workers that were there at the end.
+        """Calls ``fn(*args, **kwargs)`` in all workers.
 
         Args:
-          callbacks: called, where the executor is (with Ray Client, on the cluster), with each value that rank 0 logs by
-            ``horovod.ray.ray_logger.log``.
+          fn: the function.
+          args: its positional arguments.
+          kwargs: its keyword arguments.
+          callbacks: functions that are called with each value that rank 0 logs with ``horovod.ray.ray_logger.log``. They run
+            where the executor is; with Ray Client that is the cluster.
 
-        Raises the exception of the worker that failed first, or RuntimeError, with the job's verdict, if one died. A
-        job of fixed size that had to be ended for it needs :meth:`shutdown` and :meth:`start`.
+        Returns:
+          The results, in rank order; for an elastic job those of the workers that exist at the end.
+
+        Raises:
+          RuntimeError: a worker died; the text has the job's verdict. If a job of fixed size had to be ended for it, call
+            :meth:`shutdown` and :meth:`start`.
+          Exception: the exception of the worker that failed first.
         """
         check_call(fn, args, kwargs)
         check_callbacks(callbacks)
@@ -185,19 +214,34 @@ class RayExecutor:
     def run_remote(
         self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
     ) -> list[Any]:
-        """As :meth:`run`, without waiting: returns the references of the values. Not for elastic jobs, whose workers
-        come and go (NotImplementedError)."""
+        """Does what :meth:`run` does, without waiting.
+
+        Args:
+          fn, args, kwargs: as for :meth:`run`.
+
+        Returns:
+          The references of the results.
+
+        Raises:
+          NotImplementedError: the job is elastic, so its workers may change.
+        """
         check_call(fn, args, kwargs)
         return list(self._call("run_remote", fn, args, kwargs))
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
-        """Calls ``fn(executable)`` in the worker of rank 0; returns its value. Not for elastic jobs
-        (NotImplementedError)."""
+        """Calls ``fn(executable)`` in the worker of rank 0 and returns its result.
+
+        Args:
+          fn: the function of the object that :meth:`start` has created.
+
+        Raises:
+          NotImplementedError: the job is elastic.
+        """
         check_function(fn)
         return self._call("execute_single", fn)
 
     def shutdown(self) -> None:
-        """Ends the workers and the job. Nothing happens if there are none."""
+        """Ends the workers and the job. Does nothing if there are none."""
         if self.adapter is None:
             return
         self._call("shutdown")

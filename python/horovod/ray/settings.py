@@ -1,4 +1,4 @@
-"""The settings that executors take: what is not said by their own arguments."""
+"""The settings of executors that are not arguments of their own."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ Networks = Union[str, Collection[str], None]
 
 @dataclass
 class MiniSettings:
-    """Those of :class:`horovod.ray.RayExecutor`.
+    """The settings of :class:`horovod.ray.RayExecutor`.
 
     Attributes:
-      nics: names of network interfaces, or networks, that workers may use; None: the way to the driver.
-      verbose: 2 and more: what the job's daemon says goes to stderr; less: to the logger ``horovod.ray``.
-      timeout_s: seconds for all workers to be there, once their placement group is.
-      placement_group_timeout_s: seconds for the placement group.
-      discovery: an elastic executor's source of hosts; see ``override_discovery`` there.
-      elastic: whether the executor is elastic; it sets this.
-      key, ssh_port, ssh_identity_file: accepted; Ray starts the workers, without ssh, and each job has a key of its own.
+      nics: the names of network interfaces, or networks, that workers may use; None: the way to the driver.
+      verbose: from 2 on, the daemon's messages go to stderr; below, to the logger ``horovod.ray``.
+      timeout_s: the time in seconds for all workers to join, after their placement group is ready.
+      placement_group_timeout_s: the time in seconds for the placement group to be ready.
+      discovery: an elastic executor's source of hosts; see its argument ``override_discovery``.
+      elastic: whether the executor is elastic; the executor sets it.
+      key, ssh_port, ssh_identity_file: accepted for compatibility. Ray starts the workers, without ssh, and each job has a
+        key of its own.
     """
 
     nics: Networks = None
@@ -37,7 +38,7 @@ class MiniSettings:
         self.check()
 
     def check(self) -> None:
-        """Raises TypeError or ValueError for what can't be."""
+        """Raises TypeError or ValueError for an invalid setting."""
         check_networks(self.nics)
         check_whole_numbers(verbose=self.verbose)
         check_seconds(timeout_s=self.timeout_s, placement_group_timeout_s=self.placement_group_timeout_s)
@@ -45,7 +46,7 @@ class MiniSettings:
 
 @dataclass
 class ElasticSettings(MiniSettings):
-    """Those of :class:`horovod.ray.ElasticRayExecutor`; the further ones are as RayExecutor's arguments."""
+    """The settings of :class:`horovod.ray.ElasticRayExecutor`. Those that it adds are as the arguments of RayExecutor."""
 
     min_num_proc: int = 1
     max_num_proc: Optional[int] = None
@@ -62,7 +63,7 @@ class ElasticSettings(MiniSettings):
 
 
 def interfaces(settings: Any) -> Optional[list[str]]:
-    """The network interfaces of `settings` as a list, or None for no choice."""
+    """Returns the network interfaces of `settings` as a list; None: no choice is made."""
     nics: Networks = settings.nics
     if not nics:
         return None

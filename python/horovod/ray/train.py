@@ -1,4 +1,4 @@
-"""Ray Train with Horovod: the back end for its trainers.
+"""Ray Train with Horovod: the backend for its trainers::
 
     from ray.train import ScalingConfig
     from horovod.ray.train import HorovodTrainer
@@ -34,14 +34,15 @@ _LEAVE_SECONDS = 10.0  # for workers to leave the job
 
 @dataclass
 class HorovodConfig(BackendConfig):  # type: ignore[misc]
-    """Has the workers of a trainer be those of a Horovod job of fixed size.
+    """Makes the workers of a trainer the workers of a Horovod job of fixed size.
 
     Attributes:
-      nics: names of network interfaces, or networks, that workers may use; None: the way to the trainer.
-      verbose: 2 and more: what the job's daemon says goes to stderr; less: to the logger ``horovod.ray``.
-      timeout_s: seconds for all workers to join.
+      nics: the names of network interfaces, or networks, that workers may use; None: the way to the trainer.
+      verbose: from 2 on, the daemon's messages go to stderr; below, to the logger ``horovod.ray``.
+      timeout_s: the time in seconds for all workers to join.
 
-    Raises TypeError or ValueError for attributes that can't be.
+    Raises:
+      TypeError, ValueError: an attribute is invalid.
     """
 
     nics: Networks = None
@@ -55,16 +56,20 @@ class HorovodConfig(BackendConfig):  # type: ignore[misc]
 
     @property
     def backend_cls(self) -> type:
+        """The class of the backend, for Ray Train."""
         return _HorovodBackend
 
 
 class HorovodTrainer(DataParallelTrainer):  # type: ignore[misc]
-    """A data-parallel trainer with this back end. Raises TypeError for arguments that can't be.
+    """A data-parallel trainer with this backend.
 
     Args:
-      train_loop_per_worker: what each worker calls, with `train_loop_config` if it takes an argument.
-      horovod_config: the back end's configuration.
-      arguments: the others of this Ray's DataParallelTrainer: scaling_config, run_config, datasets, ...
+      train_loop_per_worker: the function that each worker calls, with `train_loop_config` if it takes an argument.
+      horovod_config: the configuration of the backend.
+      arguments: further arguments of Ray's DataParallelTrainer: scaling_config, run_config, datasets, ...
+
+    Raises:
+      TypeError: an argument is invalid.
     """
 
     def __init__(
@@ -81,7 +86,7 @@ class HorovodTrainer(DataParallelTrainer):  # type: ignore[misc]
 
 
 class _HorovodBackend(Backend):  # type: ignore[misc]
-    """Ray Train calls its methods, on one thread, for one group of workers after another."""
+    """The backend. Ray Train calls its methods on one thread, for one group of workers after another."""
 
     share_cuda_visible_devices = True  # the local rank is the number of a worker's GPU
 
@@ -89,7 +94,7 @@ class _HorovodBackend(Backend):  # type: ignore[misc]
         self._job: Optional[Job] = None
 
     def on_start(self, worker_group: Any, backend_config: HorovodConfig) -> None:
-        """Starts the job of these workers; returns when it has started."""
+        """Starts the job of these workers; returns when the job has started."""
         self._stop()
         found = worker_group.execute(_node)
         hosts = [f"{name}/{rank}" for rank, (name, _, _) in enumerate(found)]
@@ -104,7 +109,7 @@ class _HorovodBackend(Backend):  # type: ignore[misc]
         ray.get(joins)
 
     def on_shutdown(self, worker_group: Any, backend_config: HorovodConfig) -> None:
-        """Ends it."""
+        """Ends the job."""
         if self._job is not None:
             references = worker_group.execute_async(_leave)
             ray.wait(references, num_returns=len(references), timeout=_LEAVE_SECONDS)

@@ -1,4 +1,4 @@
-"""Small helpers for actors."""
+"""Small helper functions for actors."""
 
 from collections.abc import Iterable
 from typing import Any, Callable
@@ -7,6 +7,11 @@ import ray
 
 
 def map_blocking(fn: Callable[[Any], Any], collection: Iterable[Any]) -> list[Any]:
-    """The values of the references that `fn` returns for each item, in order."""
+    """Returns the values of the references that `fn` returns for each item, in order.
+
+    Args:
+      fn: a function that returns a reference.
+      collection: the items.
+    """
     values: list[Any] = ray.get([fn(item) for item in collection])
     return values

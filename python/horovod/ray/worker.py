@@ -19,7 +19,7 @@ _END_SECONDS = 60.0  # for a job whose workers have all left
 
 
 class Membership(NamedTuple):
-    """How an actor takes part in a job. Holds a secret: it travels as an argument of a method alone."""
+    """How an actor takes part in a job. It contains a secret, so it is passed only as an argument of a method."""
 
     info: JoinInfo
     host: str
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 class BaseHorovodWorker:
-    """An actor whose process is a worker of a job. Its methods are called by one executor."""
+    """An actor whose process is a worker of a job. One executor calls its methods."""
 
     executable: Any = None
 
@@ -47,28 +47,36 @@ class BaseHorovodWorker:
         self._busy = threading.RLock()  # while a function of the user runs
 
     def hostname(self) -> str:
-        """The name of its host."""
+        """Returns the name of the worker's host."""
         return socket.gethostname()
 
     def node_id(self) -> str:
-        """The id of its node, in hexadecimal digits."""
+        """Returns the id of the worker's node, in hexadecimal digits."""
         node: str = ray.get_runtime_context().get_node_id()
         return node
 
     def get_gpu_ids(self) -> list[Any]:
-        """The GPUs that Ray gave it."""
+        """Returns the GPUs that Ray assigned to the worker."""
         return list(ray.get_gpu_ids())
 
     def update_env_vars(self, env_vars: dict[str, Any]) -> None:
-        """Sets variables of its process."""
+        """Sets environment variables of the worker's process.
+
+        Args:
+          env_vars: the variables by name.
+        """
         os.environ.update({name: str(value) for name, value in env_vars.items()})
 
     def env_vars(self) -> dict[str, str]:
-        """The variables of its process."""
+        """Returns the environment variables of the worker's process."""
         return dict(os.environ)
 
     def set_queue(self, queue: Any) -> None:
-        """From now on ``ray_logger.log`` puts values there; None: nowhere."""
+        """Sets the queue into which ``ray_logger.log`` puts values.
+
+        Args:
+          queue: the queue; None: values are dropped.
+        """
         ray_logger.configure(queue)
 
     def start_executable(
@@ -77,19 +85,37 @@ class BaseHorovodWorker:
         executable_args: Any = None,
         executable_kwargs: Optional[dict[str, Any]] = None,
     ) -> None:
-        """Makes the executable, of no class: None."""
+        """Creates the object that functions get.
+
+        Args:
+          executable_cls: its class; None: the object is None.
+          executable_args: positional arguments of the class.
+          executable_kwargs: keyword arguments of the class.
+        """
         self.executable = Executable(executable_cls, tuple(executable_args or ()), executable_kwargs).make()
 
     def make_executable(self, parcel: Parcel) -> None:
-        """As :meth:`start_executable`, of an :class:`Executable`."""
+        """Creates the object that functions get.
+
+        Args:
+          parcel: a parcel with an :class:`Executable`.
+        """
         self.executable = parcel.open().make()
 
     def execute_parcel(self, parcel: Parcel) -> Any:
-        """As :meth:`execute`."""
+        """Calls a function as :meth:`execute` does.
+
+        Args:
+          parcel: a parcel with the function.
+        """
         return self.execute(parcel.open())
 
     def execute(self, func: Callable[[Any], Any]) -> Any:
-        """Calls ``func(executable)``."""
+        """Calls ``func(executable)`` and returns the result.
+
+        Args:
+          func: the function.
+        """
         with self._busy:
             try:
                 return func(self.executable)
@@ -102,7 +128,14 @@ class BaseHorovodWorker:
                 raise
 
     def join(self, membership: Membership) -> None:
-        """Becomes a worker of a job. Raises RuntimeError or TimeoutError if that does not start."""
+        """Becomes a worker of a job.
+
+        Args:
+          membership: how to take part.
+
+        Raises:
+          RuntimeError, TimeoutError: the job does not start.
+        """
         self.update_env_vars(membership.environment)
         self._adoption = Adoption(
             membership.info.address,
@@ -115,12 +148,24 @@ class BaseHorovodWorker:
         self._adoption.wait_for_start(membership.timeout)
 
     def leave(self) -> None:
-        """Ends its part in the job, in good order."""
+        """Leaves the job cleanly."""
         if self._adoption is not None:
             self._adoption.exit(0, timeout=_END_SECONDS)
 
     def take_part(self, membership: Membership, executable: Parcel, func: Parcel) -> Optional[Ended]:
-        """The whole life of a worker of an elastic job. None: the job has released it. What the function raises it raises."""
+        """Joins an elastic job, runs a function, and leaves the job.
+
+        Args:
+          membership: how to take part.
+          executable: a parcel with an :class:`Executable`.
+          func: a parcel with the function.
+
+        Returns:
+          How it has ended; None: the job has released the worker.
+
+        Raises:
+          Exception: whatever the function raises.
+        """
         self.update_env_vars(membership.environment)  # what is imported next may read them
         opened, function = executable.open(), func.open()
         self.join(membership)

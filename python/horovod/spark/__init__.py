@@ -1,6 +1,8 @@
-"""Horovod on Spark: each process is a Spark task. ``horovod.spark.run`` calls a function on all of them, with a fixed
-number of processes, ``horovod.spark.run_elastic`` with one that follows the executors. Spark 3.4 to 4.x, also by Spark
-Connect. The executors need this package, too."""
+"""Horovod on Spark: each process is a Spark task.
+
+``horovod.spark.run`` calls a function in a fixed number of processes, ``horovod.spark.run_elastic`` in a number that follows
+the executors. It works with Spark 3.4 to 4.x, also through Spark Connect. The executors need this package too.
+"""
 
 from horovod import _missing
 

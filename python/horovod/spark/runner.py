@@ -34,29 +34,37 @@ def run(
     prefix_output_with_timestamp: bool = False,
     executable: Optional[str] = None,
 ) -> list[Any]:
-    """Calls ``fn(*args, **kwargs)`` in `num_proc` Spark tasks at once and returns the results, in rank order.
+    """Calls ``fn(*args, **kwargs)`` in `num_proc` concurrent Spark tasks and returns the results, in rank order.
 
-    The tasks are one barrier stage: all get a slot, or none. With dynamic allocation, where Spark has no barrier stages,
-    they start as slots come. Rank i is task i, where the machines allow it: ranks of one machine follow one another.
+    The tasks are one barrier stage: either all get a slot, or none does. With dynamic allocation, for which Spark has no
+    barrier stages, they start as slots become free. Rank i is task i if the machines allow it: the ranks of a machine are
+    consecutive.
 
     Args:
-      fn, args, kwargs: what to call on each rank, in a process of its own beside Spark's. It calls ``hvd.init()`` itself.
-      num_proc: number of processes; default: ``spark.default.parallelism``.
-      start_timeout: seconds for all tasks to begin; default: HOROVOD_SPARK_START_TIMEOUT, or 600.
-      use_mpi, use_gloo, extra_mpi_args: accepted; it is always Gloo, and True for `use_mpi` is refused.
-      env: variables for the processes, beside those of Spark's tasks.
-      stdout, stderr: where lines that the processes print go, with ``[RANK]<stdout>:`` in front; default: ``sys.stdout``
-        and ``sys.stderr``.
-      verbose: 0: nothing beside that, 1: also what happens to the job, 2: also what agents say.
-      nics: names of network interfaces, or networks, for the processes' traffic.
-      prefix_output_with_timestamp: the time in front of each line.
-      executable: the Python of the processes; that of Spark's workers if not given.
+      fn: the function. It runs in a process of its own on each rank, beside Spark's, and calls ``hvd.init()`` itself.
+      args: its positional arguments.
+      kwargs: its keyword arguments.
+      num_proc: the number of processes, by default ``spark.default.parallelism``.
+      start_timeout: the time in seconds for all tasks to start, by default HOROVOD_SPARK_START_TIMEOUT or 600.
+      use_mpi: must not be true: there is no MPI.
+      use_gloo: accepted for compatibility; Gloo is always used.
+      extra_mpi_args: accepted for compatibility; there is no MPI.
+      env: variables for the processes, in addition to those of Spark's tasks.
+      stdout, stderr: the streams for the lines that the processes print, each with ``[RANK]<stdout>:`` in front; by default
+        ``sys.stdout`` and ``sys.stderr``.
+      verbose: 0: nothing else is printed; 1: also events of the job; 2: also the messages of agents.
+      nics: the names of network interfaces, or networks, for the processes' traffic.
+      prefix_output_with_timestamp: whether each line begins with the time.
+      executable: the Python of the processes, by default that of Spark's workers.
+
+    Returns:
+      The results, in rank order.
 
     Raises:
       RuntimeError: there is no Spark session, or the job failed; the text has the traceback of the process that failed
         first.
-      TimeoutError: not all tasks have begun in time.
-      TypeError, ValueError: arguments that can't be right.
+      TimeoutError: not all tasks have started in time.
+      TypeError, ValueError: an argument is invalid.
     """
     options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, executable)
     return _run_fixed(active_session, Call(fn, args, kwargs), options, num_proc, start_timeout, use_mpi)
@@ -126,22 +134,28 @@ def run_elastic(
     min_np: Optional[int] = None,
     max_np: Optional[int] = None,
 ) -> list[Any]:
-    """Calls ``fn(*args, **kwargs)`` in as many Spark tasks as there are slots for, from `min_num_proc` to `max_num_proc`,
-    and returns the results of those that were there at the end, in rank order. `fn` is a function as for
-    :func:`horovod.run`, with ``hvd.elastic.run`` in it.
+    """Calls ``fn(*args, **kwargs)`` in as many Spark tasks as there are slots for, from `min_num_proc` to `max_num_proc`.
 
-    When an executor is lost, the other processes go on at once, and Spark starts the tasks again elsewhere, which join
-    as newcomers: ``spark.task.maxFailures`` must allow for that (``horovod.spark.conf``). A process that fails is
-    started again in its task.
+    When an executor is lost, the other processes continue at once. Spark starts the lost tasks again elsewhere, and they join
+    as new members: ``spark.task.maxFailures`` must allow for that (``horovod.spark.conf``). A process that fails is started
+    again in its task.
 
     Args:
-      num_proc: number of processes to start with; default: ``spark.default.parallelism``.
-      min_num_proc, max_num_proc: default: `num_proc`. `min_np` and `max_np` are older names.
-      elastic_timeout: seconds for `min_num_proc` processes to be there again; default: HOROVOD_ELASTIC_TIMEOUT, or 600.
-      reset_limit: end the job after so many changes; default: no limit.
-      Others: as for :func:`run`.
+      fn: the function, as for :func:`run`. It contains a function decorated with ``hvd.elastic.run``.
+      num_proc: the number of processes at the start, by default ``spark.default.parallelism``.
+      min_num_proc: the minimum number of processes, by default `num_proc`.
+      max_num_proc: the maximum number of processes, by default `num_proc`.
+      elastic_timeout: the time in seconds for `min_num_proc` processes to be available again, by default
+        HOROVOD_ELASTIC_TIMEOUT or 600.
+      reset_limit: how many changes end the job; None: no limit.
+      args, kwargs, start_timeout, env, stdout, stderr, verbose, nics, prefix_output_with_timestamp: as for :func:`run`.
+      min_np, max_np: older names of `min_num_proc` and `max_num_proc`.
 
-    Raises: as :func:`run`.
+    Returns:
+      The results of the processes that exist at the end, in rank order.
+
+    Raises:
+      RuntimeError, TimeoutError, TypeError, ValueError: as for :func:`run`.
     """
     options = Options(env, stdout, stderr, verbose, nics, prefix_output_with_timestamp, None)
     options.check()

@@ -1,4 +1,4 @@
-"""What runs the training function of an estimator."""
+"""Backends, which run the training function of an estimator."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,7 @@ _OF_THE_TASK = ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")
 
 
 class Backend:
-    """Runs a function in several processes that call ``hvd.init()``. Derive a class to run the trainings of estimators
-    elsewhere."""
+    """Runs a function in several processes that call ``hvd.init()``. Derive a class to run the trainings of estimators elsewhere."""
 
     def run(
         self,
@@ -23,21 +22,31 @@ class Backend:
         kwargs: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> list[Any]:
-        """Calls ``fn(*args, **kwargs)`` in :meth:`num_processes` processes with these further environment variables; returns
-        the results in rank order."""
+        """Calls ``fn(*args, **kwargs)`` in :meth:`num_processes` processes.
+
+        Args:
+          fn: the function.
+          args: its positional arguments.
+          kwargs: its keyword arguments.
+          env: further environment variables of the processes.
+
+        Returns:
+          The results, in rank order.
+        """
         raise NotImplementedError
 
     def num_processes(self) -> int:
+        """Returns the number of processes."""
         raise NotImplementedError
 
 
 class SparkBackend(Backend):
-    """Runs it in Spark tasks, by :func:`horovod.spark.run`.
+    """Runs the function in Spark tasks, with :func:`horovod.spark.run`.
 
     Args:
-      num_proc: number of processes; default: how many tasks Spark runs at once.
-      env: environment variables of the processes; default: this process's, without CUDA_VISIBLE_DEVICES and PYTHONPATH,
-        which are those of the tasks.
+      num_proc: the number of processes, by default the number of tasks that Spark runs at once.
+      env: the environment variables of the processes, by default those of this process without CUDA_VISIBLE_DEVICES and
+        PYTHONPATH, which the tasks set.
       run_kwargs: further arguments of :func:`horovod.spark.run`.
     """
 
@@ -68,7 +77,15 @@ class SparkBackend(Backend):
         kwargs: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> list[Any]:
-        """As :meth:`run`; each process gets a partition of `df`, which has :meth:`num_processes` of them."""
+        """Does what :meth:`run` does; each process gets a partition of a DataFrame.
+
+        Args:
+          df: the DataFrame, which has :meth:`num_processes` partitions.
+          fn, args, kwargs, env: as for :meth:`run`.
+
+        Returns:
+          The results, in rank order.
+        """
         environment = {**self._environment(), **(env or {})}
         return run_on_rows(
             df, fn, args, dict(kwargs or {}), num_proc=self._num_proc, env=environment, **self._run_kwargs

@@ -1,4 +1,4 @@
-"""Where estimators keep prepared data, checkpoints and logs: a folder of any file system that fsspec knows."""
+"""Stores of prepared data, checkpoints and logs, in a folder of any file system that fsspec supports."""
 
 import contextlib
 import functools
@@ -35,8 +35,20 @@ class Store(StoreInterface):
 
     @staticmethod
     def create(prefix_path: str, *args: Any, **kwargs: Any) -> "Store":
-        """The store for a path or URL: :class:`HDFSStore` for hdfs://, :class:`DBFSLocalStore` for paths of DBFS on
-        Databricks, else :class:`FilesystemStore`. The other arguments are theirs."""
+        """Returns the store for a path or URL: :class:`HDFSStore` for hdfs://, :class:`DBFSLocalStore` for paths of DBFS on
+        Databricks, and otherwise :class:`FilesystemStore`.
+
+        Args:
+          prefix_path: the path or URL.
+          args, kwargs: further arguments of the store.
+
+        Example:
+          >>> import tempfile
+          >>> from horovod.spark.common.store import Store
+          >>> store = Store.create(tempfile.mkdtemp())
+          >>> store.get_run_path("night").endswith("/runs/night")
+          True
+        """
         if HDFSStore.matches(prefix_path):
             return HDFSStore(prefix_path, *args, **kwargs)
         if os.environ.get(_DATABRICKS) and DBFSLocalStore.matches_dbfs(prefix_path):
@@ -45,15 +57,17 @@ class Store(StoreInterface):
 
 
 class AbstractFilesystemStore(Store):
-    """A store in a folder. A subclass has the file system, `fs` (fsspec's), and translates paths.
+    """A store in a folder. A subclass has the fsspec file system, `fs`, and translates paths.
 
     Args:
-      prefix_path: of the folder.
-      train_path, val_path, test_path, runs_path: of what is elsewhere; default: `intermediate_train_data`,
-        `intermediate_val_data`, `intermediate_test_data` and `runs` in the folder.
+      prefix_path: the path or URL of the folder.
+      train_path: the path of training data, by default `intermediate_train_data` in the folder.
+      val_path: the path of validation data, by default `intermediate_val_data` in the folder.
+      test_path: the path of test data, by default `intermediate_test_data` in the folder.
+      runs_path: the path of the output of runs, by default `runs` in the folder.
       save_runs: whether checkpoints and logs are kept.
-      storage_options: for the file system, such as its credentials.
-      checkpoint_filename: default: `checkpoint`.
+      storage_options: arguments of the file system, such as credentials.
+      checkpoint_filename: the name of checkpoint files, by default `checkpoint`.
     """
 
     def __init__(
@@ -78,20 +92,31 @@ class AbstractFilesystemStore(Store):
 
     @property
     def fs(self) -> fsspec.AbstractFileSystem:
+        """The fsspec file system."""
         raise NotImplementedError
 
     def get_full_path(self, path: str) -> str:
-        """The URL of a path, which Spark understands, too."""
+        """Returns the URL of a path, in a form that Spark understands too.
+
+        Args:
+          path: a path or URL.
+        """
         raise NotImplementedError
 
     def get_localized_path(self, path: str) -> str:
-        """The path of a URL, as `fs` takes it."""
+        """Returns the path of a URL, in the form that `fs` takes.
+
+        Args:
+          path: a path or URL.
+        """
         raise NotImplementedError
 
     def get_full_path_fn(self) -> Callable[[str], str]:
+        """Returns the function :meth:`get_full_path`."""
         return self.get_full_path
 
     def get_filesystem(self) -> fsspec.AbstractFileSystem:
+        """Returns the fsspec file system."""
         return self.fs
 
     def _path_or(self, path: Optional[str], name: str) -> str:
@@ -160,7 +185,7 @@ class AbstractFilesystemStore(Store):
         return _Upload(self._file_system_fn(), self.get_localized_path(self.get_run_path(run_id)))
 
     def _file_system_fn(self) -> Callable[[], fsspec.AbstractFileSystem]:
-        """Makes `fs` in another process. It can be pickled."""
+        """Returns a picklable function that makes `fs` in another process."""
         raise NotImplementedError
 
 
@@ -191,8 +216,13 @@ class _Upload:
 
 
 class FilesystemStore(AbstractFilesystemStore):
-    """A store at a path, or at a URL that fsspec knows: file://, s3://, gs://, abfs://, memory:// and others, if what they need
-    is installed."""
+    """A store at a path, or at a URL that fsspec supports: file://, s3://, gs://, abfs://, memory:// and others, if the packages
+    that they need are installed.
+
+    Args:
+      prefix_path: the path or URL of the folder.
+      args, kwargs: further arguments, as for :class:`AbstractFilesystemStore`.
+    """
 
     def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
         self._url = prefix_path
@@ -217,6 +247,11 @@ class FilesystemStore(AbstractFilesystemStore):
 
     @classmethod
     def matches(cls, path: str) -> bool:
+        """Returns True: this store takes any path.
+
+        Args:
+          path: a path or URL.
+        """
         return True
 
 
@@ -229,16 +264,19 @@ class LocalStore(FilesystemStore):
 
 
 class HDFSStore(AbstractFilesystemStore):
-    """A store in HDFS. It is reached when it is first used, by pyarrow, which needs Hadoop's libhdfs.
+    """A store in HDFS. pyarrow connects to it at the first use, and needs Hadoop's libhdfs.
 
     Args:
       prefix_path: "hdfs://HOST:PORT/PATH", "hdfs:///PATH" or "/PATH".
-      host, port: of the name node; default: those of the URL, or Hadoop's configuration.
-      user, kerb_ticket, extra_conf: who connects, with which ticket, and further settings of Hadoop's.
-      driver: is for older versions of pyarrow, and without effect.
-      others: as for :class:`AbstractFilesystemStore`.
+      host, port: the name node's address, by default that of the URL, or of Hadoop's configuration.
+      user: the user who connects.
+      kerb_ticket: the path of the Kerberos ticket cache.
+      driver: not used; it is for older versions of pyarrow.
+      extra_conf: further settings of Hadoop.
+      args, kwargs: further arguments, as for :class:`AbstractFilesystemStore`.
 
-    Raises: ValueError for another kind of URL, or one without a path.
+    Raises:
+      ValueError: the URL is of another kind, or has no path.
     """
 
     FS_PREFIX = "hdfs://"
@@ -275,7 +313,17 @@ class HDFSStore(AbstractFilesystemStore):
             self.storage_options = {name: value for name, value in of_the_user.items() if value is not None}
 
     def parse_url(self, url: str) -> tuple[Optional[str], Optional[str], Optional[int], Optional[str], int]:
-        """(hdfs:// or None, host, port, path, where the path begins)"""
+        """Splits a URL.
+
+        Args:
+          url: the URL.
+
+        Returns:
+          "hdfs://" or None, host, port, path, and the position of the path in the URL.
+
+        Raises:
+          ValueError: it is not a URL of HDFS.
+        """
         match = self.URL_PATTERN.match(url)
         if match is None:
             raise ValueError(f"{url} is no URL of HDFS: hdfs://HOST:PORT/PATH")
@@ -297,17 +345,23 @@ class HDFSStore(AbstractFilesystemStore):
 
     @classmethod
     def matches(cls, path: str) -> bool:
+        """Returns whether a path is a URL of HDFS.
+
+        Args:
+          path: a path or URL.
+        """
         return path.startswith(cls.FS_PREFIX)
 
 
 class DBFSLocalStore(FilesystemStore):
-    """A store in Databricks' file system, by the folder /dbfs in which it is mounted.
+    """A store in the file system of Databricks, through the folder /dbfs in which it is mounted.
 
     Args:
       prefix_path: "/dbfs/PATH", "dbfs:/PATH", "file:/dbfs/PATH" or "file:///dbfs/PATH".
-      others: as for :class:`AbstractFilesystemStore`.
+      args, kwargs: further arguments, as for :class:`AbstractFilesystemStore`.
 
-    Raises: ValueError for any other path.
+    Raises:
+      ValueError: the path has another form.
     """
 
     def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
@@ -315,11 +369,23 @@ class DBFSLocalStore(FilesystemStore):
 
     @classmethod
     def matches_dbfs(cls, path: str) -> bool:
+        """Returns whether a path is one of DBFS.
+
+        Args:
+          path: a path or URL.
+        """
         return not path.startswith("dbfs://") and path.startswith(tuple(_DBFS_PREFIXES))
 
     @classmethod
     def normalize_path(cls, path: str) -> str:
-        """The path as "/dbfs/..."."""
+        """Returns a path of DBFS as "/dbfs/...".
+
+        Args:
+          path: the path, in any of the forms that the class takes.
+
+        Raises:
+          ValueError: the path has another form.
+        """
         if cls.matches_dbfs(path):
             for prefix, local in _DBFS_PREFIXES.items():
                 if path.startswith(prefix):
