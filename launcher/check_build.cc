@@ -19,10 +19,9 @@ namespace {
 
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
-// Prints a line for the interpreter, one for each module of FRAMEWORKS that is there, with its
-// version ("?" if it names none), an empty one, the version of NCCL, of an installed library or the
-// one of torch, and the backend that Keras 3 would use. A distribution may have another name than
-// its module.
+// Prints: a line with the interpreter; a line for each installed module of FRAMEWORKS with its
+// version ("?" if unknown); an empty line; the version of NCCL, from an installed library or from
+// torch; the backend that Keras 3 would use. A distribution's name may differ from its module's.
 constexpr char kQuestion[] = R"(
 import importlib.metadata, importlib.util, json, os, sys
 print(sys.executable)
@@ -62,7 +61,7 @@ if not backend:
 print(backend or "tensorflow")
 )";
 
-// Everything that `process` writes until it closes `output`.
+// Reads everything that `process` writes until it closes `output`.
 absl::StatusOr<std::string> ReadAnswer(os::Process& process, Fd output) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   std::string answer;
@@ -93,7 +92,8 @@ std::string VersionOf(const PythonFacts& python, const std::string& module) {
   return found == python.versions.end() ? "" : found->second;
 }
 
-// A framework of the table: the oldest version that works, and what its tensors go through.
+// A framework of the table: its oldest supported version, and a note on how its tensors are
+// reduced.
 struct Framework {
   const char* name;
   const char* module;
@@ -112,7 +112,7 @@ constexpr Framework kFrameworks[] = {
     {"MXNet", "mxnet", {1, 9, 1}, "CPU arrays"},
 };
 
-// False if `version` is older; true if it can't be told.
+// Whether `version` is at least `oldest`. A part that is not a number counts as new enough.
 bool IsNewEnough(const std::string& version, const int (&oldest)[3]) {
   int part = 0;
   for (absl::string_view text : absl::StrSplit(version, '.')) {
@@ -128,7 +128,7 @@ struct Row {
   std::string note;
 };
 
-// What `place` says of Keras, and the backend that it uses.
+// The row of Keras: its backend, and whether that can be used. `place` describes the installation.
 Row RowOfKeras(const std::string& place, const PythonFacts& python) {
   const bool keras3 = IsNewEnough(VersionOf(python, "keras"), {3, 0, 0});
   const std::string used = keras3 ? python.keras_backend : "tensorflow";
@@ -153,7 +153,7 @@ Row RowOfKeras(const std::string& place, const PythonFacts& python) {
   return {false, absl::StrCat(place, "; can't be used on ", used, " here: ", remedy)};
 }
 
-// What MXNet lacks; empty if nothing.
+// The missing requirement of MXNet; empty if there is none.
 std::string ProblemOfMxnet(const PythonFacts& python) {
   const std::string numpy = VersionOf(python, "numpy");
   if (!numpy.empty() && !IsNewEnough(numpy, {1, 24, 0})) return "";

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
-// A daemon's possible addresses, and the credentials for it.
+// A daemon: its candidate addresses, and the credentials to call it.
 struct Daemon {
   std::vector<std::string> addresses;
   rendezvous::security::PeerCredentials credentials;
@@ -81,7 +81,8 @@ absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std:
                    })));
 }
 
-// The daemon listens on one or more of these; `call` is tried with each until one answers.
+// Tries `call` with each candidate address until one answers. A daemon listens at all its
+// addresses, but not all may be reachable from here. An error other than a missing answer is final.
 template <typename Call>
 auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(call("")) {
   absl::Status last = absl::NotFoundError("the job has no address");
@@ -101,7 +102,7 @@ absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
   });
 }
 
-// The list of jobs, a line each.
+// The list of jobs, one line per job.
 std::string JobList(const std::vector<pb::JobFile>& jobs) {
   std::string text = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
   for (const pb::JobFile& job : jobs) {

@@ -11,7 +11,7 @@
 namespace hvd::launcher {
 namespace {
 
-// A line for each rank, with the workers' values of HOROVOD_RANK and the related variables.
+// One line per rank, with the values of HOROVOD_RANK and the related variables.
 std::string RankTable(const plan::JobPlan& plan) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
   std::vector<rendezvous::placement::HostSlots> slots;

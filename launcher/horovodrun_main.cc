@@ -76,6 +76,8 @@ int Main(const std::vector<std::string>& args) {
     return Print(std::string(kVersion) + "\n");
   if (options->action == cli::Options::Action::kCheckBuild)
     return Print(CheckBuildTable(AskPython()));
+  // Before any thread starts, since threads inherit the signal mask. CheckThreads comes before gRPC
+  // is used, which hangs if it gets no threads.
   job::PrepareProcess();
   os::AllowManyFiles();
   os::ForbidCoreFiles();
@@ -98,6 +100,7 @@ int Main(const std::vector<std::string>& args) {
     if (!opened.ok()) return Refuse(opened.status());
     event_log = *std::move(opened);
   }
+  // Declared before the watcher and the sink, whose callbacks post to it.
   job::JobEventQueue events;
   const auto watcher =
       job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::StopSignal{signal}); },

@@ -28,7 +28,7 @@ absl::Status Broken(const std::string& scheduler, const std::string& where, absl
                                                  "; give -np and the job's hosts with -H"));
 }
 
-// The GPUs of the job on this host; the others are taken to have as many.
+// The number of the job's GPUs on this host. The other hosts are assumed to have as many.
 int CountGpus(const Environment& environment) {
   int gpus = 0;
   const std::string devices = ValueOf(environment, "CUDA_VISIBLE_DEVICES");
@@ -52,14 +52,14 @@ Allocation MakeAllocation(std::string job, std::string source, std::string launc
   return allocation;
 }
 
-// A file, and the variable that names it.
+// A variable and the file that it names, for messages.
 std::string FileOf(const Environment& environment, const std::string& variable) {
   return absl::StrCat(variable, " (", Excerpt(ValueOf(environment, variable)), ")");
 }
 
 using Parse = absl::StatusOr<HostCounts> (*)(absl::string_view text);
 
-// The hosts of the file that a variable names.
+// Reads the hosts from the file that a variable names.
 absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::string& scheduler,
                                      const std::string& variable, const ReadFile& read_file,
                                      Parse parse) {
@@ -111,7 +111,8 @@ absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
 
 absl::StatusOr<std::optional<Allocation>> FindAllocation(const Environment& environment,
                                                          const ReadFile& read_file) {
-  // The number of a job alone is also in sessions that somebody has opened on one of its hosts.
+  // Each scheduler is detected by its host list, not by the job's number: the number is also set in
+  // sessions that a user has opened on one of the job's hosts.
   if (environment.count("SLURM_JOB_NODELIST") + environment.count("SLURM_HET_SIZE") > 0) {
     return ReadSlurmAllocation(environment);
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostHosts = 1 << 16;
 
-// A text between brackets, before or after them, and the numbers of the bracket after it.
+// A part of a name: a literal text, and the numbers of the bracket group that follows it.
 struct Piece {
   std::string text;
   std::vector<std::string> numbers;  // none: the end of the name
@@ -32,7 +32,7 @@ bool IsNumber(absl::string_view text) {
          std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// The numbers of "1-3,07".
+// Expands "1-3,07" to the numbers 1, 2, 3, 07.
 absl::StatusOr<std::vector<std::string>> ExpandNumbers(absl::string_view word,
                                                        absl::string_view ranges) {
   std::vector<std::string> numbers;
@@ -73,8 +73,9 @@ absl::StatusOr<std::vector<Piece>> SplitName(absl::string_view word) {
   }
 }
 
-// From the one whose numbers change slowest: Slurm takes the last bracket but one first, then those
-// before it from right to left, and the last one at last.
+// The indices of the bracket groups, in the order in which Slurm iterates over them, from the
+// outermost loop (slowest) to the innermost: the last group but one, then the groups before it from
+// right to left, then the last group.
 std::vector<size_t> BracketOrder(size_t brackets) {
   std::vector<size_t> order;
   for (size_t i = brackets; i-- > 0;) {
@@ -93,7 +94,8 @@ std::string NameOf(const std::vector<Piece>& pieces, const std::vector<size_t>& 
   return name;
 }
 
-// Goes to the next choice of one number a bracket. Returns whether there was one.
+// Advances `chosen` to the next combination of one number per bracket group, like an odometer.
+// Returns false after the last one.
 bool Advance(const std::vector<Piece>& pieces, const std::vector<size_t>& order,
              std::vector<size_t>* chosen) {
   for (size_t i = order.size(); i-- > 0;) {
@@ -112,7 +114,7 @@ absl::Status ExpandWord(absl::string_view word, std::vector<std::string>* hosts)
     if (hosts->size() == kMostHosts) return Invalid(word, "too many hosts");
     hosts->push_back(NameOf(pieces, chosen));
   } while (Advance(pieces, order, &chosen));
-  // ssh and its like would take it for an option.
+  // ssh and similar commands would read such a name as an option.
   return hosts->back()[0] == '-' ? Invalid(word, "no name begins with a '-'") : absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ absl::Status Broken(const std::string& name, const std::string& value) {
                    "', which Slurm sets; give -np and the job's hosts with -H"));
 }
 
-// The GPUs of "4", "a100:4" and "a100:2,v100:2"; 0 if there are none.
+// The number of GPUs in "4", "a100:4" or "a100:2,v100:2"; 0 if there is none.
 int CountGpus(const std::string& text) {
   int all = 0;
   for (const absl::string_view entry : absl::StrSplit(text, ',', absl::SkipEmpty())) {
@@ -47,8 +47,8 @@ int CountGpus(const std::string& text) {
   return all;
 }
 
-// The tasks of each node, or nothing if the user has not asked for tasks: then Slurm's own number
-// is one of CPUs.
+// The tasks of each node; empty if the user has not requested tasks, because Slurm's variable then
+// counts CPUs.
 absl::StatusOr<std::vector<int>> ReadTasks(const Environment& environment, size_t nodes) {
   const bool asked = environment.count("SLURM_NTASKS") > 0 ||
                      environment.count("SLURM_NPROCS") > 0 ||
@@ -60,8 +60,8 @@ absl::StatusOr<std::vector<int>> ReadTasks(const Environment& environment, size_
   return tasks;
 }
 
-// The GPUs of each node. Slurm tells those of the first one only; what the user has asked for says
-// whether the others have as many.
+// The GPUs of each node. Slurm's variables give the number of the first node only. All nodes are
+// assumed to have as many, unless that contradicts the total that the user has requested.
 absl::StatusOr<std::vector<int>> ReadGpus(const Environment& environment, size_t nodes,
                                           const std::vector<int>& tasks) {
   const int per_task = CountGpus(ValueOf(environment, "SLURM_GPUS_PER_TASK"));
@@ -93,7 +93,8 @@ bool HasTwins(std::vector<std::string> names) {
   return std::adjacent_find(names.begin(), names.end()) != names.end();
 }
 
-// A terminal (srun --pty) is for the first task only.
+// Fails if srun has started this program as several tasks. A terminal (srun --pty) is for the first
+// task only, so it is accepted.
 absl::Status CheckStep(const Environment& environment) {
   int tasks = 0;
   const bool in_step = ParseCount(ValueOf(environment, "SLURM_STEP_NUM_TASKS"), &tasks);
@@ -104,7 +105,7 @@ absl::Status CheckStep(const Environment& environment) {
                    "without srun, and starts all the processes itself"));
 }
 
-// Slurm tells the first component's nodes, or none, as if they were all.
+// Fails for a heterogeneous job: Slurm's variables then describe only the first component, or none.
 absl::Status CheckComponents(const Environment& environment) {
   int components = 0;
   if (!ParseCount(ValueOf(environment, "SLURM_HET_SIZE"), &components) || components == 1) {

@@ -25,7 +25,8 @@ struct Key {
 
 constexpr char kController[] = "controller";
 
-// Horovod's keys, and some of its keys that this version lacks. All others are mistakes.
+// The known keys: those of Horovod that are supported, and some that are recognised only to be
+// refused. All other keys are errors.
 const std::vector<Key>& Keys() {
   static const auto* const keys = [] {
     auto* all = new std::vector<Key>{
@@ -73,7 +74,7 @@ std::string UnknownKey(const std::string& name) {
 }
 
 absl::StatusOr<std::string> SwitchArgument(const Key& key, const options::Setting& setting) {
-  // All spellings that PyYAML, Horovod's parser, takes for these.
+  // All spellings that PyYAML, the parser of Horovod, accepts as booleans.
   const auto is_one_of = [&](std::initializer_list<absl::string_view> words) {
     return setting.kind == options::Setting::Kind::kPlain &&
            std::find(words.begin(), words.end(), setting.value) != words.end();
@@ -96,7 +97,7 @@ absl::StatusOr<std::string> ControllerArgument(const options::Setting& setting) 
       absl::StrCat(kController, ": '", setting.value, "' is not gloo or mpi"));
 }
 
-// The argument of a setting; empty: none.
+// Converts a setting to a command line argument; empty if the setting has no effect.
 absl::StatusOr<std::string> ArgumentOf(const options::Setting& setting) {
   const Key* key = FindKey(setting.key);
   if (key == nullptr && !IsGroup(setting.key)) {

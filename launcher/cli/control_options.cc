@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kDrain[] = "drain";
 
-// One use.
+// The parser of one command line. For one use.
 class Parser {
  public:
   explicit Parser(const std::string& action)
@@ -41,7 +41,7 @@ class Parser {
   }
 
   absl::StatusOr<ControlOptions> Parse(std::vector<std::string> args) {
-    // The host may stand before the options as well as after them.
+    // The host may come before or after the options.
     if (drain_ && !args.empty() && args[0][0] != '-') {
       options_.host = args[0];
       args.erase(args.begin());

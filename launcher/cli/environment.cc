@@ -12,8 +12,8 @@
 namespace hvd::launcher::cli {
 namespace {
 
-// Variables that an agent sets for each of its workers. A launcher that runs inside a worker of
-// another job must not pass on that job's.
+// Whether the agent sets this variable for each worker. A launcher that itself runs inside a worker
+// of another job must not pass on that job's values.
 bool IsPerWorker(const std::string& name) {
   return name == "HOROVOD_AGENT_SOCKET" || name == "HOROVOD_WORKER_ID" ||
          name == "HOROVOD_HOSTNAME" || name == "HOROVOD_HOST_ADDRESS" ||
@@ -21,15 +21,16 @@ bool IsPerWorker(const std::string& name) {
          rendezvous::placement::PlacementVariables({}).count(name) > 0;
 }
 
-// Likewise, of torchrun's workers and those of static jobs.
+// The same for the variables of torchrun's workers and of this project's workers for
+// torch.distributed.
 bool IsOfTorchWorker(const std::string& name) {
   return rendezvous::placement::TorchVariables({}, {"", 0, 1}).count(name) > 0 ||
          name == "MASTER_ADDR" || name == "MASTER_PORT" || name == "ROLE_NAME" ||
          absl::StartsWith(name, "TORCHELASTIC_");
 }
 
-// The network of the job that this launcher runs in. It is not the user's choice, and this job may
-// have another one.
+// Whether the variable names the network interface of an outer job, inside which this launcher
+// runs. That job's agent has set it, not the user, and this job may use another interface.
 bool IsInterfaceOfOuterJob(const std::string& name, const std::string& value,
                            const Environment& launcher) {
   if (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME") return false;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMostProcesses = 1 << 20;
 
-// Parses Horovod's flags into `options_`. One use.
+// The parser of Horovod's flags into `options_`. For one use.
 class Parser {
  public:
   explicit Parser(const Environment& environment)
@@ -37,7 +37,7 @@ class Parser {
 
   absl::StatusOr<Options> Parse(const std::vector<std::string>& args,
                                 const std::vector<std::string>& defaults);
-  // Whether one option can be given, whatever the others are.
+  // Checks a single option, independently of the others.
   absl::Status CheckOption(const std::string& argument) {
     return flags_.Parse({argument}).status();
   }
@@ -49,7 +49,7 @@ class Parser {
   void DeclareOutput();
   void DeclareFooter();
 
-  // A flag whose value goes into `target` as it is.
+  // Declares a flag whose value is stored in `target` unchanged.
   void Text(const std::string& names, const std::string& kind, const std::string& help,
             std::string* target) {
     flags_.Value(names, kind, help, [target](const std::string& text) {
@@ -187,8 +187,8 @@ absl::Status Parser::ReadStartTimeout() {
   return ParseStartTimeout(variable->first, variable->second, &options_);
 }
 
-// Without -np all the slots of the scheduler's job are used. Who names hosts has to say how many
-// processes they are for.
+// Searches for a scheduler's allocation, unless the user has named the hosts. Without -np the job
+// then has a process for each slot of the allocation.
 absl::Status Parser::ReadAllocation() {
   if (NamesHosts() || elastic_.has_script()) return absl::OkStatus();
   ASSIGN_OR_RETURN(options_.allocation,
@@ -243,7 +243,8 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   return std::move(options_);
 }
 
-// The options set by the file, each of them checked.
+// Reads the options from the settings file. Each is checked alone, so that an error can name its
+// line.
 absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
                                                       const Environment& environment) {
   const absl::StatusOr<std::vector<ConfigFlag>> flags = ReadConfigFile(file);

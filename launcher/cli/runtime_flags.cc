@@ -21,7 +21,7 @@ std::string Help(absl::string_view meaning, bool is_default) {
   return absl::StrCat(meaning, is_default ? " (default)" : "");
 }
 
-// The help text with the default value, in the flag's unit.
+// The help text of a flag, with the default value in the flag's unit.
 std::string HelpOfValue(const RuntimeSetting& setting) {
   if (setting.default_value.empty()) return std::string(setting.meaning);
   int64_t number = 0;
@@ -31,7 +31,7 @@ std::string HelpOfValue(const RuntimeSetting& setting) {
   return absl::StrCat(setting.meaning, " (", value, ")");
 }
 
-// The value of the variable.
+// Converts a flag's value to the variable's value.
 absl::StatusOr<std::string> VariableOf(const RuntimeSetting& setting, const std::string& text) {
   const std::string flag = FirstOf(setting.flag);
   if (setting.factor != 1) {

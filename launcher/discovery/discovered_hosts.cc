@@ -14,7 +14,8 @@
 namespace hvd::launcher::discovery {
 namespace {
 
-// "fd00::1" would be a host "fd00:" with one slot; an address of version 6 stands in brackets.
+// Whether a line ends with a number of slots. IPv6 addresses must be in brackets: "fd00::1" would
+// be the host "fd00:" with one slot.
 bool NamesSlots(absl::string_view line) {
   return absl::StrContains(line, ':') && !absl::EndsWith(line, "]");
 }

@@ -13,14 +13,14 @@
 namespace hvd::launcher::discovery {
 namespace {
 
-// Horovod's own sentence; scripts look for it.
+// The same sentence as Horovod's, because scripts search for it.
 constexpr char kFormat[] =
     "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.";
 
 constexpr int kMaxSlots = 65536;
 
 bool IsName(absl::string_view name, bool bracketed) {
-  // A leading '-' would be read as an option by ssh.
+  // ssh would read a leading '-' as an option.
   if (name.empty() || name[0] == '-') return false;
   return std::all_of(name.begin(), name.end(), [bracketed](char c) {
     return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-' ||

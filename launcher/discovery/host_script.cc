@@ -23,18 +23,20 @@ namespace hvd::launcher::discovery {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// The limit of the output; lists of hosts are shorter.
+// The limit of the script's output, far above the size of a list of hosts. The rest is dropped.
 constexpr size_t kMostOutput = 4 << 20;
 constexpr size_t kTailBytes = 300;
 
-// The end of the output, as one line.
+// The last part of the output as one line, for messages.
 std::string Tail(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (text.size() > kTailBytes) text = text.substr(text.size() - kTailBytes);
   return absl::StrReplaceAll(text, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}});
 }
 
-// One run of the script, and the pause before it. For one thread.
+// The pause and one run of the script, on an event loop. The run is over when the
+// script has exited and both streams have ended, when the time limit has passed, or when it is
+// cancelled. Not thread-safe.
 class Run {
   using Code = absl::StatusCode;
 
@@ -43,7 +45,7 @@ class Run {
       : options_(options), name_(std::move(name)), loop_(loop) {}
   ~Run() { End(); }
 
-  // Returns when the run is over, or `stop` is cancelled.
+  // Runs the loop until the run is over or `stop` is cancelled; the result is then Cancelled.
   HostSource::Hosts Await(absl::Duration pause, const Cancellation& stop) {
     result_ = absl::CancelledError(absl::StrCat(name_, " is not asked any more"));
     if (stop.fd() >= 0) {
@@ -72,7 +74,7 @@ class Run {
     ASSIGN_OR_RETURN(Pipe error, MakePipe());
     os::SpawnOptions options;
     options.file = "/bin/sh";
-    // The path is $0, so that the shell does not interpret it.
+    // The path is passed as $0, so that the shell does not interpret special characters in it.
     options.argv = {"/bin/sh", "-c", "\"$0\"", options_.path};
     options.stdout_fd = output.write.get();
     options.stderr_fd = error.write.get();
@@ -143,7 +145,7 @@ class Run {
     loop_.Stop();
   }
 
-  // Nothing of this run is left.
+  // Kills what is left of the run, including background processes of the script, and reaps it.
   void End() {
     Close(output_);
     Close(error_);

@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::stringstream text;
-  // Reading a directory fails only here. An empty file is refused by the parser.
+  // A directory can be opened, and fails only when it is read. The parser refuses an empty file.
   if (!in || (in.peek() != EOF && !(text << in.rdbuf())) || in.bad()) {
     return absl::NotFoundError(absl::StrCat("can't read host file ", file, ": ",
                                             std::strerror(errno != 0 ? errno : EISDIR)));

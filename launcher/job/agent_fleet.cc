@@ -29,6 +29,8 @@ absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
   };
   ASSIGN_OR_RETURN(std::unique_ptr<spawn::AgentProcess> process,
                    start_(target, bootstrap, std::move(callbacks)));
+  // Callbacks may already have posted events of this agent; the loop handles them after this call,
+  // since it is on the same thread.
   agents_[next_++] = {target, State::kStarting, std::move(process)};
   return agent;
 }

@@ -25,12 +25,15 @@ void ElasticFleet::SetHosts(const std::vector<plan::PlannedHost>& hosts) {
   has_reported_ = true;
   reported_ = std::move(report);
 
+  // The report comes first, so that the daemon drains the hosts that are gone while their agents
+  // are attached. Only the other agents are ended here.
   const std::vector<std::string> gone = roster_.SetHosts(names);
   if (!gone.empty()) EndUnattached(gone);
   StartDue();
 }
 
-// The daemon can't reach these agents to end them.
+// Ends the agents on these hosts that are not attached to the daemon, and which the daemon
+// therefore can't end.
 void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
   std::set<std::string> ending(hosts.begin(), hosts.end());
   for (const rendezvous::membership::Membership::HostView& view : server_.Describe().hosts) {
@@ -39,7 +42,7 @@ void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
   for (const size_t agent : agents_.agents()) {
     if (ending.count(agents_.target(agent).host) == 0) continue;
     agents_.CloseInput(agent);
-    // An ssh that is still connecting does not read its input.
+    // An ssh that is still connecting does not notice the end of its stdin.
     if (!agents_.ready(agent)) agents_.Kill(agent);
   }
 }
@@ -69,6 +72,8 @@ void ElasticFleet::OnRefused(size_t agent, const std::string& message) {
 
 void ElasticFleet::OnExited(size_t agent, const spawn::AgentExit& exit) {
   const spawn::AgentTarget target = agents_.target(agent);
+  // A refusal arrives before the exit. It says more than the exit code, so it is the reason that
+  // counts.
   const bool was_ready = agents_.ready(agent);
   agents_.Forget(agent);
   const auto refusal = refusals_.extract(agent);
@@ -81,7 +86,7 @@ void ElasticFleet::OnExited(size_t agent, const spawn::AgentExit& exit) {
 }
 
 void ElasticFleet::Fail(const std::string& host, const std::string& why, bool refused) {
-  // If this ends the job, the final message has the reason.
+  // No warning if this failure ends the job (see Refused): the final message contains the reason.
   if (!roster_.Failed(host, why, refused, clock_.Now()) || !Refused().ok()) return;
   const std::string prefix = absl::StrCat(host, ": ");
   warn_(absl::StrCat(absl::StartsWith(why, prefix) ? "" : prefix, why,

@@ -40,6 +40,8 @@ absl::StatusOr<std::string> HandOver(Fd caller, const std::vector<std::string>& 
   ASSIGN_OR_RETURN(const rendezvous::security::PeerCredentials server, authority->IssueForDaemon());
   ASSIGN_OR_RETURN(const rendezvous::security::PeerCredentials client,
                    authority->IssueForHost("worker"));
+  // The sockets listen before they are sent, so that workers can connect at once. The caller gets
+  // duplicates; these descriptors are closed on return.
   std::vector<Fd> listeners;
   std::vector<int> descriptors;
   std::vector<std::string> bound;

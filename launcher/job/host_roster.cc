@@ -88,7 +88,7 @@ bool HostRoster::Failed(const std::string& name, const std::string& why, bool re
     hosts_.erase(name);
     return false;
   }
-  // An agent that has worked for this long clears the host's earlier failures.
+  // Exponential back-off. An agent that was ready for at least kLongestPause resets it.
   if (now - host.ready_since >= kLongestPause) host.pause = kFirstPause;
   host.next_try = now + host.pause;
   host.pause = std::min(2 * host.pause, kLongestPause);

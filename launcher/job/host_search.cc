@@ -14,7 +14,8 @@
 namespace hvd::launcher::job {
 namespace {
 
-// Caches how the hosts of the last list are reached. For one thread.
+// A cache of how the hosts of the last list are reached. Names are resolved only for new hosts;
+// hosts that are no longer listed are dropped from the cache. Not thread-safe.
 class Places {
  public:
   explicit Places(std::shared_ptr<const spawn::HostLauncher> launcher)
@@ -64,6 +65,7 @@ class Searching : public HostSearch {
     discovery::EmptyListFilter lists(source_.name());
     while (true) {
       discovery::HostSource::Hosts hosts = lists.Check(source_.Next(stop_));
+      // After the cancellation no result is reported, not even one that was found just before it.
       if (!stop_.status().ok()) return;
       if (hosts.ok()) {
         on_found_(places_.Find(*hosts));

@@ -21,10 +21,10 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
-// The time for the daemon's verdict once an agent has ended: it may wait for a cause, then for the
-// other agents.
+// How long to wait for the daemon's verdict after an agent has ended. The daemon itself may wait
+// for a better explanation, and then for the other agents.
 constexpr absl::Duration kVerdictTime = absl::Seconds(10);
-// The same if that agent was not attached to the daemon.
+// The same if no worker had been started: then the daemon may not know the agent.
 constexpr absl::Duration kUnattachedTime = absl::Seconds(2);
 
 std::string Processes(int n) { return absl::StrCat(n, n == 1 ? " process" : " processes"); }
@@ -44,6 +44,8 @@ int JobRun::Run() {
     }
   }
   Verbose("every agent has exited");
+  // Users of the server end before it: the status line, the job file that names its address, the
+  // metrics listener whose handler calls it.
   status_.reset();
   job_file_.reset();
   metrics_.reset();
@@ -65,6 +67,7 @@ void JobRun::Start() {
   if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", plan::PlanTable(plan_)));
   absl::StatusOr<StartedDaemon> daemon = StartDaemon(
       plan_, dependencies_.start_server,
+      // These callbacks come from the daemon's thread: they only write the log and post events.
       [this](const rendezvous::membership::Verdict& verdict) {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(verdict);
         events_.Post(JobHasFinished{verdict});
@@ -173,7 +176,8 @@ void JobRun::On(const AgentHasExited& event) {
                 kUsageError);
   }
   AddLost(event);
-  // The daemon sees this too and gives the verdict, unless the agent was not attached yet.
+  // The daemon also detects the loss and gives the verdict, unless the agent was not attached yet.
+  // lost_deadline_ covers that case.
   const rendezvous::membership::Membership::View view = server_->Describe();
   const bool began = std::any_of(view.hosts.begin(), view.hosts.end(),
                                  [](const auto& host) { return !host.workers.empty(); });
@@ -187,7 +191,8 @@ void JobRun::AddLost(const AgentHasExited& event) {
                                " has ended: ", DescribeExit(event.exit)));
 }
 
-// The daemon noticed first.
+// The daemon has given its verdict on a lost host before the launcher noticed the exit of its
+// agent: the exit then explains the verdict.
 void JobRun::ExplainLoss(const AgentHasExited& event) {
   const bool by_host = phase_ == Phase::kEnding && verdict_.has_value() && verdict_->rank < 0;
   if (by_host && verdict_->host == fleet_.target(event.agent).host) AddLost(event);
@@ -197,6 +202,7 @@ void JobRun::On(const JobHasFinished& event) {
   Verbose(absl::StrCat("verdict: ", event.verdict.summary));
   if (status_.has_value()) status_->WakeUp();
   verdict_ = event.verdict;
+  // A failure that the launcher has reported itself keeps its exit code.
   if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
   if (phase_ > Phase::kEnding) return;
   BeginEnd(kAgentExitTime);
@@ -207,7 +213,8 @@ void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
   const rendezvous::reporting::JobSummary::Line line = progress_.Add(event.notice, event.when);
-  // Other events of a static job are reported at its end.
+  // In a static job only stalls are reported at once; the other events appear in the report at its
+  // end.
   const bool matters =
       elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;
   if (line.important && matters) {
@@ -221,6 +228,8 @@ void JobRun::On(const NoticeHappened& event) {
 void JobRun::On(const HostsFound& event) {
   if (phase_ >= Phase::kDraining) return;
   const std::string warning = search_warnings_.Check(event.hosts.status(), clock_.Now());
+  // A first discovery that fails is a mistake of the user, and ends the job. Later failures are
+  // only warnings: the last list remains valid.
   if (!search_warnings_.ever_succeeded()) {
     return Fail(event.hosts.status().message(), kUsageError);
   }
@@ -247,14 +256,15 @@ void JobRun::On(const StopSignal& event) {
   output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
                            SignalName(event.signal), "; stopping ", what,
                            " (Ctrl-C again to kill at once)\n"));
-  // The second signal of a drain.
+  // A signal during a drain ends the job without a further grace period.
   const absl::Duration grace = phase_ == Phase::kDraining ? absl::ZeroDuration() : kInterruptGrace;
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
        grace);
 }
 
-// As with any program whose reader has gone, an end without many messages. In the other cases
-// wanted output is lost, which is no success even when all workers have ended.
+// If the reader of the output is gone (EPIPE, EIO), the job ends like any program in that case,
+// without an error message. Any other write error loses output that the user wants: the exit code
+// is then not 0, even if all workers have succeeded.
 void JobRun::On(const OutputIsBroken& event) {
   const bool reader_left = event.error == EPIPE || event.error == EIO;
   const std::string reason =
@@ -270,7 +280,8 @@ void JobRun::On(const OutputIsBroken& event) {
   Stop(reason, reader_left ? 128 + SIGPIPE : 1, kInterruptGrace);
 }
 
-// Handles one thing that is due; the others are still due in the next round.
+// Handles the first deadline that has passed. If others have passed too, the next iteration of Run
+// handles them at once.
 void JobRun::OnDeadline() {
   const absl::Time now = clock_.Now();
   if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
@@ -292,8 +303,8 @@ void JobRun::OnDeadline() {
   if (now >= waiting_.NextDue()) ReportWaiting();
 }
 
-// Waiting does not help against a mistake that fails on every host, such as a command that exists
-// on none.
+// Ends the job if every host has refused: such a mistake, for example a command that exists on no
+// host, does not go away by waiting.
 void JobRun::CheckRefused() {
   const absl::Status refused = elastic_->Refused();
   if (!refused.ok()) Fail(refused.message(), kUsageError);

@@ -11,15 +11,16 @@
 namespace hvd::launcher::job {
 namespace {
 
-// The daemon's time beyond the grace until it gives its verdict.
+// The additional time for the daemon to give its verdict after the grace period.
 constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
-// After a second Ctrl-C: the time for agents to kill their workers before they are killed
+// The time for agents to kill their workers after a second Ctrl-C, before they are killed
 // themselves.
 constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
 
 }  // namespace
 
-// Reports in one line why there is no job, and ends its processes.
+// Reports the reason of the failure in one line, and ends the job's processes without a grace
+// period.
 void JobRun::Fail(absl::string_view message, int exit_code) {
   output_.Say(absl::StrCat("horovodrun: error: ", message, "\n"));
   explained_ = true;
@@ -27,6 +28,8 @@ void JobRun::Fail(absl::string_view message, int exit_code) {
 }
 
 void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace) {
+  // The daemon stops the workers and ends the attached agents. If it does not within the deadline,
+  // Escalate continues.
   exit_code_ = exit_code;
   BeginEnd(grace + kDaemonPatience);
   if (server_ == nullptr) return;
@@ -34,7 +37,9 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   EndUnattached();
 }
 
-// As a scheduler asks before it takes the nodes away. The daemon stops who is late.
+// Drains the whole job: all hosts are reported as gone. Schedulers send SIGTERM in this way before
+// they withdraw the nodes. The daemon stops workers that do not commit within the grace period; the
+// deadline here is the fallback for a daemon that does not answer.
 void JobRun::Drain(int signal) {
   const absl::Duration grace = plan_.elastic->spec.drain_grace;
   output_.Say(absl::StrCat("horovodrun: interrupted by SIGTERM; all workers leave at their next ",
@@ -71,19 +76,21 @@ void JobRun::BeginEnd(absl::Duration time) {
   SetDeadline(time);
 }
 
-// Ends agents that are not attached to the daemon, which can't end them. They have no workers.
+// Ends the agents that are not attached to the daemon, and which the daemon therefore can't end.
+// They have no workers.
 void JobRun::EndUnattached() {
   const std::set<std::string> attached = AttachedHosts();
   for (const size_t i : fleet_.agents()) {
     if (attached.count(fleet_.target(i).host) > 0) continue;
     fleet_.CloseInput(i);
-    // An ssh that is still connecting does not read its input.
+    // An ssh that is still connecting does not notice the end of its stdin.
     if (!fleet_.ready(i)) fleet_.Kill(i);
   }
 }
 
 void JobRun::Hurry() {
-  // At the first signal the waiting output may still be read.
+  // After one signal the waiting output is still written; a second one means that the user does not
+  // want to wait.
   if (stop_signals_ > 1) output_.Abandon();
   if (server_ != nullptr) server_->RequestStop("killed", exit_code_, absl::ZeroDuration());
   fleet_.CloseAllInputs();
@@ -92,6 +99,9 @@ void JobRun::Hurry() {
 }
 
 void JobRun::Escalate() {
+  // Called at each passed deadline of the end: first closes the agents' inputs, then kills. While
+  // output is waiting, e.g. in a paused pager, agents can't finish, so it only extends the
+  // deadline.
   if (stop_signals_ < 2 && output_.HasBacklog()) return SetDeadline(kAgentExitTime);
   if (phase_ == Phase::kEnding) {
     fleet_.CloseAllInputs();
@@ -106,13 +116,16 @@ void JobRun::Escalate() {
 void JobRun::Report() {
   const std::string summary = elastic_.has_value() ? progress_.Summary() : "";
   if (!summary.empty()) output_.Say(absl::StrCat("horovodrun: ", summary, "\n"));
+  // A root cause is reported once: not after a failure that the launcher has already explained, nor
+  // for a stop that no rank caused.
   if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
   if (explained_ && stop_signals_ == 0) return;
   for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
   output_.Say(report::RootCauseBlock(*verdict_));
 }
 
-// Waits until all output is read, unless the user does not want to wait.
+// Waits until all output has been written. A stop signal drops the rest. A broken stream produces
+// one more message, so one more OutputIsDrained is awaited for it.
 void JobRun::Flush() {
   const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
   ask();

@@ -39,8 +39,8 @@ std::string ReadAll(int fd) {
   }
 }
 
-// Adds the jobs of the files with this name that `process` (a folder of /proc) holds open. The
-// process may end at any time.
+// Adds the jobs whose files (memfds whose link in /proc is `link`) are open in `process`, a folder
+// of /proc. The process may end at any time, so all errors are ignored.
 void ReadJobsOf(const fs::path& process, const std::string& link,
                 std::map<std::string, pb::JobFile>* jobs) {
   std::error_code error;
@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<JobFile>> JobFile::Write(const std::string& realm
 
 std::vector<pb::JobFile> RunningJobs(const std::string& realm) {
   const std::string link = absl::StrCat("/memfd:", realm, " (deleted)");
-  std::map<std::string, pb::JobFile> jobs;  // a process about to exec has its parent's file, too
+  // By id, because one file may be found twice: a forked child also has it until exec.
+  std::map<std::string, pb::JobFile> jobs;
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {

@@ -11,7 +11,8 @@
 namespace hvd::launcher::job {
 namespace {
 
-// The launcher watches the start itself and knows more about it; the daemon's limit is a fallback.
+// The daemon's start timeout is longer than the launcher's: the launcher can explain better why the
+// start failed, so it should report first.
 constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
 
 pb::Credentials ToProto(const rendezvous::security::PeerCredentials& issued) {

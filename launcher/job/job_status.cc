@@ -15,6 +15,7 @@ JobStatus::~JobStatus() { output_.SetStatus(""); }
 
 void JobStatus::WakeUp() {
   if (!output_.has_status_line()) return;
+  // At most one update per kLeastPause, however many events there are.
   due_ = std::min(due_, std::max(clock_.Now(), updated_ + kLeastPause));
 }
 

@@ -13,7 +13,7 @@ constexpr int kUsageError = 2;
 
 }  // namespace
 
-// The start's time is up: either the job can begin now, or it ends here.
+// Called when start_timeout has passed: the job either has started by now, or fails.
 void JobRun::CheckStarted() {
   const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
   if (!started.ok()) {
@@ -52,7 +52,8 @@ void JobRun::ReportWaiting() {
   if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
 }
 
-// The daemon knows the attached hosts, the launcher those that are still connecting.
+// Completes the daemon's explanation, which covers only attached hosts, with what the launcher
+// knows about hosts that are still connecting.
 void JobRun::AddWhatIsKnown(rendezvous::membership::Membership::View& view) {
   const absl::Status started = AllStarted();
   if (elastic_.has_value()) {

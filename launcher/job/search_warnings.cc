@@ -9,6 +9,7 @@ namespace hvd::launcher::job {
 
 std::string SearchWarnings::CheckSuccess(absl::Time now) {
   ever_succeeded_ = true;
+  // kCalm is counted from the first success after the last failure.
   well_since_ = std::min(well_since_, now);
   if (told_.empty() || now < well_since_ + kCalm) return "";
   told_.clear();

@@ -16,6 +16,7 @@
 namespace hvd::launcher::job {
 namespace {
 
+// Signals that were ignored at the start of the process (nohup) are not included.
 sigset_t StopSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -32,7 +33,7 @@ absl::Status WatchForEnd(EventLoop& loop, int fd,
   const auto watched = loop.Watch(fd, EPOLLIN, [&loop, fd, on_signal](uint32_t) {
     char buffer[4096];
     if (!ReadSome(fd, buffer, sizeof buffer).end) return;
-    // A copy: Forget destroys this function.
+    // A copy, because Forget destroys this handler and its captures.
     const auto tell = on_signal;
     loop.Forget(fd);
     tell(kStreamHasEnded);
@@ -44,7 +45,8 @@ absl::Status WatchForEnd(EventLoop& loop, int fd,
 }  // namespace
 
 void PrepareProcess() {
-  // Else the first socket would become stdout, and output would go there.
+  // If stdin, stdout or stderr is closed, the next descriptor to be opened, e.g. a socket, would
+  // get its number, and output would go there.
   int fd;
   do {
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -79,7 +81,8 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
   return watcher;
 }
 
-// As after kill -9: agents notice the end of the launcher, and end their workers.
+// The second signal starts a timer that ends the process whatever blocks its other threads. Agents
+// detect the end of the launcher, as after kill -9, and end their workers.
 void StopSignalWatcher::Notify(int signal) {
   if (++told_ == 2) {
     const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);

@@ -27,7 +27,7 @@ std::string PathOf(const Environment& environment) {
   return path == environment.end() ? "" : path->second;
 }
 
-// The first option given that is for ssh only; empty: none.
+// The first given option that applies to ssh only; empty: none was given.
 std::string OptionForSsh(const cli::Options& options) {
   if (options.ssh_port != 0) return "--ssh-port";
   return options.ssh_identity_file.empty() ? "" : "--ssh-identity-file";
@@ -56,7 +56,8 @@ absl::Status CheckIdentityFile(const std::string& file) {
 std::shared_ptr<const spawn::HostLauncher> MakeSshLauncher(const cli::Options& options,
                                                            absl::Duration agent_timeout) {
   spawn::SshOptions ssh;
-  // A lost ssh connection costs an elastic job at most one host, for a while.
+  // In a static job ssh must not give up earlier than the daemon, since the loss of a connection
+  // ends the job. An elastic job loses one host for a while, so earlier detection is better.
   if (!options.elastic.has_value()) {
     ssh.silence_seconds =
         std::max(ssh.silence_seconds, static_cast<int>(absl::ToInt64Seconds(agent_timeout)));
@@ -68,7 +69,7 @@ std::shared_ptr<const spawn::HostLauncher> MakeSshLauncher(const cli::Options& o
   return std::make_shared<spawn::SshLauncher>(std::move(ssh));
 }
 
-// Hosts that the user has named may be those of the scheduler's job, too.
+// The allocation is also searched for hosts that the user has named, since they may be part of it.
 std::map<std::string, int> GpusOfHosts(const cli::Options& options,
                                        const Environment& environment) {
   absl::StatusOr<std::optional<allocation::Allocation>> allocation = options.allocation;

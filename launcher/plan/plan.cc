@@ -23,18 +23,18 @@ namespace hvd::launcher::plan {
 namespace {
 
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
-// Stands for no limit.
+// The value of max_workers that means "no limit".
 constexpr int kVeryMany = 1 << 20;
 
 using Hosts = std::vector<rendezvous::membership::HostSlots>;
 
-// The processes that need a slot at first.
+// The number of slots needed at the start: the processes and the spares.
 int NeededSlots(const cli::Options& options) {
   return options.num_proc + (options.elastic.has_value() ? options.elastic->spec.spares : 0);
 }
 
-// The hosts with the slots that the scheduler has given; with more, evenly, if the user wants more
-// processes than that.
+// The hosts with the slots of the allocation. If the user requests more processes than slots, they
+// are spread evenly over the hosts.
 Hosts AllocatedHosts(const allocation::Allocation& allocation, int needed) {
   int64_t slots = 0;
   for (const allocation::AllocatedHost& host : allocation.hosts) slots += host.slots;
@@ -59,8 +59,8 @@ absl::StatusOr<Hosts> ListedHosts(const cli::Options& options) {
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
 }
 
-// The script as an absolute path. Without a '/' it is searched in the working directory, then in
-// PATH.
+// Returns the script as an absolute path. A name without a '/' is searched for in the working
+// directory, then in PATH.
 absl::StatusOr<std::string> FindScript(const std::string& script, const Environment& environment,
                                        const std::string& directory) {
   absl::StatusOr<std::string> found = os::FindExecutable("./" + script, "", directory);
@@ -88,7 +88,7 @@ ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   return plan;
 }
 
-// Each way to give the hosts has a line here.
+// Makes the host source from the options. A new kind of source is added here.
 absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Options& options,
                                                                   const Environment& environment,
                                                                   const std::string& directory) {
@@ -102,7 +102,8 @@ absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Opt
   return std::make_shared<discovery::FixedHosts>(std::move(listed));
 }
 
-// The hosts that are known now. An elastic job can use slots beyond -np.
+// The hosts that are known at the start: none of a dynamic source. A static job keeps only the
+// slots that it needs; an elastic job keeps all, since it can grow beyond -np.
 discovery::HostSource::Hosts HostsToUse(const cli::Options& options,
                                         discovery::HostSource& source) {
   if (source.is_dynamic()) return std::vector<rendezvous::membership::HostSlots>{};
@@ -113,7 +114,7 @@ discovery::HostSource::Hosts HostsToUse(const cli::Options& options,
   return options.elastic.has_value() ? listed : needed;
 }
 
-// This machine's addresses on the routes to the remote hosts, as far as their names resolve here.
+// This machine's source addresses on the routes to the remote hosts whose names can be resolved.
 std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
                                          const net::NameTable& names, const LocalMachine& machine) {
   std::vector<std::string> sources;
@@ -136,14 +137,14 @@ absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
   const bool searches = plan.source->is_dynamic();
   auto listen = net::ListenAddresses(machine.interfaces, networks, all_local && !searches,
                                      SourceAddresses(plan.hosts, names, machine));
-  // On a machine without a network all hosts of a source can only be this machine.
+  // On a machine without a network the hosts of a dynamic source can only be this machine.
   if (!listen.ok() && searches && networks.empty()) {
     return net::ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
   }
   return listen;
 }
 
-// A line on the threads of each worker, with this machine as the example.
+// A line about the number of threads per worker, with this machine as the example.
 std::string ThreadsLine(const JobPlan& plan) {
   std::string line = "  OMP_NUM_THREADS: a host's usable cores / its processes";
   for (const PlannedHost& host : plan.hosts) {

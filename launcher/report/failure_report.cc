@@ -6,7 +6,7 @@
 namespace hvd::launcher::report {
 namespace {
 
-// Horovod's own words; users and scripts search for them.
+// The same sentence as Horovod's, because users and scripts search for it.
 constexpr char kSentence[] =
     "Horovod detected that one or more processes exited with non-zero status";
 const std::string& Rule() {
@@ -14,7 +14,8 @@ const std::string& Rule() {
   return *rule;
 }
 
-// Other bytes of a worker may be anything; this block keeps its lines in order.
+// Removes line breaks, so that a worker's text can't break the layout of this block. Other bytes of
+// the text are kept.
 std::string OneLine(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\r", ""}, {"\n", " "}});
 }
@@ -37,19 +38,20 @@ std::string Tail(const std::vector<std::string>& lines) {
 std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict) {
   std::string text = Rule() + "\n";
   if (verdict.rank >= 0) {
-    // Other ranks failed because the first was gone.
+    // A rank that left with exit code 0 is a cause too: the other ranks failed because it was
+    // missing.
     const bool left = verdict.exit_meaning == "exit code 0";
     absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated. The ",
                     left ? "cause was a process that had left:\n" : "first process to do so was:\n",
                     "Process name: ", verdict.rank, "\nExit code: ", left ? 0 : verdict.exit_code,
                     "\n");
   } else if (!verdict.host.empty()) {
-    // The processes of a lost host are lost with it.
+    // A lost host has no first rank: all its processes ended together.
     absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated.\n");
   } else {
     absl::StrAppend(&text, "The job has failed.\n");
   }
-  // The summary names rank, host, exception and exit.
+  // The summary contains the rank, the host, the exception and the exit status.
   absl::StrAppend(&text, "  Cause: ", OneLine(verdict.summary), "\n", Tail(verdict.stderr_tail),
                   Consequences(verdict.consequences), Rule(), "\n");
   return text;

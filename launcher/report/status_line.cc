@@ -42,7 +42,7 @@ Tally CountWorkers(const rendezvous::membership::Membership::View& view) {
   return tally;
 }
 
-// The first host with a problem, and the number of others with one.
+// The first host with a problem, and the number of other hosts with problems.
 std::string Troubles(const rendezvous::membership::Membership::View& view) {
   std::string first;
   int others = 0;
@@ -78,8 +78,8 @@ StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, 
         absl::StrCat(Count(view.failures, "failure"), " (", view.failures_left, " left)"));
   }
   if (!troubles.empty()) parts.push_back(troubles);
-  // Otherwise time alone may change it: workers get ready, cooldowns of slots end, failures are
-  // forgiven.
+  // In any other state the text may change without a notice: workers become ready, cooldowns of
+  // slots end, failures expire.
   const bool settled = running && view.failures == 0 && troubles.empty() &&
                        tally.starting + tally.ready + tally.leaving + tally.asking == 0;
   return {absl::StrJoin(parts, " | "), settled};

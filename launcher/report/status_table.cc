@@ -17,12 +17,12 @@
 namespace hvd::launcher::report {
 namespace {
 
-// Stands for no limit in a job's size.
+// A maximum size from here on means "no limit".
 constexpr int kVeryMany = 1 << 20;
 
 using Row = std::vector<std::string>;
 
-// Columns as wide as they need to be.
+// Formats rows as columns, each as wide as its widest cell.
 std::string Columns(const std::vector<Row>& rows) {
   std::vector<size_t> widths;
   for (const Row& row : rows) {
@@ -50,7 +50,8 @@ std::string Ago(uint64_t milliseconds) {
   return absl::StrCat(age > absl::ZeroDuration() ? text::DurationText(age) : "0s", " ago");
 }
 
-// With the time of its world, unless so many events followed that it was dropped.
+// The world's number and age. The age comes from the recent events, and is missing if that event
+// has been dropped from them.
 std::string WorldText(const pb::GetStatusResponse& status) {
   std::string text = absl::StrCat("world ", status.epoch());
   const auto formed = std::find_if(status.recent().rbegin(), status.recent().rend(),

@@ -9,7 +9,8 @@
 namespace hvd::launcher::spawn {
 
 std::vector<std::string> AgentCommandOfShell(const std::string& install_directory) {
-  // Whatever the user's login shell is, sh runs the rest; the agent then replaces sh.
+  // `sh -c` makes the rest independent of the user's login shell. `exec` replaces sh by the agent,
+  // so that no shell remains between the connection and the agent.
   std::string script;
   if (!install_directory.empty()) {
     script = absl::StrCat("PATH=", ShellQuote(install_directory), ":\"$PATH\"; export PATH; ");

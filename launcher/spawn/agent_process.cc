@@ -23,9 +23,9 @@ namespace hvd::launcher::spawn {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// The time for which the pipes may stay open after the process has ended: an agent whose guard was
-// killed is still clearing up, and an ssh that shares its connection leaves a process with this
-// process's stderr behind.
+// How long the pipes are read after the process has ended. Others may hold them open: an agent
+// whose guard was killed is still cleaning up, and an ssh that shares its connection
+// (ControlMaster) leaves a background process with this stderr behind.
 constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
 
 // The directory of the running program; empty if the kernel does not provide it.
@@ -37,7 +37,7 @@ std::string OwnDirectory() {
   return program.substr(0, program.rfind('/'));
 }
 
-// The entries of this process's environment; nullopt: all of them.
+// This process's environment without `names`; nullopt if nothing is to be removed.
 std::optional<std::vector<std::string>> EnvironmentWithout(const std::vector<std::string>& names) {
   if (names.empty()) return std::nullopt;
   Environment environment = ReadEnvironment();
@@ -47,7 +47,8 @@ std::optional<std::vector<std::string>> EnvironmentWithout(const std::vector<std
   return entries;
 }
 
-// The pipes to the child; the child's ends are closed once it has them.
+// The pipes to the child. The child's ends are closed in this process after the spawn, so that the
+// end of the child's output is detected.
 struct StdioPipes {
   Pipe input, output, error;
 };
@@ -63,8 +64,8 @@ absl::StatusOr<StdioPipes> MakeStdioPipes() {
   return pipes;
 }
 
-// All members but the thread belong to that thread. It also spawns the process, whose death signal
-// is bound to it.
+// One thread per agent, to which all members belong. It also spawns the process: the death signal
+// (PR_SET_PDEATHSIG) fires when the thread that has spawned the process ends.
 class RunningAgent : public AgentProcess {
  public:
   RunningAgent(const AgentTarget& target, const pb::AgentBootstrap& bootstrap, Callbacks callbacks,
@@ -96,7 +97,8 @@ class RunningAgent : public AgentProcess {
 
  private:
   void RunThread(std::promise<absl::Status>& started) {
-    // Signals are for the launcher's main thread; SIGPIPE would only repeat the error of write.
+    // Signals are for the launcher's main thread. SIGPIPE is blocked too: write() reports the
+    // error.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -118,7 +120,7 @@ class RunningAgent : public AgentProcess {
     options.file = command.file;
     options.argv = command.argv;
     options.environment = EnvironmentWithout(command.without);
-    // A new session: Ctrl-C does not reach it, and it can't ask questions on the terminal.
+    // In a new session Ctrl-C does not reach the process, and it can't prompt on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();
     options.stdout_fd = pipes.output.write.get();
@@ -141,7 +143,7 @@ class RunningAgent : public AgentProcess {
   void OnInput() {
     const IoResult put = WriteSome(input_.get(), input_left_);
     input_left_.erase(0, put.bytes);
-    // Kept open nevertheless: its end shows the agent that the launcher is gone.
+    // After the bootstrap the pipe stays open: its end tells the agent that the launcher is gone.
     if (input_left_.empty()) loop_->Change(input_.get(), 0);
     if (put.end) EndInput();
   }
@@ -203,6 +205,7 @@ class RunningAgent : public AgentProcess {
     exit_.exit_code = status.exit_code;
     exit_.signal = status.signal;
     exited_ = true;
+    // on_exit follows when both pipes have ended, or after kLastWordsTime.
     loop_->After(kLastWordsTime, [this] { loop_->Stop(); });
     StopIfOver();
   }
@@ -232,7 +235,7 @@ class RunningAgent : public AgentProcess {
     Close(input_);
     Close(output_);
     Close(error_);
-    // The output of a login shell in place of the agent helps to explain the failure.
+    // If no agent was started, the output of the login shell helps to explain the failure.
     exit_.stderr_text = absl::StrCat(stream_.noise(), error_tail_.text());
   }
 

@@ -18,8 +18,8 @@ std::string ShellQuote(absl::string_view argument) {
   bool plain = !argument.empty();
   for (const char c : argument) plain = plain && IsPlain(c);
   if (plain) return std::string(argument);
-  // Between single quotes every character stands for itself, except the quote, which is added
-  // outside.
+  // In single quotes no character is special except the quote itself, which is written outside of
+  // them, as \'.
   return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "'\\''"}}), "'");
 }
 

@@ -14,7 +14,7 @@ namespace hvd::launcher::spawn {
 namespace {
 
 constexpr char kHost[] = "{host}";
-// A word with it is left out for a host whose number of GPUs is not known.
+// A word that contains this is omitted for a host whose number of GPUs is not known.
 constexpr char kGpus[] = "{gpus}";
 
 constexpr Complaint kSrunComplaints[] = {
@@ -42,8 +42,9 @@ constexpr Complaint kKubectlComplaints[] = {
     {"does not have a host assigned", "the pod is not running yet"},
 };
 
-// One agent on the node, with all that the job has there, whatever the job's own tasks were to
-// have. No pseudo-terminal, and no binding to cores: the agent's workers share what it has.
+// Starts one agent on the node with all resources that the job has there, regardless of how the job
+// divides them among its tasks. Without binding to cores, because all workers share the agent's
+// cores.
 const std::vector<std::string>& SrunWords() {
   static const auto* const words =
       new std::vector<std::string>{"srun",       "--overlap",           "--nodes=1",
@@ -53,8 +54,9 @@ const std::vector<std::string>& SrunWords() {
   return *words;
 }
 
-// What sbatch and salloc set for each srun of the job, as if it were given to it: for one task of
-// the job, or for all of its nodes.
+// Variables that sbatch and salloc set, and that srun reads as if they were its options. They
+// describe one task of the job, or all of its nodes, and would restrict the agent; so srun does not
+// get them.
 const std::vector<std::string>& SrunVariables() {
   static const auto* const names = new std::vector<std::string>{
       "SLURM_CPUS_PER_GPU",
@@ -110,7 +112,8 @@ absl::Status Invalid(const std::string& text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("--launcher ", text, ": ", why));
 }
 
-// The words of a shell's command; an empty list if a quote is not closed.
+// Splits a command into words by a shell's rules for blanks, quotes and backslashes. Returns an
+// empty list if a quote is not closed.
 std::vector<std::string> SplitWords(absl::string_view text) {
   std::vector<std::string> words;
   bool in_word = false;

@@ -62,7 +62,7 @@ AgentInvocation SshLauncher::Command(const std::string& host,
   if (!options_.identity_file.empty()) {
     argv.insert(argv.end(), {"-i", options_.identity_file});
   }
-  // After "--" a host name can't be an option.
+  // "--" ends the options, so that a host name can't be read as one.
   argv.insert(argv.end(), {"--", host, ShellJoin(AgentCommandOfShell(install_directory))});
   return {"ssh", argv};
 }
