@@ -1,4 +1,4 @@
-// The job store that the daemon's options choose.
+// Selection of the job store by the daemon's options.
 #ifndef RENDEZVOUS_DAEMON_CHOSEN_STORE_H_
 #define RENDEZVOUS_DAEMON_CHOSEN_STORE_H_
 
@@ -10,9 +10,10 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Null: nothing is to be kept.
-// Errors: those of FileJobStore::Open and EtcdJobStore::Open.
+// Opens the store. Returns null if the options name none.
+// Errors:
 //   - InvalidArgument: a file of the options can't be read; says which.
+//   - Others: those of FileJobStore::Open and EtcdJobStore::Open.
 absl::StatusOr<std::unique_ptr<store::JobStore>> OpenChosenStore(const RendezvousdOptions& options,
                                                                  const store::StoreWait& wait);
 

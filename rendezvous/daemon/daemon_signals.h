@@ -16,51 +16,54 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Blocks both, here and in threads started later, and makes them readable; SIGPIPE is ignored.
+// Blocks both signals in this thread and in threads started later, and returns a descriptor from
+// which they are read. Also ignores SIGPIPE.
 // Errors:
 //   - ResourceExhausted: too many open files.
 absl::StatusOr<Fd> TakeDaemonSignals();
 
-// Whether one has come since TakeDaemonSignals that nobody has taken.
+// Whether a blocked signal is pending that has not been read yet.
 bool DaemonSignalIsPending();
 
-// From now on they end this process, as they do by default. REQUIRES: called by the main thread.
+// Restores the default action: from now on both signals terminate the process. REQUIRES: called by
+// the main thread.
 void ReleaseDaemonSignals();
 
-// SIGINT ends the job. SIGTERM ends it too, but leaves a job that is kept to the next daemon. Any
-// further signal ends the job at once, and the process with it if that hangs. Runs on a thread
-// where nothing else runs, so that a hang elsewhere, on a disk or for a reader, delays no signal.
+// The signal handler of the daemon. SIGINT ends the job. SIGTERM ends it too, or leaves a job with
+// a store to the next daemon. A second signal ends the job without a grace, and terminates the
+// process if that hangs. Runs on a separate thread, so that a disk or a reader of the output that
+// hangs does not delay signals.
 class DaemonSignals {
  public:
-  // The time for the daemon's reaction to a second signal, or to leave the job. Then the process
-  // ends in any case. Longer than the membership waits for agents to finish (5 s): an end in good
-  // order, which also removes the token file, comes first.
+  // The time limit for the daemon to react to a second signal, or to leave the job; after it the
+  // process terminates in any case. Longer than the 5 s for which the membership waits for agents
+  // to finish, so that an orderly end, which also removes the token file, comes first.
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
   struct Actions {
     // Ends the job; must not block.
     std::function<void(const std::string& reason, int exit_code, absl::Duration grace)> stop;
-    // Leaves the job to another daemon; must not block; null if the job is not kept.
+    // Leaves the job to another daemon; must not block. Null if the job has no store.
     std::function<void()> leave;
   };
 
-  // Opens all descriptors now, so that Start needs no more: strangers may use up the daemon's last
-  // descriptors as soon as it listens. `signals` comes from TakeDaemonSignals.
+  // Opens all descriptors now, so that Start needs none: once the daemon listens, unauthenticated
+  // peers may use up its last ones. `signals` is the result of TakeDaemonSignals.
   // Errors:
   //   - ResourceExhausted: too many open files.
   static absl::StatusOr<std::unique_ptr<DaemonSignals>> Create(Fd signals);
   ~DaemonSignals();
 
-  // From now on signals have these effects, also those that came since TakeDaemonSignals. Call
-  // once.
+  // Starts to handle signals with these actions, including those that are pending since
+  // TakeDaemonSignals. Call once.
   void Start(Actions actions);
 
-  // From now on a signal does not concern the job: it only bounds the time to the process's end. No
-  // action is under way when this returns.
+  // Stops calling the actions: from now on a signal only limits the time until the process ends. No
+  // action is running when this returns.
   void JobIsOver();
 
  private:
-  // For workers to end by themselves after the first signal.
+  // The grace of workers after the first signal.
   static constexpr absl::Duration kGrace = absl::Seconds(5);
 
   DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals);
@@ -69,8 +72,8 @@ class DaemonSignals {
 
   const std::unique_ptr<EventLoop> loop_;
   const Fd signals_;
-  absl::Duration grace_ = kGrace;  // the thread's
-  absl::Mutex mutex_;              // held while an action is under way
+  absl::Duration grace_ = kGrace;  // used by the thread only
+  absl::Mutex mutex_;              // held while an action runs
   Actions actions_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// The options of horovod-rendezvousd that have it keep its job in etcd.
+// The options of horovod-rendezvousd for a job store in etcd.
 #ifndef RENDEZVOUS_DAEMON_ETCD_OPTIONS_H_
 #define RENDEZVOUS_DAEMON_ETCD_OPTIONS_H_
 
@@ -24,9 +24,9 @@ struct EtcdOptions {
 
 void DeclareEtcd(options::FlagTable& flags, EtcdOptions* options);
 
-// Checks them against each other and the addresses to listen on.
-// Errors: one line for the user.
-//   - InvalidArgument: says what is missing or wrong.
+// Checks the options against each other and against the addresses to listen on.
+// Errors:
+//   - InvalidArgument: one line for the user, on what is missing or wrong.
 absl::Status CheckEtcd(const EtcdOptions& options, const std::vector<std::string>& listen,
                        bool has_state_dir);
 

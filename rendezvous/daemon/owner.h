@@ -1,5 +1,5 @@
-// The program that starts the daemon for a job of its own: it gets the job's credentials over a
-// socket, and the job ends with it.
+// The connection to the owner: the program that has started the daemon for one job (--owner). The
+// owner gets the job's credentials over a socket, and the job ends when the owner ends.
 #ifndef RENDEZVOUS_DAEMON_OWNER_H_
 #define RENDEZVOUS_DAEMON_OWNER_H_
 
@@ -17,30 +17,32 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Belongs to the loop's thread, which must outlive it.
+// Used by the loop's thread only. The loop must outlive it.
 class Owner {
  public:
-  // `descriptor`: the number that the owner has given with --owner.
+  // Takes over the socket with this descriptor number, the value of --owner.
   // Errors:
   //   - InvalidArgument: it is not a connected unix socket; one line for the user.
   static absl::StatusOr<std::unique_ptr<Owner>> Open(EventLoop& loop, int descriptor);
   ~Owner();
 
-  // Sends one line, a JSON object: "addresses" of the daemon; "credentials", the text of a token
-  // file; "server" and "member", each with PEM texts "ca", "certificate" and "key": the daemon's
-  // own and that of agents and workers.
+  // Sends one line, a JSON object with the members:
+  // - "addresses": those of the daemon;
+  // - "credentials": the text of a token file;
+  // - "server", "member": the certificates of the daemon and of agents and workers, each an object
+  //   of PEM texts "ca", "certificate" and "key".
   // Errors:
   //   - Unavailable: the owner has ended.
   absl::Status Tell(const PersistentJob& job, const std::vector<std::string>& addresses);
 
   struct Callbacks {
-    // The owner has said "drain HOST", a line: that host leaves the job.
+    // The owner has sent the line "drain HOST".
     std::function<void(const std::string& host)> on_drain;
-    // The owner has closed its end, or has ended; called once.
+    // The owner has closed its end of the socket, or has exited; called once.
     std::function<void()> on_end;
   };
 
-  // From now on the owner is listened to. Other lines than those of Callbacks are ignored.
+  // Starts to read the owner's lines. Lines that Callbacks does not list are ignored.
   // Errors: those of EventLoop::Watch.
   absl::Status Watch(Callbacks callbacks);
 
@@ -52,7 +54,7 @@ class Owner {
   EventLoop& loop_;
   const Fd socket_;
   Callbacks callbacks_;
-  std::string said_;  // the beginning of a line
+  std::string said_;  // an incomplete line
 };
 
 }  // namespace hvd::rendezvous::daemon

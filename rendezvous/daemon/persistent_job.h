@@ -1,4 +1,4 @@
-// The daemon's job: a new one, or the one in its store.
+// The identity of the daemon's job: new, or loaded from its store.
 #ifndef RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 #define RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 
@@ -17,27 +17,27 @@ namespace hvd::rendezvous::daemon {
 // Identity, secrets and addresses of a job. A plain value.
 struct PersistentJob {
   std::string job_id;
-  security::PeerCredentials daemon;  // this process's
-  security::PeerCredentials hosts;   // every agent's and worker's
+  security::PeerCredentials daemon;  // those of this process
+  security::PeerCredentials hosts;   // those of all agents and workers
   std::string secret_key;
-  std::vector<std::string> listen;  // with the previous ports, if there were any
+  std::vector<std::string> listen;  // with the ports of the previous daemon, if there was one
 };
 
-// A new job.
+// Creates a new job.
 // Errors:
 //   - Internal: OpenSSL failed.
 absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen);
 
-// The store's job, or a new one, which is stored before this returns.
+// Loads the store's job, or creates a new one and stores it.
 // Errors:
-//   - FailedPrecondition: the job there differs from what `spec` and `listen` ask for.
-//   - Internal: OpenSSL failed, or nothing can be written there.
+//   - FailedPrecondition: the stored job differs from `spec` or `listen`.
+//   - Internal: OpenSSL failed, or the store can't be written.
 absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const policy::JobSpec& spec,
                                                 const std::vector<std::string>& listen);
 
-// Stores the addresses at which the job is served, so that it will be served there again.
+// Stores the addresses at which the job is served, so that the next daemon listens there too.
 // Errors:
-//   - Internal: nothing can be written there.
+//   - Internal: the store can't be written.
 absl::Status KeepAddresses(store::JobStore& store, const std::vector<std::string>& addresses);
 
 }  // namespace hvd::rendezvous::daemon

@@ -8,16 +8,17 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Serves one job: prints the addresses to stdout, reports events on stderr, waits for the verdict,
-// prints its summary and returns its exit code. A signal that comes while it waits for the store
-// ends the process. The exit code of a job that ended earlier is returned at once. SIGINT and
-// SIGTERM end the job; with a state directory SIGTERM leaves it to the next daemon instead.
-// REQUIRES: the process has one thread. Errors:
-//   - InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: the options can't work, or not
-//     with what is in the state directory.
+// Serves one job: prints its addresses to stdout, reports events on stderr, waits for the verdict,
+// prints the summary and returns the exit code of the job. Returns at once with the exit code of a
+// job that the store says has ended. SIGINT and SIGTERM end the job; with a store, SIGTERM leaves
+// it to the next daemon instead. A signal during the wait for the store terminates the process.
+// REQUIRES: the process has one thread.
+// Errors:
+//   - InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: the options are not valid, or
+//     do not match the contents of the store.
 //   - Unavailable: an address can't be listened on.
-//   - Internal: the journal can't be written any more; the job can be resumed.
-//   - Aborted: another daemon has the job, or may have it.
+//   - Internal: the journal can't be written; the job can be resumed.
+//   - Aborted: another daemon leads the job, or may lead it.
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
                                    const store::JobStoreOpener& open_store);
 

@@ -18,7 +18,7 @@ struct RendezvousdOptions {
   absl::Duration agent_timeout = absl::Seconds(30);
   std::string token_file;  // empty: none
   int owner = -1;          // the owner's socket; -1: none
-  std::string state_dir;   // empty: nothing is kept there
+  std::string state_dir;   // empty: no state directory
   EtcdOptions etcd;
   std::string metrics;    // an address; empty: none
   std::string event_log;  // a file; empty: none
@@ -32,7 +32,7 @@ struct RendezvousdCommand {
   int exit_code = 0;
 };
 
-// `args` without the program's name. Pure.
+// Parses `args`, which do not include the program's name. Pure.
 RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
                                            const Environment& environment);
 

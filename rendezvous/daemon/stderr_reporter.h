@@ -16,25 +16,25 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Prints a line for each event, a line now and then while the job waits, and a summary at the end.
-// Belongs to the loop's thread; the arguments must outlive it.
+// Prints a line for each event, periodic lines while the job waits, and a summary at the end. Used
+// by the loop's thread only; the constructor's arguments must outlive it.
 class StderrReporter {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // `progress`: the tally of a job that another daemon has led before.
+  // `progress` is the tally from an earlier daemon of this job.
   StderrReporter(EventLoop& loop, Clock& clock, reporting::JobSummary progress, Say say)
       : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
   ~StderrReporter() { Stop(); }
   StderrReporter(const StderrReporter&) = delete;
   StderrReporter& operator=(const StderrReporter&) = delete;
 
-  // From now on checks what the job waits for, until Stop.
+  // Starts periodic checks of what the job waits for; Stop ends them.
   void Watch(server::Server& server);
   void Stop();
 
   void Report(const membership::Notice& notice, absl::Time when);
-  // Prints a summary of the job in one line, if anything happened.
+  // Prints a one-line summary of the job, if there is one.
   void SumUp();
 
  private:

@@ -1,4 +1,4 @@
-// The campaign of a daemon for the leadership of a job.
+// Leader election between the daemons of a job, by a key in etcd with a lease.
 #ifndef RENDEZVOUS_ETCD_CAMPAIGN_H_
 #define RENDEZVOUS_ETCD_CAMPAIGN_H_
 
@@ -15,25 +15,25 @@
 namespace hvd::rendezvous::etcd {
 
 struct Candidate {
-  std::string name;        // for messages: where it will listen
-  bool stands_by = false;  // waits while another daemon leads
+  std::string name;        // for messages: the address where it will listen
+  bool stands_by = false;  // whether it waits while another daemon leads
 };
 
 struct Election {
-  int64_t revision = 0;  // at which the leader's key was made
+  int64_t revision = 0;  // create_revision of the leader's key
   int64_t lease = 0;
 };
 
 struct CampaignCallbacks {
   std::function<void(const std::string& line)> say;
-  std::function<bool()> gives_up;  // asked several times a second
+  std::function<bool()> gives_up;  // polled several times a second; true ends the wait
 };
 
-// Returns when this daemon leads.
+// Blocks until this daemon leads the job.
 // Errors:
-//   - Cancelled: it gave up.
+//   - Cancelled: callbacks.gives_up returned true.
 //   - AlreadyExists: another daemon leads, and this one does not stand by.
-//   - InvalidArgument: etcd refuses it; says why.
+//   - InvalidArgument: etcd rejects a request; says why.
 absl::StatusOr<Election> Campaign(KeyValueStore& store, const JobKeys& keys,
                                   const Candidate& candidate, const CampaignCallbacks& callbacks,
                                   Clock& clock);

@@ -12,8 +12,8 @@ namespace hvd::rendezvous::etcd {
 
 struct EtcdAccess {
   std::vector<std::string> endpoints;  // "address:port" or "name:port"; at least one
-  // PEM texts. With the first, the connections are TLS, and the members' certificates are checked;
-  // with the other two, this client has a certificate, too.
+  // PEM texts; empty: none. With a CA certificate, connections use TLS and check the servers'
+  // certificates against it. With the other two, this client presents a certificate.
   std::string ca_certificate;
   std::string certificate;
   std::string private_key;
@@ -22,8 +22,8 @@ struct EtcdAccess {
   std::string password;
 };
 
-// A call goes to the member that has answered last; if that does not answer, or has no quorum, to
-// the next ones.
+// Creates a client. Each call goes to the member that answered the last one; if that member does
+// not answer or has no quorum, the call is tried on the other members in turn.
 std::unique_ptr<KeyValueStore> NewEtcdClient(const EtcdAccess& access);
 
 }  // namespace hvd::rendezvous::etcd

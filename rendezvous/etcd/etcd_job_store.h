@@ -1,4 +1,4 @@
-// A job store in etcd, which the daemon has that leads the job.
+// A job store in etcd, for the daemon that leads the job.
 #ifndef RENDEZVOUS_ETCD_ETCD_JOB_STORE_H_
 #define RENDEZVOUS_ETCD_ETCD_JOB_STORE_H_
 
@@ -21,20 +21,22 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Loses the job when another daemon leads it, or may. What it writes can't be written any more
-// then. The job's secrets lie in etcd as they are: who reads its keys can take part in the job.
+// OnLost is called when another daemon leads the job, or may; from then on all writes fail. The
+// job's secrets are stored unencrypted: anyone who can read the job's keys in etcd can join the
+// job.
 class EtcdJobStore final : public store::JobStore {
  public:
   struct Options {
-    std::string job;          // its name in etcd
+    std::string job;          // its name in etcd: the value of --job
     Candidate candidate;      // this daemon
     absl::Duration reattach;  // see LeaseSchedule
   };
 
-  // Waits until this daemon leads the job.
+  // Blocks until this daemon leads the job.
   // Errors:
-  //   - Aborted: it has lost the job again.
-  //   - DataLoss, FailedPrecondition: as FileJobStore::Open.
+  //   - Aborted: the leadership was lost again.
+  //   - DataLoss: the identity of the stored job is damaged; gives the remedy.
+  //   - FailedPrecondition: the stored job has another format.
   //   - Others: those of Campaign and KeyValueStore.
   static absl::StatusOr<std::unique_ptr<EtcdJobStore>> Open(std::unique_ptr<KeyValueStore> store,
                                                             const Options& options,

@@ -16,23 +16,24 @@
 
 namespace hvd::rendezvous::etcd {
 
-// A head; events, some of them in each value; and, if there is one, a snapshot in chunks. A new
-// snapshot is written beside the old one; then one transaction makes it the head's, and removes the
-// old one and the events before it.
+// Consists of a head, values with several events each and, if there is one, a snapshot in chunks.
+// Compact writes the chunks of the new snapshot beside the old one. Then one transaction makes the
+// head refer to the new snapshot, and deletes the old one and the events that it replaces.
 class EtcdJournal : public journal::Journal {
  public:
-  // etcd's limit of a request is 1.5 MiB. Some events may be larger than this, but not much.
+  // The target size of a value. etcd's limit of a request is 1.5 MiB; a single event may exceed the
+  // target, but not by much.
   static constexpr size_t kLargestValue = size_t{512} << 10;
-  // The size of the events, at least, before a snapshot is wanted. After a large snapshot: twice
-  // its size.
+  // A new snapshot is due when the events have this size, or twice the size of the snapshot if that
+  // is more.
   static constexpr size_t kLeastEvents = size_t{1} << 20;
 
-  // Opens the journal of this job. If there is none, begins it at the time `now`, unless
-  // `must_exist`. The first four must outlive it.
+  // Opens the journal of this job. If there is none, creates it with the start time `now`, unless
+  // `must_exist`. The first four arguments must outlive the result.
   // Errors:
-  //   - FailedPrecondition: it is another job's, or was written by another version.
-  //   - DataLoss: it is damaged, or has gone.
-  //   - Aborted: the leadership is lost.
+  //   - FailedPrecondition: the journal belongs to another job, or was written by another version.
+  //   - DataLoss: the journal is damaged, or missing although it must exist.
+  //   - Aborted: the leadership was lost.
   static absl::StatusOr<std::unique_ptr<EtcdJournal>> Open(
       KeyValueStore& store, const Leadership& leadership, const JobKeys& keys, FencedWriter& writer,
       const std::string& job_id, const policy::JobSpec& spec, absl::Time now, bool must_exist);

@@ -1,4 +1,4 @@
-// The writer of a job's keys in etcd, which writes only as long as its daemon leads the job.
+// A fenced writer of a job's keys in etcd: its writes succeed only while its daemon leads the job.
 #ifndef RENDEZVOUS_ETCD_FENCED_WRITER_H_
 #define RENDEZVOUS_ETCD_FENCED_WRITER_H_
 
@@ -17,26 +17,25 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Each write is one transaction, which compares two keys: the leader's, so that nothing is written
-// by a daemon that another has replaced, whatever their clocks say; and the tail, which names the
-// write before, so that a write whose answer was lost, or that arrives late, is made once and in
-// its place.
-//
-// Thread-safe; writes are made one after another. While etcd is away a write waits, until the
+// Each write is one transaction that compares two keys:
+// - the leader's key, so that a replaced daemon can't write, whatever its clock says;
+// - the tail, which names the previous write, so that a write that is repeated after a lost answer,
+//   or that arrives late, is applied exactly once and in order.
+// Thread-safe; writes are serialized. While etcd is unreachable a write retries, until the
 // leadership is lost.
 class FencedWriter {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // `tail`: its value at the begin of this leadership; empty: there is none. The others must
-  // outlive the writer.
+  // `tail` is the value of the tail at the start of this leadership; empty: there is no such key.
+  // The references must outlive the writer.
   FencedWriter(KeyValueStore& store, const JobKeys& keys, Leadership& leadership, std::string tail,
                Say say);
 
-  // Makes all changes, or none. They must not concern the leader and the tail.
+  // Applies all changes atomically. REQUIRES: they do not touch the leader's key and the tail.
   // Errors:
-  //   - Aborted: the leadership is lost; the changes have been made, or never will be.
-  //   - Internal: etcd refuses them for good; says why.
+  //   - Aborted: the leadership was lost. The changes were applied, or never will be.
+  //   - Internal: etcd rejects the changes permanently; says why.
   absl::Status Write(const std::vector<etcdserverpb::RequestOp>& changes);
 
  private:

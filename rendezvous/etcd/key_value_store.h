@@ -1,4 +1,4 @@
-// A key-value store with the calls of etcd: the cluster, or a fake.
+// A key-value store with the interface of etcd: an etcd cluster, or a fake in tests.
 #ifndef RENDEZVOUS_ETCD_KEY_VALUE_STORE_H_
 #define RENDEZVOUS_ETCD_KEY_VALUE_STORE_H_
 
@@ -12,33 +12,34 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Thread-safe. Calls last for seconds at most.
-// Errors, of each call:
-//   - Unavailable, DeadlineExceeded, and others: no member answered, or none with a quorum. A
-//     change may have been made, or may still be made later.
-//   - ResourceExhausted: it has no space.
-//   - InvalidArgument, PermissionDenied, Unauthenticated, FailedPrecondition: it refuses the call.
+// Thread-safe. Each call returns within seconds.
+// Errors of every call:
+//   - Unavailable, DeadlineExceeded, and others: no member with a quorum answered. The change may
+//     have been applied, or may still be applied later.
+//   - ResourceExhausted: the store has no space left.
+//   - InvalidArgument, PermissionDenied, Unauthenticated, FailedPrecondition: the store rejects the
+//     call.
 class KeyValueStore {
  public:
   virtual ~KeyValueStore() = default;
 
-  // Its name in messages: "a:2379,b:2379".
+  // The store's name in messages: "a:2379,b:2379".
   virtual const std::string& name() const = 0;
 
-  // The newest state: no member that was cut off answers.
+  // A linearizable read: never answered by a member that is cut off from the quorum.
   virtual absl::StatusOr<etcdserverpb::RangeResponse> Range(
       const etcdserverpb::RangeRequest& request) = 0;
 
   virtual absl::StatusOr<etcdserverpb::TxnResponse> Txn(
       const etcdserverpb::TxnRequest& request) = 0;
 
-  // Returns the number of a new lease of this length, in whole seconds.
+  // Returns the id of a new lease. `length` is rounded to whole seconds.
   virtual absl::StatusOr<int64_t> GrantLease(absl::Duration length) = 0;
 
-  // Begins the lease's length again. False: there is no such lease any more.
+  // Refreshes the lease. Returns false if it has expired.
   virtual absl::StatusOr<bool> KeepAlive(int64_t lease) = 0;
 
-  // Ends it, with the keys that go with it.
+  // Ends the lease and deletes the keys that are attached to it.
   virtual absl::Status RevokeLease(int64_t lease) = 0;
 };
 

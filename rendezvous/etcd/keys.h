@@ -1,10 +1,10 @@
 // The layout of a job's keys in etcd. Pure.
 //
-//   /horovod/JOB/leader        who leads the job; goes with its lease
-//   /horovod/JOB/tail          names the newest write
+//   /horovod/JOB/leader        the name of the leader; attached to its lease
+//   /horovod/JOB/tail          the name of the newest write
 //   /horovod/JOB/job           a pb::journal::Job: identity and secrets
-//   /horovod/JOB/head          a pb::journal::EtcdHead: what the journal begins with
-//   /horovod/JOB/snap/N/CHUNK  pieces of the snapshot of this number
+//   /horovod/JOB/head          a pb::journal::EtcdHead: the head of the journal
+//   /horovod/JOB/snap/N/CHUNK  the chunks of snapshot N
 //   /horovod/JOB/log/N         a pb::journal::EtcdEvents
 #ifndef RENDEZVOUS_ETCD_KEYS_H_
 #define RENDEZVOUS_ETCD_KEYS_H_
@@ -14,7 +14,7 @@
 
 namespace hvd::rendezvous::etcd {
 
-// The keys from `begin` up to `end`, which is not one of them.
+// The half-open range of keys [begin, end).
 struct KeyRange {
   std::string begin;
   std::string end;
@@ -22,7 +22,7 @@ struct KeyRange {
 
 class JobKeys {
  public:
-  // `job`: a name without a slash.
+  // `job` must not contain a slash.
   explicit JobKeys(const std::string& job) : prefix_("/horovod/" + job + "/") {}
 
   std::string Leader() const { return prefix_ + "leader"; }
@@ -30,11 +30,11 @@ class JobKeys {
   std::string Identity() const { return prefix_ + "job"; }
   std::string Head() const { return prefix_ + "head"; }
 
-  // The order of keys is that of numbers.
+  // Keys sort in the order of their numbers.
   std::string Events(uint64_t number) const;
   std::string Chunk(uint64_t snapshot, uint64_t chunk) const;
 
-  // Events of these numbers, the last one excluded.
+  // The events with numbers in [first, end).
   KeyRange EventsBetween(uint64_t first, uint64_t end) const;
   KeyRange EventsFrom(uint64_t first) const;
   KeyRange ChunksOf(uint64_t snapshot) const;

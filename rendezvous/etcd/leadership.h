@@ -1,4 +1,4 @@
-// A daemon's leadership of a job: which it is, and whether it is lost.
+// The state of a daemon's leadership of a job: its identity, and whether it was lost.
 #ifndef RENDEZVOUS_ETCD_LEADERSHIP_H_
 #define RENDEZVOUS_ETCD_LEADERSHIP_H_
 
@@ -13,30 +13,31 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Thread-safe. Once lost it stays lost.
+// A lost leadership stays lost. Thread-safe.
 class Leadership {
  public:
-  // `revision`: that at which the key of the leader was made. No two leaderships of a job have the
-  // same.
+  // `revision` is the create_revision of the leader's key, which is unique among all leaderships of
+  // a job.
   Leadership(int64_t revision, int64_t lease, Clock& clock)
       : revision_(revision), lease_(lease), clock_(clock) {}
 
   int64_t revision() const { return revision_; }
   int64_t lease() const { return lease_; }
 
-  // OK, or why it is lost.
+  // OK, or why the leadership was lost.
   absl::Status state() const;
 
-  // Only the first call counts.
+  // Marks it as lost and calls the callback of OnLost. Only the first call has an effect.
   void Lose(const absl::Status& why);
 
-  // Loses it without a call: this daemon leaves it by itself.
+  // Marks it as lost without calling the callback: this daemon gives it up itself.
   void End();
 
-  // `callback` is called once, from any thread, when it is lost; now if it is. Call once.
+  // Sets the callback for the loss: called once, from any thread; at once if it was lost already.
+  // Call once.
   void OnLost(std::function<void(const absl::Status& why)> callback);
 
-  // Waits until it is lost or `deadline` has passed; returns whether it is lost.
+  // Blocks until it is lost or `deadline` has passed. Returns whether it is lost.
   bool AwaitLoss(absl::Time deadline) const;
 
   Clock& clock() const { return clock_; }

@@ -1,4 +1,4 @@
-// The thread that keeps a leader's lease alive, and notices that the leadership is lost.
+// The thread that refreshes a leader's lease and detects the loss of the leadership.
 #ifndef RENDEZVOUS_ETCD_LEASE_KEEPER_H_
 #define RENDEZVOUS_ETCD_LEASE_KEEPER_H_
 
@@ -14,23 +14,25 @@ namespace hvd::rendezvous::etcd {
 
 class LeaseKeeper {
  public:
-  // Starts the thread. The first two must outlive it. `leader`: the leader's key.
+  // Starts the thread. The first two arguments must outlive this object. `leader` is the leader's
+  // key.
   LeaseKeeper(KeyValueStore& store, Leadership& leadership, std::string leader,
               absl::Duration reattach);
-  // Ends the thread, and the lease: another daemon may lead at once.
+  // Stops the thread and revokes the lease, so that another daemon can lead at once.
   ~LeaseKeeper();
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
  private:
   void Run();
-  // Refreshes the lease. OK: this daemon leads. Aborted: it does not. Others: unknown.
+  // Refreshes the lease and checks the leader's key. OK: this daemon leads. Aborted: it does not.
+  // Other codes: unknown.
   absl::Status Refresh();
 
   KeyValueStore& store_;
   Leadership& leadership_;
   const std::string leader_;
-  LeaseSchedule schedule_;  // the thread's
+  LeaseSchedule schedule_;  // used by the thread only
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// The times at which a leader refreshes its lease, and at which it must give up. Pure.
+// The schedule of a leader's lease: when to refresh it, and when to give up the leadership. Pure.
 #ifndef RENDEZVOUS_ETCD_LEASE_SCHEDULE_H_
 #define RENDEZVOUS_ETCD_LEASE_SCHEDULE_H_
 
@@ -10,19 +10,20 @@ namespace hvd::rendezvous::etcd {
 
 class LeaseSchedule {
  public:
-  // Of etcd's leases: after a leader's sudden end another follows as much later.
+  // The length of the lease in etcd: after a leader's crash, the next one leads this much later.
   static constexpr absl::Duration kLease = absl::Seconds(4);
 
-  // `reattach`: how long agents and workers wait for a daemon that is away. A leader that etcd
-  // does not answer gives up after half of it, so that they find another one in the other half. If
-  // all of etcd is away there is none, and they wait for this one as long again. Not before the
-  // lease has ended, because until then there can be no other.
+  // `reattach` is how long agents and workers wait for a daemon that is away. A leader that gets no
+  // answer from etcd gives up after half of that time, which leaves the other half for agents and
+  // workers to find a new leader. It does not give up before its lease has expired, since until
+  // then no other daemon can lead.
   LeaseSchedule(absl::Duration reattach, absl::Time now)
       : patience_(std::max(kLease, reattach / 2)) {
     Refreshed(now);
   }
 
-  // A refresh that was sent at this time has succeeded.
+  // A refresh that was sent at this time has succeeded. The lease counts from the sending: etcd
+  // extended it no earlier than that.
   void Refreshed(absl::Time sent) {
     next_ = sent + kLease / 4;
     end_ = sent + patience_;

@@ -1,5 +1,5 @@
-// Reads of a key-value store by a leader, in pages. While etcd is away they wait, until the
-// leadership is lost.
+// A leader's reads from a key-value store, in pages. While etcd is unreachable they retry, until
+// the leadership is lost.
 #ifndef RENDEZVOUS_ETCD_READING_H_
 #define RENDEZVOUS_ETCD_READING_H_
 
@@ -15,15 +15,18 @@
 
 namespace hvd::rendezvous::etcd {
 
-// The key's value; nullopt: there is none.
+// Returns the key's value, or nullopt if the key does not exist.
 // Errors:
-//   - Aborted: the leadership is lost.
+//   - Aborted: the leadership was lost.
 absl::StatusOr<std::optional<std::string>> ReadKey(KeyValueStore& store,
                                                    const Leadership& leadership,
                                                    const std::string& key);
 
-// Visits the keys in order; `visit` may stop it with an error. REQUIRES: nobody else writes to
-// them. Errors: those of ReadKey and of `visit`.
+// Visits the keys in order; an error of `visit` stops the reading. REQUIRES: no other client writes
+// to these keys.
+// Errors:
+//   - Aborted: the leadership was lost.
+//   - Others: those of `visit`.
 absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const KeyRange& range,
                        const std::function<absl::Status(const etcdserverpb::KeyValue&)>& visit);
 

@@ -1,4 +1,4 @@
-// What a user is told of calls that fail for a while. Pure.
+// The schedule of messages about an outage of etcd. Pure.
 #ifndef RENDEZVOUS_ETCD_TROUBLE_H_
 #define RENDEZVOUS_ETCD_TROUBLE_H_
 
@@ -10,18 +10,19 @@
 
 namespace hvd::rendezvous::etcd {
 
-// One line when it has lasted for moments, others now and then, and one when it is over.
+// Yields one line when calls have failed for kUnsaid, one every kAgain after that, and one at the
+// end of the outage.
 class Trouble {
  public:
-  // The choice of a new leader within etcd takes about as long, and nobody needs to know of it.
+  // Longer than etcd usually takes to elect a new leader among its members, which needs no message.
   static constexpr absl::Duration kUnsaid = absl::Seconds(3);
   static constexpr absl::Duration kAgain = absl::Seconds(30);
 
-  // `store`: its name in messages. `meanwhile`: what its absence means.
+  // `store` is its name in messages, `meanwhile` the effect of the outage.
   Trouble(std::string store, std::string meanwhile)
       : store_(std::move(store)), meanwhile_(std::move(meanwhile)) {}
 
-  // A call has failed, or succeeded. The result is a line for the user, if one is due.
+  // Record a failed or successful call. Return a line for the user if one is due.
   std::optional<std::string> Failed(const absl::Status& why, absl::Time now);
   std::optional<std::string> Succeeded(absl::Time now);
 

@@ -1,6 +1,6 @@
-// Batches of payloads, one for each write to a journal. After a power cut the file may have the
-// size that the last write gave it, with zeros in place of any of its sectors. So no byte of a
-// batch is zero, and zeros mark what was lost. Pure.
+// Zero-free batches of payloads, one for each write to a journal. After a power cut, a file system
+// may have extended the file without writing all sectors of the last write: those read as zeros. A
+// batch contains no zero byte, so any zero marks lost data. Pure.
 #ifndef RENDEZVOUS_JOURNAL_BATCHES_H_
 #define RENDEZVOUS_JOURNAL_BATCHES_H_
 
@@ -15,28 +15,29 @@
 
 namespace hvd::rendezvous::journal {
 
-// The format of a batch: its number in the file, the length of its body, the CRC-32C of the body,
-// and the CRC-32C of these three, as digits of six bits with the two highest bits set. Then the
-// body: each payload after its length (four bytes). Zeros are removed from the body by consistent
-// overhead byte stuffing: a byte gives the number of other bytes up to the next removed zero.
+// The format of a batch. Header: the batch's number in the file, the length of the body, the
+// CRC-32C of the body, and the CRC-32C of these three numbers. Numbers are written in base 64, one
+// digit per byte, with the two highest bits of each byte set. Body: each payload, preceded by its
+// length (four bytes); encoded with consistent overhead byte stuffing (COBS), which removes zeros:
+// each code byte gives the number of non-zero bytes up to the next removed zero.
 inline constexpr size_t kBatchHeaderBytes = 29;
 
-// Adds a payload to the body of a batch.
+// Appends a payload to the contents of a batch.
 void AddToBatch(absl::string_view payload, std::string& contents);
 
-// The batch as it stands in the file. `number`: 1 for the first, and so on.
+// Encodes a batch. `number` is 1 for the first batch of a file.
 std::string EncodeBatch(uint64_t number, absl::string_view contents);
 
 struct BatchesRead {
-  size_t end = 0;     // of the last whole batch
-  uint64_t next = 1;  // number of the next
+  size_t end = 0;     // offset of the end of the last complete batch
+  uint64_t next = 1;  // number of the next batch
 };
 
-// Reads a journal's batches, which begin at `begin`. `visit` gets each payload, in order, and may
-// stop the reading with an error. What follows the last whole batch is a batch that was being
-// written when the writer died: truncated, or with zeros in it.
+// Reads the batches from offset `begin` on. `visit` gets each payload, in order; an error that it
+// returns stops the reading. An incomplete last batch (truncated, or containing zeros) is not an
+// error: the writer died while writing it.
 // Errors:
-//   - DataLoss: any other damage, at this byte: it is not zeros, or not in the last batch.
+//   - DataLoss: other damage: not zeros, or not in the last batch. Names the offset.
 absl::StatusOr<BatchesRead> ReadBatches(
     absl::string_view bytes, size_t begin,
     const std::function<absl::Status(absl::string_view)>& visit);

@@ -1,4 +1,4 @@
-// The codec of events: to Protobuf messages and back.
+// Conversion between membership events and their Protobuf messages.
 #ifndef RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 #define RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 
@@ -11,15 +11,15 @@
 
 namespace hvd::rendezvous::journal {
 
-// Lossless both ways, except that times and durations are whole nanoseconds.
+// Lossless, except that times and durations are truncated to whole nanoseconds.
 pb::journal::Event ToMessage(const membership::Event& event, absl::Time time);
 
-// nullopt: a message of an unknown kind.
+// Returns nullopt if the message is of an unknown kind.
 std::optional<membership::Event> FromMessage(const pb::journal::Event& message);
 
 int64_t ToNanoseconds(absl::Time time);
 absl::Time TimeFromNanoseconds(int64_t nanoseconds);
-// The infinite duration is the largest number.
+// InfiniteDuration is the largest int64.
 int64_t ToNanoseconds(absl::Duration duration);
 absl::Duration DurationFromNanoseconds(int64_t nanoseconds);
 

@@ -1,4 +1,4 @@
-// A journal in a file.
+// A journal in a local file.
 #ifndef RENDEZVOUS_JOURNAL_FILE_JOURNAL_H_
 #define RENDEZVOUS_JOURNAL_FILE_JOURNAL_H_
 
@@ -13,32 +13,31 @@
 
 namespace hvd::rendezvous::journal {
 
-// One file, which begins with the job and, if there is one, the snapshot. Events follow, a batch
-// for each Sync. A new snapshot makes a new file, which replaces the old one atomically when it is
-// whole and on disk. The file has at most kLeastEvents bytes and three times the snapshot's, and
-// what one Sync writes.
+// The file begins with a header: the job and, if there is one, the snapshot. Events follow, one
+// batch per Sync. Compact writes a new file and, when that is on disk, renames it over the old one.
+// The file's size is at most three times the snapshot's, plus kLeastEvents, plus one Sync.
 class FileJournal : public Journal {
  public:
-  // The size of the events, at least, before a snapshot is wanted. After a large snapshot: twice
-  // its size.
+  // A new snapshot is due when the events have this size, or twice the size of the snapshot if that
+  // is more.
   static constexpr int64_t kLeastEvents = int64_t{1} << 20;
 
-  // Bytes of an incomplete last Sync, which were cut off. 0: none.
+  // The size of the incomplete last Sync that Open has cut off; 0: none.
   virtual int64_t bytes_cut() const = 0;
 
-  // Whether there is a journal in `folder`, be it a good one; an empty file is none.
+  // Whether `folder` contains a non-empty journal file, valid or not.
   // Errors:
   //   - InvalidArgument: the file can't be opened; says why.
   static absl::StatusOr<bool> IsIn(const os::PrivateFolder& folder);
 
-  // Opens the journal of this job in `folder`, which must outlive it. If there is no file "journal"
-  // or an empty one, begins it there at the time `now`. No other process may have it open. There is
-  // a file "journal.new" at times.
+  // Opens the file "journal" in `folder`, which must outlive the result. If it is missing or empty,
+  // creates it with the start time `now`. Uses a temporary file "journal.new". REQUIRES: no other
+  // process has the journal open.
   // Errors:
   //   - InvalidArgument: the file can't be opened; says why.
-  //   - Internal: it can't be written.
-  //   - FailedPrecondition: it is another job's, or was written by another version.
-  //   - DataLoss: it is damaged; says where, and gives the remedy.
+  //   - Internal: the file can't be written.
+  //   - FailedPrecondition: the journal belongs to another job, or was written by another version.
+  //   - DataLoss: the journal is damaged; says where, and gives the remedy.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const os::PrivateFolder& folder,
                                                            const std::string& job_id,
                                                            const policy::JobSpec& spec,

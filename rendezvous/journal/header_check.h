@@ -1,4 +1,4 @@
-// The check of a journal's header: whether it is this job's, and of this version. Pure.
+// Validation of a journal's header: it must belong to this job and this version. Pure.
 #ifndef RENDEZVOUS_JOURNAL_HEADER_CHECK_H_
 #define RENDEZVOUS_JOURNAL_HEADER_CHECK_H_
 
@@ -7,9 +7,9 @@
 
 namespace hvd::rendezvous::journal {
 
-// Formats are the caller's matter.
+// Does not check the format number; the caller does.
 // Errors:
-//   - FailedPrecondition: it is another job's, a job's with other options, or another version's.
+//   - FailedPrecondition: the journal has another job id, other job options, or another version.
 absl::Status CheckHeader(const pb::journal::Header& found, const pb::journal::Header& wanted);
 
 }  // namespace hvd::rendezvous::journal

@@ -13,49 +13,49 @@
 
 namespace hvd::rendezvous::journal {
 
-// Job::Record (rendezvous/server/job.cc) decides what is appended.
-//
-// Not thread-safe. Call snapshot and Replay first, then Append, Sync and Compact.
+// Job::Record (rendezvous/server/job.cc) selects the events that are appended. Not thread-safe.
+// Call order: snapshot and Replay, then any number of Append, Sync and Compact.
 class Journal {
  public:
   using Visit = std::function<void(const membership::Event&, absl::Time)>;
 
-  // Replaces all events up to a time.
+  // The state that replaces all earlier events.
   struct Snapshot {
     std::string state;  // a pb::journal::SavedJob
-    absl::Time time;    // of the newest of the events
+    absl::Time time;    // of the newest replaced event
   };
 
   virtual ~Journal() = default;
 
-  // The start of the job.
+  // The time at which the job started.
   virtual absl::Time started() const = 0;
 
-  // The state before the first event of Replay; nullopt: the job's start.
+  // The state before the first event of Replay; nullopt: Replay starts with the job's first event.
   virtual std::optional<Snapshot> snapshot() const = 0;
 
-  // Visits, in order, the events that earlier owners of the journal have appended and synced since
-  // the snapshot.
+  // Visits, in order, all synced events since the snapshot.
   // Errors:
-  //   - DataLoss: it is damaged.
-  //   - Internal: it can't be read.
+  //   - DataLoss: the journal is damaged.
+  //   - Internal: the journal can't be read.
   virtual absl::Status Replay(const Visit& visit) = 0;
 
-  // Adds an event to the next Sync.
+  // Adds an event to the batch that the next Sync writes.
   virtual void Append(const membership::Event& event, absl::Time time) = 0;
 
-  // Returns when everything appended is safe from a crash.
+  // Writes the batch, and returns when it is durable.
   // Errors:
-  //   - Internal, ResourceExhausted: it is not safe, and no later event will be; says why.
+  //   - Internal, ResourceExhausted: the batch is not durable, and no later Sync can succeed; says
+  //     why.
   virtual absl::Status Sync() = 0;
 
-  // Whether the events since the snapshot are so many that a new snapshot is due.
+  // Whether so many events follow the snapshot that a new one is due.
   virtual bool WantsSnapshot() const = 0;
 
-  // Replaces all events so far by a snapshot: after a crash at any moment there is either all that
-  // was before, or this. REQUIRES: nothing was appended since the last Sync.
+  // Replaces all events so far with a snapshot, atomically: after a crash there are either the old
+  // contents or the snapshot. REQUIRES: nothing was appended since the last Sync.
   // Errors:
-  //   - Any code: it failed, and the journal goes on as it was, unless Sync fails too.
+  //   - Any code: no snapshot was made; the old contents remain, and the journal is usable unless
+  //     Sync fails too.
   virtual absl::Status Compact(const Snapshot& snapshot) = 0;
 };
 

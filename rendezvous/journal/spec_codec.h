@@ -1,4 +1,4 @@
-// The codec of job specs: to Protobuf messages and back.
+// Conversion between job specs and their Protobuf messages.
 #ifndef RENDEZVOUS_JOURNAL_SPEC_CODEC_H_
 #define RENDEZVOUS_JOURNAL_SPEC_CODEC_H_
 
@@ -7,7 +7,7 @@
 
 namespace hvd::rendezvous::journal {
 
-// Lossless both ways, except that durations are whole nanoseconds.
+// Lossless, except that durations are truncated to whole nanoseconds.
 pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec);
 policy::JobSpec FromSpecMessage(const pb::journal::JobSpec& message);
 

@@ -14,8 +14,8 @@ namespace hvd::rendezvous::placement {
 struct Candidate {
   int machine = 0;         // see MachinesOf
   int64_t slot = 0;        // on that machine; no two candidates share one
-  int previous_rank = -1;  // in the world before; -1: it was not in that
-  uint64_t commit = 0;     // the newest that it can restore
+  int previous_rank = -1;  // in the previous world; -1: it was not a member
+  uint64_t commit = 0;     // the newest commit that it can restore
 };
 
 struct PlannedMember {
@@ -23,17 +23,17 @@ struct PlannedMember {
   Placement place;
 };
 
-// The members in rank order, at most `max_workers`: those of the world before are chosen first,
-// then the others in the candidates' order.
-// - The leader, rank 0, holds the newest commit; of several such, the one with the lowest previous
-//   rank.
-// - The members of a machine have neighbouring ranks: the leader's machine first, then machines by
-//   the lowest previous rank there, then machines without one by index.
-// - On a machine, members of the world before keep their order (the leader apart), newcomers
+// Returns the members in rank order, at most `max_workers`. Members of the previous world are
+// chosen first, then the others in the order of the candidates.
+// - Rank 0, the leader, is the candidate with the newest commit; among equals, the one with the
+//   lowest previous rank.
+// - The members of a machine have adjacent ranks. The leader's machine comes first, then the
+//   machines by their lowest previous rank, then those without one by index.
+// - On a machine, members of the previous world keep their order, except for the leader; newcomers
 //   follow.
-// - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
-//   rank, and with it its device, while the survivors keep theirs.
-// Workers that are not ready yet get provisional places in the same way.
+// - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot gets that
+//   worker's local rank, and so its device; survivors keep theirs.
+// Also used to compute provisional placements for workers that are not ready yet.
 std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& candidates,
                                               int max_workers);
 

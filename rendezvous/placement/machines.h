@@ -1,4 +1,4 @@
-// The machines of hosts. A host is what one agent looks after; hosts whose workers share memory,
+// The grouping of hosts into machines. A host has one agent; hosts whose workers share memory,
 // devices and cores are on one machine. Local ranks count within machines.
 #ifndef RENDEZVOUS_PLACEMENT_MACHINES_H_
 #define RENDEZVOUS_PLACEMENT_MACHINES_H_
@@ -10,10 +10,10 @@
 
 namespace hvd::rendezvous::placement {
 
-// The name of the host's machine: the host's own, unless it says another one.
+// The name of the host's machine: HostSlots::machine, or the host's name if that is empty.
 const std::string& MachineName(const HostSlots& host);
 
-// The machine of each host, as the index of the first host that is on it. Pure.
+// For each host, the index of the first host on the same machine. Pure.
 std::vector<int> MachinesOf(const std::vector<const HostSlots*>& hosts);
 
 }  // namespace hvd::rendezvous::placement

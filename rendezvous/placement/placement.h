@@ -1,5 +1,4 @@
-// The placement of a worker in a world: its ranks and the sizes they count to. The slots of a host,
-// and the machine that it is on.
+// The placement of a worker in a world, and the slots and machine of a host.
 #ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_H_
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_H_
 
@@ -7,17 +6,18 @@
 
 namespace hvd::rendezvous::placement {
 
-// By default that of a single worker. The message is in proto/placement.proto.
+// The ranks of a worker and the sizes of the groups that they count in. Defaults to a world of one
+// worker. The message is in proto/placement.proto.
 struct Placement {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  // among the ranks of its machine
   int local_size = 1;
-  int cross_rank = 0;  // among the machines that have this local rank, in the order of their ranks
+  int cross_rank = 0;  // among the workers with this local rank, one per machine
   int cross_size = 1;
 };
 
-// A host as placement sees it.
+// A host, as an input of the placement.
 struct HostSlots {
   std::string host;  // as the user wrote it
   int slots = 0;

@@ -1,5 +1,5 @@
-// The fields of places and hosts in proto/placement.proto and proto/journal.proto: see
-// rendezvous/snapshot/fields.h.
+// The mapping of Placement and HostSlots to the messages of proto/placement.proto and
+// proto/journal.proto, as rendezvous/snapshot/fields.h describes.
 #ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_
 

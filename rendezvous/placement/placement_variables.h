@@ -1,4 +1,4 @@
-// The environment variables of a worker's place: HOROVOD_RANK, HOROVOD_SIZE, and so on.
+// The environment variables for a worker's placement: HOROVOD_RANK, HOROVOD_SIZE, and so on.
 #ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_VARIABLES_H_
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_VARIABLES_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd::rendezvous::placement {
 
-// All of them, by name.
+// The values by name.
 std::map<std::string, std::string> PlacementVariables(const Placement& place);
 
 }  // namespace hvd::rendezvous::placement

@@ -8,10 +8,10 @@
 
 namespace hvd::rendezvous::placement {
 
-// How ranks go through hosts of which several are on one machine.
+// The order of ranks when several hosts are on one machine.
 enum class RankOrder {
-  kByMachine,  // the ranks of a machine are neighbours: machines in the order of their first hosts
-  kByHost,     // in the order of the hosts, wherever these are
+  kByMachine,  // a machine's ranks are adjacent; machines are ordered by their first host
+  kByHost,     // in the order of the hosts, whatever their machines
 };
 
 struct PlacedSlot {
@@ -20,9 +20,9 @@ struct PlacedSlot {
   Placement place;
 };
 
-// Fills the hosts in that order, and stops after `max_workers` slots; the result is in rank order.
-// The ranks of one host are neighbours. Local ranks follow the ranks. A host with no (or a negative
-// number of) slots gets no worker.
+// Assigns ranks to the slots of the hosts in this order, up to `max_workers` ranks. Returns the
+// slots in rank order. The ranks of a host are adjacent, and local ranks ascend with ranks. A host
+// with zero or a negative number of slots gets no worker.
 std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers,
                                           RankOrder rank_order = RankOrder::kByMachine);
 

@@ -1,5 +1,5 @@
-// The environment variables of a worker's place as torch.distributed reads them: RANK, WORLD_SIZE,
-// and so on, as torchrun sets them.
+// The environment variables for a worker's placement that torch.distributed reads and torchrun
+// sets: RANK, WORLD_SIZE, and so on.
 #ifndef RENDEZVOUS_PLACEMENT_TORCH_VARIABLES_H_
 #define RENDEZVOUS_PLACEMENT_TORCH_VARIABLES_H_
 
@@ -10,14 +10,14 @@
 
 namespace hvd::rendezvous::placement {
 
-// What torch.distributed has to know beside a placement; its groups are the machines.
+// The data for torch.distributed beside the placement. Its groups are the machines.
 struct TorchGroup {
   std::string store_address;  // "address:port" on rank 0's host, reserved there; empty: none
   int group_rank = 0;         // of the worker's machine, in the order of ranks
   int groups = 0;             // 0: not known, as in elastic jobs
 };
 
-// All of them, by name, but those of the store; none if the groups are not known.
+// The values by name, without those of the store; empty if the groups are not known.
 std::map<std::string, std::string> TorchVariables(const Placement& place, const TorchGroup& group);
 
 }  // namespace hvd::rendezvous::placement

@@ -1,4 +1,4 @@
-// The failures of a job, counted against its budget.
+// The count of a job's failures against its failure budget.
 #ifndef RENDEZVOUS_POLICY_FAILURE_COUNTER_H_
 #define RENDEZVOUS_POLICY_FAILURE_COUNTER_H_
 
@@ -9,14 +9,14 @@
 
 namespace hvd::rendezvous::policy {
 
-// Counts failures within a moving window. Not thread-safe.
+// Counts failures within a sliding window. Not thread-safe.
 class FailureCounter {
  public:
   explicit FailureCounter(FailureBudget budget) : budget_(budget) {}
 
-  // Counts one. False: it exceeds the budget.
+  // Counts one failure. Returns false if it exceeds the budget.
   bool Count(absl::Time now);
-  // How many more the budget allows now.
+  // The number of further failures that the budget allows now.
   int Left(absl::Time now) const;
   int total() const { return total_; }
   const FailureBudget& budget() const { return budget_; }

@@ -10,14 +10,14 @@
 
 namespace hvd::rendezvous::policy {
 
-// The budget of failures: no more than `failures` within any `window`.
+// A failure budget: at most `failures` failures within any period of length `window`.
 struct FailureBudget {
   int failures = 20;
   absl::Duration window = absl::Minutes(10);
 };
 
-// The cooldown of a host's slots after a failure there: the shortest and the longest pause. The
-// pause doubles with each failure and is forgotten after a quiet time.
+// The cooldown of a slot after a failure there. The pause doubles with each failure, from
+// `shortest` to `longest`, and is reset after SlotHealth::kQuietTime without a failure.
 struct Cooldown {
   absl::Duration shortest = absl::Seconds(1);
   absl::Duration longest = absl::Minutes(1);
@@ -26,16 +26,16 @@ struct Cooldown {
 // The additional fields of elastic jobs. Workers that fail are replaced, hosts may come and go.
 struct ElasticSpec {
   int spares = 0;                                       // workers kept ready beyond max_workers
-  absl::Duration elastic_timeout = absl::Minutes(10);   // for min_workers to be there again
+  absl::Duration elastic_timeout = absl::Minutes(10);   // for min_workers to be ready again
   absl::Duration rejoin_timeout = absl::Minutes(1);     // for survivors to ask for the next world
-  absl::Duration join_delay = absl::Milliseconds(200);  // for more newcomers, once one is ready
+  absl::Duration join_delay = absl::Milliseconds(200);  // for further newcomers, once one is ready
   absl::Duration drain_grace = absl::Seconds(30);
   FailureBudget budget;
-  // The job ends after this many failures without a commit in between; 0: no limit. The same limit
-  // holds for worlds in which no operation was completed.
+  // The job ends after this many failures in a row without a commit in between; 0: no limit. The
+  // limit also applies to worlds in a row in which no operation was completed.
   int failures_without_progress = 3;
-  std::optional<int> reset_limit;    // worlds after the first
-  std::optional<Cooldown> cooldown;  // empty: a slot rests when it alone spends the budget
+  std::optional<int> reset_limit;  // the maximum number of worlds after the first; empty: no limit
+  std::optional<Cooldown> cooldown;  // empty: defaults, and only for slots with repeated failures
 };
 
 // The specification. A static job has min_workers == max_workers and no `elastic`: the first
@@ -47,15 +47,17 @@ struct JobSpec {
   std::optional<ElasticSpec> elastic;
   std::vector<placement::HostSlots>
       expected_hosts;  // ranks follow this order, machine by machine; empty: that of attaching
-  // Of a static job: ranks follow the order of the hosts also where a machine's are not neighbours.
+  // Static jobs: ranks follow the order of the hosts, even where the hosts of a machine are not
+  // adjacent.
   bool keep_host_order = false;
   absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
-  // The wait for agents after Restarted, and of agents for a daemon. Zero: none returns.
+  // How long a restarted daemon waits for its agents, and agents for a daemon. Zero: no
+  // reattaching.
   absl::Duration reattach_timeout = absl::Seconds(30);
   absl::Duration settle_time =
       absl::Milliseconds(500);  // the wait for a cause once a consequence is seen
   absl::Duration failure_grace = absl::Seconds(1);  // SIGTERM to SIGKILL after a failure
-  bool encrypt_data = false;  // workers talk to each other under TLS; no effect on decisions
+  bool encrypt_data = false;  // connections between workers use TLS; the membership ignores this
 };
 
 }  // namespace hvd::rendezvous::policy

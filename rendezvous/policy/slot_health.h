@@ -13,21 +13,22 @@
 
 namespace hvd::rendezvous::policy {
 
-// The health of each slot: after a failure it rests, longer each time; everything is forgotten
-// after a quiet time that follows the rest. Not thread-safe.
+// Tracks the failures of each slot. After a failure the slot is not used for a while, longer each
+// time. A slot's failures are forgotten after kQuietTime without one, counted from the end of its
+// last pause. Not thread-safe.
 class SlotHealth {
  public:
   static constexpr absl::Duration kQuietTime = absl::Minutes(5);
 
-  // Empty: some failures cost no rest; for the others Cooldown's defaults apply.
+  // Empty: Cooldown's defaults apply, and the first failures (see Failed) cause no pause.
   explicit SlotHealth(std::optional<Cooldown> cooldown) : cooldown_(cooldown) {}
 
-  // Returns the rest that this failure costs. Without an explicit cooldown, `free` failures in a
-  // row cost none.
+  // Records a failure and returns the pause that it causes. Without an explicit cooldown, the first
+  // `free` failures in a row cause none.
   absl::Duration Failed(const std::string& host, int slot, int free, absl::Time now);
   // No slot has ever failed.
   bool empty() const { return slots_.empty(); }
-  // InfinitePast if the slot may be used.
+  // The end of the slot's pause; InfinitePast if the slot may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
 
   // See rendezvous/snapshot/fields.h.
@@ -48,7 +49,7 @@ class SlotHealth {
       fields("failures", failures, "last_ns", last, "rests_until_ns", rests_until);
     }
   };
-  // The slot's failures no longer count.
+  // Whether the slot's failures no longer count.
   static bool Forgiven(const Slot& health, absl::Time now) {
     return now - std::max(health.last, health.rests_until) > kQuietTime;
   }

@@ -52,8 +52,8 @@ class GrpcListener {
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<net::Acceptor>>
-      acceptors_;  // used by the thread only, like `silent_`
+  // Used by the thread only, like `silent_`.
+  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
   Silent silent_;  // oldest first
   std::unique_ptr<Door> door_;
   std::thread thread_;

@@ -36,8 +36,7 @@ struct JobOptions {
   // All callbacks come from the job's thread and must not block.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
-  std::function<void(const absl::Status&)>
-      on_journal_error;  // called once; no event is applied after it
+  std::function<void(const absl::Status&)> on_journal_error;  // once; no event is applied after it
 };
 
 // Thread-safe. Calls to the services after Close fail with the job's end status, until the object
@@ -123,8 +122,8 @@ class Job {
   const bool resumed_;
   const std::vector<membership::Membership::AttachedHost> awaited_;
   const absl::Duration shift_;  // added to the clock's time to get the journal's time
-  const std::unique_ptr<membership::Membership>
-      machine_;  // used by the driver's thread only, like the two below
+  // Used by the driver's thread only, like the two below.
+  const std::unique_ptr<membership::Membership> machine_;
   reporting::JobHistory history_;
   bool over_ = false;
   RendezvousService rendezvous_;

@@ -61,8 +61,7 @@ class WorkerDoor {
   struct Expected {
     std::string host;
     std::string word;
-    std::optional<os::OtherProcess>
-        asker;  // the process watched for its death; none: not visible from here
+    std::optional<os::OtherProcess> asker;     // watched for its death; none: not visible from here
     std::shared_ptr<os::LivenessWatch> watch;  // of `asker`
   };
 

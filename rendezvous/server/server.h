@@ -2,12 +2,15 @@
 // Server serves one job, whose credentials the caller provides. RendezvousServer serves any number
 // of jobs at one listener, for schedulers.
 //
-//   auto server = RendezvousServer::Start({"127.0.0.1:0"}); ServedJobOptions options;
-//   options.spec.min_workers = 1; // to 4, and so on options.start_worker = [](const WorkerStart&
-//   start) { ... fork, with start.environment ... }; options.stop_worker = [](WorkerId worker,
-//   absl::Duration grace) { ... SIGTERM, later SIGKILL }; auto job = (*server)->AddJob(options);
-//   (*job)->OfferSlots({{"localhost", 4}}); ... (*job)->ReportExit(...) for each process that has
-//   ended ...
+//   auto server = RendezvousServer::Start({"127.0.0.1:0"});
+//   ServedJobOptions options;
+//   options.spec.min_workers = 1;  // to 4, and so on
+//   options.start_worker = [](const WorkerStart& start) { ... fork, with start.environment ... };
+//   options.stop_worker = [](WorkerId worker, absl::Duration grace) { ... SIGTERM, later SIGKILL };
+//   auto job = (*server)->AddJob(options);
+//   (*job)->OfferSlots({{"localhost", 4}});
+//   ... (*job)->ReportExit(...) for each process that has ended ...
+//
 // Everything here is thread-safe. Callbacks come from the job's thread, one at a time. They must
 // not block and must not destroy a job or a server; they may call every other function.
 #ifndef RENDEZVOUS_SERVER_SERVER_H_

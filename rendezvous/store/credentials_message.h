@@ -1,4 +1,4 @@
-// The conversion of credentials to the message that stores keep, and back. Pure.
+// Conversion between credentials and their message in job stores. Pure.
 #ifndef RENDEZVOUS_STORE_CREDENTIALS_MESSAGE_H_
 #define RENDEZVOUS_STORE_CREDENTIALS_MESSAGE_H_
 

@@ -22,15 +22,17 @@ namespace hvd::rendezvous::store {
 // Holds the directory's lock while it lives.
 class FileJobStore final : public JobStore {
  public:
-  // Locks the directory, which is made if it is missing. Only its owner can read what is in it.
+  // Opens and locks the directory; creates it if it is missing. Its contents are readable by its
+  // owner only.
   // Errors:
-  //   - FailedPrecondition: another process has it.
-  //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
-  //     is; says why.
-  //   - DataLoss: its job is damaged, or gone but for its journal; gives the remedy.
+  //   - FailedPrecondition: another process holds the lock, or the job has another format.
+  //   - InvalidArgument: the directory or a file in it can't be opened, belongs to another user or
+  //     is accessible to others; says which.
+  //   - DataLoss: the job's identity is damaged, or missing while there is a journal; gives the
+  //     remedy.
   //   - FailedPrecondition: its job has another format.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(const std::string& path);
-  // The same of a folder that is open.
+  // The same, for a folder that is open already.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(
       std::unique_ptr<os::PrivateFolder> folder);
 
@@ -40,7 +42,7 @@ class FileJobStore final : public JobStore {
   absl::Status SaveIdentity(const pb::journal::Job& job) override;
   absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id, const policy::JobSpec& spec,
                                             absl::Time now) override;
-  // Never called: the kernel keeps the lock as long as this process lives.
+  // Never calls it: the lock lasts as long as this process.
   void OnLost(std::function<void(const absl::Status& why)>) override {}
 
  private:

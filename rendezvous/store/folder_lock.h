@@ -1,4 +1,4 @@
-// The lock of a store's folder: one process has it, as long as it lives.
+// The lock file of a store's folder, held by one process at a time.
 #ifndef RENDEZVOUS_STORE_FOLDER_LOCK_H_
 #define RENDEZVOUS_STORE_FOLDER_LOCK_H_
 
@@ -9,13 +9,13 @@
 
 namespace hvd::rendezvous::store {
 
-// Holds the lock as long as the result lives.
+// Takes the lock. It is released when the result is destroyed, or the process ends.
 // Errors:
-//   - FailedPrecondition: another process has it, or another store of this one.
-//   - InvalidArgument: there can be no lock; says why.
+//   - FailedPrecondition: another process holds it, or another store in this process.
+//   - InvalidArgument: the lock file can't be created; says why.
 absl::StatusOr<Fd> LockFolder(const os::PrivateFolder& folder);
 
-// Whether this error says that the folder is locked.
+// Whether the error is LockFolder's FailedPrecondition.
 bool IsLockedFolder(const absl::Status& status);
 
 }  // namespace hvd::rendezvous::store

@@ -17,12 +17,12 @@
 
 namespace hvd::rendezvous::store {
 
-// While the store lives, no other daemon has the job, or the store reports through OnLost that one
-// has. Not thread-safe.
+// Provides mutual exclusion: while the store lives, either no other daemon has the job, or OnLost
+// reports that one may have it. Not thread-safe.
 class JobStore {
  public:
   struct OpenedJournal {
-    std::unique_ptr<journal::Journal> journal;  // must go before the store
+    std::unique_ptr<journal::Journal> journal;  // must be destroyed before the store
     std::string warning;                        // one line for the user, or empty
   };
 
@@ -32,43 +32,48 @@ class JobStore {
   virtual const std::string& name() const = 0;
 
   struct Terms {
-    const char* option;    // of the daemon, that chooses a store: "--state-dir"
-    bool keeps_addresses;  // every daemon of the job has the same; else each its own
+    const char* option;    // the daemon's option that selects the store: "--state-dir"
+    bool keeps_addresses;  // true: all daemons of the job use the same addresses
   };
   virtual Terms terms() const = 0;
 
-  // The identity of the job, with its secrets, as last saved; nullopt: no job is kept here.
+  // The job's identity, including its secrets, as last saved; nullopt: the store has no job.
   virtual const std::optional<pb::journal::Job>& identity() const = 0;
 
-  // Saves it. After a crash there is the old or the new one, whole.
+  // Replaces the identity atomically: after a crash, the store has the old or the new one.
   // Errors:
-  //   - Internal: it can't be written; says why.
+  //   - Internal: the identity can't be written; says why.
   virtual absl::Status SaveIdentity(const pb::journal::Job& job) = 0;
 
-  // Opens the journal of this job, or begins it at the time `now` unless the identity has
-  // addresses, which are saved only after that. Call once.
+  // Opens the journal of this job. If there is none, creates it with the start time `now`, unless
+  // the identity has addresses: they are saved after the journal, so a missing one is an error
+  // then. Call once.
   // Errors:
-  //   - InvalidArgument: it can't be opened; says why.
-  //   - FailedPrecondition: it is another job's, or was written by another version.
-  //   - DataLoss: it is damaged, or has gone; says where, and gives the remedy.
-  //   - Internal: it can't be written.
+  //   - InvalidArgument: the journal can't be opened; says why.
+  //   - FailedPrecondition: the journal belongs to another job, or was written by another version.
+  //   - DataLoss: the journal is damaged or missing; says where, and gives the remedy.
+  //   - Internal: the journal can't be written.
   virtual absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
                                                     const policy::JobSpec& spec,
                                                     absl::Time now) = 0;
 
-  // `callback` is called at most once, from any thread, when another daemon may have the job: this
-  // one must then leave it alone. Call once. After the store is destroyed, no call comes.
+  // Sets the callback for the loss of the job: another daemon may have it, so this one must make no
+  // further decisions. It is called at most once, from any thread, and not after the store was
+  // destroyed. Call OnLost once.
   virtual void OnLost(std::function<void(const absl::Status& why)> callback) = 0;
 };
 
-// What waits for a store to be free, such as another daemon's.
+// The callbacks of a wait for a store that another daemon uses.
 struct StoreWait {
-  std::function<void(const std::string& line)> say;  // to the user; thread-safe, never blocks
-  std::function<bool()> gives_up;                    // whether to stop waiting
+  std::function<void(const std::string& line)>
+      say;                         // prints a line for the user; thread-safe, does not block
+  std::function<bool()> gives_up;  // polled: returns true to stop waiting
 };
 
-// Opens the store that an option names; null: nothing is to be kept. Cancelled: it gave up. The
-// store may say something as long as it lives.
+// Opens the store that the options select, or returns null if they select none. The store may call
+// StoreWait::say as long as it lives.
+// Errors:
+//   - Cancelled: StoreWait::gives_up returned true.
 using JobStoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>(const StoreWait&)>;
 
 }  // namespace hvd::rendezvous::store

@@ -1,4 +1,4 @@
-// A job of a RendezvousServer as its state directory keeps it.
+// The stored form of a RendezvousServer's job in the state directory.
 #ifndef RENDEZVOUS_STORE_KEPT_JOB_H_
 #define RENDEZVOUS_STORE_KEPT_JOB_H_
 
@@ -14,40 +14,40 @@
 
 namespace hvd::rendezvous::store {
 
-// What must be the same when it is added again.
+// The options that must be the same when a job is resumed.
 struct JobTerms {
   std::string id;
   policy::JobSpec spec;
-  bool starts_workers = false;  // its scheduler does; else agents
+  bool starts_workers = false;  // true: the scheduler starts them; false: agents do
 };
 
-// What a job has besides. `journal` goes before `store`.
+// The secrets and the storage of a job. `journal` is destroyed before `store`.
 struct JobParts {
   std::string token;
   std::string secret_key;
-  std::string worker_socket;        // of an earlier process; empty: none
-  std::unique_ptr<JobStore> store;  // null, as the next: it ends with this process
+  std::string worker_socket;        // name used by an earlier process; empty: none
+  std::unique_ptr<JobStore> store;  // null, like `journal`: the job ends with this process
   std::unique_ptr<journal::Journal> journal;
 };
 
-// New secrets; nothing is kept.
+// Creates new secrets for a job without a store.
 JobParts NewJobParts();
 
-// The job in the store, or a new one, which is stored before this returns.
+// Loads the job in the store, or creates a new one and stores it.
 // Errors:
-//   - FailedPrecondition: that job has other terms.
+//   - FailedPrecondition: the stored job has other terms.
 //   - Others: those of JobStore.
 absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const JobTerms& terms,
                                       absl::Time now);
 
-// Stores that the job has begun, and where its workers get their credentials. REQUIRES: it has a
-// store.
+// Stores the server's addresses, which marks the job as begun, and the socket at which its workers
+// get their credentials. REQUIRES: the job has a store.
 // Errors:
-//   - Internal: it can't be written.
+//   - Internal: the store can't be written.
 absl::Status SaveAsBegun(const JobParts& parts, const std::string& worker_socket,
                          const std::vector<std::string>& addresses);
 
-// The terms of the job in the store. REQUIRES: there is one.
+// The terms of the job in the store. REQUIRES: the store has a job.
 JobTerms TermsOf(const JobStore& store);
 
 }  // namespace hvd::rendezvous::store

@@ -1,4 +1,4 @@
-// Small files of a private folder that hold one checksummed record each, replaced atomically.
+// Small files in a private folder: each holds one checksummed record and is replaced atomically.
 #ifndef RENDEZVOUS_STORE_RECORD_FILES_H_
 #define RENDEZVOUS_STORE_RECORD_FILES_H_
 
@@ -11,17 +11,17 @@
 
 namespace hvd::rendezvous::store {
 
-// The bytes of the file, be it a good one.
+// Returns the bytes of the file, without checking the record.
 // Errors:
 //   - NotFound: there is no such file.
-//   - InvalidArgument: it can't be opened; says why.
-//   - DataLoss: it can't be read.
+//   - InvalidArgument: the file can't be opened; says why.
+//   - DataLoss: the file can't be read.
 absl::StatusOr<std::string> ReadFile(const os::PrivateFolder& folder, const std::string& name);
 
-// Returns when the file is on disk: after a crash there is the old or the new one, whole. There is
-// a file NAME.new at times.
+// Replaces the file atomically and returns when it is on disk: after a crash, there is the old or
+// the new file. Uses a temporary file NAME.new.
 // Errors:
-//   - InvalidArgument, Internal: it can't be written; says why.
+//   - InvalidArgument, Internal: the file can't be written; says why.
 absl::Status ReplaceRecord(const os::PrivateFolder& folder, const std::string& name,
                            absl::string_view payload);
 

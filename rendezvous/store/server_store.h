@@ -19,42 +19,46 @@
 
 namespace hvd::rendezvous::store {
 
-// Holds the directory's lock while it lives. Not thread-safe. Job stores may outlive it.
+// Holds the directory's lock while it lives. Job stores from OpenJob may outlive it. Not
+// thread-safe.
 class ServerStore {
  public:
-  // Locks the directory, which is made if it is missing. Only its owner can read what is in it.
+  // Opens and locks the directory; creates it if it is missing. Its contents are readable by its
+  // owner only.
   // Errors:
-  //   - FailedPrecondition: another process has it, it is a horovod-rendezvousd's, or its server
-  //     has another format.
-  //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
-  //     is; says why.
-  //   - DataLoss: its server's identity is damaged, or gone while jobs are there; gives the remedy.
+  //   - FailedPrecondition: another process holds the lock, the directory belongs to a
+  //     horovod-rendezvousd, or it has another format.
+  //   - InvalidArgument: the directory or a file in it can't be opened, belongs to another user or
+  //     is accessible to others; says which.
+  //   - DataLoss: the server's identity is damaged, or missing while there are jobs; gives the
+  //     remedy.
   static absl::StatusOr<std::unique_ptr<ServerStore>> Open(const std::string& path);
 
   const std::string& name() const { return folder_->path(); }
 
-  // The identity of the server, with its secrets, as last saved; nullopt: none was.
+  // The server's identity, including its secrets, as last saved; nullopt: none was saved.
   const std::optional<pb::journal::Server>& identity() const { return identity_; }
 
-  // After a crash there is the old or the new one, whole.
+  // Replaces the identity atomically: after a crash, there is the old or the new one.
   // Errors:
-  //   - InvalidArgument, Internal: it can't be written; says why.
+  //   - InvalidArgument, Internal: the identity can't be written; says why.
   absl::Status SaveIdentity(const pb::journal::Server& server);
 
-  // The store of the job of this id, made if there is none.
-  // Errors: those of FileJobStore::Open. FailedPrecondition: it is open already.
+  // Opens the store of this job; creates it if there is none.
+  // Errors:
+  //   - FailedPrecondition: the store is open already.
+  //   - Others: those of FileJobStore::Open.
   absl::StatusOr<std::unique_ptr<JobStore>> OpenJob(const std::string& job_id);
 
-  // Whether anything of a job of this id is kept here.
+  // Whether the directory has a job store for this id.
   bool HasJob(const std::string& job_id) const;
 
-  // One for each job that is kept here and whose store is not open.
+  // Opens the store of each job that is not open yet.
   std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> OpenOtherJobs();
 
-  // Removes the job and all that is known of it. Harmless if there is none. REQUIRES: its store is
-  // not open.
+  // Removes the job's store. No effect if there is none. REQUIRES: the store is not open.
   // Errors:
-  //   - Internal: it is still there; says why.
+  //   - Internal: the store can't be removed; says why.
   absl::Status RemoveJob(const std::string& job_id);
 
  private:
@@ -62,7 +66,9 @@ class ServerStore {
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
   absl::Status Load();
   absl::Status Lost(absl::string_view what) const;
-  // The job store in the folder of this name. DataLoss: it is not where it belongs.
+  // Opens the job store in the folder of this name.
+  // Errors:
+  //   - DataLoss: the job in it has another id than the folder.
   absl::StatusOr<std::unique_ptr<JobStore>> OpenFound(const std::string& name) const;
   std::vector<std::string> FoldersBeginningWith(const std::string& prefix) const;
   void FinishRemovals();
