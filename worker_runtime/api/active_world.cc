@@ -15,10 +15,10 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
-// The longest time that a gradient is held back for fusion.
+// The longest time for which a new operation is held back so that others can be fused with it.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(1);
 
-// For a world of one, which has no peer to exchange with.
+// The key exchange of a world of one rank.
 class LoneKeyExchange : public collectives::KeyExchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
@@ -32,7 +32,7 @@ std::shared_ptr<spdlog::logger> LoggerOf(const settings::RuntimeEnv& env,
   return MakeLogger(absl::StrCat("horovod[", world.rank(), "]"), env.log_level, env.log_hide_time);
 }
 
-// nullopt: there is nothing to tune.
+// Returns the tuner's options; nullopt if the environment sets all tunable parameters.
 std::optional<negotiation::tuning::TunerOptions> ToTunerOptions(const settings::RuntimeEnv& env) {
   negotiation::tuning::TunerOptions options;
   options.autotune = env.autotune;
@@ -54,8 +54,8 @@ absl::string_view NameOf(session::EpochEvent change) {
   return "unknown";
 }
 
-// The TLS context of the world's connections; nullptr: no TLS. The daemon's setting counts, so that
-// all ranks do the same.
+// Returns the TLS context of the world's connections; nullptr: no TLS. The daemon's setting
+// decides, so that all ranks agree.
 absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const settings::RuntimeEnv& env,
                                                              const session::WorkerWorld& world,
                                                              const session::Session* session) {
@@ -106,6 +106,7 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
     result->Trace("connected");
     return result;
   }
+  // If the daemon has ended the epoch meanwhile, its reason is the cause of the connection errors.
   const absl::Status cause = result->broken_->status();
   return cause.ok() ? connected : cause;
 }
@@ -122,7 +123,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   WaitBounds bounds(env.gloo_timeout, broken_.get());
   if (session != nullptr) {
     keys = session->NewKeyExchange(world_.epoch);
-    // The daemon may be away just now.
+    // The daemon may be restarting, and the key exchange needs it.
     bounds.timeout = std::max(bounds.timeout, session->standing().reattach);
   } else {
     keys = std::make_unique<LoneKeyExchange>();
@@ -142,8 +143,8 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
       world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
-  // A world that was left cleanly leaves the sets alone: a rank that leaves also leaves its sets,
-  // and must not break a peer's last operation of the world.
+  // A clean end of the world does not abort the sets: every rank that leaves the world also leaves
+  // its sets, and an abort could break a peer's last operation on a set.
   options.on_end = [this](const absl::Status& why, bool left) {
     if (!left) sets_->Abort(why);
   };
@@ -155,7 +156,8 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
     lease_ = session->NewLease(world_.epoch, env.agent_timeout);
   }
   engine_is_up_ = true;
-  // A change that was reported meanwhile.
+  // OnChange may have run while there was no engine; it could not forward the change then. Both
+  // hold mutex_, so none is lost.
   const absl::Status broken = broken_->status();
   if (!broken.ok()) {
     engine()->Abort(broken);
@@ -208,7 +210,8 @@ absl::Status ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
   const absl::Status started =
       timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
   if (started.ok() || IsFirst(world_)) return started;
-  // A job that trains must not fail for this.
+  // The first world fails if the file can't be written. A later one does not: a job that has
+  // trained already must not fail for a timeline.
   logger_->warn(std::string(started.message()));
   return absl::OkStatus();
 }
@@ -259,7 +262,7 @@ void ActiveWorld::OnChange(session::EpochEvent change, const std::string& reason
 
 ActiveWorld::~ActiveWorld() { Shutdown(); }
 
-// Even the lock can't be used in a forked child: another thread may have held it.
+// Takes no lock: in a forked child mutex_ may be held by a thread that does not exist here.
 void ActiveWorld::Leak() {
   (void)watch_.release();
   (void)stalls_.release();
@@ -269,9 +272,12 @@ void ActiveWorld::Leak() {
 }
 
 void ActiveWorld::Shutdown() {
-  // A forked child has inherited the object, but not the threads; the world is its parent's.
+  // A forked child has inherited the object but not its threads, and must not leave the world in
+  // its parent's name.
   if (getpid() != process_) return Leak();
-  // The world first: its end is the sets' if it is broken.
+  // The order matters. The world's engine ends first: if the epoch is broken, its on_end aborts the
+  // sets' engines. Cancelling broken_ ends a registration of a set that is under way; Close waits
+  // for it.
   if (group_ != nullptr) group_->Shutdown();
   if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));
   if (sets_ != nullptr) sets_->Close();
@@ -287,6 +293,8 @@ void ActiveWorld::Shutdown() {
 }
 
 void ActiveWorld::LeaveForNext() {
+  // If the change was announced in advance, all ranks leave and the clean shutdown is quick.
+  // Otherwise peers may be stuck in operations: the abort ends these without their help.
   const bool over = broken_ == nullptr || !broken_->status().ok();
   if (!changing() || over) {
     engine()->Abort(absl::AbortedError(

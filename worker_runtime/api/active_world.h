@@ -1,4 +1,4 @@
-// The active world: the one that this worker is a member of, connected and running.
+// The active world: the world of which this worker is a member, connected and running.
 #ifndef WORKER_RUNTIME_API_ACTIVE_WORLD_H_
 #define WORKER_RUNTIME_API_ACTIVE_WORLD_H_
 
@@ -30,13 +30,15 @@
 
 namespace hvd::worker_runtime::api {
 
-// Everything that lives as long as one world: its engine and those of its process sets, which fail
-// together. Thread-safe. After it was left, none of its threads and descriptors remains.
+// Owns everything that lives as long as one world: its engine and those of its process sets, which
+// fail together. Thread-safe. After Shutdown or LeaveForNext none of its threads and descriptors
+// remains.
 class ActiveWorld {
  public:
   // Connects this worker with the other members of `world`, and starts the timeline and the tuner
-  // that `env` asks for. Watches the epoch meanwhile, so that no rank waits for a member that has
-  // died. `session` is nullptr in a world of one without a daemon; else it must outlive the world.
+  // if `env` has them enabled. Watches the epoch while it connects, so it does not wait for a
+  // member that has died. `session` is nullptr in a world of one without a daemon; else it must
+  // outlive the world.
   // Errors:
   //   - Aborted: the daemon has reported that the epoch is over.
   //   - InvalidArgument: a file that `env` names can't be written.
@@ -49,10 +51,12 @@ class ActiveWorld {
 
   const session::WorkerWorld& world() const { return world_; }
   // Results stay valid while the engine is referenced, even after the world was left.
+  // REQUIRES: Connect has returned this world.
   const std::shared_ptr<engine::Engine>& engine() const { return group_->engine(); }
   ProcessSets& process_sets() { return *sets_; }
   const ObjectSeals& seals() const { return seals_; }
-  // ObjectSeals::Open; an object that was changed on the way ends the epoch.
+  // Calls ObjectSeals::Open. An object whose seal is wrong ends the epoch.
+  // Errors: those of ObjectSeals::Open.
   absl::Status OpenSealed(const ObjectOperation& operation,
                           absl::Span<const ObjectSeals::Sealed> objects);
 
@@ -63,18 +67,18 @@ class ActiveWorld {
   absl::Status StopTimeline() { return timeline_.Stop(*engine()); }
   std::optional<negotiation::TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }
 
-  // Whether the epoch is over or another one is wanted, as far as this rank knows. A few loads.
+  // Whether the epoch is over or about to change, as far as this rank knows. One atomic load.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
 
-  // Checks that commits of this world may count. On rank 0 of an elastic job's world; see
-  // WorldLease::Check.
+  // Checks that this world may still make commits. On rank 0 of an elastic job: see
+  // WorldLease::Check. On other ranks always OK.
   absl::Status CheckLease();
 
-  // Leaves cleanly; operations in flight fail. Idempotent.
+  // Leaves the world cleanly; operations in flight fail. Idempotent.
   void Shutdown();
 
-  // Leaves for the next world. If all others are about to do so, too, cleanly; else at once,
-  // without waiting for any peer.
+  // Leaves for the next world: cleanly if the world is about to change, since all ranks leave then;
+  // else by aborting the engine, without waiting for any peer.
   void LeaveForNext();
 
  private:
@@ -86,16 +90,16 @@ class ActiveWorld {
                              collectives::Backend& backend,
                              std::shared_ptr<collectives::DeviceBackend> devices,
                              session::Session* session);
-  // On rank 0.
+  // Rank 0: logs the environment's notes and sets up autotuning.
   absl::Status StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
   absl::Status StartTimelineOf(const settings::RuntimeEnv& env);
-  // Logs a line at level debug: a change of this world.
+  // Logs a change of this world at level debug.
   void Trace(absl::string_view text);
-  // A stall that an engine's thread has found; the ranks are the world's.
+  // Handles a stall found by an engine; called on that engine's thread. The ranks are the world's.
   void OnStall(const negotiation::StallReport& report);
-  // A report that the daemon did not accept.
+  // Handles a stall report that the daemon did not accept.
   void OnUntoldStall(const session::StallReporter::Report& report);
-  // A change that the watch's thread has received.
+  // Handles a change of the epoch; called on the watch's thread.
   void OnChange(session::EpochEvent change, const std::string& reason);
 
   const session::WorkerWorld world_;
@@ -103,19 +107,19 @@ class ActiveWorld {
   const pid_t process_ = getpid();
   ObjectSeals seals_;
   WorldTimeline timeline_;
-  std::shared_ptr<TuningLog> tuning_log_;  // on rank 0, if one is wanted
+  std::shared_ptr<TuningLog> tuning_log_;  // on rank 0, if the environment names a file
   std::atomic<bool> changing_{false};
-  // Cancelled when the daemon reports the end of the epoch. Until Shutdown.
+  // Cancelled when the daemon reports the end of the epoch. nullptr after Shutdown.
   std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();
   absl::Mutex mutex_;
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
   std::unique_ptr<ProcessSets> sets_;      // set once
   session::Session* session_ = nullptr;
-  std::unique_ptr<session::StallReporter> stalls_;  // nullptr if no daemon knows of this world
+  std::unique_ptr<session::StallReporter> stalls_;  // nullptr without a daemon
   std::shared_ptr<session::WorldLease> lease_
       ABSL_GUARDED_BY(mutex_);                  // on rank 0 of an elastic job
-  std::unique_ptr<session::EpochWatch> watch_;  // last: its callback uses the rest
+  std::unique_ptr<session::EpochWatch> watch_;  // last: its callback uses the members above
 };
 
 }  // namespace hvd::worker_runtime::api

@@ -1,4 +1,4 @@
-// A worker's backends, as its environment wants them.
+// Factories of the worker's collective backends, according to its environment.
 #ifndef WORKER_RUNTIME_API_BACKENDS_H_
 #define WORKER_RUNTIME_API_BACKENDS_H_
 
@@ -10,12 +10,12 @@
 
 namespace hvd::worker_runtime::api {
 
-// Shared memory in a host, TCP across hosts. For a worker without an agent, which is alone: memory
-// of the process.
+// Returns the backend for host memory: shared memory within a host and TCP across hosts. A worker
+// without an agent, the only rank of its world, gets the in-process backend.
 std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env);
 
-// For tensors on devices; nullptr: they are not for the runtime. It looks for NCCL when there is
-// such a tensor, not before.
+// Returns the backend for tensors on devices; nullptr: the environment turns it off. It loads NCCL
+// at the first such tensor, not before.
 std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env);
 
 }  // namespace hvd::worker_runtime::api

@@ -42,7 +42,8 @@ void ConnectedGroup::Start(const engine::EngineOptions& options,
 }
 
 void ConnectedGroup::Shutdown() {
-  // A forked child has inherited the object, but not the threads; the connections are its parent's.
+  // A forked child has inherited the object but not its threads. The communicator is leaked: its
+  // destructor would join threads and close connections that the parent uses.
   if (getpid() != process_) {
     (void)communicator_.release();
     return;

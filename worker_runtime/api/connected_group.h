@@ -1,5 +1,5 @@
-// A connected group, the ranks of a world or of a process set in it: data plane, control channel
-// (in shared memory if the data plane is, else TCP), and the engine on both.
+// The connections of one rank to a group, a world or a process set: the data plane, the control
+// channel (in shared memory if the data plane is, else TCP), and the engine that uses both.
 #ifndef WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 #define WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 
@@ -25,10 +25,10 @@ struct ControlRoot {
   int port = 0;
 };
 
-// Connect and Start belong to one thread; then thread-safe.
+// Thread-safe after Start; Connect and Start are called by one thread.
 class ConnectedGroup {
  public:
-  // Every rank of the group must call it.
+  // Connects to the other ranks of the group, all of which must call it.
   // Errors: those of Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(
       const collectives::GroupInfo& group, collectives::Backend& backend,
@@ -36,14 +36,16 @@ class ConnectedGroup {
       const WaitBounds& bounds);
   ~ConnectedGroup() { Shutdown(); }
 
-  // Starts the engine, on tensors of `devices`, too; nullptr: there are none. Call it once.
+  // Starts the engine. `devices` connects the ranks' devices; nullptr: tensors on devices fail.
+  // Call it once.
   void Start(const engine::EngineOptions& options,
              std::shared_ptr<collectives::DeviceBackend> devices);
 
-  // REQUIRES: Start. Results stay valid while the engine is referenced, even after the group's end.
+  // Results stay valid while the engine is referenced, even after Shutdown.
+  // REQUIRES: Start was called.
   const std::shared_ptr<engine::Engine>& engine() const { return engine_; }
 
-  // Leaves cleanly. None of its threads and descriptors remains. Idempotent.
+  // Leaves the group cleanly. None of its threads and descriptors remains. Idempotent.
   void Shutdown();
 
  private:

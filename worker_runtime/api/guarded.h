@@ -1,4 +1,4 @@
-// The common guard of all functions of the C ABI: catches exceptions and converts errors to codes.
+// The wrapper of all C ABI functions: catches exceptions and converts errors to status codes.
 #ifndef WORKER_RUNTIME_API_GUARDED_H_
 #define WORKER_RUNTIME_API_GUARDED_H_
 
@@ -10,16 +10,17 @@
 
 namespace hvd::worker_runtime::api {
 
-// The one process-wide object. Never destroyed: worker threads of the host language may still be in
-// a call at exit. Thread-safe.
+// Returns the Runtime of this process. It is never destroyed, because threads of the host language
+// may still be in a call when the process exits. Thread-safe.
 Runtime& TheRuntime();
 
-// The status code of the C ABI; keeps the message of an error for LastError.
+// Returns the status code of the C ABI. Stores the message of an error for LastError.
 int32_t ToCode(const absl::Status& status);
-// The last error of the calling thread; never nullptr.
+// Returns the message of the calling thread's last error; never nullptr.
 const char* LastError();
 
-// function()'s status as a code. Nothing thrown may cross the C ABI.
+// Calls function() and returns its status as a code. An exception becomes HVD_INTERNAL: exceptions
+// must not cross the C ABI.
 template <typename Function>
 int32_t Guarded(Function function) {
   try {

@@ -41,7 +41,7 @@ static_assert(HVD_BARRIER == static_cast<int>(OpKind::kBarrier));
 static_assert(HVD_JOIN == static_cast<int>(OpKind::kJoin));
 static_assert(HVD_COMMIT + 1 == runtime::negotiation::kOpKindCount);
 
-// The handle that function() returns, or minus the code.
+// Returns the handle that function() returns, or minus its status code.
 template <typename Function>
 int64_t HandleOf(Function function) {
   int64_t handle = 0;
@@ -104,21 +104,22 @@ absl::StatusOr<std::vector<TensorRequest>> ToRequests(const hvd_request* from, i
   return to;
 }
 
-// Waits for these groups, then calls function(); HVD_STILL_RUNNING if one of them takes longer.
+// Waits for the groups of these handles, then calls function() and returns its code. Returns
+// HVD_STILL_RUNNING if a wait ended early, so that the caller can handle signals.
 template <typename Function>
 int32_t AWhile(absl::Span<const int64_t> handles, Function function) {
   bool done = true;
   const int32_t code = Guarded([&]() -> absl::Status {
     for (auto handle = handles.begin(); handle != handles.end() && done; ++handle) {
       const absl::StatusOr<bool> is_done = TheRuntime().WaitAWhile(*handle);
-      done = is_done.value_or(true);  // one that is not there is function()'s to tell
+      done = is_done.value_or(true);  // function() reports an unknown handle
     }
     return done ? function() : absl::OkStatus();
   });
   return done ? code : HVD_STILL_RUNNING;
 }
 
-// The signatures, or the only one by another name.
+// Returns the signatures; with a name, the only one under that name.
 std::vector<SignaturePtr> Named(const std::vector<SignaturePtr>& signatures, const char* name) {
   if (name == nullptr) return signatures;
   auto renamed = std::make_shared<TensorSignature>(*signatures.front());

@@ -16,7 +16,7 @@ extern "C" {
 
 #define HVD_EXPORT __attribute__((visibility("default")))
 
-/* Changes with any change below. */
+/* Incremented with every change of this interface. */
 #define HVD_ABI_VERSION 14
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
@@ -36,8 +36,8 @@ enum {
   HVD_UNIMPLEMENTED = 12,
   HVD_INTERNAL = 13,
   HVD_UNAVAILABLE = 14,   /* a peer is gone */
-  HVD_RELEASED = 100,     /* this worker is no longer wanted and must exit with 0 */
-  HVD_STILL_RUNNING = 101 /* wait for it again; see hvd_wait */
+  HVD_RELEASED = 100,     /* the job no longer needs this worker, which must exit with 0 */
+  HVD_STILL_RUNNING = 101 /* the caller must call hvd_wait again; see there */
 };
 
 /* DataType, OpKind and Reduction: collectives/types.h, worker_runtime/engine/engine.h. */
@@ -69,53 +69,60 @@ HVD_EXPORT int32_t hvd_abi_version(void);    /* HVD_ABI_VERSION of the library *
 HVD_EXPORT const char* hvd_version(void);    /* "1.0.0" */
 HVD_EXPORT const char* hvd_last_error(void); /* of this thread; valid until its next call */
 
-/* Joins the next world of the job this process was started in (by an agent), or makes a world of
- * one without an agent. Blocks until all members are connected. No effect if a world is up. In an
- * elastic job that has a world already it returns at once, "deferred": the process has a
- * provisional place, but is in no world before hvd_join_world or hvd_submit.
- * Errors: those of joining and connecting, and
- *   - HVD_RELEASED: this worker is no longer wanted.
+/* Joins the next world of the job in which an agent has started this process; without an agent,
+ * makes a world of one rank. Blocks until all members are connected. No effect if this process is
+ * in a world. In an elastic job that has a world already it returns at once, "deferred": the
+ * process has a provisional rank, but is in no world before hvd_join_world or hvd_submit.
+ * Errors:
+ *   - HVD_RELEASED: the job no longer needs this worker.
+ *   - HVD_INVALID_ARGUMENT: an environment variable has a bad value.
+ *   - Any other code: the agent, the daemon or a peer can't be reached, or has refused.
  */
 HVD_EXPORT int32_t hvd_init(void);
 
 HVD_EXPORT int32_t hvd_is_deferred(void); /* 1 or 0 */
 
-/* Makes a deferred process a member. Blocks as hvd_init. No effect if a world is up.
- * Errors: those of hvd_init, and
- *   - HVD_FAILED_PRECONDITION: not initialized. */
+/* Makes a deferred process a member of the next world. Blocks like hvd_init. No effect if this
+ * process is in a world.
+ * Errors:
+ *   - HVD_FAILED_PRECONDITION: not initialized.
+ *   - All errors of hvd_init. */
 HVD_EXPORT int32_t hvd_join_world(void);
 
-/* Leaves the present world, if there is one, for the next one, and joins that. Fast: waits for the
- * next world, not for peers of the old one. Handles of the old world stay until they are released.
+/* Leaves the current world, if there is one, and joins the next one. Waits for the next world, but
+ * not for peers of the old one. Handles of the old world stay valid until they are released.
  * Errors: those of hvd_init. */
 HVD_EXPORT int32_t hvd_reset(void);
 
-/* Sets the newest commit that this process can restore, 0 for none; sent when it asks for a world.
- * At first the one in the store. */
+/* Sets the number of the newest commit that this process can restore, 0 for none. The process sends
+ * it to the daemon when it asks for a world. Initially that of the newest commit in the store. */
 HVD_EXPORT void hvd_set_commit(int64_t number);
 
-/* The store: memory, owned by the agent, in which commits outlive this process; a process that
- * takes its place finds them.
+/* The commit store: memory owned by the agent. Commits in it survive this process, and the process
+ * that replaces this one finds them.
  *
- * hvd_store_begin makes room for a commit of `bytes` and returns its address, which stays readable
- * for the life of the process; never where the newest sealed commit is, nor `keep` (may be NULL),
- * an address within an earlier one.
+ * hvd_store_begin reserves room for a commit of `bytes` and returns its address, which stays
+ *   readable for the life of the process. It never overwrites the newest sealed commit, nor the
+ *   commit that contains the address `keep` (may be NULL).
  * hvd_store_append copies parts into it, each to the next multiple of 64 bytes.
- * hvd_store_seal makes it the newest commit; if the process dies earlier, the one before stays.
+ * hvd_store_seal makes it the newest commit. If the process dies before, the previous one remains.
  * hvd_store_compare begins a comparison instead of a commit: appended parts are not kept.
- * hvd_store_is_same then returns 1 if they were equal to the newest commit, by length and checksum,
- * or else 0.
- * hvd_store_newest returns the newest commit, of this process or one before it, whose checksum is
- * right: it computes that, which takes time.
- * hvd_store_take_kept makes a newer commit, a copy from another host that the agent keeps, the
- * newest one here. REQUIRES: none was begun and not sealed. Errors:
+ * hvd_store_is_same then returns 1 if the parts were equal to the newest commit, by length and
+ *   checksum, else 0.
+ * hvd_store_newest returns the newest commit with a valid checksum, made by this process or an
+ *   earlier one. It computes the checksum, which takes time.
+ * hvd_store_take_kept copies a newer commit of another host, kept by this host's agent, into the
+ *   store, as its newest commit. REQUIRES: no commit was begun and not sealed.
+ *
+ * Errors:
  *   - HVD_UNIMPLEMENTED, of all but hvd_store_is_same and hvd_store_take_kept: there is no store,
- * because there is no agent, or the job is not elastic.
- *   - HVD_RESOURCE_EXHAUSTED, of hvd_store_begin: there is not enough memory.
+ *     because there is no agent, or the job is not elastic.
+ *   - HVD_RESOURCE_EXHAUSTED, of hvd_store_begin and hvd_store_take_kept: there is not enough
+ *     memory.
  *   - HVD_FAILED_PRECONDITION, of hvd_store_append and hvd_store_seal: no commit was begun.
  *   - HVD_INVALID_ARGUMENT, of hvd_store_append: the parts exceed the bytes of hvd_store_begin.
  *   - HVD_NOT_FOUND, of hvd_store_compare, hvd_store_newest and hvd_store_take_kept: there is no
- * such commit. */
+ *     such commit. */
 HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
 HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);
 HVD_EXPORT int32_t hvd_store_seal(int64_t number);
@@ -124,19 +131,21 @@ HVD_EXPORT int32_t hvd_store_is_same(void);
 HVD_EXPORT int32_t hvd_store_take_kept(void);
 HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
 
-/* 1 if some member of the world may not hold the state of rank 0, which holds the newest commit:
- * all must then get it from rank 0. The same on every rank. 1 if there is no world. */
+/* 1 if some member of the world may lack the state of rank 0, which has the newest commit: rank 0
+ * must then broadcast it to all. The same on every rank. 1 if there is no world. */
 HVD_EXPORT int32_t hvd_must_sync_state(void);
 
-/* Leaves the world cleanly; hvd_init may follow. No effect if there is none. Peers' operations in
- * flight fail with HVD_ABORTED. Returns when all callbacks of hvd_submit_then have returned.
- * Errors: those of the report to the daemon, and
- *   - HVD_FAILED_PRECONDITION: called by a callback. */
+/* Leaves the world cleanly; hvd_init may follow. No effect if there is no world. Operations in
+ * flight on other ranks fail with HVD_ABORTED. Returns when all callbacks of hvd_submit_then have
+ * returned.
+ * Errors:
+ *   - HVD_FAILED_PRECONDITION: called by a callback.
+ *   - Any other code: the daemon did not receive the report that this worker has finished. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
 HVD_EXPORT int32_t hvd_is_initialized(void); /* 1 or 0; 1 if deferred */
 
-/* Provisional if deferred. -1 if not initialized. */
+/* The placement of this process; provisional if deferred, -1 if not initialized. */
 HVD_EXPORT int32_t hvd_rank(void);
 HVD_EXPORT int32_t hvd_size(void);
 HVD_EXPORT int32_t hvd_local_rank(void);
@@ -146,31 +155,34 @@ HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int64_t hvd_epoch(void);          /* 0 if there is no world */
 HVD_EXPORT const char* hvd_job_id(void);     /* "" without an agent, and before hvd_init; of this
                                                 thread, valid until its next call */
-HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all machines have equally many ranks */
+HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all machines have the same number of ranks */
 
-/* 1 if the epoch is broken or about to change, 0 if not. One load. */
+/* 1 if the epoch is broken or about to change, 0 if not. Costs a few loads and a lock. */
 HVD_EXPORT int32_t hvd_world_is_changing(void);
 
-/* Process sets: groups of ranks whose members run operations among themselves, at the same time as
- * others. 0 is the set of all ranks of the world and always exists; the others end with the world.
- * All ranks of the world must make each of these two calls, at the same point; both block.
+/* Process sets: groups of ranks that run operations among themselves, concurrently with other sets.
+ * Set 0 contains all ranks of the world and always exists; the other sets end with the world.
+ * Both functions block, and all ranks of the world must call them at the same point.
  *
  * hvd_add_process_set takes ranks of the world in any order. *id is the same on all ranks and is
- * never reused. hvd_remove_process_set: operations in flight on the set fail; its handles stay
- * until they are released.
- * Errors; all but the last two are the same on all ranks, and the world goes on:
- *   - HVD_INVALID_ARGUMENT: the ranks ask for different things, or a rank does not exist or is
- *     named twice.
- *   - HVD_ALREADY_EXISTS, of hvd_add_process_set: *id has these ranks.
+ *   never reused.
+ * hvd_remove_process_set: operations in flight on the set fail; their handles stay valid until they
+ *   are released.
+ *
+ * All errors but the last two are the same on all ranks, and the world stays usable.
+ * Errors:
+ *   - HVD_INVALID_ARGUMENT: the ranks make different requests, or a rank does not exist or is named
+ *     twice.
+ *   - HVD_ALREADY_EXISTS, of hvd_add_process_set: set *id has these ranks.
  *   - HVD_UNAVAILABLE, HVD_DEADLINE_EXCEEDED, of hvd_add_process_set: members can't be connected.
- *   - HVD_NOT_FOUND, of hvd_remove_process_set: no such set, or 0.
+ *   - HVD_NOT_FOUND, of hvd_remove_process_set: there is no such set, or the id is 0.
  *   - HVD_FAILED_PRECONDITION: there is no world.
- *   - Others: those of hvd_wait; the world is broken. */
+ *   - Any other code, as of hvd_wait: the world is broken. */
 HVD_EXPORT int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id);
 HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
 
-/* The identity of the process that is `rank`: the same two numbers as long as it lives, in any
- * world and for every member.
+/* The identity of the process with this rank: two numbers that stay the same as long as the process
+ * lives, in every world and on every rank.
  * Errors:
  *   - HVD_NOT_FOUND: no such rank.
  *   - HVD_FAILED_PRECONDITION: there is no world. */
@@ -178,10 +190,10 @@ HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnat
 
 enum { HVD_HOST = -1 };
 
-/* 1 if requests may name a device, else 0: there is no CUDA driver, HOROVOD_GPU_OPERATIONS forbids
- * it, or hvd_init was never called. Such requests may be any operation that moves data, except
- * Adasum, averages of integers, and factors with anything but sums and averages of floats; `output`
- * must be set for HVD_BROADCAST and HVD_ALLREDUCE. */
+/* 1 if requests may name a device. 0 if there is no CUDA driver, HOROVOD_GPU_OPERATIONS forbids it,
+ * or hvd_init was never called. On a device all operations that move data are possible, except
+ * Adasum, averages of integers, and scale factors with anything but sums and averages of floats.
+ * HVD_BROADCAST and HVD_ALLREDUCE need `output` there. */
 HVD_EXPORT int32_t hvd_takes_device_tensors(void);
 
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */
@@ -193,51 +205,55 @@ typedef struct hvd_request {
   int32_t reduction;
   const int64_t* shape;
   const void* input;
-  void* output; /* NULL: the runtime allocates the result. HVD_ALLGATHER: for as many rows from
-                   every rank as this one contributes, HVD_ALLTOALL: for as many as this one sends;
-                   it is not used if more or fewer arrive */
+  void* output; /* NULL: the runtime allocates the result. HVD_ALLGATHER: room for as many rows from
+                   every rank as this one contributes, HVD_ALLTOALL: room for as many rows as this
+                   rank sends; not used if the result has another size */
   double prescale;
   double postscale;
-  int32_t root_rank;    /* of the world, whatever the process set */
+  int32_t root_rank;    /* a rank of the world, for every process set */
   int32_t splits_count; /* alltoall: 0 for even splits, else one entry for each rank of the set */
   const int32_t* splits;
-  int32_t device;    /* the CUDA device that input and output are on, or HVD_HOST. On a device: */
-  void* ready_event; /* a CUDA event after which they may be used, valid as they are; or NULL */
+  int32_t device;    /* the CUDA device of input and output, or HVD_HOST */
+  void* ready_event; /* a CUDA event after which input and output may be used, or NULL; must stay
+                        valid as long as they */
 } hvd_request;
 
-/* Submits `count` tensors as one group, to be run by process set `process_set`; *handle identifies
- * it until hvd_release. `input` and `output` must stay valid until then. If `waits` is not 0, waits
- * for the group before it returns; hvd_wait still returns the result. This is faster than a later
- * wait: the calling thread does the work.
- * Errors: those of hvd_join_world, which it calls if this process is deferred, and
+/* Submits `count` tensors as one group on process set `process_set`; *handle identifies the group
+ * until hvd_release. `input` and `output` must stay valid until then. If `waits` is not 0, waits
+ * for the group before it returns, and hvd_wait still returns the result. That is faster than a
+ * later wait, because the calling thread can run the operation itself. A deferred process first
+ * joins a world, like hvd_join_world.
+ * Errors:
  *   - HVD_INVALID_ARGUMENT: a bad request; nothing was queued.
  *   - HVD_ALREADY_EXISTS: a request of that name is in flight.
  *   - HVD_FAILED_PRECONDITION: there is no world.
- *   - HVD_ABORTED, HVD_UNAVAILABLE, HVD_DEADLINE_EXCEEDED: the world is broken. */
+ *   - HVD_ABORTED, HVD_UNAVAILABLE, HVD_DEADLINE_EXCEEDED: the world is broken.
+ *   - All errors of hvd_join_world, if this process was deferred. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                               int32_t waits, int64_t* handle);
 
-/* The callback of hvd_submit_then when a group has ended, with `status` as of hvd_wait, whose text
- * is hvd_last_error(). The callee must release the handle, now or later, whatever the status; until
- * then hvd_result returns the results of a group that ended with HVD_OK. */
+/* The callback of hvd_submit_then, called when the group has ended. `status` is the code that
+ * hvd_wait would return; hvd_last_error() has its message. The callee must release the handle, now
+ * or later, whatever the status. Until then hvd_result returns the results of a group that ended
+ * with HVD_OK. */
 typedef void (*hvd_done)(void* context, int64_t handle, int32_t status);
 
-/* hvd_submit, for callers that do not wait: done(context, ...) is called once when all of the group
- * has ended, with or without error. If this returns anything but HVD_OK, `done` is never called. It
- * may be called before this returns.
+/* Like hvd_submit, for callers that do not wait: calls done(context, ...) once, when the whole
+ * group has ended with or without an error. `done` may be called before this function returns. If
+ * this function does not return HVD_OK, `done` is never called.
  *
  * Callbacks are called one after another, in the order in which the groups of a process set ended,
  * on one thread of the library, which takes no signals and has no other work. So a callback may
  * block, take locks and call any function here except hvd_shutdown, also hvd_submit and hvd_wait:
  * it delays other callbacks, but no operation. It must not throw.
  *
- * Tensors are not held back for fusion, as if a thread waited. But the caller may be about to
- * submit more, so operations for which all ranks only have callbacks are never considered a
- * deadlock, which hvd_wait would report after seconds; they are reported as a stall.
+ * As if a thread waited for them, the tensors are not held back for fusion. But they do not count
+ * as a blocked thread, because the caller may be about to submit more. So operations for which all
+ * ranks only have callbacks are never reported as a deadlock, after seconds, but as a stall.
  *
- * - When the world breaks, or hvd_reset or hvd_remove_process_set ends operations in flight, each
- *   callback is called, with the status. These functions do not wait for that; callbacks of an
- *   earlier world come before those of a later one.
+ * - When the world breaks, or hvd_reset or hvd_remove_process_set ends operations in flight, their
+ *   callbacks are called with the error. The two functions do not wait for that. Callbacks of an
+ *   earlier world are called before those of a later one.
  * - hvd_shutdown returns when all callbacks have returned. Its caller must not hold a lock that one
  *   of them needs. Called by a callback it fails with HVD_FAILED_PRECONDITION and does nothing.
  * - A forked child never gets its parent's callbacks, and as long as it is in its parent's world
@@ -247,33 +263,38 @@ typedef void (*hvd_done)(void* context, int64_t handle, int32_t status);
 HVD_EXPORT int32_t hvd_submit_then(const hvd_request* requests, int32_t count, int32_t process_set,
                                    hvd_done done, void* context);
 
-/* A group of tensors that is submitted repeatedly: all of its requests without the memory.
- * hvd_prepare makes one. hvd_forget frees it; operations already submitted are unaffected.
+/* A group of tensors that is submitted repeatedly: its requests without their memory. hvd_prepare
+ * makes one. hvd_forget frees it; operations already submitted are unaffected.
  * Errors:
  *   - HVD_INVALID_ARGUMENT: a bad request. */
 typedef struct hvd_prepared hvd_prepared;
 HVD_EXPORT int32_t hvd_prepare(const hvd_request* requests, int32_t count, hvd_prepared** prepared);
 HVD_EXPORT void hvd_forget(hvd_prepared* prepared);
 
-/* hvd_submit of a prepared group, with an address for each tensor; hvd_start is for a single one,
- * which may have another name. Both return the handle, or minus the error code. */
+/* Submit a prepared group, with the addresses of each tensor. hvd_start is for a group of one
+ * tensor; `name`, if not NULL, replaces its name. Both return the handle, or minus the error code
+ * of hvd_submit. */
 HVD_EXPORT int64_t hvd_start(const hvd_prepared* prepared, const char* name, const void* input,
                              void* output, int32_t process_set);
 HVD_EXPORT int64_t hvd_start_group(const hvd_prepared* prepared, const void* const* inputs,
                                    void* const* outputs, int32_t process_set);
 
-/* hvd_start and hvd_finish in one call: returns the code of hvd_wait, or minus that of hvd_submit;
- * instead of HVD_STILL_RUNNING the handle, which is HVD_FIRST_HANDLE or more. */
+/* hvd_start and hvd_finish in one call. Returns one of:
+ *   - the code of hvd_wait;
+ *   - minus the code of hvd_submit;
+ *   - in place of HVD_STILL_RUNNING, the handle, which is HVD_FIRST_HANDLE or more. */
 enum { HVD_FIRST_HANDLE = 1000 };
 HVD_EXPORT int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input,
                            void* output, int32_t process_set);
 
-/* hvd_submit of a broadcast whose memory is `count` stretches: root_rank's (of the world) are
- * copied to those of the other ranks, which are of the same number and sizes. They must stay valid
- * until hvd_release. If `append` is not 0, the bytes are appended as well, as by hvd_store_append,
- * while they are in the cache. If they don't fit in, sealing the commit fails.
- * Errors: those of hvd_submit, and
- *   - HVD_UNIMPLEMENTED: there is no store. */
+/* Submits a broadcast of `count` separate ranges of memory ("stretches"): those of root_rank, a
+ * rank of the world, are copied to those of the other ranks, whose number and sizes must be the
+ * same. They must stay valid until hvd_release. If `append` is not 0, the bytes are also appended
+ * to the commit that was begun, as by hvd_store_append, while they are in the cache. If they don't
+ * fit, hvd_store_seal fails.
+ * Errors:
+ *   - HVD_UNIMPLEMENTED: `append` is not 0 and there is no store.
+ *   - All errors of hvd_submit. */
 HVD_EXPORT int32_t hvd_broadcast_stretches(const char* name, void* const* stretches,
                                            const int64_t* bytes, int32_t count, int32_t root_rank,
                                            int32_t process_set, int32_t append, int64_t* handle);
@@ -285,56 +306,58 @@ HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done);
 
 /* Blocks until the group is done.
  * Errors:
- *   - HVD_STILL_RUNNING: it is not done, but the thread has taken a signal, or may have in the
- *     second or so that has passed: the caller handles signals and calls again.
+ *   - HVD_STILL_RUNNING: the group is not done, but a signal has arrived or about a second has
+ *     passed. The caller must let signal handlers run and call again.
  *   - HVD_NOT_FOUND: no such handle.
- *   - HVD_INVALID_ARGUMENT: the ranks' requests do not match; the world goes on.
- *   - HVD_UNIMPLEMENTED: no backend can do this; the world goes on.
+ *   - HVD_INVALID_ARGUMENT: the ranks' requests do not match; the world stays usable.
+ *   - HVD_UNIMPLEMENTED: no backend can do this; the world stays usable.
  *   - Any other code: the world is broken. */
 HVD_EXPORT int32_t hvd_wait(int64_t handle);
 
 typedef struct hvd_tensor {
-  void* data; /* the request's output, or memory of the same device that lives until hvd_release; no
-                 operation may be using it by then */
+  void* data; /* the request's output, or memory on the same device that lives until hvd_release;
+                 work on the device must have finished with it by then */
   const int64_t* shape;
   int32_t ndim;
   int32_t received_splits_count;
   const int32_t* received_splits;
   int32_t last_joined_rank;
-  int32_t world_is_changing; /* commit: 1 if another world is wanted, 0 if not; the same on every
-                                rank */
+  int32_t world_is_changing; /* commit: 1 if the world is about to change, 0 if not; the same on
+                                every rank */
 } hvd_tensor;
 
-/* REQUIRES: hvd_wait(handle) returned HVD_OK.
+/* Returns the result of one tensor of the group. REQUIRES: hvd_wait(handle) returned HVD_OK.
  * Errors:
  *   - HVD_NOT_FOUND: no such handle or index. */
 HVD_EXPORT int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result);
 
-/* Forgets the group; waits for it first if it is in flight. */
+/* Frees the group and its results; waits first if the group is in flight. */
 HVD_EXPORT int32_t hvd_release(int64_t handle);
 
-/* hvd_wait for all of these groups and hvd_release of them; returns the first error in their order.
- * Errors: those of hvd_wait, and
- *   - HVD_STILL_RUNNING: none of them is released yet. */
+/* Waits for all of these groups and releases them. Returns the first error, in the order of the
+ * handles. After HVD_STILL_RUNNING none of them is released.
+ * Errors: those of hvd_wait. */
 HVD_EXPORT int32_t hvd_finish(const int64_t* handles, int32_t count);
 
-/* Seals of objects that are unpickled by the receiver, so that they can't be replaced on the way;
- * see ObjectSeals. They are for one operation, which has this name on all ranks of `process_set`.
+/* Message authentication codes ("seals") of objects that receivers unpickle, so that nobody can
+ * replace an object in transit; see ObjectSeals. A seal is valid for one operation, which has this
+ * name on all ranks of `process_set`.
  *
  * hvd_seal writes HVD_SEAL_BYTES bytes after the `bytes` of `object`, this rank's contribution.
- * hvd_open checks objects followed by their seals (both counted in `bytes`), each from the rank of
- * the world in `senders`; every rank must call it, also the sender.
+ * hvd_open checks objects followed by their seals (`bytes` counts both). senders[i] is the rank of
+ *   the world that has sent object i. Every rank must call it, the sender included.
  * Errors:
- *   - HVD_PERMISSION_DENIED, of hvd_open: an object was changed; the world is broken, and the
- *     object must not be unpickled.
+ *   - HVD_PERMISSION_DENIED, of hvd_open: a seal is wrong. The world is broken, and the object must
+ *     not be unpickled.
  *   - HVD_FAILED_PRECONDITION: there is no world. */
 enum { HVD_SEAL_BYTES = 32 };
 HVD_EXPORT int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t bytes);
 HVD_EXPORT int32_t hvd_open(const char* name, int32_t process_set, const int32_t* senders,
                             const void* const* objects, const int64_t* bytes, int32_t count);
 
-/* The timeline: on rank 0 makes all ranks record their activities from now on, which rank 0 writes
- * to `path`, or ends that and waits until the file is complete. On other ranks these only check.
+/* The timeline. On rank 0 hvd_start_timeline makes all ranks record their activities from now on,
+ * which rank 0 writes to `path`; hvd_stop_timeline ends the recording and waits until the file is
+ * complete. On other ranks they only check their preconditions.
  * Errors:
  *   - HVD_FAILED_PRECONDITION: not initialized.
  *   - HVD_INVALID_ARGUMENT: HOROVOD_TIMELINE was not set at hvd_init, or the file can't be written.
@@ -342,34 +365,39 @@ HVD_EXPORT int32_t hvd_open(const char* name, int32_t process_set, const int32_t
 HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
 HVD_EXPORT int32_t hvd_stop_timeline(void);
 
-/* The agent's request for this process's stack: write "ready\n" to `fd`, then on every `signal` the
- * stack in the format of Python's faulthandler. `fd` stays open.
+/* The agent's request for this process's stacks: the process must write "ready\n" to `fd`, and then
+ * its stack, in the format of Python's faulthandler, on every `signal`. `fd` stays open.
  * Errors:
  *   - HVD_NOT_FOUND: there is no request. */
 HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
 
-/* Reports to the daemon why this process is about to fail, for the root-cause report; best effort,
- * bounded to a second. */
+/* Reports to the daemon why this process is about to fail, for the root-cause report. Best effort;
+ * takes a second at most. */
 HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer);
 
-/* The data for the daemon when this process asks for the next world: whether an operation was
- * completed since the last hvd_begin_training, how many steps were counted since then or since the
- * newest commit, and the process's own error, if any, for which the world is left. */
+/* The training progress that this process reports to the daemon when it asks for the next world:
+ * whether an operation was completed since the last hvd_begin_training, how many steps were counted
+ * since then or since the newest commit, and its own error because of which it leaves, if any. */
 HVD_EXPORT void hvd_begin_training(void);
 HVD_EXPORT void hvd_count_step(void);
 HVD_EXPORT void hvd_note_error(const char* message);
 
-/* Checks that a commit may count: on rank 0 of an elastic job, that the daemon has confirmed lately
- * that this world is the newest, or confirms it now; always OK on others. Blocks only if the last
- * confirmation is too old. hvd_confirm_world always asks, on any rank, and also after hvd_shutdown.
+/* Check that this world may still make commits.
+ *
+ * hvd_check_world: on rank 0 of an elastic job, checks that the daemon has confirmed recently that
+ *   this world is the newest, and asks it, which blocks, only if the last confirmation is too old.
+ *   Always OK on other ranks.
+ * hvd_confirm_world always asks the daemon, on any rank, and also after hvd_shutdown.
+ *
  * Errors:
- *   - HVD_ABORTED: it is not the newest, or soon won't be.
+ *   - HVD_ABORTED: this world is not the newest, or is about to be replaced.
  *   - HVD_UNAVAILABLE: the daemon has not confirmed it for too long. */
 HVD_EXPORT int32_t hvd_check_world(void);
 HVD_EXPORT int32_t hvd_confirm_world(void);
 
-/* "gloo": 1. "nccl": the version of the library that can be loaded, 22307 for 2.23.7, or 0.
- * "cuda": whether there is a driver. "mpi", "rocm", "ddl", "ccl": 0. */
+/* Returns whether a component is available. "gloo": 1. "nccl": the version of the library that can
+ * be loaded, e.g. 22307 for 2.23.7, or 0. "cuda": 1 if there is a driver, else 0. Others ("mpi",
+ * "rocm", "ddl", "ccl"): 0. */
 HVD_EXPORT int32_t hvd_built(const char* what);
 
 #ifdef __cplusplus

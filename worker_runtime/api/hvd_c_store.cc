@@ -25,7 +25,8 @@ int32_t WithStore(Function function) {
 
 // Appends the bytes of a broadcast.
 void AppendTo(runtime::commit_store::CommitArena& store, const void* bytes, size_t count) {
-  // If it fails the commit is given up, so that it can't be sealed.
+  // Ignored here because the broadcast must go on for the other ranks. A failed Append abandons the
+  // commit, so hvd_store_seal reports the error.
   store.Append(absl::string_view(static_cast<const char*>(bytes), count)).IgnoreError();
 }
 

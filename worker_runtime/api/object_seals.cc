@@ -15,8 +15,9 @@ uint64_t ObjectSeals::NumberOf(const ObjectOperation& operation) const {
 
 std::string ObjectSeals::Make(const ObjectOperation& operation, uint64_t number, int sender,
                               absl::string_view object) const {
-  // Numbers end in a separator and the name comes last, behind what has one length: no two subjects
-  // give the same text.
+  // The encoding is unambiguous: each number ends with a separator, the hash has a fixed length,
+  // and the name, the only text of variable length, comes last. So different inputs never give the
+  // same text.
   return HmacSha256(
       key_, absl::StrCat("hvd object|", epoch_.value(), "|", operation.process_set, "|", number,
                          "|", sender, "|", Sha256(object), operation.name));

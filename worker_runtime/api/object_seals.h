@@ -1,5 +1,6 @@
-// Seals of objects: the proof that bytes to be unpickled were sent by a member of this world, as
-// this object of this operation. Unpickling the bytes of a stranger runs the stranger's code.
+// Message authentication codes ("seals") of serialised objects. A seal proves that a given member
+// of this world has sent the object in a given operation. It is checked before unpickling, because
+// unpickling an attacker's bytes runs the attacker's code.
 #ifndef WORKER_RUNTIME_API_OBJECT_SEALS_H_
 #define WORKER_RUNTIME_API_OBJECT_SEALS_H_
 
@@ -20,21 +21,21 @@ namespace hvd::worker_runtime::api {
 
 inline constexpr size_t kSealBytes = kHmacSha256Bytes;
 
-// An operation that carries objects, with its name on all ranks.
+// An operation that sends objects; `name` is the same on all ranks.
 struct ObjectOperation {
   int32_t process_set = 0;
   absl::string_view name;
 };
 
-// The seals of one epoch, under a key derived from its secret. Operations of one name are counted
-// as they are opened, so that none can be replayed: all ranks of a process set open the same ones.
-// Thread-safe.
+// Seals of one epoch, HMAC-SHA-256 with a key derived from the epoch's secret. Against replay a
+// seal contains the number of operations of that name opened so far; all ranks of a process set
+// open the same operations, so their counts agree. Thread-safe.
 class ObjectSeals {
  public:
   ObjectSeals(Epoch epoch, absl::string_view secret);
 
-  // The seal, kSealBytes long, of the object that rank `sender` (of the world) contributes to the
-  // next operation.
+  // Returns the seal, kSealBytes long, of the object that `sender`, a rank of the world, sends in
+  // the next operation.
   std::string Seal(const ObjectOperation& operation, int sender, absl::string_view object) const;
 
   // One rank's object followed by its seal, as received.
@@ -42,9 +43,9 @@ class ObjectSeals {
     int sender = 0;
     absl::string_view bytes;
   };
-  // Checks all of an operation's objects; if they are valid, the operation is over.
+  // Checks all objects of an operation. If all are valid, counts the operation.
   // Errors:
-  //   - PermissionDenied: one is not what its rank sent; names operation and rank.
+  //   - PermissionDenied: the seal of an object is wrong; names the operation and the rank.
   absl::Status Open(const ObjectOperation& operation, absl::Span<const Sealed> objects);
 
  private:

@@ -37,14 +37,15 @@ std::string WhoWantsWhat(const std::vector<std::string>& wishes) {
   });
 }
 
-// As Horovod's users know them: "Allreduce".
+// The operation's name as in Horovod's messages: "Allreduce".
 std::string Capitalized(negotiation::OpKind op) {
   std::string name(negotiation::NameOf(op));
   name[0] = absl::ascii_toupper(static_cast<unsigned char>(name[0]));
   return name;
 }
 
-// Reports of a process set's engine as the world's engine would make them.
+// Wraps `on_stall` for a set's engine: translates the ranks in a report from ranks of the set to
+// ranks of the world, and adds the set to the operations' names.
 std::function<void(const negotiation::StallReport&)> InTheWorld(
     int32_t id, std::vector<int> ranks,
     std::function<void(const negotiation::StallReport&)> on_stall) {
@@ -104,7 +105,8 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   absl::MutexLock registration(&registration_mutex_);
   std::sort(ranks.begin(), ranks.end());
   RETURN_IF_ERROR(Agree(absl::StrCat("add ", ListText(ranks))));
-  // From here on all ranks decide alike.
+  // All ranks have the same arguments now, so they take the same branches below without further
+  // messages.
   RETURN_IF_ERROR(CheckRanks(ranks));
   *id = Find(ranks);
   if (*id >= 0) return absl::AlreadyExistsError("Attempted to add a duplicate process set");
@@ -118,9 +120,11 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
     if (group.ok()) set.group = *std::move(group);
   }
   RETURN_IF_ERROR(rounds.Finish(connected));
-  // Not before all are connected: to an engine a member that gives up is a dead one.
+  // The engine starts only after all members have connected: a member that gives up before closes
+  // its connections, which a running engine would report as a lost rank.
   if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks), deps_.devices);
   absl::MutexLock lock(&mutex_);
+  // Abort may have come before the set was in sets_.
   if (set.group != nullptr && !over_.ok()) set.group->engine()->Abort(over_);
   sets_.emplace(*id, std::move(set));
   return absl::OkStatus();
@@ -135,7 +139,8 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
                                      world.self().address,
                                      HmacSha256(world.secret, absl::StrCat("process set ", id)),
                                      deps_.tls};
-  // A rank that can't listen must report that in the same round.
+  // A rank that can't listen takes part in the round all the same, with an empty port: the other
+  // members would wait for it otherwise.
   auto listener = control::ControlListener::Open(group.address);
   const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
@@ -154,7 +159,8 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
   options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
                                     negotiation::RanksText(ranks), ")");
   options.on_end = [on_broken = deps_.on_broken](const absl::Status& why, bool left) {
-    // A rank that leaves a set removes it, or leaves the world and reports that there.
+    // A set ends cleanly when it is removed, which is no failure, or when a rank leaves the world,
+    // which the world's engine handles.
     if (!left) on_broken(why);
   };
   options.on_world_changing = nullptr;
@@ -166,6 +172,7 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
 absl::Status ProcessSets::Remove(int32_t id) {
   absl::MutexLock registration(&registration_mutex_);
   RETURN_IF_ERROR(Agree(absl::StrCat("remove process set ", id)));
+  // Destroyed last, without the lock: its engine's shutdown waits for the peers.
   Set removed;
   {
     absl::MutexLock lock(&mutex_);
@@ -222,6 +229,7 @@ void ProcessSets::Abort(const absl::Status& why) {
 
 void ProcessSets::Close() {
   absl::MutexLock registration(&registration_mutex_);
+  // Destroyed without the lock; see Remove.
   std::map<int32_t, Set> sets;
   {
     absl::MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// The process sets of one world, besides the set of all ranks.
+// The registry of one world's process sets, other than the set of all ranks.
 #ifndef WORKER_RUNTIME_API_PROCESS_SETS_H_
 #define WORKER_RUNTIME_API_PROCESS_SETS_H_
 
@@ -22,12 +22,12 @@
 
 namespace hvd::worker_runtime::api {
 
-// The members of a set have a separate engine for it, so that operations of different sets don't
-// wait for each other; names count within a set. Sets are added and removed by operations that all
-// ranks of the world take part in, over the world's engine; the daemon is not involved.
+// Each set has its own engine on its members, so operations of different sets don't wait for each
+// other, and tensor names need to be unique within a set only. Sets are added and removed by
+// collectives of the world's engine in which all ranks take part; the daemon is not involved.
 //
-// A set breaks with the world, and the world with a set: `on_broken` gets the failure of a set, and
-// the owner then calls Abort. Thread-safe.
+// If the world breaks, so do its sets, and vice versa: on_broken receives the failure of a set, and
+// its owner then breaks the world and calls Abort. Thread-safe.
 class ProcessSets {
  public:
   // The dependencies on the world. Borrowed ones must outlive this object.
@@ -36,46 +36,49 @@ class ProcessSets {
     ConnectedGroup& group;  // the world's; started before the first Add
     collectives::Backend& backend;
     std::shared_ptr<collectives::DeviceBackend> devices;  // see ConnectedGroup::Start
-    engine::EngineOptions options;  // of the sets' engines; some are replaced for each set
+    engine::EngineOptions options;  // for the sets' engines; some fields are set for each set
     std::shared_ptr<const net::TlsContext> tls;  // see GroupInfo
     WaitBounds bounds;                           // for connecting
-    // A set's engine has failed. Called on that engine's thread; must not block.
+    // Called when a set's engine has failed, on that engine's thread; must not block.
     std::function<void(const absl::Status&)> on_broken;
   };
 
   explicit ProcessSets(Dependencies dependencies);
   ~ProcessSets() { Close(); }
 
-  // Every rank of the world calls it, with the same ranks in any order. Blocks until the members
-  // are connected. The new set's *id is the same on all ranks and is never reused.
-  // Errors; the first four are the same on all ranks, and the world goes on:
-  //   - InvalidArgument: the ranks ask for different things (names them), a rank does not exist or
-  //     is named twice.
-  //   - AlreadyExists: there is a set of these ranks; *id is its id, 0 for the set of all.
+  // Adds a set. Every rank of the world must call it, with the same ranks in any order. Blocks
+  // until the members are connected. The new set's *id is the same on all ranks and is never
+  // reused. After InvalidArgument, AlreadyExists, and members that can't be connected, which are
+  // the same on all ranks, the world stays usable.
+  // Errors:
+  //   - InvalidArgument: the ranks make different requests (the message names them), or a rank does
+  //     not exist or is named twice.
+  //   - AlreadyExists: there is a set of these ranks; *id is its id, 0 for the set of all ranks.
   //   - Unavailable, DeadlineExceeded: members can't be connected.
-  //   - Others: those of Engine::Wait.
+  //   - All errors of Engine::Wait: the world is broken.
   absl::Status Add(std::vector<int> ranks, int32_t* id);
 
-  // Every rank of the world calls it. Operations in flight on the set fail as after a shutdown;
-  // handles stay until they are released.
-  // Errors; the first two are the same on all ranks, and the world goes on:
-  //   - InvalidArgument: the ranks ask for different things.
-  //   - NotFound: no such set, or 0.
-  //   - Others: those of Engine::Wait.
+  // Removes a set. Every rank of the world must call it. Operations in flight on the set fail as
+  // after a shutdown; their handles stay valid until they are released. After InvalidArgument and
+  // NotFound, which are the same on all ranks, the world stays usable.
+  // Errors:
+  //   - InvalidArgument: the ranks make different requests.
+  //   - NotFound: there is no such set, or the id is 0.
+  //   - All errors of Engine::Wait: the world is broken.
   absl::Status Remove(int32_t id);
 
-  // The engine for these requests on set `id` (not 0). Translates their roots from ranks of the
-  // world to ranks of the set.
+  // Returns the engine of set `id` (not 0), and translates the root ranks of the requests from
+  // ranks of the world to ranks of the set.
   // Errors:
-  //   - InvalidArgument: no such set, or this rank is not in it, or a root is not; or the operation
-  //     is for the whole world only.
+  //   - InvalidArgument: there is no such set, this rank or a root rank is not in it, or the
+  //     operation is for the whole world only.
   absl::StatusOr<std::shared_ptr<engine::Engine>> Prepare(
       int32_t id, std::vector<negotiation::SignaturePtr>& requests) const;
 
-  // Ends all sets, now and later, with the world. Does not block.
+  // Breaks all sets, and those added later, because the world is broken. Does not block.
   void Abort(const absl::Status& why);
 
-  // Waits for a registration that is under way, and leaves all sets. REQUIRES: the world's engine
+  // Waits for an Add or Remove that is under way, and leaves all sets. REQUIRES: the world's engine
   // is shut down, and bounds.cancellation is cancelled. Idempotent.
   void Close();
 
@@ -85,10 +88,10 @@ class ProcessSets {
     std::unique_ptr<ConnectedGroup> group;  // nullptr: this rank is not in it
   };
 
-  // Checks that all ranks of the world ask for the same.
+  // Checks, in a collective of the world, that all ranks make the same request.
   absl::Status Agree(const std::string& wish);
   absl::Status CheckRanks(const std::vector<int>& ranks) const;
-  // The set of these ranks; -1: there is none.
+  // Returns the id of the set of these ranks; -1: there is none.
   int32_t Find(const std::vector<int>& ranks) const;
   absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(int32_t id, const std::vector<int>& ranks,
                                                           int own_rank,

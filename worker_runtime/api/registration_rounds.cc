@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kName[] = "horovod.process_sets";
 
-// One frame of each rank, one after another.
+// Splits a concatenation of `count` frames.
 absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, size_t count) {
   net::FrameDecoder decoder(net::kMaxFrameBytes);
   decoder.Append(bytes);
@@ -47,12 +47,12 @@ absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int 
   return SplitFrames(bytes, static_cast<size_t>(world_size));
 }
 
-// A rank's message in one round: a key and its value, or that it has finished, with its status.
+// A rank's message in one round: a key and its value, or the status with which it has finished.
 struct RegistrationRounds::Word {
   enum Kind { kKey = 0, kFinished = 1 };
   Kind kind = kKey;
-  std::string key;    // or the code
-  std::string value;  // or the message
+  std::string key;    // kFinished: the status code
+  std::string value;  // kFinished: the status message
 
   std::string Encode() const {
     return absl::StrCat(net::EncodeFrame(absl::StrCat(static_cast<int>(kind))),
@@ -112,6 +112,9 @@ absl::StatusOr<std::vector<std::string>> RegistrationRounds::AllGather(absl::str
 }
 
 absl::Status RegistrationRounds::Finish(const absl::Status& own) {
+  // Every round is an allgather of the whole world, so a rank that has finished must go on calling
+  // until all members have; the others would wait for it. All ranks see the same messages and so
+  // stop after the same round.
   const Word word{Word::kFinished, absl::StrCat(static_cast<int>(own.code())),
                   std::string(own.message())};
   while (true) {

@@ -16,13 +16,13 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
-// Ranks may come minutes apart (imports from a slow file system); the daemon names whom it waits
-// for.
+// Ranks may arrive minutes apart (imports from a slow file system). The daemon reports which ranks
+// it is waiting for.
 constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
 constexpr absl::Duration kConfirmTimeout = absl::Seconds(5);
-// A member that can't be reached although the daemon holds it for alive may be so in the next
-// world.
+// After a failure to connect, this worker asks for the next world: the daemon may have noticed by
+// then that the unreachable member is dead. After this many failures the error is final.
 constexpr int kMostConnectFailures = 3;
 constexpr char kLoneAddress[] = "127.0.0.1";
 constexpr char kReleasedPayload[] = "hvd.released";
@@ -34,16 +34,15 @@ Incarnation NewIncarnation() {
   return Incarnation(value | 1);  // 0 means none
 }
 
-// Best effort: without it the agent learns of this process's end a little later. A process that
-// this one has started, and that takes part in its place, finds the page taken.
+// Best effort: without the page the agent notices the end of this process a little later. Fails if
+// another process holds the page already, e.g. the parent that has started this one.
 void ShowLiveness(Fd fd) {
   if (!fd.valid()) return;
   absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(std::move(fd));
   if (page.ok()) page->HoldForever().IgnoreError();
 }
 
-// Best effort: without it this worker's commits end with it, as those of a process that this one
-// has started do.
+// Best effort: without the store this worker's commits are lost when it ends.
 std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& job) {
   if (!fd.valid()) return nullptr;
   absl::StatusOr<std::unique_ptr<commit_store::CommitArena>> arena =
@@ -70,7 +69,7 @@ std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstr
                                                 with_daemon));
 }
 
-// The daemon has ended the epoch, so another one is to be had.
+// Whether the daemon has ended the epoch, so that it has, or will have, a newer one.
 bool IsDaemonsWord(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsFailedPrecondition(status);
 }
@@ -122,7 +121,7 @@ absl::Status Runtime::MeetAgent() {
   ShowLiveness(std::move(answer.liveness_page));
   std::unique_ptr<commit_store::CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
-  // So that the world's rank 0 is one who has the newest.
+  // Sent with the request to join: the daemon gives rank 0 to a worker with the newest commit.
   if (store != nullptr) {
     progress_.Restore(store->Newest().value_or(commit_store::CommitArena::Commit()).number);
   }
@@ -146,7 +145,8 @@ commit_store::CommitArena* Runtime::store() const {
 }
 
 absl::Status Runtime::TakeKeptCommit() {
-  // The agent may replace what is being read, a worker beside this one release it.
+  // While the copy is being read the agent may replace it or another worker of the host may release
+  // it. TakeOver then returns Aborted, and the next attempt sees the new state.
   constexpr int kAttempts = 5;
   absl::MutexLock lock(&mutex_);
   absl::Status taken = absl::NotFoundError("no copies are kept here");
@@ -208,8 +208,9 @@ absl::Status Runtime::ConfirmWorld() {
     return absl::AbortedError(confirmed.message());
   }
   const bool silent = absl::IsUnavailable(confirmed) || absl::IsDeadlineExceeded(confirmed);
-  // While the daemon is away nobody forms another world, for as long as the lease holds; and one
-  // that was left in good order may be the last.
+  // Without an answer: while the lease holds, no other world can have been formed. After a clean
+  // shutdown there is no lease, but the daemon has confirmed the end of that world, which may have
+  // been the job's last.
   if (silent && world != nullptr) return world->CheckLease();
   return silent && left_well_.load() ? absl::OkStatus() : confirmed;
 }
@@ -233,7 +234,7 @@ absl::Status Runtime::Join(bool may_defer) {
     const session::WorkerWorld& joined = *std::get_if<session::WorkerWorld>(&answer);
     auto world = ActiveWorld::Connect(env_, joined, *listener, *backend_, devices_, session.get());
     if (world.ok()) {
-      env_.notes.clear();  // told
+      env_.notes.clear();  // logged by this world
       absl::MutexLock lock(&mutex_);
       active_ = *std::move(world);
       place_ = joined.self().place;
@@ -261,9 +262,9 @@ void Runtime::ForgetJob() {
   if (store_ != nullptr) old_stores_.push_back(std::move(store_));
 }
 
-// As in Horovod: what a script sets after shutdown() counts in the next world. What the process
-// has been made with stays, but for the job: an adopted process takes part in several, and may be
-// alone in between.
+// As in Horovod, variables that a script sets after shutdown() apply to the next world. Settings
+// of the process are kept. The agent and the worker's id may change: an adopted process takes part
+// in several jobs, and may run alone in between.
 absl::Status Runtime::ReadVariablesAgain() {
   ASSIGN_OR_RETURN(const settings::RuntimeEnv now,
                    settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
@@ -281,7 +282,7 @@ absl::Status Runtime::Init() {
   if (was_read_) RETURN_IF_ERROR(ReadVariablesAgain());
   RETURN_IF_ERROR(Prepare());
   const std::shared_ptr<session::Session> session = this->session();
-  // Who was in a world has nothing to get ready.
+  // Only the first join may be deferred, so that the script can prepare itself meanwhile.
   const bool may_defer =
       session != nullptr && session->standing().elastic && session->last_epoch() == Epoch(0);
   return Join(may_defer);
@@ -305,7 +306,8 @@ absl::Status Runtime::Reset() {
   return Join(/*may_defer=*/false);
 }
 
-// What was ordered at run time holds in the next world, too, whoever is rank 0 there.
+// A timeline started or stopped at run time stays so in the next world, whichever process is rank 0
+// there.
 void Runtime::KeepTimeline(const ActiveWorld& world) {
   const std::optional<negotiation::TimelineOrder> wanted = world.wanted_timeline();
   if (!wanted.has_value()) return;
@@ -322,7 +324,7 @@ absl::Status Runtime::StartTimeline(const std::string& path, bool mark_cycles) {
         "Set it to DYNAMIC, or to a file.");
   }
   const std::shared_ptr<ActiveWorld> world = active();
-  // Who waits to be let in is not rank 0.
+  // A deferred process is in no world, and only rank 0 of a world writes a timeline.
   return world == nullptr ? absl::OkStatus() : world->StartTimeline(path, mark_cycles);
 }
 
@@ -338,7 +340,7 @@ absl::Status Runtime::Shutdown() {
         "hvd_shutdown waits for all callbacks, so none of them may call it");
   }
   absl::Status left = LeaveForGood();
-  // Without init_mutex_, which a callback may need.
+  // init_mutex_ is released by now: a callback may call a function that takes it.
   if (TaskThread* const callbacks = this->callbacks()) callbacks->Drain();
   return left;
 }
@@ -350,7 +352,8 @@ absl::Status Runtime::LeaveForGood() {
   if (world != nullptr) world->Shutdown();
   const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
-  // A worker leaves for good only when the daemon has heard so.
+  // Retried until the daemon has accepted the report. Otherwise it would take the exit of this
+  // process for a failure of the world.
   absl::Status told =
       session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
                               std::max(env_.agent_timeout, session->standing().reattach));
@@ -395,7 +398,7 @@ void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
     if (active_ != nullptr) epoch = active_->world().epoch;
   }
   if (session == nullptr) return;
-  // Best effort: the exit code tells the rest if the daemon can't be reached any more.
+  // Best effort: if the daemon can't be reached, the agent still reports the exit code.
   session->ReportFailure(epoch, message, caused_by_peer, kReportTimeout).IgnoreError();
 }
 

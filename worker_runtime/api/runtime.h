@@ -1,5 +1,5 @@
-// The composition root of a worker: connects session, backend, control channel and engine, one set
-// of them per world.
+// The worker's runtime: the composition root that connects session, backend, control channel and
+// engine. Each world has its own backend connections, control channel and engine.
 #ifndef WORKER_RUNTIME_API_RUNTIME_H_
 #define WORKER_RUNTIME_API_RUNTIME_H_
 
@@ -28,41 +28,44 @@
 
 namespace hvd::worker_runtime::api {
 
-// The error of calls that need Init first.
+// The error of calls before Init.
 absl::Status NotInitializedError();
 
-// The error of a worker that is no longer wanted and is to exit with 0.
+// The error of a worker that the job no longer needs and that must exit with 0.
 absl::Status ReleasedError(absl::string_view reason);
 bool IsReleased(const absl::Status& status);
 
-// Thread-safe. Handles are numbered over all worlds of the process, so that an old one is never
-// mistaken for a new one.
+// Thread-safe. Handles are numbered across all worlds of the process, so a handle of an earlier
+// world is never mistaken for a newer one.
 class Runtime {
  public:
   using Handle = int64_t;
   static constexpr Handle kFirstHandle = 1000;  // larger than any status code
 
   Runtime() = default;
-  // For tests: with the values that Init would get from the environment and the agent. `session`
+  // For tests: takes the values that Init would get from the environment and the agent. `session`
   // may be nullptr: a worker without a daemon.
   Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
           std::unique_ptr<collectives::Backend> backend);
 
   // See hvd_init.
-  // Errors: those of joining and connecting, and
+  // Errors:
   //   - InvalidArgument: an environment variable has a bad value.
-  //   - IsReleased: this worker is no longer wanted.
+  //   - IsReleased(status): the job no longer needs this worker.
+  //   - All errors of Session::JoinNextWorld and ActiveWorld::Connect.
   absl::Status Init();
   // See hvd_join_world.
-  // Errors: those of Init, and
+  // Errors:
   //   - FailedPrecondition: not initialized.
+  //   - All errors of Init.
   absl::Status JoinWorld();
   // See hvd_reset.
   // Errors: those of Init.
   absl::Status Reset();
   // See hvd_shutdown.
-  // Errors: those of Session::ReportFinished, and
+  // Errors:
   //   - FailedPrecondition: called by a callback.
+  //   - All errors of Session::ReportFinished.
   absl::Status Shutdown();
 
   // See hvd_set_commit.
@@ -77,33 +80,34 @@ class Runtime {
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();
 
-  // The store in which this worker's commits outlive it, with those of its predecessors; nullptr:
-  // there is none. Borrowed; available from Init on, another one in another job.
+  // The agent-owned commit store, which survives this process and holds the commits of earlier
+  // processes of this slot; nullptr: none. Borrowed; available from Init on, replaced when the
+  // process takes part in another job.
   commit_store::CommitArena* store() const;
 
-  // Makes the copy of another host's commit that the agent keeps the store's newest one.
+  // Makes the agent's copy of another host's commit the store's newest commit.
   // Errors:
-  //   - NotFound: there is none that is newer; also without a store.
+  //   - NotFound: the agent has no newer commit, or there is no store.
   //   - ResourceExhausted: there is not enough memory.
   absl::Status TakeKeptCommit() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The job's id, available from Init on; "" in a process without an agent.
   std::string job_id() const;
 
-  // The agent's request for this process's Python stack: write it to `fd` on `signal`. Available
-  // from Init on. The descriptor stays open.
+  // The agent's request for Python stacks: this process must write its stack to `fd` whenever it
+  // gets `signal`. Available from Init on. The descriptor stays open.
   struct StackRequest {
     int fd = -1;
     int signal = 0;
   };
   std::optional<StackRequest> stack_request() const;
 
-  // The world that is up, or nullptr.
+  // The current world, or nullptr.
   std::shared_ptr<ActiveWorld> active() const;
 
-  // The place of this process, or its future place before it has joined; nullopt: not initialized.
+  // The placement of this process, provisional until it has joined; nullopt: not initialized.
   std::optional<rendezvous::placement::Placement> place() const;
-  // Whether it has a place but is in no world yet.
+  // Whether the process is initialized but in no world yet.
   bool is_deferred() const;
 
   // A submitted operation and its engine.
@@ -115,35 +119,39 @@ class Runtime {
     bool WaitAWhile() const { return engine->WaitAWhile(operation); }
   };
 
-  // Engine::Submit on the world that is up, or on one of its process sets (see
-  // ProcessSets::Prepare). Joins first if that was deferred. `waits`: Wait follows at once.
+  // Calls Engine::Submit of the current world, or of one of its process sets (see
+  // ProcessSets::Prepare). Joins first if that was deferred. `waits`: the caller calls Wait next.
   // Errors:
   //   - FailedPrecondition: there is no world.
+  //   - All errors of JoinWorld, ProcessSets::Prepare and Engine::Submit.
   absl::StatusOr<Pending> Start(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<engine::TensorMemory> memory, int32_t process_set,
                                 bool waits);
 
-  // The same, under a number that is valid until it is released. `waits`: first waits a while for
-  // it.
+  // Calls Start and returns a handle, valid until its release. `waits`: first waits for the
+  // operation like WaitAWhile.
+  // Errors: those of Start.
   absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<engine::TensorMemory> memory, int32_t process_set,
                                 bool waits = false);
   absl::StatusOr<Handle> Submit(std::vector<engine::TensorRequest> requests,
                                 int32_t process_set = 0, bool waits = false);
-  // See hvd_submit_then. `done` gets the handle, which the callee must release, and the status of
-  // the operation.
-  // Errors: those of Start, and the following; `done` is never called then.
+  // See hvd_submit_then. `done` receives the handle, which the callee must release, and the status
+  // of the operation. After an error `done` is never called.
+  // Errors:
   //   - FailedPrecondition: this is a forked child of the process that is in the world.
+  //   - All errors of Start.
   using Done = std::function<void(Handle, const absl::Status&)>;
   absl::Status SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
                           Done done);
-  // Whether Wait would return at once.
+  // Returns whether Wait would return at once.
   // Errors:
   //   - NotFound: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.
-  // Errors: those of Engine::Wait, and
+  // Errors:
   //   - NotFound: no such handle.
+  //   - All errors of Engine::Wait.
   absl::Status Wait(Handle handle);
   // See Engine::WaitAWhile.
   // Errors:
@@ -151,12 +159,14 @@ class Runtime {
   absl::StatusOr<bool> WaitAWhile(Handle handle);
   // Makes a handle for a result of Start.
   Handle Keep(Pending pending);
-  // One entry per tensor; valid until Release. REQUIRES: Wait(handle) returned OK.
+  // Returns one result per tensor; valid until Release. REQUIRES: Wait(handle) returned OK.
+  // Errors:
+  //   - NotFound: no such handle.
   absl::StatusOr<const std::vector<engine::TensorResult>*> Results(Handle handle);
-  // Waits for all of them, and forgets them.
-  // Errors: the first one in their order, of those of Wait.
+  // Waits for all handles and releases them.
+  // Errors: those of Wait; the first one, in the order of the handles.
   absl::Status Finish(absl::Span<const Handle> handles);
-  // The same for one. Unknown handles are ignored.
+  // Waits for the operation and releases its handle. An unknown handle is ignored.
   void Release(Handle handle) { Finish({&handle, 1}).IgnoreError(); }
 
   // See hvd_start_timeline and hvd_stop_timeline.
@@ -166,31 +176,31 @@ class Runtime {
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
-  // Whether requests may name a CUDA device: there is a driver, and the environment doesn't forbid
-  // it. False before the first Init.
+  // Returns whether requests may name a CUDA device: there is a driver, and the environment does
+  // not forbid it. False before the first Init.
   bool TakesDeviceTensors();
 
  private:
-  // The first time: reads the environment and contacts the agent.
+  // On the first call in a job: reads the environment and contacts the agent.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status ReadVariablesAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // The next Prepare is the first of another job.
+  // Resets the state of the current job; the next Prepare is the first one of another job.
   void ForgetJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // Asks for the next world until one is connected. Makes it, or the place that was given instead,
-  // the current one.
+  // Asks the daemon for the next world and connects to it, again if that fails and the job is
+  // elastic. Sets the current world or, if the daemon defers the join, the provisional placement.
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<session::JoinAnswer> Ask(const control::ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // Shutdown, without the callbacks of operations in flight.
+  // Shutdown without waiting for callbacks.
   absl::Status LeaveForGood();
-  // The world's engine or that of one of its process sets; see Start.
+  // Returns the engine of the world or of one of its process sets; see Start.
   absl::StatusOr<std::shared_ptr<engine::Engine>> PrepareEngine(
       int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures);
-  // Makes the thread if this process has none.
+  // Returns the callback thread of this process; starts it if there is none.
   TaskThread& StartCallbacks();
-  // nullptr if this process has none.
+  // Returns the callback thread, or nullptr if this process has none.
   TaskThread* callbacks() const;
   // Removes the active world and returns it.
   std::shared_ptr<ActiveWorld> TakeActive();
@@ -198,30 +208,31 @@ class Runtime {
   absl::StatusOr<Pending> Take(Handle handle);
   std::shared_ptr<session::Session> session() const;
 
-  // Held while a world is made or left, which blocks; `mutex_` is never held that long.
+  // Held while a world is joined or left, which may block for minutes. `mutex_` is held briefly
+  // only, so queries never wait for a join.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
   bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
   settings::RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
-  absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for this job, once it is not OK
+  absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // not OK: released from this job
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
   // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
   TrainingProgress progress_;
-  std::atomic<bool> left_well_{false};  // the newest world, and the daemon knows
+  std::atomic<bool> left_well_{false};  // left the newest world cleanly, and the daemon knows
 
   mutable absl::Mutex mutex_;
-  // The thread that calls callbacks; made at the first one. Before the worlds, whose operations use
-  // it.
+  // The thread that calls callbacks; started by the first SubmitThen. Declared before the worlds,
+  // whose operations use it, so that it is destroyed after them.
   std::unique_ptr<TaskThread> callbacks_ ABSL_GUARDED_BY(mutex_);
-  // Made once in a job; stays. nullptr in a process without an agent.
+  // Created once per job; nullptr in a process without an agent.
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<commit_store::ArenaView> kept_ ABSL_GUARDED_BY(mutex_);  // null: none
-  // Of earlier jobs: what was restored from them may be in use.
+  // The stores of earlier jobs, kept because states restored from them may still be in use.
   std::vector<std::unique_ptr<commit_store::CommitArena>> old_stores_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
   if (world == nullptr) {
     RETURN_IF_ERROR(JoinWorld());
     world = active();
-    if (world == nullptr) return NotInitializedError();  // shut down at this moment
+    if (world == nullptr) return NotInitializedError();  // another thread has just shut down
   }
   if (process_set == 0) return world->engine();
   return world->process_sets().Prepare(process_set, signatures);
@@ -44,7 +44,7 @@ TaskThread* Runtime::callbacks() const {
 
 TaskThread& Runtime::StartCallbacks() {
   absl::MutexLock lock(&mutex_);
-  // A forked child's is its parent's.
+  // In a forked child the inherited object has no thread. It is leaked: its destructor would join.
   if (callbacks_ != nullptr && !callbacks_->BelongsToThisProcess()) (void)callbacks_.release();
   if (callbacks_ == nullptr) callbacks_ = std::make_unique<TaskThread>();
   return *callbacks_;
@@ -61,8 +61,9 @@ absl::Status Runtime::SubmitThen(std::vector<engine::TensorRequest> requests, in
     if (status.ok()) NoteWork();
     done(Keep(pending), status);
   };
-  // The engine's thread hands the engine over: were it the last to have it, it would wait for its
-  // own end.
+  // `then` runs on the engine's thread and moves its reference to the engine to the callback
+  // thread. If the engine's thread released the last reference, the destructor would join the
+  // thread that it runs on.
   auto then = [engine, call,
                &callbacks = StartCallbacks()](engine::Engine::Handle operation) mutable {
     callbacks.Add([call = std::move(call),

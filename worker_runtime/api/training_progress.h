@@ -1,4 +1,4 @@
-// A worker's progress since training began or since its newest commit, as the daemon is told of it.
+// The worker's training progress, which it reports to the daemon when it asks for the next world.
 #ifndef WORKER_RUNTIME_API_TRAINING_PROGRESS_H_
 #define WORKER_RUNTIME_API_TRAINING_PROGRESS_H_
 
@@ -12,30 +12,32 @@
 
 namespace hvd::worker_runtime::api {
 
+// Counts from the beginning of training or from the newest commit, whichever is later.
 // Thread-safe.
 class TrainingProgress {
  public:
-  // As if made anew.
+  // Returns to the initial state.
   void Reset();
   void BeginTraining();
-  // A commit of an earlier process: nothing was done since.
+  // Sets the newest commit to one made by an earlier process, without any progress since.
   void Restore(uint64_t commit) { commit_.store(commit); }
-  // See hvd_set_commit. Steps count from here on.
+  // See hvd_set_commit. Starts counting steps from 0.
   void SetCommit(uint64_t number);
   void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
-  // An operation was completed.
+  // Records that an operation was completed.
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
-  // The own error for which the world is about to be left.
+  // Records this process's own error, because of which it is about to leave the world.
   void NoteError(const std::string& text);
 
-  // What is told of the world that was left, once: the next call tells of the commit only.
+  // Returns the progress in the world just left, as a request to join the next one, and clears it:
+  // a second call returns the commit's number only.
   session::Session::JoinRequest TakeWord();
 
  private:
   std::atomic<uint64_t> commit_{0};
   std::atomic<bool> worked_{false};      // since training began
-  std::atomic<uint64_t> steps_{0};       // since then, or since the newest commit
-  std::atomic<int64_t> steps_since_{0};  // nanoseconds after the machine's start; 0: nothing began
+  std::atomic<uint64_t> steps_{0};       // since training began or since the newest commit
+  std::atomic<int64_t> steps_since_{0};  // nanoseconds since boot; 0: training has not begun
   absl::Mutex mutex_;
   std::string error_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,4 @@
-// The log file of the tuner's samples.
+// The CSV log file of the autotuner's samples.
 #ifndef WORKER_RUNTIME_API_TUNING_LOG_H_
 #define WORKER_RUNTIME_API_TUNING_LOG_H_
 
@@ -12,13 +12,13 @@
 
 namespace hvd::worker_runtime::api {
 
-// A CSV file: kTuningLogHeader, then a line for each sample. Best effort after opening. Used by one
-// thread.
+// Contains kTuningLogHeader, then a line for each sample. Write errors are ignored. Not
+// thread-safe.
 class TuningLog {
  public:
-  // A new file, or with `append` the file of an earlier world, if there is one.
+  // Creates the file or truncates it; with `append` continues the file of an earlier world.
   // Errors:
-  //   - InvalidArgument: it can't be written; names it and says why.
+  //   - InvalidArgument: the file can't be written; the message names it and the reason.
   static absl::StatusOr<std::unique_ptr<TuningLog>> Open(const std::string& path, bool append);
 
   void Add(const negotiation::tuning::TuningSample& sample, bool cache_enabled);

@@ -1,4 +1,4 @@
-// The wrapper of C ABI calls that need a world.
+// The wrapper of C ABI functions that need a world.
 #ifndef WORKER_RUNTIME_API_WITH_WORLD_H_
 #define WORKER_RUNTIME_API_WITH_WORLD_H_
 
@@ -10,7 +10,10 @@
 
 namespace hvd::worker_runtime::api {
 
-// Guarded: function(world) if there is one, else FailedPrecondition.
+// Calls function(world) within Guarded.
+// Errors:
+//   - FailedPrecondition: this process is in no world.
+//   - The status of function.
 template <typename Function>
 int32_t WithWorld(Function function) {
   return Guarded([&]() -> absl::Status {

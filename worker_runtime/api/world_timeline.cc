@@ -9,7 +9,7 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
-// Every rank's engine answers at once unless it is in a long collective.
+// Engines send their last events at once, unless they are in a long collective.
 constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The timeline of one world.
+// The timeline control of one world: starts and stops recording on all ranks.
 #ifndef WORKER_RUNTIME_API_WORLD_TIMELINE_H_
 #define WORKER_RUNTIME_API_WORLD_TIMELINE_H_
 
@@ -14,31 +14,32 @@
 
 namespace hvd::worker_runtime::api {
 
-// Rank 0 decides for all ranks when events are recorded, and writes the file. Thread-safe. `world`
-// must outlive it, and it must outlive the engines.
+// Rank 0 starts and stops the recording for all ranks, and writes the file. Thread-safe. `world`
+// must outlive this object, which must outlive the engines.
 class WorldTimeline {
  public:
   explicit WorldTimeline(const session::WorkerWorld& world) : world_(world) {}
 
-  // Sets the options of the world's engine; those of its process sets get the same recorder.
+  // Sets the timeline's fields in the options of the world's engine. The engines of process sets
+  // get the same recorder.
   void Equip(engine::EngineOptions& options);
 
-  // On rank 0: makes all ranks record from now on, for this file, or with `of_job` for this world's
-  // one of a job's files (TracePathOf). Events recorded for an earlier file go to that one. No
+  // On rank 0: makes all ranks record from now on, into `path`; with `of_job` into a separate file
+  // for this world, TracePathOf(path). Events recorded before still go to the earlier file. No
   // effect on other ranks.
   // Errors:
-  //   - InvalidArgument: the file can't be written; names it and says why.
+  //   - InvalidArgument: the file can't be written; the message names it and the reason.
   absl::Status Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
                      bool of_job);
 
   // On rank 0: stops the recording and waits until the file is complete. No effect on other ranks,
   // or if there is no timeline.
   // Errors:
-  //   - DeadlineExceeded: the file is not complete in time.
-  //   - ResourceExhausted: it could not be written.
+  //   - DeadlineExceeded: the file was not completed in time.
+  //   - ResourceExhausted: the file could not be written.
   absl::Status Stop(engine::Engine& engine);
 
-  // Rank 0's last order; nullopt: there was none. Known on all ranks.
+  // Returns rank 0's last order, which is known on all ranks; nullopt: there was none.
   std::optional<negotiation::TimelineOrder> wanted() const;
 
  private:
@@ -46,8 +47,10 @@ class WorldTimeline {
   const std::shared_ptr<timeline::Recorder> recorder_ = std::make_shared<timeline::Recorder>();
   absl::Mutex order_mutex_;  // held while an order is passed to the engine
   std::shared_ptr<timeline::TraceFile> file_
-      ABSL_GUARDED_BY(order_mutex_);  // on rank 0, while there is one
-  mutable absl::Mutex mutex_;         // the engine carries out an order under its own locks
+      ABSL_GUARDED_BY(order_mutex_);  // on rank 0 while it records
+  // Separate from order_mutex_: the engine's thread takes it while another thread may hold
+  // order_mutex_ and wait for the engine.
+  mutable absl::Mutex mutex_;
   std::optional<negotiation::TimelineOrder> wanted_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -16,8 +16,8 @@ namespace {
 // How long a leaving rank waits for rank 0's plan that ends the epoch. Rank 0 answers at once
 // unless it is stuck; after this time the rank leaves without the answer.
 constexpr absl::Duration kLeavePatience = absl::Seconds(5);
-// A rank without new operations still announces after this many plans with evictions, because the
-// announcement acknowledges them: rank 0 reuses an evicted id only when all ranks have seen it go.
+// A rank without new operations still announces after this many plans with evictions. The
+// announcement acknowledges the plans: rank 0 keeps an evicted signature until all ranks have.
 constexpr int kMostUnacknowledgedEvictions = 64;
 
 negotiation::CoordinatorOptions ToCoordinatorOptions(
@@ -165,8 +165,8 @@ bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
     }
   }
   BlockedWaits::Snapshot blocked = blocked_.Get();
-  // A wait is announced again after each plan, because rank 0's deadlock detection discards what it
-  // knew of this rank's waits at every plan: the plan may have ended them.
+  // A wait is announced again after each plan, because rank 0's deadlock detection counts only
+  // waits that the newest plan has not ended; see DeadlockDetector.
   const bool blocked_anew =
       !blocked.names.empty() &&
       (blocked.version != announced_blocked_version_ || seen_sequence_ != announced_sequence_);

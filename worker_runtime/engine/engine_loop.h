@@ -30,8 +30,8 @@ namespace hvd::worker_runtime::engine {
 // The status of all operations in flight once `rank` has left cleanly.
 absl::Status LeftWorldError(int rank);
 
-// Run() belongs to one thread; the other methods are thread-safe. What is handed to the constructor
-// must outlive Run().
+// Run() belongs to one thread; the other methods are thread-safe. The references given to the
+// constructor must outlive Run().
 //
 // One thread at a time runs rounds (it "has the turn"): the engine's own thread, or, where the
 // control channel is shared memory or the world has one rank, a user thread that waits for an

@@ -1,4 +1,4 @@
-// A fake rendezvous daemon in memory, for tests: it follows the test's calls and decides nothing.
+// A fake rendezvous daemon in memory, for tests. The test controls it; it makes no decisions.
 #ifndef WORKER_RUNTIME_API_TESTING_FAKE_DAEMON_H_
 #define WORKER_RUNTIME_API_TESTING_FAKE_DAEMON_H_
 
@@ -21,26 +21,26 @@ namespace hvd::worker_runtime::api {
 // Thread-safe; must outlive its clients.
 class FakeDaemon {
  public:
-  // Worlds form when `size` workers have asked; ranks in order of the workers' ids.
+  // Forms a world when `size` workers have asked for one, with ranks in the order of their ids.
   explicit FakeDaemon(int size) : size_(size) {}
 
   session::ClientFactory NewClients();
 
-  // The answer to a worker's next JoinWorld, instead of a world.
+  // Sets the answer to a worker's next JoinWorld, in place of a world.
   void AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer);
   void SetSize(int size);
-  // Breaks the present epoch. Ends its watches and exchanges.
+  // Breaks the current epoch. Ends its watches and exchanges.
   void Break(const std::string& reason);
-  // Another world is wanted.
+  // Announces that the world is about to change.
   void Change(const std::string& reason);
-  // Blocks until this many workers are parked in JoinWorld.
+  // Blocks until this many workers are waiting in JoinWorld.
   void AwaitJoins(int count);
-  // Blocks until this many workers of the present epoch have given a value to an exchange.
+  // Blocks until this many workers of the current epoch have sent a value to an exchange.
   void AwaitExchanges(int count);
 
   std::vector<pb::JoinWorldRequest> joins() const;
   std::vector<pb::ReportRequest> reports() const;
-  // Blocks until there is a report of a wait in `what`; returns the report.
+  // Blocks until a stall in `what` is reported; returns the report.
   pb::ReportStallRequest AwaitStall(const std::string& what);
 
  private:
@@ -52,7 +52,7 @@ class FakeDaemon {
                                                const bool& cancelled);
   absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
                                                 const bool& cancelled);
-  // Progress is answered as by the real daemon, and not kept.
+  // Answers progress reports like the real daemon, but does not store them.
   absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request);
   void ReportStall(const pb::ReportStallRequest& request);
   void Cancel(bool& cancelled);

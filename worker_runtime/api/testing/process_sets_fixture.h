@@ -45,7 +45,7 @@ inline std::string Message(const absl::Status& status) { return std::string(stat
 
 class ProcessSetsTest : public WorkersTest {
  protected:
-  // On all ranks; returns the id.
+  // Adds a set on all ranks; returns its id.
   int32_t AddOnAll(const std::vector<int>& ranks) {
     std::atomic<int32_t> result{0};
     OnEach([&](int, Runtime& worker) {

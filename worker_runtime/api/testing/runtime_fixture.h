@@ -1,5 +1,5 @@
-// Workers of one elastic job in one process, for tests: the daemon is a fake, control and data
-// connections are real.
+// A fixture that runs the workers of one elastic job in one process, with a fake daemon and real
+// control and data connections.
 #ifndef WORKER_RUNTIME_API_TESTING_RUNTIME_FIXTURE_H_
 #define WORKER_RUNTIME_API_TESTING_RUNTIME_FIXTURE_H_
 
@@ -21,7 +21,7 @@ namespace hvd::worker_runtime::api {
 
 inline constexpr uint64_t kFirstWorker = 10;
 
-// An operation on floats, or, without `data`, one that carries none.
+// A request of an operation on floats, or, with a null `data`, of one without data.
 inline engine::TensorRequest Request(negotiation::OpKind op, const std::string& name,
                                      std::vector<float>* data = nullptr) {
   engine::TensorRequest request;
@@ -33,7 +33,7 @@ inline engine::TensorRequest Request(negotiation::OpKind op, const std::string& 
   return request;
 }
 
-// In a process set; 0: the world.
+// Runs a request on a process set; 0: the world.
 inline absl::Status RunOn(Runtime& worker, engine::TensorRequest request, int32_t process_set = 0,
                           bool* world_is_changing = nullptr) {
   const auto handle = worker.Submit({std::move(request)}, process_set);
@@ -58,7 +58,7 @@ class WorkersTest : public ::testing::Test {
     return std::make_unique<Runtime>(env_, NewSession(id), collectives::gloo::MakeGlooBackend());
   }
 
-  // Calls f for the first `count` workers, which are made if need be, each in a thread of its own.
+  // Calls f for the first `count` workers, each in a separate thread. Creates missing workers.
   void OnEach(size_t count, const std::function<void(int, Runtime&)>& f) {
     while (workers_.size() < count) workers_.push_back(NewWorker(kFirstWorker + workers_.size()));
     std::vector<std::thread> threads;
@@ -67,10 +67,10 @@ class WorkersTest : public ::testing::Test {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  // The same for all that were made.
+  // Calls f for all workers created so far.
   void OnEach(const std::function<void(int, Runtime&)>& f) { OnEach(workers_.size(), f); }
 
-  // Puts them in a world of that size.
+  // Initializes `count` workers, which form one world.
   void StartWorkers(int count) {
     daemon_.SetSize(count);
     OnEach(count, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
