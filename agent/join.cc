@@ -30,7 +30,7 @@
 namespace hvd::agent {
 namespace {
 
-// Adds the addresses, numeric "address:port", that are not there yet.
+// Resolves a daemon's name and adds its addresses, as numeric "address:port", without duplicates.
 absl::Status Resolve(const net::HostPort& daemon, std::vector<std::string>* addresses) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -62,20 +62,22 @@ std::string NameOfThisMachine() {
   return name;
 }
 
+// Slurm's name for this node comes first: host lists of the job use it, and it may differ from the
+// machine's host name.
 std::string OwnName(const Environment& environment) {
   const auto slurm = environment.find("SLURMD_NODENAME");
   if (slurm != environment.end() && !slurm->second.empty()) return slurm->second;
   return NameOfThisMachine();
 }
 
-// Of agents whose workers can share memory. Machines that were copied while they ran differ in the
-// host's name alone. Empty: nothing is known of it.
+// An identity that is shared by the agents whose workers can share memory; empty: not known. The
+// host name is included, because copies of a running virtual machine have the same boot id.
 std::string OwnMachine() {
   const std::string identity = os::HostIdentity();
   return identity.empty() ? "" : absl::StrCat(identity, "/", NameOfThisMachine());
 }
 
-// What a pipe holds, on which a worker finds it.
+// The limit of --worker-stdin: the worker reads it from a pipe, which must hold all of it.
 constexpr size_t kMostInput = 64 << 10;
 
 absl::StatusOr<std::string> ReadWorkerStdin(const std::string& path) {
@@ -101,7 +103,7 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
   for (const auto& [name, value] : environment) variables[name] = value;
   if (options.adopt.has_value()) return;
   for (const std::string& argument : options.command) command.add_argv(argument);
-  // As horovodrun's workers have them.
+  // The same variables as horovodrun sets for its workers.
   variables["PYTHONUNBUFFERED"] = "1";
   variables["HOROVOD_CONTROLLER"] = "gloo";
   variables["HOROVOD_CPU_OPERATIONS"] = "gloo";
@@ -139,7 +141,8 @@ std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& boo
   if (options.daemons.size() > 1) return absl::StrJoin(bootstrap.daemon_addresses(), ",");
   const net::HostPort& daemon = options.daemons[0];
   const std::string name = absl::StrCat(daemon.host, ":", daemon.port);
-  // Of several addresses the one that can be reached is found once, at the start.
+  // A name with several addresses is not resolved again: the route search determines the reachable
+  // address once, at the start.
   const bool numeric = absl::StrContains(daemon.host, ':') || name == bootstrap.daemon_addresses(0);
   return numeric || bootstrap.daemon_addresses_size() != 1 ? "" : name;
 }
@@ -157,6 +160,7 @@ int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starte
     adoption.emplace(loop, *std::move(adoptee), STDIN_FILENO, STDOUT_FILENO);
     settings.adoption = &*adoption;
   }
+  // With an adopted process stdout carries the protocol's lines, so all output goes to stderr.
   const int out = adoption.has_value() ? STDERR_FILENO : STDOUT_FILENO;
   output::ConsoleWriter writer(loop, out, STDERR_FILENO);
   Agent agent(loop, writer, std::move(open_link), settings);

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostSlots = 1 << 16;
 constexpr int64_t kWeek = 7 * 86400;
 
-constexpr int64_t kMostProcesses = 1 << 22;  // of any kernel
+constexpr int64_t kMostProcesses = 1 << 22;  // the kernel's maximum of process numbers
 
 constexpr char kDescription[] =
     "Runs a job's workers on this host. horovodrun starts it on each host by itself (--stdio). "
@@ -52,7 +52,7 @@ absl::Status ParseDaemons(const std::string& text, JoinOptions& options) {
   return absl::OkStatus();
 }
 
-// One use.
+// The parser of one command line. For one use.
 class Parser {
  public:
   Parser()

@@ -40,28 +40,30 @@ void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
                                " here; workers start in ", plan->working_directory);
 }
 
-// With one compute thread per core in each worker, the workers would slow each other down. A value
-// set by the user stays.
+// Sets OMP_NUM_THREADS to the worker's share of the cores: with one thread per core in every
+// worker, the workers would slow each other down. A value from the user takes precedence (emplace).
 void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
   if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
   environment->emplace("OMP_NUM_THREADS", absl::StrCat(os::ThreadsOfWorker(cores, workers)));
 }
 
-// An empty value is none.
+// Sets a variable that is missing or empty.
 void SetUnlessChosen(const std::string& name, const std::string& value,
                      std::map<std::string, std::string>* environment) {
   std::string& kept = (*environment)[name];
   if (kept.empty()) kept = value;
 }
 
-// A store that the user has chosen stays. Libraries, such as Lightning, look for the run's name to
-// take these variables before those of a scheduler's job, where all workers would be task 0.
+// Sets torchrun's variables. A store that the user has chosen (MASTER_ADDR, MASTER_PORT) is kept.
+// Libraries such as Lightning take TORCHELASTIC_RUN_ID as a sign to prefer these variables to those
+// of a scheduler's job, by which all workers would be task 0.
 void SetTorchVariables(const rendezvous::placement::Placement& placement,
                        const rendezvous::placement::TorchGroup& group, const std::string& job_id,
                        std::map<std::string, std::string>* environment) {
   if (ValueOr(*environment, "HOROVOD_TORCH_ENV", "") == "0") return;
   if (group.groups > 0) {
-    // By the beginning horovod.common._origin knows a child that has only torch's variables.
+    // The prefix "horovod-" is read by horovod.common._origin, to recognise a child process that
+    // has only torch's variables.
     SetUnlessChosen("TORCHELASTIC_RUN_ID", absl::StrCat("horovod-", job_id), environment);
   }
   for (const auto& [name, value] : rendezvous::placement::TorchVariables(placement, group)) {
@@ -145,14 +147,15 @@ std::map<std::string, std::string> WorkerEnvironment(const LaunchPlan& plan,
   ShareCores(place.cores, share_with_own ? place.own_workers : on_machine, &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;
-    // The user's own choice stays. Gloo's is for torch.distributed.
+    // Values from the user are kept. GLOO_SOCKET_IFNAME is for torch.distributed.
     environment.emplace("NCCL_SOCKET_IFNAME", place.interface);
     environment.emplace("GLOO_SOCKET_IFNAME", place.interface);
   }
   if (place.elastic) {
     environment["HOROVOD_ELASTIC"] = "1";
   } else {
-    environment.erase("HOROVOD_ELASTIC");  // may be set if this job was started inside another one
+    // An outer job, in which this job was started, may have set it.
+    environment.erase("HOROVOD_ELASTIC");
   }
   return environment;
 }

@@ -23,6 +23,7 @@ int RunStdioAgent(EventLoop& loop, int input, int output, Agent::OpenLink open_l
                                    " can't read what horovodrun sent (", status.message(),
                                    "); are the versions the same?"));
        }});
+  // The marker separates the frames from anything that a login shell has printed before.
   writer.SendRaw(protocol::kFrameMagic);
   return agent.Run();
 }

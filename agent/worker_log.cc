@@ -3,6 +3,7 @@
 namespace hvd::agent {
 
 void WorkerLog::Add(const pb::AgentMessage& message) {
+  // The exit of a worker replaces its earlier messages: an exit alone is enough for the daemon.
   if (message.has_started()) alive_[message.started().worker_id()] = {message};
   if (message.has_dying()) alive_[message.dying().worker_id()].push_back(message);
   if (!message.has_exited()) return;

@@ -15,7 +15,7 @@
 namespace hvd::options {
 namespace {
 
-// One option as it stands in the arguments.
+// One option found in the arguments.
 struct Found {
   const FlagSpec* flag = nullptr;
   std::string written;  // as the user spelled it
@@ -25,7 +25,7 @@ struct Found {
 
 bool IsOption(const std::string& arg) { return arg.size() > 1 && arg[0] == '-'; }
 
-// "-1" is a value that looks like an option.
+// "-1" looks like an option, but may be a value.
 bool IsNegativeNumber(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && (absl::ascii_isdigit(arg[1]) || arg[1] == '.');
 }
@@ -47,7 +47,8 @@ absl::Status DidYouMean(const std::string& written, const std::string& spelling)
       absl::StrCat("unknown option ", written, "; did you mean ", spelling, "?"));
 }
 
-// "-np" for "-pn", which would be "-p" with the value "n"; empty if there is none.
+// The spelling that consists of the same letters in another order: "-np" for "-pn", which would
+// otherwise be read as "-p" with the value "n". Empty if there is none.
 std::string WithTheSameLetters(const std::vector<FlagSpec>& flags, const std::string& written) {
   for (const FlagSpec& flag : flags) {
     for (const std::string& spelling : flag.spellings) {
@@ -63,7 +64,8 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
                      const std::string& program) {
   const absl::string_view bare = WithoutDashes(written);
   const int allowed = std::max<int>(1, bare.size() / 3);
-  // Letters count first; among equals the spelling with as many dashes wins.
+  // Compares the distance without dashes first, then that with dashes: among equally similar
+  // spellings the one with the same number of dashes wins.
   std::pair<int, int> best_distance(allowed + 1, 0);
   std::string best;
   for (const FlagSpec& flag : flags) {
@@ -81,7 +83,8 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
       absl::StrCat("unknown option ", written, "; ", program, " --help lists all"));
 }
 
-// The only flag that has a spelling which begins with `written`; null if there is none.
+// The flag that has a spelling with the prefix `written`; null if there is none. InvalidArgument if
+// there are several.
 absl::StatusOr<const FlagSpec*> FindByBeginning(const std::vector<FlagSpec>& flags,
                                                 const std::string& written) {
   std::set<const FlagSpec*> matches;
@@ -99,7 +102,7 @@ absl::StatusOr<const FlagSpec*> FindByBeginning(const std::vector<FlagSpec>& fla
       absl::StrCat("option ", written, " is ambiguous: ", absl::StrJoin(names, ", ")));
 }
 
-// "-p22": a one-letter option with its value attached.
+// Recognises "-p22": a one-letter option with its value attached.
 bool MatchAttached(const std::vector<FlagSpec>& flags, const std::string& arg, Found* found) {
   if (absl::StartsWith(arg, "--")) return false;
   const FlagSpec* flag = FindExact(flags, arg.substr(0, 2));
@@ -108,6 +111,9 @@ bool MatchAttached(const std::vector<FlagSpec>& flags, const std::string& arg, F
   return true;
 }
 
+// Finds the flag of an argument, in this order: an exact spelling, "NAME=VALUE", an
+// attached value that contains '=', an unambiguous prefix, an attached value. A misspelling is
+// checked before the last one.
 absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::string& arg,
                                const std::string& program) {
   Found found;
@@ -120,7 +126,7 @@ absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::st
     found.has_value = true;
     found.value = arg.substr(equals + 1);
     found.flag = FindExact(flags, found.written);
-    // "-xNAME=VALUE" is "-x" with all that follows.
+    // In "-xNAME=VALUE" the '=' belongs to the value of "-x".
     if (found.flag != nullptr && found.written.size() > 2) return found;
     if (found.flag != nullptr && found.flag->takes_value) return found;
   }
@@ -186,7 +192,8 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
 }
 
 int EditDistance(absl::string_view a, absl::string_view b) {
-  // One row of the usual table: row[j] is the distance of the part of `a` seen so far to b[0..j).
+  // The Wagner-Fischer algorithm with a single row of the table: row[j] is the distance between the
+  // part of `a` that was processed so far and b[0..j); `diagonal` is the previous row's entry at j.
   std::vector<int> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {

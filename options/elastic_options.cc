@@ -43,7 +43,7 @@ absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::
   return budget;
 }
 
-// A whole number; `store` takes it.
+// Declares a flag with a whole number, which is passed to `store`.
 template <typename Store>
 void ElasticFlags::Whole(FlagTable& flags, const std::string& names, const std::string& help,
                          int64_t low, int64_t high, Store store) {
@@ -124,7 +124,7 @@ bool ElasticFlags::Has(const std::string& name) const {
   return std::find(given_.begin(), given_.end(), name) != given_.end();
 }
 
-// What makes a job elastic.
+// The flags that make a job elastic, for messages.
 std::string ElasticFlags::Switches() const {
   return with_discovery_ ? "--min-np, --max-np or --host-discovery-script" : "--min-np or --max-np";
 }

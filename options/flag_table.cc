@@ -40,7 +40,7 @@ class HelpFormatter : public CLI::Formatter {
   const std::map<std::string, std::string>& single_dash_;
 };
 
-// Of an option as SplitArguments writes it.
+// The flag's name in an option of SplitArguments' canonical form.
 std::string NameOf(const std::string& option) {
   return absl::StartsWith(option, "--") ? option.substr(0, option.find('=')) : option.substr(0, 2);
 }
@@ -63,7 +63,7 @@ void FlagTable::Value(const std::string& names, const std::string& kind, const s
   app_.add_option(
           names,
           [this, handler](const std::vector<std::string>& values) {
-            // Only the first error is reported.
+            // Update keeps the first error.
             for (const std::string& value : values) status_.Update(handler(value));
             return true;
           },
@@ -101,7 +101,7 @@ void FlagTable::SingleDash(const std::string& name, const std::string& spelling)
 }
 
 std::string FlagTable::Help() const {
-  // CLI11 leaves two blank lines between its groups.
+  // CLI11 puts two blank lines between groups; one is enough.
   return absl::StrReplaceAll(app_.help(), {{"\n\n\n", "\n\n"}});
 }
 
@@ -153,7 +153,7 @@ absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string
   }
   Result result;
   result.command = std::move(split.command);
-  // The only place that catches exceptions of CLI11.
+  // CLI11 takes the arguments in reverse order. Its exceptions are caught only here.
   try {
     app_.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
   } catch (const CLI::CallForHelp&) {

@@ -18,11 +18,12 @@ namespace hvd::options {
 namespace {
 
 constexpr std::streamsize kMostBytes = 1 << 20;
-// Aliases can make a small file stand for a very large one, or for an endless one.
+// Limits of the flattened result: with YAML aliases a small file can expand to an enormous
+// document.
 constexpr size_t kMostSettings = 1000;
 constexpr int kMostGroups = 3;
 
-// Walks through a document.
+// Walks through a YAML document and collects its settings.
 class Flattener {
  public:
   explicit Flattener(const std::string& file) : file_(file) {}
@@ -52,7 +53,7 @@ class Flattener {
       return AddGroup(node, key + ".", depth + 1);
     }
     if (node.IsSequence()) return Error(line, absl::StrCat(key, ": must not be a list"));
-    // YAML's own tag for a scalar in quotes is "!".
+    // yaml-cpp gives a quoted scalar the tag "!".
     const auto kind = !node.IsScalar()    ? Setting::Kind::kEmpty
                       : node.Tag() == "!" ? Setting::Kind::kQuoted
                                           : Setting::Kind::kPlain;
@@ -74,7 +75,7 @@ absl::Status CantRead(const std::string& file, absl::string_view why) {
 absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
                                                    const std::string& file) {
   Flattener flattener(file);
-  // The only place that catches exceptions of yaml-cpp.
+  // The exceptions of yaml-cpp are caught only here.
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.size() > 1) {

@@ -2,7 +2,7 @@
 
 namespace hvd::agent::output {
 
-// Takes `length` bytes off the front of `bytes` as the end of the current line.
+// Completes the current line with the first `length` bytes of `bytes`, and removes these.
 void LineSplitter::Cut(absl::string_view* bytes, size_t length, const Take& take) {
   if (partial_.empty()) {
     take(bytes->substr(0, length));
@@ -19,6 +19,8 @@ void LineSplitter::Append(absl::string_view bytes, const Take& take) {
     const size_t room = kMaxLineBytes - partial_.size();
     const size_t end = bytes.find_first_of("\r\n");
     if (end < room) {
+      // A '\r' at the end of a read counts as a line end by itself. Waiting for a '\n' would delay
+      // the lines of progress bars.
       const bool pair = bytes[end] == '\r' && end + 1 < bytes.size() && bytes[end + 1] == '\n';
       Cut(&bytes, end + (pair ? 2 : 1), take);
     } else if (bytes.size() >= room) {

@@ -9,7 +9,7 @@ namespace {
 
 uint8_t ByteAt(absl::string_view text, size_t at) { return static_cast<uint8_t>(text[at]); }
 
-// How many bytes the character at the front of `text` has; 0: it is not valid UTF-8 (truncated,
+// The length in bytes of the UTF-8 character at the front of `text`; 0: it is not valid (truncated,
 // overlong, a surrogate, too large).
 size_t CharacterBytes(absl::string_view text) {
   const uint8_t first = ByteAt(text, 0);
@@ -48,8 +48,8 @@ std::string ToUtf8(absl::string_view text) {
 void StderrTail::Append(absl::string_view line) {
   const bool passing = absl::EndsWith(line, "\r");
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-  // Programs that write '\r' first, and then the text, would otherwise wipe out what they have just
-  // written.
+  // Some programs write '\r' before the text. The empty line before that '\r' must not replace the
+  // text that precedes it.
   if (line.empty() && (passing || overwrite_)) return;
   if (overwrite_ && !lines_.empty()) lines_.pop_back();
   overwrite_ = passing;

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = RuntimeSetting::Kind;
 
-// A row of the table, in parts that say what they are.
+// A builder of table rows, whose methods name the fields that they set.
 struct Row : RuntimeSetting {
   Row(Kind kind_is, absl::string_view name, absl::string_view usual, absl::string_view means,
       Read reads) {
@@ -226,7 +226,7 @@ std::vector<RuntimeSetting> TimelineSettings() {
   };
 }
 
-// Set by the agent, or NCCL's own.
+// Variables that the agent sets, and variables of NCCL.
 std::vector<RuntimeSetting> InternalSettings() {
   return {
       TextRow("NCCL_HOSTID", "", "NCCL's: ranks with different ones may share a GPU",

@@ -134,7 +134,8 @@ Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {
   const std::string library = absl::AsciiStrToUpper(text);
   env->nccl_is_only_way = library == "NCCL_ONLY";
   env->gpu_operations = library == "NCCL" || env->nccl_is_only_way;
-  // Those of Horovod that aren't here have the effect that they had on a CPU's build.
+  // Horovod's other libraries are accepted, and mean reduction in host memory, as in a build of
+  // Horovod without GPU operations.
   for (const char* known : {"NCCL", "NCCL_ONLY", "HOST", "MPI", "CCL", "DDL"}) {
     if (library == known) return "";
   }
