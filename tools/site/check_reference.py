@@ -1,10 +1,11 @@
-"""check_reference.py SITE: fails if a public name of a module has no entry on the page of its reference, or no words there."""
+"""check_reference.py SITE: fails if a public name of a module, or a function of a public header, has no entry or no description in the reference."""
 
 import re
 import sys
 from pathlib import Path
 
 import griffe
+import headers
 from lay_out import MODULES, ROOT
 
 
@@ -44,7 +45,15 @@ def missing(site: Path) -> list[str]:
     return problems
 
 
+def missing_of_headers(site: Path) -> list[str]:
+    problems = headers.problems()
+    for page, anchors in headers.anchors().items():
+        there = set(re.findall(r'id="([^"]*)"', (site / "reference" / f"{page}.html").read_text()))
+        problems += [f"{page}: {anchor} has no entry" for anchor in anchors if anchor not in there]
+    return problems
+
+
 if __name__ == "__main__":
-    found = missing(Path(sys.argv[1]))
+    found = missing(Path(sys.argv[1])) + missing_of_headers(Path(sys.argv[1]))
     print("".join(f"check_reference: {problem}\n" for problem in found), end="", file=sys.stderr)
     sys.exit(1 if found else 0)

@@ -9,6 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import headers
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
@@ -90,12 +92,16 @@ def code(path: Path) -> str:
 
 
 def reference(folder: Path) -> str:
-    """Writes a page for each module; returns their table of contents."""
-    lines = ["# Reference", "", "| module | for |", "|---|---|"]
+    """Writes a page for each module and each public header; returns their table of contents."""
+    lines = ["# Reference", "", "| module or header | for |", "|---|---|"]
     for module, title in MODULES.items():
         objects = "".join(f"::: {name}\n\n" for name in [module, *MORE.get(module, [])])
         write(folder / "reference" / f"{module}.md", f"# {module}\n\n{title}.\n\n{objects}")
         lines.append(f"| [`{module}`]({module}.md) | {title} |")
+    for name, text in headers.pages().items():
+        write(folder / "reference" / name, text)
+    lines.append("| [`horovod/rendezvous.h`](c_api.md) | Rendezvous for schedulers, in C |")
+    lines.append("| [`horovod/rendezvous.hpp`](cpp_api.md) | Rendezvous for schedulers, in C++ |")
     return "\n".join(lines) + "\n"
 
 
