@@ -1,4 +1,5 @@
-// Checks of a collective's arguments.
+// Argument checks of collectives. The engine validates all arguments before, so that a failed check
+// is a bug.
 #ifndef COLLECTIVES_ARGUMENT_CHECKS_H_
 #define COLLECTIVES_ARGUMENT_CHECKS_H_
 
@@ -9,12 +10,14 @@
 
 namespace hvd::collectives {
 
-// Errors of both:
-//   - Internal: the condition does not hold; the engine never lets that happen.
-
 // Checks that there is one count for each of the `size` ranks.
+// Errors:
+//   - Internal: the numbers differ.
 absl::Status CheckCounts(absl::Span<const size_t> counts, int size);
+
 // Checks that `rank` is one of the `size` ranks.
+// Errors:
+//   - Internal: `rank` is out of range.
 absl::Status CheckIsRank(int rank, int size);
 
 }  // namespace hvd::collectives

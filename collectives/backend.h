@@ -1,5 +1,5 @@
-// The interface of a backend: a way to move data between ranks. A new one is a folder beside
-// inproc/ and gloo/ and one line in worker_runtime/api/backends.cc.
+// The backend interface: a factory of communicators over one kind of connection. To add a backend,
+// add a folder beside inproc/ and gloo/ and one line in worker_runtime/api/backends.cc.
 #ifndef COLLECTIVES_BACKEND_H_
 #define COLLECTIVES_BACKEND_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd::collectives {
 
-// Makes communicators. Safe for concurrent use; must outlive the communicators it made.
+// Makes communicators. Safe for concurrent use; must outlive the communicators that it made.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -1,5 +1,5 @@
-// The communicator of one group of ranks in one epoch: its collectives. Backends implement it; the
-// engine calls it.
+// The communicator interface: the collectives of one group of ranks in one epoch. Backends
+// implement it; the engine calls it.
 #ifndef COLLECTIVES_COMMUNICATOR_H_
 #define COLLECTIVES_COMMUNICATOR_H_
 
@@ -28,7 +28,7 @@ struct Piece {
   size_t count = 0;
 };
 
-// One memory block; nullptr for no bytes, or for bytes that are not wanted.
+// One memory block. `data` is nullptr if `bytes` is 0, or if the caller does not need the bytes.
 struct Stretch {
   void* data = nullptr;
   size_t bytes = 0;
@@ -37,12 +37,12 @@ struct Stretch {
 // The alignment of blocks that are laid out contiguously: each begins at the next multiple of this.
 inline constexpr size_t kStretchAlignment = 64;
 
-// Gets the bytes of stretches, in order, each once, while they are in the cache: `count` bytes,
-// which begin at a multiple of kStretchAlignment within one stretch.
+// A callback that receives the bytes of stretches in order, each byte once, while they are in the
+// CPU cache. One call covers `count` bytes of one stretch, from a multiple of kStretchAlignment on.
 using ObserveFunction = absl::FunctionRef<void(const void* bytes, size_t count)>;
 
-// Changes elements of a result in place, each once: `count` of them from `data` on. Called with
-// stretches of any length, on the thread that called the operation.
+// A callback that changes elements of a result in place, each element once: `count` elements from
+// `data` on, any number per call. It runs on the thread that called the operation.
 using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 
 // Blocking collectives. One thread at a time may call the operations; every rank must call the same
@@ -50,9 +50,8 @@ using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 // Abort() may be called from any thread at any time. Buffers belong to the caller and must live
 // until the call returns. Sizes are in elements of `type` or, where stated, in bytes.
 //
-// The errors are the same for every operation. After any of them but Unimplemented the communicator
-// is broken and must be destroyed.
-// Errors:
+// After any error except Unimplemented the communicator is broken and must be destroyed.
+// Errors of every operation:
 //   - Unavailable: a peer or the link to it is gone.
 //   - DeadlineExceeded: the timeout passed.
 //   - Aborted: Abort() was called; the message is the reason given there.
@@ -78,7 +77,8 @@ class Communicator {
   virtual bool TakesPieces() const { return false; }
 
   // AllReduce of several memory blocks at once. All ranks have the same counts; `finish` is applied
-  // to the result while it is in the cache. REQUIRES: TakesPieces().
+  // to the result while it is in the cache.
+  // REQUIRES: TakesPieces().
   virtual absl::Status AllReducePieces(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
                                        FinishFunction finish, const CallOptions& options) {
     return absl::UnimplementedError("this backend takes no pieces");
@@ -94,7 +94,8 @@ class Communicator {
                                  const CallOptions& options) = 0;
 
   // Copies root's stretches, whose sizes are the same on all ranks, to those of all ranks.
-  // `observe` gets the bytes on every rank. The default sends them one by one, small ones packed.
+  // `observe` gets the bytes on every rank. The default implementation packs small stretches
+  // together and broadcasts each large one by itself.
   virtual absl::Status BroadcastStretches(absl::Span<const Stretch> stretches, int root,
                                           ObserveFunction observe, const CallOptions& options);
 
@@ -115,8 +116,8 @@ class Communicator {
 
   virtual absl::Status Barrier(const CallOptions& options) = 0;
 
-  // Makes the running and all later calls fail with Aborted(reason), soon. Does not block. The
-  // first reason stays.
+  // Makes the running call and all later ones fail with Aborted(reason), soon. Does not block.
+  // Later reasons are ignored.
   virtual void Abort(absl::string_view reason) = 0;
 };
 

@@ -1,4 +1,5 @@
-// A key exchange over an existing communicator, for connecting another one of the same ranks.
+// A key exchange over an existing communicator, for connecting another communicator of the same
+// ranks.
 #ifndef COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
 #define COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
 
@@ -10,8 +11,8 @@
 
 namespace hvd::collectives {
 
-// Values are matched by the order of the calls, not by their keys. So it is not for concurrent use,
-// nor while an operation of the communicator is running.
+// Matches values by the order of the calls, not by their keys. So it is not safe for concurrent
+// use, and must not be used while an operation of the communicator is running.
 // Errors: those of Communicator::AllGather.
 class CommunicatorKeyExchange : public KeyExchange {
  public:

@@ -1,5 +1,5 @@
-// The two 16-bit floating point formats as types that convert to and from float. No arithmetic:
-// callers compute in float.
+// The two 16-bit floating point formats as types that convert to and from float. They have no
+// arithmetic: callers compute in float.
 #ifndef COLLECTIVES_FLOAT16_H_
 #define COLLECTIVES_FLOAT16_H_
 
@@ -36,19 +36,21 @@ struct Float16 {
     const uint32_t magnitude = f & 0x7fffffffu;
     uint32_t result;
     if (magnitude > 0x7f800000u) {
-      result = 0x7e00u | ((magnitude >> 13) & 0x3ffu);  // quiet, with the payload that fits
+      // A quiet NaN with the upper bits of the payload.
+      result = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
     } else if (magnitude >= 0x47800000u) {
-      result =
-          0x7c00u;  // 65536 and above; between the largest half and it, the rounding below decides
+      // 65536 and above: infinity. Values between the largest half, 65504, and 65536 are rounded
+      // by the next branch.
+      result = 0x7c00u;
     } else if (magnitude >= 0x38800000u) {
-      // Normal: move the exponent's bias from 127 to 15, and add half of the last place that stays,
-      // less one where it is even. A carry runs into the exponent, which is what rounding up to the
-      // next power of two means.
+      // Normal: changes the exponent's bias from 127 to 15, and adds just under half of the last
+      // bit that is kept, or exactly half if that bit is 1: ties go to even. A carry into the
+      // exponent is right: it rounds up to the next power of two.
       const uint32_t odd = (magnitude >> 13) & 1u;
       result = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
     } else {
-      // Subnormal: 0.5's last place in float is that of the smallest half (2^-24), so the adder
-      // rounds for us.
+      // Subnormal: in a float of magnitude 0.5 the last bit is worth 2^-24, which is the smallest
+      // half. So the addition of 0.5 rounds to that precision.
       result = BitsOf(FloatOf(magnitude) + 0.5f) - 0x3f000000u;
     }
     return Float16{static_cast<uint16_t>(sign | result)};
@@ -63,7 +65,7 @@ struct Float16 {
       result = 0x7f800000u | ((magnitude & 0x3ffu) << 13);
       if (magnitude > 0x7c00u) result |= 0x00400000u;
     } else {
-      // 2^112 makes up for the difference of the biases and normalises subnormals on the way.
+      // The multiplication by 2^112 corrects the exponent's bias and also normalises subnormals.
       result = BitsOf(FloatOf(magnitude << 13) * FloatOf(0x77800000u));
     }
     return FloatOf(sign | result);

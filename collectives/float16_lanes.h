@@ -1,11 +1,12 @@
-// Conversions of sixteen 16-bit floats at a time, on CPUs with AVX2 and F16C: those of float16.h,
-// which compilers don't vectorise. The results are the same bits, except for the payload of a NaN.
+// SIMD conversions of sixteen 16-bit floats at a time, for CPUs with AVX2 and F16C. Compilers don't
+// vectorise the conversions of float16.h. The results are bitwise equal to those, except for the
+// payload of a NaN.
 #ifndef COLLECTIVES_FLOAT16_LANES_H_
 #define COLLECTIVES_FLOAT16_LANES_H_
 
 #include "collectives/float16.h"
 
-// A function that is inlined into one compiled for a certain CPU is compiled for that CPU, too.
+// A function must be inlined into its caller to be compiled for the caller's target CPU.
 #define HVD_ALWAYS_INLINE inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -17,14 +18,15 @@ namespace hvd::collectives {
 
 inline constexpr int kLanes = 16;
 
-// Elements in the order that is fastest for both types.
+// kLanes elements as float. Their order differs between the two types: it is the fastest for each.
 struct Lanes {
   __m256 first, second;
 };
 
 inline bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
 
-// REQUIRES, for all: HasAvx2(). kLanes elements are read or written.
+// The functions below read or write kLanes elements.
+// REQUIRES, for all of them: HasAvx2().
 
 HVD_AVX2 HVD_ALWAYS_INLINE Lanes LoadLanes(const Float16* from) {
   const __m128i* const at = reinterpret_cast<const __m128i*>(from);
@@ -37,7 +39,8 @@ HVD_AVX2 HVD_ALWAYS_INLINE void StoreLanes(Float16* to, const Lanes& values) {
   _mm_storeu_si128(at + 1, _mm256_cvtps_ph(values.second, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// The elements with even indices, then those with odd ones, which are the upper halves of 32 bits.
+// Loads the elements with even indices into `first`, those with odd indices into `second`: each
+// pair is one 32-bit word, with the odd element in its upper half.
 HVD_AVX2 HVD_ALWAYS_INLINE Lanes LoadLanes(const Bfloat16* from) {
   const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000));
@@ -45,11 +48,12 @@ HVD_AVX2 HVD_ALWAYS_INLINE Lanes LoadLanes(const Bfloat16* from) {
           _mm256_castsi256_ps(_mm256_and_si256(both, upper))};
 }
 
-// The result is in the upper halves; the lower halves are unspecified.
+// Rounds to bfloat16. The results are in the upper halves of the 32-bit words; the lower halves are
+// unspecified.
 HVD_AVX2 HVD_ALWAYS_INLINE __m256i RoundToUpperHalf(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
-  // To nearest, ties to even: adds half of the last place that stays, less one, and one more if
-  // that place is odd.
+  // To nearest, ties to even: adds just under half of the last bit that is kept, or exactly half if
+  // that bit is 1.
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
   const __m256i quiet_nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));

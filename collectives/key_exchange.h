@@ -1,5 +1,5 @@
-// The key exchange by which a backend connects its peers; the owner of the rendezvous implements
-// it.
+// The key exchange interface: an all-gather of small values, by which a backend connects its peers.
+// The owner of the rendezvous implements it.
 #ifndef COLLECTIVES_KEY_EXCHANGE_H_
 #define COLLECTIVES_KEY_EXCHANGE_H_
 
@@ -12,29 +12,30 @@
 
 namespace hvd::collectives {
 
-// Rounds in which every member of the epoch shows all others a value. Safe for concurrent use.
+// Every round is an all-gather: each member of the epoch contributes one value. Safe for concurrent
+// use.
 class KeyExchange {
  public:
   virtual ~KeyExchange() = default;
 
-  // Blocks until every member has given its value for `key`; returns all of them in rank order. A
-  // key serves once.
+  // Blocks until every member has contributed its value for `key`; returns all values in rank
+  // order. A key can be used once.
   // Errors:
-  //   - DeadlineExceeded: some member has not come within `timeout`.
+  //   - DeadlineExceeded: a member has not contributed within `timeout`.
   //   - FailedPrecondition: the epoch is over.
   //   - Unavailable: the daemon can't be reached.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key,
                                                              absl::string_view value,
                                                              absl::Duration timeout) = 0;
 
-  // The part of a round that one rank asks for.
+  // The part of a round's result that one rank asks for.
   struct Selected {
     std::vector<std::string> values;  // of the ranks asked for, in their order
     bool all_equal = false;           // whether all ranks have given the same value
   };
-  // The same round as AllGather, in which other ranks may call that, but returns the values of
-  // `ranks` only: so a round's cost need not be quadratic in the number of ranks. This default asks
-  // for all values.
+  // Like AllGather, but returns the values of `ranks` only, so that the cost of a round need not be
+  // quadratic in the number of ranks. Other ranks of the same round may call AllGather. The default
+  // implementation calls AllGather.
   // Errors:
   //   - InvalidArgument: there is no such rank.
   //   - Others: those of AllGather.

@@ -6,7 +6,8 @@
 //   dialer   -> acceptor   dialer's proof
 //   acceptor -> dialer     one byte: welcome
 //
-// Every part has a fixed length, so that no data of a stranger's is kept.
+// Every message has a fixed length, so that an unauthenticated peer can't make this process buffer
+// data.
 #ifndef COLLECTIVES_PEER_HANDSHAKE_H_
 #define COLLECTIVES_PEER_HANDSHAKE_H_
 
@@ -27,25 +28,26 @@ class PeerHandshake {
 
   // The bytes to send before anything is received; may be empty.
   virtual std::string Start() = 0;
-  // The number of bytes that the next Step takes. 0: the handshake is over when all answers are
-  // sent, and both ends have proved themselves.
+  // The number of bytes that the next Step takes. 0: both ends are authenticated, and the handshake
+  // is over once all answers are sent.
   virtual size_t wanted() const = 0;
-  // Returns the answer.
+  // Handles the next wanted() bytes; returns the answer to send.
   // Errors:
-  //   - PermissionDenied: hang up.
+  //   - PermissionDenied: the peer is not authenticated; the caller must close the connection.
   virtual absl::StatusOr<std::string> Step(absl::string_view bytes) = 0;
-  // The rank of the other end, or its claim; -1: none was sent.
+  // The rank of the other end, or the rank that it claims to be until wanted() is 0; -1: it has
+  // sent none.
   virtual int peer() const = 0;
 };
 
-// kProtocolBytes that no other protocol begins with.
+// The length of a protocol's name, the first bytes of a connection. Names must be unique.
 inline constexpr size_t kProtocolBytes = 8;
 
 // `protocol` and `group` must outlive the result. `binding`: see ProofSubject.
 std::unique_ptr<PeerHandshake> MakeDialerHandshake(absl::string_view protocol,
                                                    const GroupInfo& group, int peer,
                                                    std::string binding = "");
-// Accepts any rank of the group but its own.
+// Accepts any rank of the group except its own. Otherwise as MakeDialerHandshake.
 std::unique_ptr<PeerHandshake> MakeAcceptorHandshake(absl::string_view protocol,
                                                      const GroupInfo& group,
                                                      std::string binding = "");

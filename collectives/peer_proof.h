@@ -1,4 +1,4 @@
-// The proof of one rank to another that it knows the epoch's secret, without showing it.
+// HMAC proofs of one rank to another that it knows the epoch's secret.
 #ifndef COLLECTIVES_PEER_PROOF_H_
 #define COLLECTIVES_PEER_PROOF_H_
 
@@ -11,19 +11,19 @@
 
 namespace hvd::collectives {
 
-// The subject of a proof. The proof is valid for this alone: not for another protocol, epoch or
-// connection, and it can't be sent back to its sender.
+// The data that a proof authenticates. A proof is valid only for this data, so it can't be replayed
+// in another protocol, epoch or connection, or be reflected to its sender.
 struct ProofSubject {
   absl::string_view protocol;  // "gloo link"
   Epoch epoch;
   int size = 0;  // of the group
   int from = 0;
   int to = 0;  // kEveryRank: all others
-  // The earlier messages between the ranks, with a fresh nonce of the checking one, so that a proof
-  // intercepted elsewhere is useless.
+  // The earlier messages between the two ranks. They include a fresh nonce of the rank that checks
+  // the proof, so that an intercepted proof can't be replayed.
   absl::string_view transcript;
-  // A secret of the channel below that only its two ends know (net::Wire::Binding), so that the
-  // proofs that a relay passes on are for the wrong channel; empty if there is none.
+  // The channel binding (net::Wire::Binding): a value that only the two ends of the TLS connection
+  // know, so that a relay can't forward a proof to another connection. Empty without TLS.
   absl::string_view binding = {};
 };
 
@@ -31,7 +31,7 @@ inline constexpr int kEveryRank = -1;
 inline constexpr size_t kProofBytes = kHmacSha256Bytes;
 inline constexpr size_t kNonceBytes = 32;
 
-// kNonceBytes random bytes. Thread-safe, as all functions here.
+// kNonceBytes random bytes. Thread-safe, as are the functions below.
 std::string MakeNonce();
 
 // HMAC-SHA256 under `secret`; kProofBytes long.

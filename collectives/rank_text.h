@@ -1,4 +1,4 @@
-// The name of a backend's rank in messages.
+// The description of a backend's rank in messages.
 #ifndef COLLECTIVES_RANK_TEXT_H_
 #define COLLECTIVES_RANK_TEXT_H_
 
@@ -14,7 +14,7 @@ namespace hvd::collectives {
 // "gloo, rank 1 of 4, epoch 3".
 std::string RankText(absl::string_view backend, int rank, int size, Epoch epoch);
 
-// The error `why` as that of connecting this rank with its group.
+// Adds to the error `why` that it happened while this rank was being connected with its group.
 absl::Status ConnectError(absl::string_view backend, const GroupInfo& group,
                           const absl::Status& why);
 

@@ -17,7 +17,7 @@ using ReduceFunction = void (*)(void* out, const void* a, const void* b, size_t 
 // The kernel for this CPU. Integers wrap around; a NaN on either side of a min or max gives NaN.
 ReduceFunction GetReduceFunction(DataType type, ReduceOp op);
 
-// The same kernel for every CPU of the architecture: tests compare the two.
+// The same kernel compiled for the architecture's baseline CPU. Tests compare it with the other.
 ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op);
 
 // Reduces any number of buffers at once, in their order. 16-bit floats are added as float and
@@ -27,8 +27,8 @@ class Reducer {
   // `portable`: see GetPortableReduceFunction.
   Reducer(DataType type, ReduceOp op, bool portable = false);
 
-  // out[i] = sources[0][i] op sources[1][i] op ...; `out` may be the first of these. REQUIRES: at
-  // least two sources.
+  // out[i] = sources[0][i] op sources[1][i] op ...; `out` may equal sources[0].
+  // REQUIRES: at least two sources.
   void operator()(void* out, absl::Span<const void* const> sources, size_t count) const;
 
  private:

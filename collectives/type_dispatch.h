@@ -11,7 +11,7 @@
 namespace hvd::collectives {
 
 // The representation of a bool: one byte, 0 is false, everything else is true; results are 0 or 1.
-// (A C++ bool with any other value is undefined behaviour, and the bytes are a user's.)
+// (A C++ bool with any other value is undefined behaviour, and a user's tensor may hold any byte.)
 struct BoolByte {
   uint8_t value = 0;
 };

@@ -35,9 +35,9 @@ enum class DataType : int32_t {
 };
 inline constexpr int kDataTypeCount = 10;
 
-// Average is Sum followed by a division and belongs to the engine (engine/reduction_math); backends
-// have these. Bool: Sum and Max are "or", Product and Min are "and". Float16 and Bfloat16 are added
-// in float.
+// The reductions that backends implement. An average is a sum followed by a division, which the
+// engine does (engine/reduction_math). For kBool, Sum and Max are "or", Product and Min are "and".
+// kFloat16 and kBfloat16 are computed in float.
 enum class ReduceOp : int32_t {
   kSum = 0,
   kMin = 1,
@@ -50,19 +50,19 @@ absl::string_view NameOf(DataType type);  // NumPy's name: "float32", "bfloat16"
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 
-// A member of a communicator's group, and the group. Ranks are dense, 0..size-1.
+// A communicator's group and this process's rank in it. Ranks are 0..size-1.
 struct GroupInfo {
   Epoch epoch;
   int rank = 0;
   int size = 1;
-  std::string address;  // numeric, where this process accepts its peers' connections
+  std::string address;  // the numeric address at which this process accepts connections of peers
   std::string secret;   // of this epoch; a peer must prove that it knows it
   // TLS for all network traffic; nullptr: no encryption.
   std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
 // Errors:
-//   - InvalidArgument: there is no such rank in a group of that size.
+//   - InvalidArgument: group.rank is not in 0..group.size-1.
 absl::Status CheckRank(const GroupInfo& group);
 
 }  // namespace hvd::collectives

@@ -1,12 +1,14 @@
-// Adasum: a sum of gradients that does not overshoot when they agree. From S. Maleki, M. Musuvathi,
+// Adasum, an adaptive sum of gradients: it avoids the overshoot of a plain sum of similar
+// gradients. From S. Maleki, M. Musuvathi,
 // T. Mytkowicz, O. Saarikivi, T. Xu, V. Eksarevskiy, J. Ekanayake, E. Barsoum, "Scaling Distributed
 // Training with Adaptive Summation", 2020.
 //
 // Two gradients a and b are combined to
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
-// which is their sum where they are orthogonal and their mean where they are parallel. More than
-// two are combined in pairs: ranks with neighbours, then pairs with pairs, and so on. If their
-// number is no power of two, some ranks at the front take part in one level more.
+// which is their sum if they are orthogonal and their mean if they are parallel. More than two
+// gradients are combined in a binary tree: neighbouring ranks first, then pairs with pairs, and so
+// on. If the number of ranks is not a power of two, the first ranks are combined in one additional
+// level.
 #ifndef COLLECTIVES_ADASUM_ADASUM_H_
 #define COLLECTIVES_ADASUM_ADASUM_H_
 
@@ -17,9 +19,10 @@
 
 namespace hvd::collectives::adasum {
 
-// Combines one tensor of all ranks in place. A scale belongs to a tensor, so fused tensors must be
-// passed one by one. Every rank gets the same bits. Uses communicator.SendReceive() only,
-// log2(size) times, and twice more if the number of ranks is not a power of two.
+// Combines one tensor of all ranks in place. The factors are computed per tensor, so fused tensors
+// must be passed one by one. The result is bitwise equal on all ranks. Calls only
+// communicator.SendReceive(): log2(size) times, and twice more if the number of ranks is not a
+// power of two.
 // Errors:
 //   - Unimplemented: `type` is not a floating point type; the communicator stays usable and `data`
 //     is unchanged.

@@ -1,4 +1,4 @@
-// The conformance suite of all backends. A backend's test instantiates it:
+// The conformance test suite of all backends. A backend's test instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest, testing::Values(BackendCase{"gloo",
 //   MakeGlooBackend}));
@@ -30,11 +30,10 @@ class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
   RankGroup group_{GetParam().make()};
 };
 
-// One call of each kind with a few elements, by name: for tests of all operations.
+// One operation by name, called with a few elements, for tests that cover all operations.
 struct AnyOperation {
   const char* name;
-  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that uses
-  // it.
+  // `peer` is used by SendReceive only.
   absl::Status (*call)(Communicator& communicator, int peer, const CallOptions& options);
 };
 const std::vector<AnyOperation>& AllOperations();

@@ -21,7 +21,7 @@ class KeyExchangeTable {
   std::unique_ptr<KeyExchange> ForRank(int rank);
   // The number of calls of all ranks together.
   int calls() const;
-  // The number of values that they were shown.
+  // The number of values that all these calls returned.
   size_t shown() const;
 
  private:

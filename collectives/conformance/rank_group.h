@@ -1,4 +1,4 @@
-// A group of ranks that are threads, for tests.
+// A group of ranks that are threads of the test process.
 #ifndef COLLECTIVES_CONFORMANCE_RANK_GROUP_H_
 #define COLLECTIVES_CONFORMANCE_RANK_GROUP_H_
 
@@ -17,13 +17,13 @@ namespace hvd::collectives::conformance {
 // Calls work(rank) for every rank in a separate thread; returns when all have returned.
 void ForEachRank(int size, absl::FunctionRef<void(int)> work);
 
-// Ranks in threads of this process, on loopback.
+// Ranks in threads of this process, connected by a backend on the loopback address.
 class RankGroup {
  public:
   explicit RankGroup(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
-  // Connects all ranks; rank r has secrets[r]. Returns the statuses by rank; keeps the
-  // communicators of those that are OK.
+  // Connects all ranks; rank r has secrets[r]. Returns the statuses by rank and keeps the
+  // communicators of the ranks that were connected.
   std::vector<absl::Status> Connect(const std::vector<std::string>& secrets,
                                     absl::Duration timeout = absl::Seconds(60));
   // The same with one secret; aborts the test process unless all are connected.
@@ -36,7 +36,7 @@ class RankGroup {
   void Run(absl::FunctionRef<void(Communicator&)> work);
   // The number of key exchanges of all ranks together in the last Connect().
   int key_exchanges() const { return key_exchanges_; }
-  // The number of values that they were shown in these.
+  // The number of values that these exchanges returned.
   size_t shown_keys() const { return shown_keys_; }
 
  private:

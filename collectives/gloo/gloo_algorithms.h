@@ -1,11 +1,12 @@
-// The collective algorithms over point-to-point messages. Each function is one phase; a
-// communicator's operation is one or two of them.
-//
-// "Direct": all ranks exchange with all others at once. One latency, so best for small data in
-// small groups. "Ring": each rank sends to the next rank and receives from the one before, in
-// segments, so that sending, receiving and reducing overlap and the working set stays in cache.
-// Both move the same number of bytes. "Doubling", "tree": log2(size) latencies, and as many peers:
-// for small data in large groups. Each phase links the ranks that it needs (neighbours.h).
+// The collective algorithms over point-to-point messages. Each function is one phase; an operation
+// of GlooCommunicator consists of one or two phases.
+//   - Direct: all ranks exchange with all others at once. One latency, so best for small data in
+//     small groups.
+//   - Ring, chain: each rank sends to the next rank and receives from the previous one, in
+//     segments, so that sending, receiving and reducing overlap and the working set stays in the
+//     cache. Moves as many bytes as direct.
+//   - Doubling, tree: log2(size) latencies, and as many peers. For small data in large groups.
+// Each phase first links the ranks that it needs (neighbours.h).
 #ifndef COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 #define COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 
@@ -21,7 +22,7 @@
 
 namespace hvd::collectives::gloo {
 
-// A part of a buffer, in bytes.
+// A range of a buffer, in bytes.
 struct Block {
   size_t offset = 0;
   size_t bytes = 0;
@@ -32,7 +33,7 @@ std::vector<Block> LayOut(absl::Span<const size_t> counts, size_t unit);
 // `count` elements in `parts` blocks that differ by one element at most.
 std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts);
 
-// The reduction of elements, without the buffers.
+// An element-wise reduction.
 struct ElementReduction {
   ReduceFunction function = nullptr;
   size_t element_bytes = 1;
@@ -45,51 +46,55 @@ struct Phase {
   absl::Time deadline;
 };
 
-// out = in_0 op in_1 op ..., in rank order on every rank. out may equal in.
+// out = in_0 op in_1 op ..., in rank order on every rank. `out` may equal `in`.
 absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                              const ElementReduction& reduction);
 
-// Rank r gets block r of the reduced `in` at `out`, which may lie in `in` if it is block r itself.
+// Rank r gets block r of the reduced `in` at `out`, which may be block r of `in` itself.
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
                                  const std::vector<Block>& blocks,
                                  const ElementReduction& reduction);
 
-// As above; each block is reduced in the order of the ring that ends at its rank. With `whole_out`,
-// `out` is as large as `in` and may equal it, block r lies in its place, and the other blocks are
-// used as scratch: a first phase of all-reduce.
+// The same result as DirectReduceScatter, but block r is reduced along the ring, in the order of
+// ranks r+1, r+2, ..., r. With `whole_out`, `out` is as large as `in` and may equal it, block r is
+// stored at its offset, and the other blocks are used as scratch: for the first phase of an
+// all-reduce.
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks, const ElementReduction& reduction);
 
-// Before: every rank has its own block in `data`. After: all blocks.
+// Before: every rank has its own block in `data`. After: every rank has all blocks.
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
+// The same around the ring.
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
 
 // Every rank sends send[s] of `in` to each rank s and receives receive[s] of `out` from it.
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive);
 
-// Exchanges `bytes` with `peer`.
+// Sends `bytes` to `peer` and receives as many from it.
 absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes);
 
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
-// From the root to the next rank, to the next, in segments.
+// The data travels from the root along the ring, in segments.
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 
-// Recursive doubling: in each of log2(size) rounds every rank's data goes to another rank, which
-// adds its own. The same bits on all ranks. out may equal in.
+// Recursive doubling: in each of log2(size) rounds pairs of ranks exchange their partial sums and
+// add them. The result is bitwise equal on all ranks. `out` may equal `in`.
 absl::Status DoublingAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                                const ElementReduction& reduction);
-// The same; a rank keeps only its block. Arguments as in DirectReduceScatter.
+// DoublingAllReduce of which each rank keeps only its block. Arguments as in DirectReduceScatter.
 absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out,
                                    const std::vector<Block>& blocks,
                                    const ElementReduction& reduction);
-// Every rank has twice as many blocks after each round.
+// All-gather in log2(size) rounds, each of which doubles the number of blocks that a rank has.
 absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
-// Blocks of one size: to rank 0 and back, over the links of its tree only.
+// All-gather of blocks of equal size: a gather to rank 0, then a broadcast from it, both over the
+// links of rank 0's tree.
 absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes);
 absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 
-// In round k every rank receives a message from the one 2^k before it.
+// The dissemination barrier: in round k every rank receives a message from the rank 2^k before it.
+// A rank that has completed all rounds depends, directly or indirectly, on a message of every rank.
 absl::Status DisseminationBarrier(const Phase& phase);
 
 }  // namespace hvd::collectives::gloo

@@ -1,4 +1,4 @@
-// The backend for collectives over TCP, by Gloo's transport.
+// The backend for collectives over TCP, on Gloo's transport.
 #ifndef COLLECTIVES_GLOO_GLOO_BACKEND_H_
 #define COLLECTIVES_GLOO_GLOO_BACKEND_H_
 
@@ -8,23 +8,23 @@
 
 namespace hvd::collectives::gloo {
 
-// Up to this many ranks of a group are all linked with each other, which is fastest. In a larger
-// group a rank is linked with 2 log2(size) others or a few less, at their first operation together.
-// Exceptions: AllToAll needs all ranks, SendReceive its peer. The same holds for every subset of
-// the group.
+// Groups of up to this many ranks are fully linked when they connect, which is fastest. In a larger
+// group a rank is linked with at most 2 log2(size) others, when an algorithm first needs them;
+// besides, AllToAll links all ranks, and SendReceive links its peer. Subsets of the group follow
+// the same rule.
 inline constexpr int kMostDirectRanks = 16;
 
-// Every rank listens at one TCP port of the system's choice on the group's address, as long as the
-// communicator lives. Connections are encrypted only with a group.tls. Both ends prove that they
-// know the group's secret before a connection is used; connections of strangers have no effect.
-// Each communicator has three threads, which sleep while nothing happens. A group of one opens
-// nothing.
+// Every rank listens at an ephemeral TCP port of group.address as long as the communicator lives.
+// Connections are encrypted only if group.tls is set. Both ends prove that they know the group's
+// secret before a connection is used; connections of strangers have no effect. Each communicator
+// has three threads, which sleep while there is no traffic. A group of one rank opens no socket and
+// starts no thread.
 //
 // Errors of Connect: those of Backend, and
 //   - InvalidArgument: group.address is not a numeric address of this machine.
 std::unique_ptr<MeshBackend> MakeGlooBackend();
 
-// With another limit than kMostDirectRanks: for tests.
+// As MakeGlooBackend, with `most_direct` in place of kMostDirectRanks. For tests.
 std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct);
 
 }  // namespace hvd::collectives::gloo

@@ -15,11 +15,12 @@
 
 namespace hvd::collectives::gloo {
 
-// Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
+// Thread-safety and errors as in Communicator. Reductions are bitwise equal on all ranks.
 class GlooCommunicator : public MeshCommunicator {
  public:
-  // In groups of up to `most_direct` ranks all ranks may be linked with all others. REQUIRES: there
-  // are at least two peers.
+  // Groups of up to `most_direct` ranks use the direct and ring algorithms, larger ones doubling,
+  // trees and rings.
+  // REQUIRES: peers.size() >= 2.
   GlooCommunicator(Epoch epoch, GlooPeers peers, int most_direct);
 
   int rank() const override { return peers_.rank(); }
@@ -44,8 +45,8 @@ class GlooCommunicator : public MeshCommunicator {
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
 
  private:
-  // Runs one operation. A failure breaks the links; its message has the operation's name, its
-  // running number and this rank.
+  // Runs one operation. An error breaks the links; its message contains the operation's name and
+  // number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const Phase&)> body);
 

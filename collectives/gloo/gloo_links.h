@@ -22,21 +22,23 @@ namespace hvd::collectives::gloo {
 // Owns the mesh. One thread at a time connects and uses the regions; Break() and status() may be
 // called from any thread.
 //
-// Between two ranks messages arrive in the order of sending, and the k-th Send() to a rank matches
-// its k-th Receive() from here. So no tags are needed as long as all ranks make the same calls in
-// the same order.
+// Messages between two ranks arrive in the order of sending, and the k-th Send() to a rank matches
+// its k-th Receive() from this rank. So no tags are needed as long as all ranks make the same calls
+// in the same order.
 //
-// A watcher thread holds one never-answered receive per linked peer ("sentinel"). Through it a rank
-// learns of every lost peer, not only of those it waits for. It also avoids a fault of Gloo: a
-// receive that has begun is not notified when its connection breaks. A rank that leaves answers the
-// sentinels first: with a goodbye if it leaves cleanly, else with the rank that is the cause. A
-// broken rank then closes all its connections, so that the news spreads from peer to peer, and
-// every rank can name the cause and not just the first rank that closed.
+// Failure detection: a watcher thread keeps one pending receive per linked peer, the "sentinel",
+// which fails when the connection breaks. So a rank detects every lost peer, not only those that it
+// waits for. It also works around a fault of Gloo, which does not complete a receive of which a
+// part has arrived when its connection breaks. A rank that leaves sends one last message to the
+// sentinels of its peers: a goodbye if it leaves cleanly, else the rank that caused the failure.
+// After a failure it then closes its connections, so that its peers break in turn. So a failure
+// spreads to all ranks, and every rank can name its cause, not just the first rank that closed a
+// connection.
 class GlooLinks {
  public:
-  // A part of the caller's memory for messages. Completions are counted, not named: the caller
-  // awaits as many as it started; those of one peer come in order. After the region is destroyed,
-  // Gloo no longer accesses the memory.
+  // A part of the caller's memory that messages are sent from and received into. Completions are
+  // only counted: the caller awaits as many as it has started; those of one peer complete in order.
+  // After the region is destroyed, Gloo no longer accesses the memory.
   class Region {
    public:
     Region(GlooLinks& links, void* data, size_t bytes);
@@ -45,15 +47,15 @@ class GlooLinks {
     Region& operator=(const Region&) = delete;
 
     // Start a message and return at once. The memory must not change until the message was awaited.
-    // Errors:
+    // Errors of both:
     //   - Unavailable: the connection to `peer` is gone.
     //   - Others: those of GlooLinks::status().
     absl::Status Send(int peer, size_t offset, size_t bytes);
     absl::Status Receive(int peer, size_t offset, size_t bytes);
 
-    // Wait for one message started here; the error names `peer` if it does not come.
-    // Errors:
-    //   - DeadlineExceeded: the deadline passed.
+    // Wait for the completion of one message that was started on this region.
+    // Errors of both:
+    //   - DeadlineExceeded: the deadline passed; names `peer`.
     //   - Unavailable: a connection is gone.
     //   - Others: those of GlooLinks::status().
     absl::Status AwaitSent(int peer, absl::Time deadline);
@@ -72,8 +74,9 @@ class GlooLinks {
   ~GlooLinks();
 
   // Links this rank with those of `peers` with which it is not linked yet. A region may be used
-  // with linked peers only. All of `peers` must call it, with this rank among their peers, before
-  // they call it for others. Without `cancellation`, Break() ends it.
+  // with linked peers only. Each of `peers` must make a matching call, with this rank among its
+  // peers, before it links further ranks. Ended by `cancellation` or, if that is nullptr, by
+  // Break().
   // Errors: those of GlooMesh::Connect, or status().
   absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
                        const Cancellation* cancellation = nullptr);
@@ -82,21 +85,22 @@ class GlooLinks {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // OK while usable; then the reason why it no longer is. An Aborted stays; any other reason is
+  // OK until the links break, then the reason. An Aborted is never replaced; any other reason is
   // replaced by a later one, which is more precise.
   absl::Status status() const;
 
-  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank named to
-  // the peers. REQUIRES: !why.ok()
+  // Makes all current and later waits return status(). Does not block. `cause` is the rank that the
+  // last message to the peers names as the cause of the failure.
+  // REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
-  // Calls `listener` with the reason when this breaks, on the thread where that happens, or at once
-  // if it is broken. It must not block nor call this object. Call it once.
+  // Calls `listener` with the reason when the links break, on the thread that breaks them; at once
+  // if they are broken. `listener` must not block or call this object. At most one can be set.
   void OnBroken(std::function<void(const absl::Status&)> listener);
 
  private:
-  // The last message of a leaving rank: kGoodbye, or 1 + the rank that is the cause. `check` is its
-  // complement, so that a half-received value is not mistaken for a message.
+  // The last message of a leaving rank: kGoodbye, or 1 + the rank that caused the failure. `check`
+  // is the bitwise complement, so that a partly received message is not taken for a whole one.
   struct LastWord {
     int32_t value = 0;
     int32_t check = 0;
@@ -104,26 +108,27 @@ class GlooLinks {
   static constexpr int32_t kGoodbye = -1;
 
   void Watch();
-  // Takes the new connections into use.
+  // Posts the sentinels of the new connections and adds them to linked_.
   absl::Status Register(const std::vector<int>& peers);
-  // Returns when the peers have taken them into use, too, so that the last message will arrive.
+  // Returns when the peers have posted their sentinels, too: a last message needs one to arrive.
   absl::Status Greet(const std::vector<int>& peers, absl::Time deadline);
   std::vector<int> LinkedPeers() const;
-  // The meaning of Gloo's failure: broken over a peer, unless broken already.
+  // Translates a failure of Gloo: if the links are not broken yet, finds the lost peer and breaks
+  // them. Returns status().
   absl::Status Explain(const absl::Status& from_gloo);
   void BreakOverPeers(const absl::Status& waited);
   void SayLastWord(int32_t value);
   void CloseConnections(const std::vector<int>& peers);
-  // 0 as long as it has sent nothing.
+  // The peer's last message; 0: none has arrived.
   int32_t LastWordOf(int peer) const;
-  // The ranks whose connection is broken although they sent no last message. Adds further known
-  // facts to `why`.
+  // The ranks whose connection is broken although they sent no last message. Sets `why` if their
+  // data failed an integrity check.
   std::vector<int> FindLost(std::string& why);
 
   const std::unique_ptr<GlooMesh> mesh_;
   const int rank_;
   const int size_;
-  std::vector<bool> is_linked_;  // by rank; of the connecting thread
+  std::vector<bool> is_linked_;  // by rank; used by the connecting thread only
   Cancellation broken_;
 
   mutable absl::Mutex mutex_;

@@ -38,11 +38,11 @@ class LoopTicker : public ::gloo::transport::tcp::Handler {
   const int fd_;
 };
 
-// The higher of two ranks opens their connection, the lower one's acceptor accepts it. So a rank
-// waits for a busy rank only if that one waits for it, too. Both ends have proved themselves before
-// Gloo sees a connection.
+// The higher of two ranks opens their connection; the lower one's acceptor accepts it on a separate
+// thread, so that the higher rank never waits for a busy lower one. Both ends are authenticated
+// before a connection is handed to Gloo.
 //
-// Open, Learn and Connect belong to one thread. The connections close with it.
+// Open, Learn and Connect belong to one thread. The destructor closes the connections.
 class GlooMesh {
  public:
   // Listens for peers from now on.
@@ -56,15 +56,17 @@ class GlooMesh {
   // Sets the address that `rank` has published.
   void Learn(int rank, absl::string_view address) { addresses_[rank] = std::string(address); }
 
-  // Makes the connections to `peers`, none of which exists yet. Each of them must call it with this
-  // rank among its peers. REQUIRES: Learn(), for those below this rank.
+  // Connects this rank with `peers`. Each of them must call it with this rank among its peers.
+  // REQUIRES: none of `peers` is connected yet; the addresses of those below this rank are known
+  // (Learn).
   // Errors:
   //   - DeadlineExceeded, Unavailable, PermissionDenied: names the peer.
   //   - The cancellation's status: it was cancelled.
   absl::Status Connect(const std::vector<int>& peers, absl::Time deadline,
                        const Cancellation* cancellation);
 
-  // Closes connections of peers that Connect did not take, now and later. Thread-safe.
+  // Closes the connections of peers that Connect did not take, and those that come later.
+  // Thread-safe.
   void Drop() { acceptor_->Drop(); }
   // Makes the loop iterate quickly from now on. Thread-safe.
   void Hurry() { ticker_.SetActive(true); }

@@ -1,4 +1,4 @@
-// A subgroup of a mesh's ranks: the links, with ranks renumbered.
+// A subgroup of a mesh's ranks: a view of GlooLinks with its own rank numbers.
 #ifndef COLLECTIVES_GLOO_GLOO_PEERS_H_
 #define COLLECTIVES_GLOO_GLOO_PEERS_H_
 
@@ -14,10 +14,11 @@
 
 namespace hvd::collectives::gloo {
 
-// Shares the links. Thread-safety and errors as in GlooLinks; errors name the links' ranks.
+// Shares the links. Thread-safety and errors as in GlooLinks; errors use the links' rank numbers.
 class GlooPeers {
  public:
-  // Rank i is the links' ranks[i]. REQUIRES: this rank is among them.
+  // Rank i of the subgroup is rank ranks[i] of the links.
+  // REQUIRES: `ranks` contains links->rank().
   GlooPeers(std::shared_ptr<GlooLinks> links, std::vector<int> ranks)
       : links_(std::move(links)),
         ranks_(std::move(ranks)),

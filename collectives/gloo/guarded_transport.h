@@ -1,6 +1,6 @@
-// Gloo's TCP transport with protection from peers, and optional TLS. Gloo throws in its event loop
+// Gloo's TCP transport, hardened against faulty peers, with optional TLS. Gloo's event loop throws
 // when a peer resets a connection at a bad moment or sends invalid data. Nothing can catch the
-// exception there: the process would end.
+// exception there, so the process would terminate.
 #ifndef COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 #define COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 
@@ -17,13 +17,13 @@ namespace hvd::collectives::gloo {
 std::shared_ptr<::gloo::transport::Context> MakeGuardedContext(
     std::shared_ptr<::gloo::transport::tcp::Device> device, int rank, int size);
 
-// The prefix of an exception's message if the connection's data was changed on the way; the rest
-// can follow a subject.
+// The prefix of an exception's message if the connection's data was tampered with. The rest of the
+// message is a predicate, for use after a subject.
 inline constexpr char kUnsafe[] = "unsafe: ";
 
-// Makes the pair for `rank` from a connection whose other end has proved to be that rank: it is
-// connected from the start. May throw what Gloo throws; the connection is closed then. REQUIRES:
-// `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
+// Makes the pair for `rank` from an open connection whose other end was authenticated as that rank.
+// May throw what Gloo throws; then the connection is closed.
+// REQUIRES: `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
 void AdoptConnection(::gloo::transport::Context& context, int rank, net::Wire connection);
 
 }  // namespace hvd::collectives::gloo

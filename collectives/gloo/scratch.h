@@ -1,5 +1,5 @@
-// A scratch buffer that is kept between calls, since touching fresh pages costs more than most
-// operations do.
+// A scratch buffer that is reused between calls: page faults in fresh memory would cost more than
+// most operations.
 #ifndef COLLECTIVES_GLOO_SCRATCH_H_
 #define COLLECTIVES_GLOO_SCRATCH_H_
 

@@ -1,4 +1,4 @@
-// The communicator of a group of one: copies, and needs no socket.
+// The communicator of a group of one rank, whose operations are local copies.
 #ifndef COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_
 #define COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_
 

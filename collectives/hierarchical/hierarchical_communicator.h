@@ -1,5 +1,5 @@
-// The communicator of a group on several hosts, some with several ranks: one communicator within
-// the host and a mesh across all.
+// The hierarchical communicator of a group on several hosts: a communicator within this rank's host
+// and a mesh of all ranks.
 #ifndef COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
 #define COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
 
@@ -56,7 +56,8 @@ class HierarchicalCommunicator : public Communicator {
     const absl::Time deadline_;
   };
 
-  // Elements that are reduced within the host, part by part, then each part by one of `columns`.
+  // The parameters of a reduction that is done within each host first, and then across hosts in
+  // `columns` parts at the same time, one per column.
   struct Reduction {
     DataType type;
     ReduceOp op;
@@ -69,7 +70,7 @@ class HierarchicalCommunicator : public Communicator {
   // Runs one operation; a failure breaks both parts.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const TimeLeft&)> body);
-  // Records that a failure, if any, happened within the host.
+  // Passes `status` on; if it is an error, records that it comes from the host's communicator.
   absl::Status InHost(const absl::Status& status);
   absl::Status Fail(absl::string_view operation, const absl::Status& status);
   // The reason to report for a failure within the host.
@@ -87,7 +88,7 @@ class HierarchicalCommunicator : public Communicator {
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);
   absl::Status mesh_status_ ABSL_GUARDED_BY(mutex_);
 
-  // The mesh's listener uses the members above, and local_.
+  // The mesh's listener uses the members above and local_, so the mesh is destroyed before them.
   const std::unique_ptr<Communicator> local_;
   const std::unique_ptr<MeshCommunicator> mesh_;
   const std::unique_ptr<Communicator> column_;  // of this rank's index, if all hosts have it

@@ -11,16 +11,17 @@
 
 namespace hvd::collectives::hierarchical {
 
-// All ranks of the group take part in the round, each host for itself; so every rank makes it,
-// whether its host needs it or not. Not safe for concurrent use.
+// The round needs all ranks of the group, so every rank must make one and call AllGather or Finish,
+// even if its host does not need the exchange. Not safe for concurrent use.
 class HostExchange : public KeyExchange {
  public:
-  // `members` are the ranks of this host in the numbering of `whole`. `key` is the key there.
+  // `members` are the ranks of this host in the numbering of `whole`. `key` is the round's key in
+  // `whole`.
   HostExchange(KeyExchange& whole, std::string key, std::vector<int> members)
       : whole_(whole), key_(std::move(key)), members_(std::move(members)) {}
 
   // Errors:
-  //   - Internal: the only round is over.
+  //   - Internal: AllGather or Finish was called before.
   //   - Others: those of KeyExchange.
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override;

@@ -1,5 +1,5 @@
-// The test whether ranks with the same host identity share a kernel: virtual machines that were
-// copied while they ran have the same identity.
+// The check that ranks with the same host identity share a kernel. Virtual machines that were
+// cloned while they ran have the same identity, but no shared memory.
 #ifndef COLLECTIVES_HIERARCHICAL_HOST_REACH_H_
 #define COLLECTIVES_HIERARCHICAL_HOST_REACH_H_
 

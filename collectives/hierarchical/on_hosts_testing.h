@@ -19,7 +19,7 @@ struct FakeHosts {
   std::function<HierarchyOptions(int rank)> options_of = [](int) { return HierarchyOptions(); };
 };
 
-// One object for the backends that every rank would make for itself.
+// One backend object that stands for the backends of all ranks.
 std::unique_ptr<Backend> MakeBackendOnHosts(FakeHosts hosts);
 
 }  // namespace hvd::collectives::hierarchical

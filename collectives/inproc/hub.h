@@ -24,8 +24,8 @@ class Hub {
 
   // Registers `rank` and waits for all others.
   // Errors:
-  //   - PermissionDenied: some rank came with another secret.
-  //   - DeadlineExceeded: names the ranks that have not come.
+  //   - PermissionDenied: a rank joined with another secret.
+  //   - DeadlineExceeded: not all ranks have joined; names the missing ones.
   absl::Status Join(int rank, absl::string_view secret, absl::Time deadline);
 
   // Never waits.
@@ -43,11 +43,11 @@ class Hub {
   void Leave(int rank);
   // `rank` can't be used any more: all ranks' operations fail from now on.
   void Break(int rank);
-  // Break(), and `rank` itself fails with Aborted(reason). The first reason stays.
+  // Break(), and `rank` itself fails with Aborted(reason). Later reasons are ignored.
   void Abort(int rank, absl::string_view reason);
 
-  // Calls `listener` with StatusOf(rank) when that is no longer OK, or at once; never again when
-  // Leave(rank) has returned. It must not block nor call this object.
+  // Calls `listener` with StatusOf(rank) as soon as that is not OK, at once if it already isn't.
+  // `listener` is not called after Leave(rank) has returned. It must not block or call this object.
   void OnBroken(int rank, std::function<void(const absl::Status&)> listener);
 
  private:
@@ -70,7 +70,7 @@ class Hub {
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
   int first_broken_ ABSL_GUARDED_BY(mutex_) = -1;  // the others broke because of this one
   std::map<std::pair<int, int>, std::deque<std::string>> mailboxes_ ABSL_GUARDED_BY(mutex_);
-  // Held while they are called, so that no rank leaves meanwhile.
+  // Held while the listeners are called, so that no rank can leave meanwhile.
   absl::Mutex listeners_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::map<int, std::function<void(const absl::Status&)>> listeners_
       ABSL_GUARDED_BY(listeners_mutex_);

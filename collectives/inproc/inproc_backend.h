@@ -1,5 +1,5 @@
-// The backend for ranks that are threads of one process: the readable specification of
-// Communicator, and the fake for tests.
+// The in-process backend, whose ranks are threads: the executable specification of Communicator,
+// and the fake for tests.
 #ifndef COLLECTIVES_INPROC_INPROC_BACKEND_H_
 #define COLLECTIVES_INPROC_INPROC_BACKEND_H_
 
@@ -11,7 +11,7 @@ namespace hvd::collectives::inproc {
 
 // All ranks of a group must connect through the same backend object. Groups are distinguished by
 // their epoch, and a backend serves an epoch once. Addresses and the key exchange are not used.
-// Copies data more often than is fast.
+// Not optimised: it copies data several times.
 std::unique_ptr<MeshBackend> MakeInprocBackend();
 
 }  // namespace hvd::collectives::inproc

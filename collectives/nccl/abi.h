@@ -1,6 +1,6 @@
-// The binary interfaces of NCCL and of the CUDA driver, as far as they are used here. They are
-// declared anew from their public documentation, so that the tree builds where neither is
-// installed. Both guarantee their stability: NCCL from 2.14 on within libnccl.so.2, the driver from
+// The binary interfaces (ABI) of NCCL and of the CUDA driver, as far as they are used here.
+// Declared independently, from the public documentation, so that the tree builds where neither is
+// installed. Both interfaces are stable: NCCL's from 2.14 on within libnccl.so.2, the driver's from
 // CUDA 11 on within libcuda.so.1.
 #ifndef COLLECTIVES_NCCL_ABI_H_
 #define COLLECTIVES_NCCL_ABI_H_
@@ -40,7 +40,7 @@ enum class NcclType : int {
 // Values from 5 on are made by pre_mul_sum_create.
 enum class NcclOp : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
 
-inline constexpr int kNcclScalarOnHost = 1;  // the factor is read during the call
+inline constexpr int kNcclScalarOnHost = 1;  // the factor is in host memory, read during the call
 
 struct NcclUniqueId {
   char internal[128];
@@ -48,8 +48,8 @@ struct NcclUniqueId {
 
 struct NcclComm;  // opaque
 
-// The layout of 2.14. Later libraries accept it, by `size` and `version`, and use their defaults
-// for later fields.
+// The configuration in the layout of 2.14. Later libraries recognise it by `size` and `version`,
+// and use their defaults for fields that were added later.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -65,11 +65,11 @@ inline constexpr int kFirstSharingNccl = 23000;  // 2.30.0: ranks may share a GP
 
 enum class CudaResult : int { kSuccess = 0, kOutOfMemory = 2, kNotReady = 600 };
 
-struct CudaContext;  // opaque, like the next two; a runtime's cudaStream_t and cudaEvent_t are
-                     // these
+// Opaque. The CUDA runtime's cudaStream_t and cudaEvent_t are pointers to the last two.
+struct CudaContext;
 struct CudaStream;
 struct CudaEvent;
-using CudaAddress = unsigned long long;  // NOLINT(runtime/int): of the interface
+using CudaAddress = unsigned long long;  // NOLINT(runtime/int): the interface's type
 using CudaDevice = int;
 
 struct CudaUuid {

@@ -1,5 +1,5 @@
-// The capability exchange of ranks before they make a NCCL communicator: whether each can take
-// part, and that it belongs to the group. Pure.
+// The capability exchange before a NCCL communicator is made: each rank publishes whether it can
+// take part, with a proof of its membership. Pure.
 #ifndef COLLECTIVES_NCCL_CAPABILITY_EXCHANGE_H_
 #define COLLECTIVES_NCCL_CAPABILITY_EXCHANGE_H_
 
@@ -19,22 +19,23 @@ inline constexpr size_t kGpuBytes = 32;
 struct NcclHello {
   int version = 0;      // of NCCL; 0: this rank can't take part
   std::string problem;  // the reason if it can't
-  std::string gpu;      // its identity, kGpuBytes
-  std::string id;       // rank 0's: sizeof(NcclUniqueId) bytes
-  // Whether this rank's NCCL supports several ranks on one GPU; it does so only if all ranks' do.
+  std::string gpu;      // the identity of this rank's GPU, kGpuBytes
+  std::string id;       // sizeof(NcclUniqueId) bytes; used from rank 0 only
+  // Whether this rank's NCCL lets several ranks share one GPU. All ranks' NCCL must do so.
   bool shares_gpus = false;
 };
 
-// The hello of rank group.rank, signed with group.secret. Keys of an exchange serve once an epoch,
-// so an intercepted hello is useless.
+// The message of rank group.rank, authenticated with group.secret. The key of an exchange can be
+// used once per epoch, so an intercepted message can't be replayed.
 std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
 
-// Checks all ranks' hellos, in rank order; returns the one id to connect with. Every rank gets the
-// same result, except a rank that can't verify the others' signatures.
+// Checks the messages of all ranks, in rank order; returns rank 0's id, for connecting. All ranks
+// get the same result, except for a rank that does not know the secret.
 // Errors:
 //   - PermissionDenied: a rank does not know the epoch's secret.
-//   - Unimplemented: a rank can't take part, has another NCCL than rank 0, or the GPU of an earlier
-//     rank where not all share theirs; names it and the reason.
+//   - Unimplemented: a rank can't take part, has another version of NCCL than rank 0, or has the
+//     same GPU as an earlier rank although not all ranks may share theirs. Names the rank and the
+//     reason.
 absl::StatusOr<NcclUniqueId> CheckHellos(const GroupInfo& group,
                                          absl::Span<const std::string> hellos);
 

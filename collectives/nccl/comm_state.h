@@ -1,5 +1,4 @@
-// The life of one NCCL communicator as a state machine: which thread may use it when, and its first
-// error.
+// The state machine of one NCCL communicator's life: when a thread may use it, and its first error.
 #ifndef COLLECTIVES_NCCL_COMM_STATE_H_
 #define COLLECTIVES_NCCL_COMM_STATE_H_
 
@@ -10,42 +9,45 @@
 
 namespace hvd::collectives::nccl {
 
-// NCCL frees a communicator when it is aborted or destroyed, so no thread may be about to call it
-// then. A thread that calls it announces that (EnterCall, LeaveCall); one other thread, the closer,
-// ends it when no call is under way. The closer does not wait without limit for a call that doesn't
-// return: only the abort makes such a call return.
+// NCCL frees a communicator when it is aborted or destroyed, so no thread may call it from then on.
+// So each call is bracketed by EnterCall and LeaveCall, and a separate thread, the closer, ends the
+// communicator when no call is in progress. The closer's wait for a call is bounded: a stuck call
+// returns only when the communicator is aborted.
 //
 //   connecting --Connected--> idle --Begin--> busy --Succeed--> idle
 //   connecting, idle, busy --Break--> closing --Closed--> closed
 //   idle --Leave--> closing
 //
-// Pure: no lock, thread or clock. Its owner serialises the calls.
+// Pure: no lock, thread or clock. The owner must serialise the calls.
 class NcclLife {
  public:
   enum class State { kConnecting, kIdle, kBusy, kClosing, kClosed };
 
   State state() const { return state_; }
-  // OK as long as there was no error; the first one stays.
+  // The first error; FailedPrecondition after Leave(); otherwise OK.
   const absl::Status& status() const { return status_; }
 
-  // All ranks are connected. Returns the first error, if there was one meanwhile.
+  // All ranks are connected. Returns status().
   absl::Status Connected();
 
-  // An operation starts. Returns the first error if it can't.
+  // Starts an operation.
+  // Errors: status(), and
+  //   - Internal: the state is not kIdle.
   absl::Status Begin();
-  // It is done. Returns the first error, if there was one meanwhile.
+  // Ends the operation. Returns status(): not OK if it failed meanwhile.
   absl::Status Succeed();
 
-  // Records an error. Returns whether it is the first: then the caller makes the closer abort the
-  // communicator. REQUIRES: !why.ok()
+  // Records an error. Returns whether it is the first; then the caller must have the closer abort
+  // the communicator.
+  // REQUIRES: !why.ok()
   bool Break(const absl::Status& why);
-  // The owner no longer needs it. Returns whether it is without error, so that the closer may end
-  // it cleanly; otherwise it is being closed already.
+  // The owner no longer needs the communicator. Returns whether there was no error; then the caller
+  // must have the closer end it cleanly. Otherwise it is being closed already.
   bool Leave();
-  // The closer has ended it, or has stopped trying.
+  // The closer has ended the communicator, or has given up on it.
   void Closed();
 
-  // Whether a call may be made now.
+  // Returns whether a call may be made now; if so, LeaveCall must follow.
   bool EnterCall();
   void LeaveCall();
   bool in_call() const { return in_call_; }

@@ -1,4 +1,4 @@
-// Conversions: values to NCCL's, errors of NCCL and of the driver to Status. Pure.
+// Conversions of types and operations to NCCL's, and of errors of NCCL and CUDA to Status. Pure.
 #ifndef COLLECTIVES_NCCL_CONVERT_H_
 #define COLLECTIVES_NCCL_CONVERT_H_
 
@@ -11,12 +11,13 @@
 
 namespace hvd::collectives::nccl {
 
-// A reduction in NCCL's terms. Booleans, which are bytes of 0 or 1, are reduced as bytes: "or" is a
-// maximum, "and" a minimum. nullopt: NCCL has no such type (int16).
+// A reduction in NCCL's terms. Booleans are bytes of 0 or 1, so they are reduced as bytes: "or" is
+// a maximum, "and" a minimum.
 struct NcclReduction {
   NcclType type;
   NcclOp op;
 };
+// nullopt: NCCL lacks the type (int16).
 std::optional<NcclReduction> ToNccl(DataType type, ReduceOp op);
 
 // A factor in NCCL's form: one element of the tensor's type.
@@ -26,17 +27,18 @@ struct NcclFactor {
 // REQUIRES: IsFloating(type).
 NcclFactor ToNcclFactor(DataType type, double factor);
 
-// OK for kSuccess and kInProgress.
+// The status of the NCCL call `what`; OK for kSuccess and kInProgress. `text` is NCCL's text for
+// the result, `detail` its text for the last error, which may be empty.
 // Errors:
-//   - Unavailable: the system or a peer failed NCCL.
-//   - DeadlineExceeded: NCCL gave up waiting.
-//   - Internal: everything else, with the request `what` and NCCL's own `detail` (may be empty).
+//   - Unavailable: a system call or a peer failed.
+//   - DeadlineExceeded: NCCL's own timeout passed.
+//   - Internal: any other error.
 absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_view text,
                       absl::string_view detail);
 
-// OK for kSuccess; else the driver's error text.
+// The status of the CUDA call `what`, with the driver's error text; OK for kSuccess.
 // Errors:
-//   - ResourceExhausted: no memory.
+//   - ResourceExhausted: the device has no memory left.
 //   - Internal: any other error.
 absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what);
 

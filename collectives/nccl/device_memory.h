@@ -1,4 +1,4 @@
-// A memory pool of a CUDA device, for results whose sizes are not known beforehand.
+// The memory pool of a CUDA device, for results whose sizes are not known beforehand.
 #ifndef COLLECTIVES_NCCL_DEVICE_MEMORY_H_
 #define COLLECTIVES_NCCL_DEVICE_MEMORY_H_
 
@@ -14,9 +14,9 @@
 
 namespace hvd::collectives::nccl {
 
-// Thread-safe. Keeps some of the returned memory, since allocating and freeing memory in the driver
-// stop the device. Lives as long as any of its memory, perhaps longer than streams and
-// communicators.
+// Thread-safe. Keeps some of the returned memory for reuse, since the driver synchronises the
+// device when memory is allocated or freed. Each allocation keeps the pool alive, so it may outlive
+// streams and communicators.
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
  public:
   // `cuda` must never be destroyed.
@@ -24,21 +24,21 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   //   - InvalidArgument, Internal: the device can't be used.
   static absl::StatusOr<std::shared_ptr<DeviceMemory>> Create(const CudaFunctions& cuda,
                                                               int device);
-  // Frees the returned memory. REQUIRES: the device no longer uses it, or this thread can wait for
-  // that.
+  // Frees the memory.
+  // REQUIRES: the device no longer uses it, or this thread may block until then.
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // `bytes` (> 0) with any content. Returned to the pool when the last copy of the pointer is
-  // destroyed, without blocking; no operation may be using the memory by then.
+  // Allocates `bytes` (> 0) with any content. When the last copy of the pointer is destroyed, the
+  // memory returns to the pool without blocking; no operation may be using it then.
   // Errors:
   //   - ResourceExhausted: the device is full.
   //   - Internal: the driver's error.
   absl::StatusOr<std::shared_ptr<void>> Take(size_t bytes);
 
  private:
-  // The device's context, for this thread.
+  // RAII: makes the device's context current on this thread.
   class Scope;
 
   DeviceMemory(const CudaFunctions& cuda, int device, CudaContext* context)

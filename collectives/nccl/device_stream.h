@@ -26,19 +26,19 @@ class DeviceStream {
   //   - InvalidArgument: there is no such device.
   static absl::StatusOr<std::unique_ptr<DeviceStream>> Create(const CudaFunctions& cuda,
                                                               int device);
-  // REQUIRES: nothing is under way on the stream, or it can be abandoned.
+  // REQUIRES: the stream has no pending work, or that work may be abandoned.
   ~DeviceStream();
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
 
   int device() const { return device_; }
-  // The same for all processes that see the device, and unique to it.
+  // The device's UUID: the same in all processes.
   absl::StatusOr<std::string> Uuid() const;
   CudaStream* get() const { return stream_; }
   // For memory that has to outlive the stream.
   DeviceMemory& memory() { return *memory_; }
 
-  // While it lives, this thread's calls of CUDA and NCCL are for the device.
+  // RAII: makes the device current for this thread's calls of CUDA and NCCL.
   class ScopedDevice {
    public:
     explicit ScopedDevice(const DeviceStream& stream);
@@ -50,22 +50,22 @@ class DeviceStream {
     const CudaFunctions& cuda_;
   };
 
-  // The following need a ScopedDevice.
+  // REQUIRES, for all methods below: this thread has a ScopedDevice.
 
-  // Later work on the stream runs after `event` has happened.
+  // Makes later work on the stream wait for `event`.
   absl::Status WaitFor(CudaEvent* event);
-  // Waits until all work has been done; without limit if an event never happens.
+  // Blocks until all work is done: without limit if it waits for an event that never happens.
   absl::Status Synchronize();
-  // Marks the place for Done().
+  // Records an event after the work so far, for Done().
   absl::Status Mark();
-  // Whether everything before the last Mark() has been done.
+  // Whether all work before the last Mark() is done. Does not block.
   absl::StatusOr<bool> Done();
 
-  // Device memory of at least `bytes` bytes, kept until more is asked for; one for each purpose.
+  // Device memory of at least `bytes` bytes with any content, one block for each purpose. Valid
+  // until the next call for the same purpose.
   enum Purpose { kOwn, kCallers };
   absl::StatusOr<void*> Scratch(Purpose purpose, size_t bytes);
-  // Starts a copy; it is done when the stream has reached its end. Host memory must live until
-  // then.
+  // Start an asynchronous copy on the stream. Host memory must stay valid until it is done.
   absl::Status CopyToHost(void* to, const void* from, size_t bytes);
   absl::Status CopyFromHost(void* to, const void* from, size_t bytes);
   absl::Status CopyOnDevice(void* to, const void* from, size_t bytes);

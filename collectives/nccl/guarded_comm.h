@@ -1,5 +1,5 @@
-// A NCCL communicator with its stream, guarded against all that may end it: deadlines, errors of
-// NCCL's own threads, Abort from other threads, and its owner's leaving.
+// A NCCL communicator with its stream whose calls always return: operations are bounded by
+// deadlines, and a stuck or failed communicator is aborted.
 #ifndef COLLECTIVES_NCCL_GUARDED_COMM_H_
 #define COLLECTIVES_NCCL_GUARDED_COMM_H_
 
@@ -19,14 +19,15 @@
 
 namespace hvd::collectives::nccl {
 
-// The time limits of an ending.
+// The time limits for ending a communicator.
 struct NcclBounds {
-  // A NCCL call that doesn't return for this long after its operation's deadline, or after another
-  // error, is stuck; the communicator is aborted during the call.
+  // A NCCL call that has not returned this long after its operation's deadline, or after another
+  // error, counts as stuck; the communicator is aborted during the call.
   absl::Duration stuck_call = absl::Seconds(1);
-  // The limit for outstanding messages to peers when a rank leaves cleanly.
+  // The limit for sending outstanding messages to peers when a rank leaves cleanly.
   absl::Duration finalize = absl::Seconds(2);
-  // The wait for NCCL to release a communicator. What takes longer goes on in the background.
+  // The limit of the wait for NCCL to free a communicator. After it, NCCL continues in the
+  // background.
   absl::Duration close = absl::Seconds(5);
 };
 
@@ -37,24 +38,26 @@ struct NcclPlace {
   int size = 1;
 };
 
-// Operations come from one thread at a time; Break may be called from any thread at any time.
-// NCCL's own calls that end a communicator may block without limit. So a separate thread, the
-// closer, makes them and shares the ownership.
+// One thread at a time may call operations; Break may be called from any thread at any time. The
+// NCCL calls that end a communicator may block without limit, so a separate thread, the closer,
+// makes them. It shares the ownership of this object.
 class NcclSession : public std::enable_shared_from_this<NcclSession> {
  public:
-  // Waits for all ranks. `libraries` must never be destroyed.
+  // Makes the communicator; blocks until all ranks are connected. `libraries` must never be
+  // destroyed.
   // Errors:
-  //   - DeadlineExceeded, Unavailable, Internal: the connecting failed.
-  //   - The cancellation's status: it was cancelled, if there is a cancellation.
+  //   - DeadlineExceeded: not all ranks were connected in time.
+  //   - Unavailable, Internal: as FromNccl.
+  //   - The cancellation's status: it was cancelled.
   static absl::StatusOr<std::shared_ptr<NcclSession>> Connect(const GpuLibraries& libraries,
                                                               std::unique_ptr<DeviceStream> stream,
                                                               const NcclPlace& place,
                                                               const NcclBounds& limits,
                                                               const WaitBounds& bounds);
 
-  // Runs one operation: `enqueue` puts its work onto the stream, by Group and OnStream; then waits
-  // until the stream has done it. A failure breaks the session; `explain` makes its status. Returns
-  // the first error of the session.
+  // Runs one operation: calls `enqueue`, which puts its work onto the stream by Group and OnStream,
+  // and waits until the stream has done it. An error, as rewritten by `explain`, breaks the
+  // session. Returns the session's first error.
   absl::Status Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
                    absl::FunctionRef<absl::Status(const absl::Status&)> explain);
 
@@ -62,16 +65,18 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   absl::Status Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStream*)> body);
   // Within `enqueue`: uses the stream.
   absl::Status OnStream(absl::FunctionRef<absl::Status(DeviceStream&)> body);
-  // Within `enqueue`: waits until the stream has done all so far.
+  // Within `enqueue`: waits until the stream has done all work so far.
   absl::Status Synchronize();
 
-  // Calls NCCL once, with the communicator; at any time on the operations' thread.
+  // Makes the NCCL call named `what`. On the operations' thread, also outside of `enqueue`.
   absl::Status Call(absl::string_view what, absl::FunctionRef<NcclResult(NcclComm*)> call);
 
-  // From now on everything fails with `why`, or an earlier error, and soon. Does not block.
+  // Makes the current operation and all later ones fail soon, with `why` or an earlier error. Does
+  // not block.
   void Break(const absl::Status& why);
 
-  // Leaves cleanly if there was no error. Bounded. Must be the last call.
+  // Ends the communicator, cleanly if there was no error. The wait is bounded. Must be the last
+  // call.
   void Close();
 
  private:
@@ -80,31 +85,31 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
       : nccl_(libraries.nccl), limits_(limits), stream_(std::move(stream)) {}
 
   absl::Status Initialize(const NcclPlace& place, const WaitBounds& bounds);
-  // Asks NCCL for the communicator; on a separate thread, since it may wait for all ranks.
+  // Makes the communicator. Runs on a separate thread, since NCCL may block until all ranks come.
   void MakeCommunicator(const NcclPlace& place);
   NcclComm* comm() const { return comm_.load(std::memory_order_acquire); }
-  // Breaks if a call does not return in time. Runs on a separate thread, since some calls return
-  // only when their communicator is aborted.
+  // The watchdog's thread: breaks the session if a NCCL call does not return in time. Some calls
+  // return only when their communicator is aborted.
   void WatchCalls();
-  // Whether there is a stuck call; false: the session is over.
+  // Blocks until a call is stuck (true) or the session is over (false).
   bool AwaitStuckCall();
-  // Uses communicator or stream, which can't be freed meanwhile. Returns the first error if it
-  // can't.
+  // Calls `use` between EnterCall and LeaveCall, so that communicator and stream are not freed
+  // meanwhile. Returns the session's first error if they can't be used any more.
   absl::Status Touch(absl::FunctionRef<absl::Status()> use);
   absl::Status Check(NcclResult result, absl::string_view what) const;
-  // Whether NCCL has nothing pending that concerns the communicator.
+  // Whether NCCL's asynchronous work for the communicator is complete (not kInProgress).
   absl::StatusOr<bool> Settled();
   absl::Status AwaitSettled(absl::Time deadline, const Cancellation* cancellation);
-  // Polls `done`.
+  // Polls `done` until it returns true, an error, or the wait is over.
   absl::Status Poll(absl::Time deadline, const Cancellation* cancellation,
                     absl::FunctionRef<absl::StatusOr<bool>()> done);
-  // Ends early when the session breaks.
+  // Sleeps for `time`, or until the session breaks.
   void Pause(absl::Duration time);
-  // Breaks, waits for that, returns the first reason.
+  // Breaks the session, waits until it is closed, returns its first error.
   absl::Status Fail(const absl::Status& why);
 
   void StartCloser(bool gently);
-  // The closer's work.
+  // The closer's thread.
   void End(bool gently);
   bool EndGently(NcclComm* comm);
   void AwaitClosed();
@@ -112,8 +117,8 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
 
   const NcclFunctions& nccl_;
   const NcclBounds limits_;
-  // Written by NCCL, maybe long before the call that makes it returns: an abort needs it by then.
-  // Used in the same way as the stream.
+  // Written by NCCL, perhaps long before the call that makes the communicator returns: an abort
+  // during that call needs it. Otherwise used by the same threads as stream_.
   std::atomic<NcclComm*> comm_{nullptr};
   // Used by the operations' thread within Touch, then by the closer.
   std::unique_ptr<DeviceStream> stream_;
@@ -121,8 +126,8 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
 
   absl::Mutex mutex_;
   NcclLife life_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the communicator, or the error
-  // A call that has not returned by then is stuck.
+  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the result of MakeCommunicator
+  // A NCCL call that has not returned by this time is stuck.
   absl::Time return_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 

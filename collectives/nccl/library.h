@@ -1,5 +1,5 @@
-// The run-time loader of NCCL and the CUDA driver: an absent library is a Status, not another
-// build.
+// The run-time loader of NCCL and the CUDA driver. One build serves machines with and without them:
+// an absent library is an error status.
 #ifndef COLLECTIVES_NCCL_LIBRARY_H_
 #define COLLECTIVES_NCCL_LIBRARY_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::collectives::nccl {
 
-// Both tables; copies stay valid, since the libraries are never unloaded.
+// The function tables of both libraries. Copies stay valid, since the libraries are never unloaded.
 struct GpuLibraries {
   NcclFunctions nccl;
   CudaFunctions cuda;
@@ -21,22 +21,23 @@ struct GpuLibraries {
   absl::Status nccl_status;  // the reason if there is none
 };
 
-// Libraries that are loaded already (a torch brings its own NCCL) take precedence, then the files
-// in their order; a name without a slash is looked up by the system's rules. Thread-safe.
-// Errors for the driver, and for NCCL as nccl_status:
-//   - Unimplemented: no file can be loaded, or it lacks a function, or is too old; lists the
-//     attempts and why they failed.
+// Uses libraries that the process has loaded already (PyTorch brings its own NCCL), otherwise the
+// first of the files that can be loaded. A name without a slash is searched for by the dynamic
+// loader's rules. Thread-safe.
+// Errors for the driver, and for NCCL in nccl_status:
+//   - Unimplemented: no file can be loaded, or the library lacks a function or is too old. Lists
+//     the attempts and their errors.
 absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl_files,
                                               absl::Span<const std::string> cuda_files);
 
-// LoadGpuLibraries at the usual places; done once.
+// The result of LoadGpuLibraries with the usual files, which is called once.
 const absl::StatusOr<GpuLibraries>& InstalledGpuLibraries();
 
-// The places to look for NCCL, from the path of this library: the wheels `nvidia-nccl-*` lie beside
-// the package that this code is a part of. Pure.
+// Candidate files of NCCL, for the path `own_file` of this library: the packages `nvidia-nccl-*`
+// are installed in the same site-packages directory. Pure.
 std::vector<std::string> NcclFilesNear(absl::string_view own_file);
 
-// 22307: "2.23.7"; 2803, the form of older versions: "2.8.3".
+// The version as text: "2.23.7" for 22307; "2.8.3" for 2803, the encoding up to NCCL 2.8.
 std::string NcclVersionText(int version);
 
 }  // namespace hvd::collectives::nccl

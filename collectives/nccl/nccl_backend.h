@@ -1,4 +1,4 @@
-// The backend for collectives on CUDA tensors, by NCCL.
+// The backend for collectives on CUDA tensors, over NCCL.
 #ifndef COLLECTIVES_NCCL_NCCL_BACKEND_H_
 #define COLLECTIVES_NCCL_NCCL_BACKEND_H_
 
@@ -12,29 +12,30 @@
 
 namespace hvd::collectives::nccl {
 
-// The environment settings of NCCL that peers have to know.
+// The NCCL settings of the environment that the ranks have to compare.
 struct NcclEnvironment {
   std::string host_id;       // NCCL_HOSTID: ranks with different ones are on different hosts
   bool shares_gpus = false;  // NCCL_MULTI_RANK_GPU_ENABLE; NCCL 2.30 and later
-  // Stage refuses: where devices can't be connected, nothing goes by way of the host instead.
+  // Whether Stage returns an error, so that devices that NCCL can't connect are not staged through
+  // host memory instead.
   bool is_only_way = false;
 };
 
-// `libraries`, which must never be destroyed, may be absent; peers get to know that. Every
-// communicator has a stream, a thread that watches its calls, and another while it ends. Traffic
-// between hosts is not encrypted. Peers prove that they know the group's secret before they get the
-// address to connect to.
+// `libraries` must never be destroyed. If it is an error, Connect returns Unimplemented on all
+// ranks of the group. Every communicator has a stream, a watchdog thread, and one more thread while
+// it ends. Traffic between hosts is not encrypted. Ranks prove that they know the group's secret
+// before NCCL's connection data is used.
 std::unique_ptr<DeviceBackend> MakeNcclBackend(const absl::StatusOr<GpuLibraries>& libraries,
                                                const NcclEnvironment& environment,
                                                const NcclBounds& limits = {});
 
-// With the installed libraries, which are searched when a device is to be connected.
+// As MakeNcclBackend with InstalledGpuLibraries(), which is called when a device is first used.
 std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const NcclEnvironment& environment);
 
 // Whether this process has a CUDA driver.
 bool HasCudaDriver();
 
-// NCCL's version, as 22307 for 2.23.7; 0 if this process can't use it, because it or a driver is
+// The version of NCCL that this process uses, such as 22307 for 2.23.7; 0 if NCCL or the driver is
 // missing.
 int InstalledNcclVersion();
 

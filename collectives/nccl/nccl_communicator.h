@@ -1,4 +1,4 @@
-// The DeviceCommunicator over a NcclSession: maps each operation to calls of NCCL.
+// The DeviceCommunicator over a NcclSession: maps each operation to NCCL calls.
 #ifndef COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -13,9 +13,9 @@
 
 namespace hvd::collectives::nccl {
 
-// Thread-safety and errors as in DeviceCommunicator. NCCL does not report which peer failed, so
-// messages don't either. int16, which NCCL lacks, is reduced on the host. Sums of 16-bit floats and
-// minima or maxima of NaNs are NCCL's.
+// Thread-safety and errors as in DeviceCommunicator, but messages don't name the peer that failed,
+// since NCCL does not report it. int16, which NCCL lacks, is reduced on the host. The rounding of
+// sums of 16-bit floats, and minima and maxima of NaNs, are as in NCCL.
 class NcclCommunicator : public DeviceCommunicator {
  public:
   NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group, int device,
@@ -58,10 +58,10 @@ class NcclCommunicator : public DeviceCommunicator {
                             const CallOptions& options) override;
 
  private:
-  // Runs one operation; errors have its name, its running number and this rank.
+  // Runs one operation; an error's message contains the operation's name and number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status()> enqueue);
-  // Within Run: calls `use` with NCCL's operation for `factor` times `reduction`.
+  // Within Run: calls `use` with the NCCL operation that multiplies by `factor` and reduces.
   absl::Status WithFactor(DataType type, const NcclReduction& reduction, double factor,
                           absl::FunctionRef<absl::Status(NcclOp)> use);
   // Within Run, for types that NCCL lacks.

@@ -1,4 +1,5 @@
-// A communicator for CUDA tensors by way of the host, for ranks that can't use NCCL together.
+// The staged communicator for CUDA tensors, which copies through host memory, for ranks that can't
+// use NCCL together.
 #ifndef COLLECTIVES_NCCL_STAGED_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_STAGED_COMMUNICATOR_H_
 
@@ -10,9 +11,8 @@
 
 namespace hvd::collectives::nccl {
 
-// Every operation copies its input to the host, runs there, and copies the result back. One thread
-// at a time, the same as for the operations of `host`, which must outlive it. Abort() aborts
-// `host`.
+// Every operation copies its input to the host, runs on `host`, and copies the result back. Belongs
+// to the thread that calls the operations of `host`, which must outlive it. Abort() aborts `host`.
 // Errors: those of `host` and of the driver.
 std::unique_ptr<DeviceCommunicator> MakeStagedCommunicator(std::unique_ptr<DeviceStream> stream,
                                                            Communicator& host);

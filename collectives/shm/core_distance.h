@@ -1,4 +1,4 @@
-// The distance between the cores of a group's ranks.
+// The latency between the cores of a group's ranks.
 #ifndef COLLECTIVES_SHM_CORE_DISTANCE_H_
 #define COLLECTIVES_SHM_CORE_DISTANCE_H_
 
@@ -8,14 +8,15 @@
 
 namespace hvd::collectives::shm {
 
-// The minimum round-trip time of a cache line to another rank's core, measured between pairs of
-// neighbouring ranks; zero for a rank without a partner. Every rank must call it; takes some
-// microseconds once they have.
+// Measures the minimum round-trip time of a cache line between this rank's core and that of its
+// partner in the pair of ranks 2k and 2k+1; zero for a rank without a partner. Every rank must call
+// it. Takes some microseconds once all have called it.
 // Errors: those of ShmLinks::Await.
 absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline);
 
-// Whether this is the time of cores without a shared cache. (With one it is tenths of a
-// microsecond. Much more means that the ranks share one core, and thus its caches.)
+// Whether `round_trip` is typical of cores without a shared cache. It is below 0.2 us for cores
+// with a shared cache, and above 2 us for ranks that take turns on one core, and so share its
+// caches.
 bool AreFarApart(absl::Duration round_trip);
 
 }  // namespace hvd::collectives::shm

@@ -1,4 +1,4 @@
-// A list of memory blocks as one vector.
+// A view of a list of memory blocks as one vector of elements.
 #ifndef COLLECTIVES_SHM_PIECE_LIST_H_
 #define COLLECTIVES_SHM_PIECE_LIST_H_
 
@@ -25,8 +25,8 @@ class PieceList {
   size_t count() const { return count_; }
   size_t element_bytes() const { return element_bytes_; }
 
-  // Calls visit(in, out, offset in bytes from `begin`, count) for the parts of blocks that make up
-  // the elements from `begin` to `end`.
+  // Calls visit(in, out, offset in bytes from `begin`, count) for each part of a block that holds
+  // elements from `begin` up to, but not including, `end`.
   template <typename Visit>
   void ForEach(size_t begin, size_t end, Visit&& visit) const {
     if (begin >= end) return;

@@ -8,15 +8,15 @@
 
 namespace hvd::collectives::shm {
 
-// The way to write large data to shared memory.
+// How ranks write large data to shared memory.
 enum class ShmWriting {
-  kProbe,      // the better one for the cores of this group, measured repeatedly
+  kProbe,      // the better of the two for the cores of this group, measured repeatedly
   kPlain,      // through the caches
-  kStreaming,  // past them
+  kStreaming,  // with non-temporal stores, which bypass the caches
 };
 
-// REQUIRES: all ranks of a group share a boot and a network namespace. Reductions give the same
-// bits on all ranks.
+// Reductions are bitwise equal on all ranks.
+// REQUIRES: all ranks of a group share a boot of the kernel and a network namespace.
 // Errors of Connect: those of Backend, and
 //   - Unavailable: ranks don't share a boot or a network namespace.
 //   - Unimplemented: the group can't share memory; the same on all ranks.

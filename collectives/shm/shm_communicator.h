@@ -1,5 +1,5 @@
-// The communicator over ShmLinks: small data goes to all ranks at once, large data through the
-// rings.
+// The communicator over ShmLinks: SmallExchange moves small data in one step, BlockRing moves large
+// data.
 #ifndef COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 #define COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 
@@ -53,7 +53,7 @@ class ShmCommunicator : public Communicator {
   void Abort(absl::string_view reason) override;
 
  private:
-  // Runs one operation; errors have its name, its running number and this rank.
+  // Runs one operation; an error's message contains the operation's name and number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(absl::Time deadline)> body);
 
@@ -63,8 +63,8 @@ class ShmCommunicator : public Communicator {
                            absl::Time deadline);
   absl::Status ReduceLarge(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
                            absl::Time deadline);
-  // Reduces the peers' contributions to this rank's part at `place`, `offset` bytes from its
-  // beginning, and `in`, to `out`, which may be `in`. `bytes` is the size of `count` elements.
+  // Reduces `in` and the peers' contributions to this rank's chunk at `place`, from `offset` bytes
+  // on, into `out`, which may equal `in`. `bytes` is the size of `count` elements.
   void ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset, const char* in,
                        char* out, size_t bytes, size_t count) const;
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
@@ -75,15 +75,14 @@ class ShmCommunicator : public Communicator {
                               absl::Time deadline);
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
                              absl::Span<const size_t> receive, size_t largest, absl::Time deadline);
-  // Before an operation with this many bytes, the same number on all ranks: measures how large data
-  // is best written, if that was not done for a while, since virtual machines move.
+  // Sets `write_` before an operation on `bytes`, the same number on all ranks. Repeats the
+  // measurement from time to time, since virtual machines move between cores.
   absl::Status ChooseWriting(size_t bytes, absl::Time deadline);
   // The largest of the ranks' values.
   absl::StatusOr<size_t> Largest(size_t value, absl::Time deadline);
-  // The bytes of a rank's part of a block.
+  // The size of one rank's part of a block.
   size_t ChunkBytes() const { return links_->segment().geometry().chunk_bytes; }
-  // The number of bytes of a part of `bytes` that go into one block: a multiple of all element
-  // sizes.
+  // How much of a part of `bytes` goes into one block: a multiple of all element sizes.
   size_t StepBytes(size_t bytes) const;
   char* Chunk(int rank, uint64_t place, int owner) const {
     return links_->segment().chunk(rank, place, owner);
@@ -92,7 +91,7 @@ class ShmCommunicator : public Communicator {
   const Epoch epoch_;
   const std::unique_ptr<ShmLinks> links_;
   const ShmWriting writing_;
-  CopyFunction write_ = PlainCopy;  // of large data
+  CopyFunction write_ = PlainCopy;  // for large data
   size_t bytes_until_probe_ = 0;
   ShmMailbox mailbox_;
   SmallExchange small_;

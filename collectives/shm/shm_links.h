@@ -21,20 +21,22 @@ namespace hvd::collectives::shm {
 // One thread at a time waits and notifies; Break() may be called from any thread.
 //
 // A waiting rank polls for some microseconds, since the others usually arrive by then; after that
-// it sleeps until its bell is rung. A rank that has written something rings the bells of the
-// sleeping ranks. Usually none sleeps, and then the cost is a fence. All others notice a rank's
-// death, by its process. Where processes can't be watched, rank 0 notices it by the rank's socket,
-// and all others notice rank 0's death.
+// it sleeps until its bell (an eventfd) is rung. A rank that has written something rings the bells
+// of the sleeping ranks. Usually none sleeps, and then a notification costs one memory fence.
+//
+// All ranks detect the death of a rank through its pidfd. Where the ranks can't watch each other's
+// processes, a death is detected through the socket between rank 0 and each other rank, so only
+// rank 0 detects the death of another rank, and all ranks detect that of rank 0.
 class ShmLinks {
  public:
-  // The way ranks wait.
+  // How ranks poll.
   enum class Waiting {
     kSpin,   // every rank has a core
     kYield,  // ranks outnumber the cores
   };
 
   // Errors:
-  //   - ResourceExhausted, other codes of errno: no descriptor.
+  //   - ResourceExhausted, or another code for the errno: no file descriptor.
   static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(segment::Meeting meeting, int rank,
                                                         int size);
   // Publishes that the rank leaves cleanly, unless broken.
@@ -46,7 +48,8 @@ class ShmLinks {
   segment::RankState& own_state() { return meeting_.segment.state(rank_); }
   Waiting waiting() const { return waiting_; }
 
-  // A rank that is still missing, -1: none. Called repeatedly: a few loads.
+  // Returns a rank that the caller still waits for; -1: none. It is polled, so it must be fast: a
+  // few loads.
   using Missing = absl::FunctionRef<int()>;
   // Waits until missing() returns -1. The links are broken after an error.
   // Errors:
@@ -55,7 +58,7 @@ class ShmLinks {
   //   - Others: those of status().
   absl::Status Await(Missing missing, absl::Time deadline);
 
-  // The parts of a wait, for other conditions; see Mailbox.
+  // The parts of a wait, for other conditions than Await's; see Mailbox.
   bool Look(absl::FunctionRef<bool()> ready);
   bool PrepareSleep(absl::FunctionRef<bool()> ready);
   // Thread-safe.
@@ -63,21 +66,24 @@ class ShmLinks {
   void StayAwake();
   void TakeOver() { own_state().asleep.store(0, std::memory_order_relaxed); }
   void RingOwn() { Ring(rank_); }
-  // Whether `peer` has died, as far as this rank has noticed.
+  // Whether this rank has detected the death of `peer`.
   bool dead(int peer) const { return dead_[peer]; }
 
-  // Call it after writing something for `peer`, or for all others.
+  // Wake `peer`, or all other ranks, if they sleep. To be called after writing something that they
+  // may wait for.
   void Notify(int peer);
   void NotifyAll();
 
-  // OK while usable; then the reason why it no longer is. An Aborted stays; any other reason is
+  // OK until the links break, then the reason. An Aborted is never replaced; any other reason is
   // replaced by a later one.
   absl::Status status() const;
   bool broken() const { return broken_.load(std::memory_order_relaxed); }
-  // status(), including the other ranks' failures. Two loads if there is none.
+  // Breaks the links if another rank has broken the group; returns status(). Costs two loads if
+  // there is no failure.
   absl::Status Check();
-  // Makes every wait on every rank end, now and later. Does not block. `cause` is the rank named to
-  // the peers. REQUIRES: !why.ok()
+  // Ends all current and later waits on every rank. Does not block. `cause` is the rank that is
+  // published as the cause of the failure.
+  // REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
  private:

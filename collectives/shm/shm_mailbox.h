@@ -1,4 +1,4 @@
-// The Mailbox over ShmLinks.
+// The shared-memory mailbox, over ShmLinks.
 #ifndef COLLECTIVES_SHM_SHM_MAILBOX_H_
 #define COLLECTIVES_SHM_SHM_MAILBOX_H_
 
@@ -9,8 +9,8 @@
 
 namespace hvd::collectives::shm {
 
-// `links` must outlive it. Where processes can't be watched it learns of a death between rank 0 and
-// the others only (see ShmLinks).
+// `links` must outlive it. Where the ranks can't watch each other's processes, state() is kDead
+// only for rank 0, or on rank 0 (see ShmLinks).
 class ShmMailbox : public Mailbox {
  public:
   explicit ShmMailbox(ShmLinks& links) : links_(links) {}
@@ -39,7 +39,7 @@ class ShmMailbox : public Mailbox {
 
   ShmLinks& links_;
   std::atomic<bool> woken_{false};
-  std::atomic<bool> sleeping_{false};  // or about to: Wake must ring
+  std::atomic<bool> sleeping_{false};  // sleeps, or is about to: Wake() must ring the bell
 };
 
 }  // namespace hvd::collectives::shm

@@ -1,4 +1,4 @@
-// Common helpers of ShmCommunicator's operations: sizes, and the copy function for a size.
+// Helpers of ShmCommunicator's operations: block sizes, and the choice of the copy function.
 #ifndef COLLECTIVES_SHM_SIZES_H_
 #define COLLECTIVES_SHM_SIZES_H_
 
@@ -13,22 +13,22 @@ namespace hvd::collectives::shm {
 
 inline size_t BlocksFor(size_t bytes, size_t step) { return (bytes + step - 1) / step; }
 
-// The offset of each rank's bytes if they are contiguous; the end of all comes last.
+// The offsets of contiguous parts with these sizes, followed by the total size.
 inline std::vector<size_t> Offsets(absl::Span<const size_t> sizes) {
   std::vector<size_t> offsets = {0};
   for (const size_t size : sizes) offsets.push_back(offsets.back() + size);
   return offsets;
 }
 
-// Slots are reused soon, so the readers' caches still hold them: data of more than a few lines
-// bypasses the caches.
+// Writes to a small slot. Slots are reused soon, so that the readers' caches still hold them: it is
+// faster to bypass the caches for more than a few cache lines.
 inline void WriteSmall(char* to, const char* from, size_t bytes) {
   constexpr size_t kFewLines = 1024;
   (bytes > kFewLines ? StreamingCopy : PlainCopy)(to, from, bytes);
 }
 
-// Data larger than the caches need not go through them, and need not be read before it is
-// overwritten.
+// The copy function for reading `bytes` from the rings into a caller's buffer. For data larger than
+// the caches, non-temporal stores avoid both loading the old lines and evicting other data.
 inline CopyFunction ReaderFor(size_t bytes) {
   constexpr size_t kLarge = size_t{4} << 20;
   return bytes >= kLarge ? StreamingCopy : PlainCopy;

@@ -1,4 +1,4 @@
-// The exchange of small data: all ranks show each other a few bytes at once, with one latency.
+// The exchange of small data: an all-gather of a few bytes per rank, with one latency.
 #ifndef COLLECTIVES_SHM_SMALL_EXCHANGE_H_
 #define COLLECTIVES_SHM_SMALL_EXCHANGE_H_
 
@@ -11,19 +11,20 @@
 
 namespace hvd::collectives::shm {
 
-// Not thread-safe; every rank makes the same calls. `links` must outlive it.
+// Not thread-safe; every rank must make the same calls. `links` must outlive it.
 class SmallExchange {
  public:
   explicit SmallExchange(ShmLinks& links) : links_(links) {}
 
-  // Where to write this rank's next contribution of `bytes` (at most kSmallBytes).
+  // Returns the memory for this rank's next contribution of `bytes` (at most kSmallBytes).
   char* Prepare(size_t bytes) { return Slot(links_.rank(), ++sequence_).Data(bytes); }
 
-  // Publishes it and waits for those of all others.
+  // Publishes the contribution and waits for those of all other ranks.
   // Errors: those of ShmLinks::Await.
   absl::Status Exchange(absl::Time deadline);
 
-  // The contribution of `rank`, of `bytes` bytes; stays until the next Prepare.
+  // The contribution of `rank`, of `bytes` bytes, valid until the next Prepare().
+  // REQUIRES: Exchange() has returned OK since the last Prepare().
   const char* Of(int rank, size_t bytes) const { return Slot(rank, sequence_).Data(bytes); }
 
  private:

@@ -11,9 +11,9 @@ using CopyFunction = void (*)(void* to, const void* from, size_t bytes);
 // Through the caches. Best between cores that share one.
 void PlainCopy(void* to, const void* from, size_t bytes);
 
-// Past the caches, so that lines which another core holds need not be fetched first. Best between
-// cores that share no cache. The written data is visible to others before any later store. The same
-// as PlainCopy where the CPU has no such stores.
+// With non-temporal stores, which bypass the caches, so that lines which another core holds need
+// not be fetched first. Best between cores that share no cache. The written data is visible to
+// other cores before any later store of this thread. The same as PlainCopy if the CPU lacks AVX.
 void StreamingCopy(void* to, const void* from, size_t bytes);
 
 }  // namespace hvd::collectives::shm

@@ -1,4 +1,4 @@
-// A list of memory blocks as one contiguous range.
+// A view of a list of memory blocks as one contiguous range of bytes.
 #ifndef COLLECTIVES_SHM_STRETCH_LIST_H_
 #define COLLECTIVES_SHM_STRETCH_LIST_H_
 
@@ -11,7 +11,7 @@
 
 namespace hvd::collectives::shm {
 
-// Pure. Borrows the stretches. Each begins at a multiple of kStretchAlignment.
+// Pure. Borrows the stretches. In the range, each begins at a multiple of kStretchAlignment.
 class StretchList {
  public:
   explicit StretchList(absl::Span<const Stretch> stretches) : stretches_(stretches) {
@@ -23,10 +23,11 @@ class StretchList {
     }
   }
 
-  // The size of all, with the gaps between them.
+  // The size of the range, including the gaps between the stretches.
   size_t bytes() const { return bytes_; }
 
-  // Calls visit(data, offset from `begin`, bytes) for the parts between `begin` and `end`.
+  // Calls visit(data, offset from `begin`, bytes) for each part of a stretch that lies between
+  // `begin` and `end`.
   template <typename Visit>
   void ForEach(size_t begin, size_t end, Visit&& visit) const {
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), begin);

@@ -1,4 +1,4 @@
-// A blocking wait for one descriptor, up to a deadline or a cancellation.
+// A blocking wait for one file descriptor, bounded by a deadline and a cancellation.
 #ifndef COLLECTIVES_GLOO_LINK_AWAIT_DESCRIPTOR_H_
 #define COLLECTIVES_GLOO_LINK_AWAIT_DESCRIPTOR_H_
 
@@ -8,9 +8,10 @@
 
 namespace hvd::collectives::gloo::link {
 
-// Waits until `fd` is ready for `events` (poll's); -1 never is. `cancellation` may be nullptr.
+// Waits until `fd` is ready for `events` (those of poll()). A `fd` of -1 is never ready.
+// `cancellation` may be nullptr.
 // Errors:
-//   - DeadlineExceeded: it was not ready in time.
+//   - DeadlineExceeded: `fd` was not ready in time.
 //   - The cancellation's status: it was cancelled.
 absl::Status AwaitDescriptor(int fd, short events, absl::Time deadline,
                              const Cancellation* cancellation);

@@ -18,13 +18,13 @@ namespace hvd::collectives::gloo::link {
 //   - Internal: any other exception, a bug.
 absl::Status GlooCall(absl::FunctionRef<void()> call);
 
-// A timeout for Gloo: at least 1 ms (0 means no limit in places), at most some years (more
-// overflows its arithmetic).
+// A timeout for Gloo: at least 1 ms, since 0 means no limit in some of its calls, and at most some
+// years, since its arithmetic would overflow.
 std::chrono::milliseconds GlooTimeout(absl::Duration duration);
 
-// While it lives, this thread gets no SIGPIPE from Gloo's writes to a socket whose peer is gone;
-// threads started meanwhile inherit that permanently. The process's own signal handling is
-// unchanged.
+// RAII: blocks SIGPIPE on this thread, which Gloo's writes to a closed connection raise. Threads
+// that are started meanwhile inherit the mask for their whole life. The process's signal handlers
+// are unchanged.
 class ScopedSigpipeBlock {
  public:
   ScopedSigpipeBlock();

@@ -24,11 +24,12 @@
 
 namespace hvd::collectives::gloo::link {
 
-// Runs on a separate thread as long as it lives, so that a peer can connect whatever this rank does
-// at that moment. A connection that has not proved to belong to the group is a stranger. It is
-// closed after `patience`, or at once after a wrong proof. The limit of strangers leaves room for
-// all peers among them; at the limit the oldest one that has sent nothing is closed first. While no
-// more descriptors can be opened, connections wait in the backlog.
+// Accepts on a separate thread, so that a peer can connect even while this rank is busy.
+//
+// A connection that is not authenticated yet is a stranger. It is closed after `patience`, or at
+// once after a wrong proof. At most one stranger per peer and kSpareStrangers are kept; at the
+// limit the oldest one that has sent nothing is closed or, if all have sent something, the oldest.
+// While the process has no file descriptor left, new connections wait in the listener's backlog.
 //
 // Await and Drop belong to one thread.
 class LinkAcceptor {
@@ -38,8 +39,8 @@ class LinkAcceptor {
 
   // Listens at group.address.
   // Errors:
-  //   - InvalidArgument: that is not a numeric address of this machine.
-  //   - Unavailable, ResourceExhausted: the kernel refuses; says why.
+  //   - InvalidArgument: group.address is not a numeric address of this machine.
+  //   - Unavailable, ResourceExhausted: the system call's error.
   static absl::StatusOr<std::unique_ptr<LinkAcceptor>> Start(const GroupInfo& group,
                                                              absl::Duration patience = kPatience);
   ~LinkAcceptor();
@@ -47,13 +48,15 @@ class LinkAcceptor {
   // The address for peers; kLinkAddressBytes.
   const std::string& address() const { return address_; }
 
-  // The connection that `peer` opens; blocks until it is there. Later ones of `peer` are refused.
+  // Returns the connection that `peer` has opened; blocks until there is one. Later connections of
+  // `peer` are refused.
   // Errors:
   //   - DeadlineExceeded: the deadline passed.
   //   - The cancellation's status: it was cancelled.
   absl::StatusOr<net::Wire> Await(int peer, absl::Time deadline, const Cancellation* cancellation);
 
-  // Closes the peers' connections that were not asked for, now and later; strangers stay.
+  // Closes the connections of peers that Await did not return, and those that come later. Strangers
+  // are unaffected.
   void Drop();
 
  private:
@@ -66,14 +69,14 @@ class LinkAcceptor {
 
     LinkOpening opening;
     EventLoop::TimerId expiry;
-    bool writes = false;  // what it is watched for
+    bool writes = false;  // whether the loop waits until it is writable, not readable
   };
   using Strangers = std::list<Stranger>;
 
   LinkAcceptor(const GroupInfo& group, absl::Duration patience, std::unique_ptr<EventLoop> loop,
                Fd listener, std::string address);
 
-  // On its thread.
+  // These run on thread_.
   void TakeNext();
   void Admit(Fd fd);
   void Advance(Strangers::iterator stranger);
@@ -91,7 +94,7 @@ class LinkAcceptor {
   const std::string address_;
   const Fd news_;  // an eventfd: a peer has arrived
 
-  Strangers strangers_;  // oldest first; the thread's
+  Strangers strangers_;  // oldest first; used by thread_ only
 
   absl::Mutex mutex_;
   std::map<int, net::Wire> arrived_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// The address of a rank's link acceptor, in a few bytes for the key exchange.
+// The binary form of a link acceptor's address, for the key exchange.
 #ifndef COLLECTIVES_GLOO_LINK_LINK_ADDRESS_H_
 #define COLLECTIVES_GLOO_LINK_LINK_ADDRESS_H_
 
@@ -16,24 +16,24 @@ namespace hvd::collectives::gloo::link {
 // An IP address (IPv4 as an IPv4-mapped IPv6 address) and a port; the same length for all.
 inline constexpr size_t kLinkAddressBytes = 16 + 2;
 
-// A listening socket at a port of the system's choice, non-blocking and closed by exec.
+// Makes a socket that listens at an ephemeral port, non-blocking and close-on-exec.
 // Errors:
 //   - InvalidArgument: `address` is not a numeric address of this machine.
-//   - Unavailable: the kernel refuses; says why.
+//   - Unavailable: the system call's error.
 absl::StatusOr<Fd> ListenForLinks(const std::string& address);
 
 // The address of the listening socket `fd`.
 // Errors:
-//   - Unavailable: the kernel refuses.
+//   - Unavailable: the socket has no address.
 absl::StatusOr<std::string> LinkAddressOf(int fd);
 
-// The form that the kernel takes.
+// An address in the form of the socket API.
 struct LinkSocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
 };
 // Errors:
-//   - InvalidArgument: not the bytes of an address.
+//   - InvalidArgument: `bytes` is not of kLinkAddressBytes.
 absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes);
 
 }  // namespace hvd::collectives::gloo::link

@@ -13,16 +13,16 @@
 
 namespace hvd::collectives::gloo::link {
 
-// A connection to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes), whose ends have
-// proved themselves. Blocks. Retries a connection that is lost before that: an acceptor with many
-// strangers may close it.
+// Connects to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes); both ends of the result
+// are authenticated. Blocks. Retries if the connection is lost during the handshake: an acceptor
+// with many strangers may close it.
 // Errors:
 //   - DeadlineExceeded: the deadline passed.
 //   - The cancellation's status: it was cancelled.
-//   - InvalidArgument: not an address.
-//   - Unavailable: nothing listens there any more, or there is no route.
+//   - InvalidArgument: `address` is invalid.
+//   - Unavailable: nothing listens there, or there is no route.
 //   - ResourceExhausted: too many open files.
-//   - PermissionDenied: the listener does not know the secret, or has no certificate of the job.
+//   - PermissionDenied: the acceptor does not know the secret, or has no certificate of the job.
 absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
                                    absl::Time deadline, const Cancellation* cancellation);
 

@@ -1,4 +1,4 @@
-// The opening of a link: one connection during the handshake of its ends.
+// The opening of a link: one connection during its handshake, at either end.
 #ifndef COLLECTIVES_GLOO_LINK_LINK_OPENING_H_
 #define COLLECTIVES_GLOO_LINK_LINK_OPENING_H_
 
@@ -15,28 +15,29 @@ namespace hvd::collectives::gloo::link {
 
 inline constexpr absl::string_view kLinkProtocol("hvdgloo3", kProtocolBytes);
 
-// Never blocks: Advance() does what is possible now; the owner waits for more. Reads no byte past
-// the handshake's last one from the wire. Not thread-safe.
+// A non-blocking state machine: Advance() does what is possible now; the owner then waits for the
+// readiness that it returned. Never reads past the handshake's last byte. Not thread-safe.
 class LinkOpening {
  public:
   enum class Progress { kWantsToRead, kWantsToWrite, kProved, kFailed };
 
-  // Called when the wire is open, with its binding.
+  // Called with the wire's channel binding once the wire is open (for TLS: negotiated).
   using MakeHandshake = std::function<std::unique_ptr<PeerHandshake>(std::string binding)>;
 
-  // Sets keepalive on the wire from now on, also while it is silent.
+  // Turns on TCP keepalive on the wire, for the handshake and for later.
   LinkOpening(net::Wire wire, MakeHandshake make_handshake);
 
   Progress Advance();
 
   int fd() const { return wire_.fd(); }
-  // The rank of the other end, once kProved; before that only a claim; -1: none was sent.
+  // The rank of the other end; before kProved only the rank that it claims to be; -1: it has sent
+  // none.
   int peer() const { return handshake_ == nullptr ? -1 : handshake_->peer(); }
   // Whether the other end has sent anything at all.
   bool heard() const { return heard_; }
-  // The failure:
+  // The reason for kFailed.
   // Errors:
-  //   - Unavailable: the other end hung up.
+  //   - Unavailable: the other end closed the connection.
   //   - PermissionDenied: its proof is wrong, or it has no certificate of the job.
   const absl::Status& status() const { return status_; }
   // REQUIRES: kProved. The next byte on the wire is the first after the handshake.

@@ -38,8 +38,9 @@ class FakeGpu {
   // The number of calls of a function since the last Set().
   static int calls(const char* function);
 
-  // An event of another stream, and its occurrence. Never freed.
+  // Makes an event that has not happened yet, as if from another stream. Never freed.
   static CudaEvent* NewEvent();
+  // Makes `event` happen.
   static void Happen(CudaEvent* event);
 };
 

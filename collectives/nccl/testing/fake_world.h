@@ -18,7 +18,7 @@
 namespace hvd::collectives::nccl {
 
 struct CudaEvent {
-  bool happened = true;  // also for one that was never recorded
+  bool happened = true;  // an event that was never recorded counts as happened
 };
 
 // One entry of a stream: `start` is called when everything before it is done, and then `is_done`
@@ -33,7 +33,7 @@ struct CudaStream {
   std::deque<FakeWork> work;
 };
 
-// One rank's part in one operation.
+// One rank's call of one operation.
 struct FakeLaunch {
   enum Kind { kAllReduce, kBroadcast, kReduce, kAllGather, kReduceScatter, kSend, kReceive };
   Kind kind;
@@ -43,12 +43,12 @@ struct FakeLaunch {
   NcclType type = NcclType::kUint8;
   NcclOp op = NcclOp::kSum;
   double factor = 1.0;
-  int root = 0;  // or the peer
+  int root = 0;  // for kSend and kReceive: the peer
   bool done = false;
 };
 using FakeLaunchPtr = std::shared_ptr<FakeLaunch>;
 
-// The ranks with one id.
+// The ranks that were connected with the same NcclUniqueId.
 struct FakeGroup {
   explicit FakeGroup(int n) : size(n), posted(n) {}
 

@@ -1,5 +1,5 @@
-// A fixture of ranks that are threads, each with a fake GPU, for the NCCL tests that the
-// conformance suite lacks.
+// The test fixture of ranks that are threads, each with a fake GPU, for NCCL tests that the
+// conformance suite does not cover.
 #ifndef COLLECTIVES_NCCL_TESTING_NCCL_TEST_UTIL_H_
 #define COLLECTIVES_NCCL_TESTING_NCCL_TEST_UTIL_H_
 
@@ -17,7 +17,7 @@ namespace hvd::collectives::nccl {
 
 inline const CallOptions kPatient = {absl::Seconds(60)};
 inline const CallOptions kHasty = {absl::Milliseconds(20)};
-// Limits for tests: long for what surely ends, short for peers that may not come.
+// Limits for tests: long for steps that always complete, short for waits for absent peers.
 inline NcclBounds Limits(absl::Duration close = absl::Seconds(60)) {
   NcclBounds limits;
   limits.finalize = absl::Milliseconds(20);

@@ -17,16 +17,17 @@ namespace hvd::collectives::shm::segment {
 struct Meeting {
   Segment segment;
   std::vector<Fd> bells;  // an eventfd of each rank; writing to it wakes that rank
-  // Sockets that end with the peer's process: rank 0 has one to each other rank, in rank order (its
-  // own is empty), the others have one, to rank 0.
+  // Sockets that close with the peer's process. Rank 0 has one per rank, in rank order (its own
+  // entry is empty); any other rank has one, to rank 0.
   std::vector<Fd> links;
   // A pidfd of each rank's process; empty if not all are available.
   std::vector<Fd> processes;
 };
 
-// Meets the other ranks at an abstract unix socket of rank 0, whose random name is exchanged in one
-// round of `keys`. The memory is a memfd and has no name. Descriptors are sent only to processes of
-// the same user that prove that they know group.secret. A group of one needs no meeting.
+// Connects with the other ranks through an abstract unix socket of rank 0, whose random name is
+// exchanged in one round of `keys`. The memory is a memfd, which has no name. Descriptors are sent
+// only to processes of the same user that prove that they know group.secret. A group of one rank
+// connects with nobody.
 // Errors:
 //   - Unimplemented: not all ranks can map the memory; the same on all ranks.
 //   - Others: those of Backend::Connect and KeyExchange::AllGather.

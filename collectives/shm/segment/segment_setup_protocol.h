@@ -1,4 +1,9 @@
-// The protocol of the segment setup between the ranks of a host.
+// The protocol of the segment setup between rank 0 and the other ranks of a host:
+//
+//   rank r -> rank 0   Hello, with the descriptor of r's bell
+//   rank 0 -> rank r   Answer, with the descriptors of the memory, all bells and all processes
+//   rank r -> rank 0   Mapped
+//   rank 0 -> rank r   Answer: the result, the same for all ranks
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
 
@@ -41,7 +46,8 @@ struct Mapped {
   int32_t ok;
 };
 
-// The common knowledge of all ranks from the key exchange, which ties a proof to this meeting.
+// The result of the key exchange, the same on all ranks. A proof covers the transcript, so that it
+// is valid for this setup alone.
 struct Invitation {
   std::string socket_name;
   std::string transcript;
@@ -58,12 +64,12 @@ bool CheckProof(const GroupInfo& group, const Invitation& invitation, int from,
 Fd NewSocket();
 sockaddr_un AddressOf(absl::string_view name, socklen_t* length);
 
-// Waits until one of `fds` is ready; the cancellation's descriptor is added.
+// The waits of one setup, bounded by its deadline and cancellation.
 class Patience {
  public:
   explicit Patience(const WaitBounds& bounds);
 
-  // Also returns when `look_again` has come.
+  // Waits until one of `fds` is ready, or until `look_again`.
   // Errors:
   //   - DeadlineExceeded: the deadline passed.
   //   - The cancellation's status: it was cancelled.
@@ -85,7 +91,9 @@ absl::Status Send(int socket, const Message& message, const std::vector<int>& de
       descriptors);
 }
 
-// One whole message, which must be there.
+// Receives one message, which must have arrived as a whole.
+// Errors:
+//   - Unavailable: the peer has closed the connection, or sent something else.
 template <typename Message>
 absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
   Message message = {};
@@ -97,7 +105,7 @@ absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
 }
 
 absl::Status GoneError(int rank, const absl::Status& why);
-// The result in an answer.
+// Converts an Answer to the status that it stands for.
 absl::Status ToStatus(const Answer& answer);
 
 }  // namespace hvd::collectives::shm::segment

@@ -11,12 +11,13 @@
 
 namespace hvd::collectives::shm::segment {
 
-// Rank 0's side: makes the memory and sends it to all ranks that prove that they belong to the
-// group.
+// Rank 0's side: makes the memory and sends it to all ranks that prove their membership.
+// Errors: those of Meet.
 absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
                              const WaitBounds& bounds);
 
 // The side of every other rank.
+// Errors: those of Meet.
 absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
                                const WaitBounds& bounds);
 
