@@ -1,4 +1,5 @@
-// The function table of the libhvd.so that this process has loaded, for the libraries of frameworks.
+// The function table of the runtime (libhvd.so) that this process has loaded, for the framework
+// libraries.
 #ifndef FRAMEWORKS_RUNTIME_LIBRARY_H_
 #define FRAMEWORKS_RUNTIME_LIBRARY_H_
 
@@ -8,7 +9,7 @@
 
 namespace hvd::frameworks {
 
-// All of them belong to the one instance that Python has loaded. Immutable once found.
+// The functions of the one instance of libhvd.so that Python has loaded. Immutable once found.
 struct RuntimeLibrary {
   decltype(&hvd_last_error) last_error = nullptr;
   decltype(&hvd_submit) submit = nullptr;
@@ -19,18 +20,18 @@ struct RuntimeLibrary {
 };
 
 // Finds the functions of the libhvd.so at `path`, which this process must have loaded already.
-// Returns what is wrong in one line, or "". Thread-safe; a second call changes nothing.
+// Returns an error in one line, or "". Thread-safe; a second call changes nothing.
 std::string FindRuntimeLibrary(const char* path);
 
-// What FindRuntimeLibrary has found; nullptr before.
+// The functions that FindRuntimeLibrary has found; nullptr before.
 const RuntimeLibrary* Runtime();
 
 // Whether the world can still be used after a failure with this status code.
 bool WorldGoesOn(int32_t status);
 
-// What the framework's exception says of a status code: "HorovodInternalError: text (code 10)", or
-// with HorovodRequestError if the world goes on. horovod.common.exceptions reads it there. The text
-// is that of this thread's last call of the runtime, unless one is given.
+// The message of the framework's exception for a status code: "HorovodInternalError: text (code
+// 10)", or with HorovodRequestError if WorldGoesOn(status). horovod.common.exceptions parses it.
+// The text is the last error of this thread's calls of the runtime, unless `text` is given.
 std::string ErrorText(int32_t status);
 std::string ErrorText(int32_t status, const std::string& text);
 

@@ -1,4 +1,4 @@
-// The translation of a collective of a jitted program from XLA's call frame to the runtime's requests.
+// The translation of a collective in a jitted program from XLA's call frame to runtime requests.
 #ifndef FRAMEWORKS_JAX_COLLECTIVE_CALL_H_
 #define FRAMEWORKS_JAX_COLLECTIVE_CALL_H_
 
@@ -11,24 +11,26 @@
 
 namespace hvd::frameworks::jax {
 
-// The requests for the runtime, which point into this object and into XLA's buffers: both must stay
-// as long as they are used. Attributes, all of them required:
+// One call: the runtime's requests, made from XLA's call frame. The requests point into this object
+// and into XLA's buffers, so both must stay valid while the requests are used. The call has these
+// attributes, all required:
 //   - op, reduction, root_rank, process_set: integers as in hvd_c_api.h
 //   - prescale, postscale: double
-//   - name: of the operation; of a group's tensors "<name>_<1..n>of<n>"
+//   - name: the operation's name; the tensors of a group are named "<name>_<1..n>of<n>"
 //   - is_group: 0 or 1
-// Each of the tensors is an argument and a result at the same index. One more result, of a byte,
-// comes after them; an argument after them is not read. XLA orders calls by these two.
+// Each tensor is an argument and a result at the same index. They are followed by one more result
+// of one byte, and by an argument that is not read: passing one call's byte to the next makes XLA
+// run the calls in that order.
 class CollectiveCall {
  public:
-  // Returns what is wrong in one line, or "".
+  // Reads the call frame. Returns an error in one line, or "".
   std::string Read(const XlaCallFrame& frame);
 
   const std::vector<hvd_request>& requests() const { return requests_; }
   int32_t process_set() const { return process_set_; }
 
-  // Puts what the runtime gives for tensor `index` where XLA wants it. Returns what is wrong in one
-  // line, or "".
+  // Copies the runtime's result for tensor `index` into XLA's result buffer, unless it is there
+  // already. Returns an error in one line, or "".
   std::string Take(int index, const hvd_tensor& result) const;
 
  private:

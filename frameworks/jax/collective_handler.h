@@ -1,4 +1,4 @@
-// The handler that XLA calls for each collective of a jitted program.
+// The XLA FFI handler of the collectives in jitted programs.
 #ifndef FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
 #define FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
 
@@ -8,13 +8,14 @@
 
 namespace hvd::frameworks::jax {
 
-// A handler of XLA's FFI; see CollectiveCall. Blocks until all ranks have called it and the results
-// are there. Thread-safe. Returns the error, with an ErrorText, or nullptr. REQUIRES: there is a
-// Runtime().
+// The handler; see CollectiveCall for the frame. Blocks until all ranks have called it and the
+// results are complete. Thread-safe. Returns nullptr, or an error whose message is an ErrorText.
+// REQUIRES: Runtime() is not nullptr.
 XlaError* HandleCollective(XlaCallFrame* frame);
 
-// The ErrorText of the first collective that broke the world since the last call, or "". XLA tells
-// it only to who reads the program's results. Thread-safe.
+// Returns and clears the ErrorText of the first collective that has broken the world since the last
+// call; "": none has. XLA itself reports such an error only when the program's results are read.
+// Thread-safe.
 std::string TakeFailure();
 
 }  // namespace hvd::frameworks::jax

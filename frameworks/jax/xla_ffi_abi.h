@@ -1,8 +1,8 @@
-// The binary interface of XLA's FFI, by which jitted programs call functions of other libraries, as
-// far as it is used here. It is declared anew from its public header (xla/ffi/api/c_api.h in
-// jaxlib), so that the tree builds without JAX and one library serves all versions from jaxlib
-// 0.4.31 (interface 0.0) on: within major version 0 these structures have only grown at their ends.
-// tests/frameworks compares them with the header of the jaxlib that is installed.
+// The binary interface (ABI) of XLA's foreign function interface (FFI), as far as it is used here.
+// Declared independently, after its public header (xla/ffi/api/c_api.h in jaxlib), so that the tree
+// builds without JAX and one library serves all versions from jaxlib 0.4.31 (interface 0.0) on:
+// within major version 0 these structures have only grown at their ends. tests/frameworks compares
+// them with the header of the installed jaxlib.
 #ifndef FRAMEWORKS_JAX_XLA_FFI_ABI_H_
 #define FRAMEWORKS_JAX_XLA_FFI_ABI_H_
 
@@ -15,7 +15,7 @@ inline constexpr int kXlaFfiMajorVersion = 0;
 
 enum class XlaExtension : int { kMetadata = 1 };
 
-// A list. Null in interface 0.0, which has no extensions.
+// A node of the linked list of extensions. Interface 0.0 has none: its pointers are null.
 struct XlaExtensionBase {
   size_t struct_size;
   XlaExtension type;
@@ -29,7 +29,7 @@ struct XlaApiVersion {
   int minor_version;
 };
 
-// What a handler says of itself when it is registered; zeros beside the version.
+// A handler's answer when it is registered. All fields except the version are 0.
 struct XlaMetadata {
   size_t struct_size;
   XlaApiVersion api_version;
@@ -45,7 +45,7 @@ struct XlaError;             // opaque, like the next two
 struct XlaExecutionContext;  // of one call
 struct XlaInternalApi;
 
-// The numbers are Abseil's; kUnknown is for what has none.
+// The numbers are those of absl::StatusCode. kUnknown is for errors without such a code.
 enum class XlaErrorCode : int { kUnknown = 2, kInvalidArgument = 3, kUnauthenticated = 16 };
 
 struct XlaErrorCreateArgs {
@@ -88,7 +88,7 @@ struct XlaBuffer {
   int64_t* dims;
 };
 
-// Of arguments and results alike: 1 is the only kind, a XlaBuffer.
+// The arguments or the results of a call. The only kind is 1, an XlaBuffer.
 struct XlaBuffers {
   size_t struct_size;
   XlaExtensionBase* extension_start;
@@ -99,7 +99,7 @@ struct XlaBuffers {
 
 enum class XlaAttributeKind : int { kScalar = 3, kString = 4 };
 
-// Not terminated by a zero. Also the value of a kString.
+// A string without a terminating zero. Also the value of an attribute of kind kString.
 struct XlaByteSpan {
   const char* data;
   size_t size;

@@ -1,4 +1,4 @@
-// One run of a collective operation in TensorFlow: from its kernel's inputs to its outputs.
+// One execution of a collective operation in TensorFlow, from its kernel's inputs to its outputs.
 #ifndef FRAMEWORKS_TENSORFLOW_COLLECTIVE_CALL_H_
 #define FRAMEWORKS_TENSORFLOW_COLLECTIVE_CALL_H_
 
@@ -21,14 +21,15 @@ struct Attributes {
   float postscale = 1;
   int32_t root_rank = 0;
   int32_t process_set = 0;
-  int32_t waits = 0;  // 1: the thread that runs the kernel waits, and does the work meanwhile
+  int32_t waits = 0;  // 1: the kernel's thread blocks and does the engine's work meanwhile
 };
 
-// Owns itself: deletes itself when the operation has ended.
+// Owns itself: it is deleted when the operation has ended.
 class CollectiveCall {
  public:
-  // Starts the operation; done() is called once when it has ended, on a thread of the runtime's or,
-  // if it can't begin or `attributes.waits`, on this one. `attributes` and `context` are valid until then.
+  // Starts the operation. Calls done() once when the operation has ended: on this thread if it
+  // can't start or `attributes.waits` is set, otherwise on a thread of the runtime. `attributes`
+  // and `context` must stay valid until then.
   static void Start(const Attributes& attributes, TF_OpKernelContext* context,
                     std::function<void()> done);
 
@@ -50,13 +51,12 @@ class CollectiveCall {
 
   bool Fail(const Status& status);
   bool FailFor(int32_t hvd_status);
-  // `shown_as` is the status that chooses the class of the exception. What does not match between
-  // ranks is a FailedPreconditionError, as in Horovod; what is wrong by itself an
-  // InvalidArgumentError.
+  // `shown_as` is the status that selects the exception's class. A mismatch between ranks is a
+  // FailedPreconditionError, as in Horovod; an invalid argument is an InvalidArgumentError.
   bool FailFor(int32_t hvd_status, int32_t shown_as);
   void End();
 
-  // Whether the sizes of the results are known before: they are reduced or received in place.
+  // Whether the sizes of the results are known beforehand. Such results are computed in place.
   bool has_known_outputs() const {
     return attributes_.op == HVD_ALLREDUCE || attributes_.op == HVD_BROADCAST;
   }

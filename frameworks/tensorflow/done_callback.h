@@ -1,9 +1,10 @@
-// The callback that ends an asynchronous kernel of TensorFlow, kept until the kernel has ended.
+// The done callback of an asynchronous TensorFlow kernel, with its lifetime extended.
 //
-// TensorFlow (2.13 to 2.21 at least) hands a C kernel the address of a std::function that is a
-// parameter of its own frame: once the kernel's compute function has returned, it dangles. So the
-// function is moved out of there, which relies on libstdc++'s layout of a std::function; the type is
-// in TensorFlow's public C++ headers. What is moved is checked first.
+// TensorFlow (2.13 to 2.21 at least) passes a C kernel the address of a std::function in the frame
+// of the function that calls it, so the pointer dangles once the kernel's compute function has
+// returned. TakeDone moves the function out of that frame. This relies on the type, which is in
+// TensorFlow's public C++ headers, and on libstdc++'s layout of std::function; both are checked
+// before the move.
 #ifndef FRAMEWORKS_TENSORFLOW_DONE_CALLBACK_H_
 #define FRAMEWORKS_TENSORFLOW_DONE_CALLBACK_H_
 
@@ -15,17 +16,18 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// Where code lies: addresses from `begin` up to, not including, `end`.
+// A range of addresses of machine code: from `begin` up to, but not including, `end`.
 struct CodeRange {
   const char* begin;
   const char* end;
 };
 
-// The executable segments of all libraries in this process whose path has `part` in it.
+// The executable segments of all libraries in this process whose path contains `part`.
 std::vector<CodeRange> CodeOf(const std::string& part);
 
-// Moves the function out of `done`; an empty one if `done` can't be a libstdc++ std::function whose
-// code lies in one of `code`: then `done` is as it was, and valid until compute returns.
+// Moves the function out of `done`. Returns an empty function if `done` does not look like a
+// libstdc++ std::function whose code lies in one of `code`; then `done` is unchanged, and is valid
+// until compute returns.
 std::function<void()> TakeDone(TF_AsyncOpKernelDoneCallback* done,
                                const std::vector<CodeRange>& code);
 

@@ -1,5 +1,5 @@
-// The kernels of our operations, one for each kind of device. Data is in host memory: TensorFlow
-// copies it from a device and back.
+// The TensorFlow kernels of Horovod's operations, for each kind of device. They work on host
+// memory: TensorFlow copies tensors from a device and back.
 #ifndef FRAMEWORKS_TENSORFLOW_KERNELS_H_
 #define FRAMEWORKS_TENSORFLOW_KERNELS_H_
 
@@ -7,13 +7,13 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// Registers them with TensorFlow. Returns the first error, or "".
+// Registers the kernels with TensorFlow. Returns the first error, or "".
 //
-// Kernels don't block a thread of TensorFlow's, unless the callback that ends them is not what
-// done_callback.h expects; then they wait for it, and the first one says so on stderr.
+// Kernels don't block TensorFlow's threads, unless TakeDone (done_callback.h) fails. Then a kernel
+// blocks until its operation has ended, and the first one writes a warning to stderr.
 std::string RegisterKernels();
 
-// For tests: from now on all kernels wait.
+// For tests: makes all kernels block from now on, as if TakeDone failed.
 void LetKernelsWait();
 
 }  // namespace hvd::frameworks::tensorflow

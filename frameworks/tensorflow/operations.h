@@ -1,4 +1,4 @@
-// The definitions of our operations for TensorFlow's graphs: their inputs, attributes and shapes.
+// The definitions of Horovod's TensorFlow operations: inputs, outputs, attributes and shapes.
 #ifndef FRAMEWORKS_TENSORFLOW_OPERATIONS_H_
 #define FRAMEWORKS_TENSORFLOW_OPERATIONS_H_
 
@@ -11,18 +11,18 @@ namespace hvd::frameworks::tensorflow {
 
 struct OperationDefinition {
   const char* name;
-  int op;  // of the runtime
+  int op;  // the runtime's operation
   const char* types;
   std::vector<const char*> inputs;
   std::vector<const char*> outputs;
   bool reduces = false;
 };
 
-// All of them. The attributes are those of Attributes: tensor_name, process_set and waits; of what reduces
-// also reduction, prescale_factor and postscale_factor; of a broadcast root_rank.
+// All operations. Each has the attributes tensor_name, process_set and waits; reductions also have
+// reduction, prescale_factor and postscale_factor; a broadcast also has root_rank. See Attributes.
 const std::vector<OperationDefinition>& Operations();
 
-// Registers them with TensorFlow. Returns the first error, or "".
+// Registers all operations with TensorFlow. Returns the first error, or "".
 std::string RegisterOperations();
 
 }  // namespace hvd::frameworks::tensorflow

@@ -1,6 +1,6 @@
-// The part of TensorFlow's C API that is used here, declared anew from its public documentation, so
-// that the tree builds without TensorFlow. The functions are exported by all versions from 2.13 on;
-// they are found at run time, never linked.
+// The binary interface (ABI) of TensorFlow's C API, as far as it is used here. Declared
+// independently, from its public documentation, so that the tree builds without TensorFlow. All
+// versions from 2.13 on export these functions; they are looked up at run time, never linked.
 #ifndef FRAMEWORKS_TENSORFLOW_TENSORFLOW_ABI_H_
 #define FRAMEWORKS_TENSORFLOW_TENSORFLOW_ABI_H_
 
@@ -87,7 +87,7 @@ TF_Tensor* TF_ForwardInputOrAllocateOutput(TF_OpKernelContext*, const int* candi
 
 }  // extern "C"
 
-// TF_DataType's numbers of the element types that operations take.
+// The values of TF_DataType for the element types that operations take.
 enum TensorFlowType : int {
   kTfFloat = 1,
   kTfDouble = 2,

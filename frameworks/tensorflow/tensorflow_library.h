@@ -1,4 +1,4 @@
-// TensorFlow's C API, as found in this process.
+// The function table of TensorFlow's C API in this process, and owners of its objects.
 #ifndef FRAMEWORKS_TENSORFLOW_TENSORFLOW_LIBRARY_H_
 #define FRAMEWORKS_TENSORFLOW_TENSORFLOW_LIBRARY_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// The functions, by their names without "TF_". Immutable once found.
+// The functions, named without their prefix "TF_". Immutable once found.
 struct TensorFlow {
   decltype(&TF_NewStatus) NewStatus = nullptr;
   decltype(&TF_DeleteStatus) DeleteStatus = nullptr;
@@ -57,14 +57,14 @@ struct TensorFlow {
   decltype(&TF_ForwardInputOrAllocateOutput) ForwardInputOrAllocateOutput = nullptr;
 };
 
-// Finds the functions in the libtensorflow_framework.so.2 that this process has loaded. Returns
-// what is missing in one line, or "". Called once, before anything else.
+// Finds the functions in the libtensorflow_framework.so.2 that this process has loaded. Returns the
+// missing ones in one line, or "". To be called once, before any other use of TensorFlow.
 std::string FindTensorFlow();
 
-// What FindTensorFlow has found.
+// The functions that FindTensorFlow has found.
 const TensorFlow& Tf();
 
-// A TF_Status, which is deleted at the end of its scope.
+// An owned TF_Status.
 class Status {
  public:
   Status() : status_(Tf().NewStatus()) {}
@@ -83,8 +83,7 @@ class Status {
   std::unique_ptr<TF_Status, Delete> status_;
 };
 
-// A TF_Tensor, which is deleted at the end of its scope: a reference to memory that TensorFlow
-// counts.
+// An owned TF_Tensor, which holds a reference to memory that TensorFlow counts.
 struct DeleteTensor {
   void operator()(TF_Tensor* tensor) const { Tf().DeleteTensor(tensor); }
 };

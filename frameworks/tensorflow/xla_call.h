@@ -1,7 +1,7 @@
-// A collective operation within a program that XLA has compiled: a custom call.
+// The XLA custom call for collectives in functions that TensorFlow compiles with XLA.
 //
-// XLA's registry of custom calls and the way to report an error are C++, and are found by their
-// mangled names in libtensorflow_cc.so.2: there in all versions from 2.13 to 2.21.
+// XLA's registry of custom calls has a C++ interface only, so its functions are looked up by their
+// mangled names in libtensorflow_cc.so.2, which has them in all versions from 2.13 to 2.21.
 #ifndef FRAMEWORKS_TENSORFLOW_XLA_CALL_H_
 #define FRAMEWORKS_TENSORFLOW_XLA_CALL_H_
 
@@ -12,10 +12,11 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// What a custom call's description says. Its fields are separated by one space:
+// The parsed description of a custom call. In the text, fields are separated by one space:
 //   OP REDUCTION PRESCALE POSTSCALE ROOT_RANK PROCESS_SET COUNT, then for each of COUNT tensors
 //   DTYPE NDIM DIMS...,
-// then a space and the operation's name, which may have spaces. Numbers are the runtime's.
+// then a space and the operation's name, which may contain spaces. Numbers of operations,
+// reductions and types are the runtime's.
 struct XlaOperation {
   std::string name;
   int op = HVD_ALLREDUCE;
@@ -31,10 +32,10 @@ struct XlaOperation {
   std::vector<Tensor> tensors;
 };
 
-// False: `text` is no such description.
+// Returns false if `text` is not such a description.
 bool ParseXlaOperation(const std::string& text, XlaOperation* operation);
 
-// Registers the target "hvd_collective" for the host. Returns what is missing, or "".
+// Registers the custom call target "hvd_collective" for the host. Returns an error, or "".
 std::string RegisterXlaCall();
 
 }  // namespace hvd::frameworks::tensorflow

@@ -1,7 +1,7 @@
-// A stand-in for libtensorflow_framework.so.2, for tests of the kernels under sanitizers, which the real
-// one doesn't load with. What it keeps of the real one is how long things live: the callback that ends
-// a kernel lies in a frame that is gone once compute has returned, and kernel, context and tensors are
-// gone once that callback has run.
+// A fake libtensorflow_framework.so.2, for tests of the kernels under sanitizers, with which the
+// real one can't be loaded. Its objects live no longer than the real ones: a kernel's done callback
+// is in a frame that ends when compute returns, and kernel, context and tensors are destroyed once
+// that callback has run.
 #ifndef FRAMEWORKS_TENSORFLOW_TESTING_FAKE_TENSORFLOW_H_
 #define FRAMEWORKS_TENSORFLOW_TESTING_FAKE_TENSORFLOW_H_
 
@@ -13,13 +13,13 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// A vector of floats, or of int32 numbers, which are kept as floats here.
+// A vector of floats, or of int32 numbers, which are stored as floats.
 struct Value {
   bool is_int32 = false;
   std::vector<float> elements;
 };
 
-// An operation in a graph. Attributes that are missing are 0, or 1 for factors.
+// An operation in a graph. Missing attributes are 0; missing factors are 1.
 struct Node {
   std::string operation;  // HorovodAllreduce, ...
   std::string tensor_name;
@@ -33,8 +33,8 @@ struct Outcome {
   std::vector<Value> outputs;
 };
 
-// Makes the kernel that was registered for it on CPUs and runs it. Calls `on_end` once, on whatever
-// thread the kernel ends. Thread-safe once kernels are registered.
+// Makes the kernel that was registered for the node's operation on CPUs, and runs it. Calls
+// `on_end` once, on the thread where the kernel ends. Thread-safe once the kernels are registered.
 using RunNodeFunction = void(const Node& node, std::function<void(const Outcome&)> on_end);
 extern "C" __attribute__((visibility("default"))) RunNodeFunction fake_tensorflow_run_node;
 
