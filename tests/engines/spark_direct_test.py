@@ -2,8 +2,12 @@
 
 import glob
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from collections import Counter
+from pathlib import Path
 
 import cloudpickle
 import numpy
@@ -17,6 +21,7 @@ import horovod.spark.torch as hvd_spark
 from horovod.spark.common._task_rows import TaskRows
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.datamodule import ParquetDataModule
+from spark_cluster import environment
 from spark_tables import table, xor
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -125,6 +130,16 @@ def test_sparse_vectors_and_weights(local_spark):
     df = table(local_spark, rows, features="vector", y="float", weight="float")
     more = dict(compress_sparse_cols=True, sample_weight_col="weight")
     assert len(estimator(**more).fit(df).getHistory()) == 2
+
+
+@pytest.mark.parametrize("framework", ["torch", "keras"])
+def test_example(framework, tmp_path):
+    flags = ["--framework", framework] + (["--store", str(tmp_path / "store")] if framework == "keras" else [])
+    script = Path(__file__).resolve().parents[2] / "examples" / "spark" / "estimator_on_spark.py"
+    command = [sys.executable, str(script), "--epochs", "4", *flags]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout
 
 
 class Elsewhere(Backend):
