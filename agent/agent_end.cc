@@ -109,7 +109,7 @@ void Agent::OnWithdrawn() {
 
 void Agent::OnDetached(const absl::Status& status) {
   Say(absl::StrCat("lost the rendezvous daemon (", Printable(status),
-                   "); the workers go on while it is looked for"));
+                   "); the workers continue while the agent reconnects"));
 }
 
 void Agent::OnAttachmentClosed(const absl::Status& status) {

@@ -117,17 +117,16 @@ class Parser {
 
   void DeclareJob() {
     flags_.Value("--join", "HOST:PORT,...",
-                 "Where the job's horovod-rendezvousd listens; several: that which leads, and "
-                 "those that stand by",
+                 "The addresses of the job's horovod-rendezvousd: the leader and the standbys",
                  [this](const std::string& text) { return ParseDaemons(text, options_); });
     Text("--token-file", "FILE", "The secret file that horovod-rendezvousd has written",
          &options_.token_file);
-    Time("--start-timeout", "For the daemon to be reached (60)", 1, &options_.start_timeout);
+    Time("--start-timeout", "Time to reach the daemon (60)", 1, &options_.start_timeout);
     flags_.Flag("--version", "Print the version", [this] { version_ = true; });
   }
 
   void DeclareHost() {
-    flags_.Value("--slots", "N", "How many workers this host takes (1)",
+    flags_.Value("--slots", "N", "Number of workers on this host (1)",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(const int64_t slots,
                                     options::ParseInteger("--slots", text, 1, kMostSlots));
@@ -140,25 +139,24 @@ class Parser {
                    return text::CheckName("--host", text);
                  });
     flags_.Value("--machine", "NAME",
-                 "Agents of one NAME share local ranks, GPUs, cores (found out)",
+                 "Agents with the same NAME share local ranks, GPUs, cores (detected)",
                  [this](const std::string& text) {
                    options_.machine = text;
                    return text::CheckName("--machine", text);
                  });
-    Text("--worker-stdin", "FILE", "What each worker finds on its stdin (nothing)",
+    Text("--worker-stdin", "FILE", "The contents of each worker's stdin (empty)",
          &options_.worker_stdin);
-    flags_.Flag("--end-with-parent",
-                "End, with the workers, when the process that started this has",
+    flags_.Flag("--end-with-parent", "Stop the workers and exit when the parent process has ended",
                 [this] { options_.end_with_parent = true; });
-    flags_.Flag("--end-with-stdin", "End, with the workers, at the end of stdin, a pipe",
+    flags_.Flag("--end-with-stdin", "Stop the workers and exit at the end of stdin, a pipe",
                 [this] { options_.end_with_stdin = true; });
-    flags_.Value("--adopt", "PID", "Process PID, which has started this, is the worker",
+    flags_.Value("--adopt", "PID", "The process that started this agent is the only worker",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.adopt,
                                     options::ParseInteger("--adopt", text, 1, kMostProcesses));
                    return absl::OkStatus();
                  });
-    Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
+    Time("--grace", "Grace period of a drain; 0: the job's own (30)", 0, &options_.grace);
     flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",
                  [this](const std::string& text) {
                    options_.networks = absl::StrSplit(text, ',');

@@ -139,9 +139,10 @@ absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
                     return rendezvous::client::AskToDrain(address, daemon.credentials, request,
                                                           kCallTimeout);
                   }).status());
-  return absl::StrCat("host ", options.host,
-                      " is to leave: its workers stop at the next commit of all and exit with 0, "
-                      "and the job goes on without them\n");
+  return absl::StrCat(
+      "host ", options.host,
+      " is being drained: its workers stop at the next commit and exit with 0, and the "
+      "job continues without them\n");
 }
 
 }  // namespace hvd::launcher

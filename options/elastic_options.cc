@@ -74,46 +74,47 @@ void ElasticFlags::Declare(FlagTable& flags) {
 }
 
 void ElasticFlags::DeclareSizes(FlagTable& flags) {
-  Whole(flags, "--min-np,--min-num-proc", "Go on with no fewer processes than these (-np)", 1,
-        kMostWorkers, [this](int n) { options_.min_workers = n; });
-  Whole(flags, "--max-np,--max-num-proc", "Never use more than these (all slots there are)", 1,
+  Whole(flags, "--min-np,--min-num-proc", "Minimum number of processes (-np)", 1, kMostWorkers,
+        [this](int n) { options_.min_workers = n; });
+  Whole(flags, "--max-np,--max-num-proc", "Maximum number of processes (all slots)", 1,
         kMostWorkers, [this](int n) { options_.max_workers = n; });
-  Whole(flags, "--spares", "Beyond --max-np, keep so many ready to step in (0)", 0, kMostWorkers,
-        [this](int n) { options_.spec.spares = n; });
+  Whole(flags, "--spares", "Spare processes beyond --max-np, ready to take over (0)", 0,
+        kMostWorkers, [this](int n) { options_.spec.spares = n; });
 }
 
 void ElasticFlags::DeclareTimes(FlagTable& flags) {
-  Time(flags, "--elastic-timeout", "For --min-np processes to be there again (600)", 1, kWeek,
-       &options_.spec.elastic_timeout);
-  Time(flags, "--join-delay", "Once one newcomer is ready, wait so for others (0.2)", 0, kHour,
+  Time(flags, "--elastic-timeout", "Time to wait for --min-np processes after a loss (600)", 1,
+       kWeek, &options_.spec.elastic_timeout);
+  Time(flags, "--join-delay", "Time to wait for more newcomers after the first (0.2)", 0, kHour,
        &options_.spec.join_delay);
-  Time(flags, "--grace", "For a host that leaves to end its work (30)", 0, kWeek,
+  Time(flags, "--grace", "Grace period for a host that leaves (30)", 0, kWeek,
        &options_.spec.drain_grace);
 }
 
 void ElasticFlags::DeclareDiscovery(FlagTable& flags) {
-  flags.Value("--host-discovery-script", "PATH", "Prints the hosts there are: host or host:slots",
+  flags.Value("--host-discovery-script", "PATH", "Script that prints the hosts: host or host:slots",
               [this](const std::string& text) {
                 options_.script = text;
                 return absl::OkStatus();
               });
-  Whole(flags, "--slots-per-host", "Slots of a host that the script prints without", 1, kMostSlots,
-        [this](int n) { options_.slots_per_host = n; });
+  Whole(flags, "--slots-per-host", "Slots of a host that the script prints without :slots", 1,
+        kMostSlots, [this](int n) { options_.slots_per_host = n; });
 }
 
 void ElasticFlags::DeclareFailures(FlagTable& flags) {
-  Whole(flags, "--reset-limit", "End the job after so many new worlds (no limit)", 0, kMostWorkers,
+  Whole(flags, "--reset-limit", "Maximum number of new worlds (no limit)", 0, kMostWorkers,
         [this](int n) { options_.spec.reset_limit = n; });
-  flags.Value("--max-failures", "N/TIME", "Forgive so many failures within a time (20/10m)",
+  flags.Value("--max-failures", "N/TIME", "Tolerated failures within a time (20/10m)",
               [this](const std::string& text) {
                 given_.push_back("--max-failures");
                 ASSIGN_OR_RETURN(options_.spec.budget, ParseFailureBudget(text));
                 return absl::OkStatus();
               });
-  Whole(flags, "--max-failures-in-a-row", "... without a commit in between; 0: however many (3)", 0,
-        kMostWorkers, [this](int n) { options_.spec.failures_without_progress = n; });
+  Whole(flags, "--max-failures-in-a-row", "Tolerated without a commit in between; 0: no limit (3)",
+        0, kMostWorkers, [this](int n) { options_.spec.failures_without_progress = n; });
   flags.TwoValues("--blacklist-cooldown-range", "MIN MAX",
-                  "Seconds a slot is left alone after failures", [this](const std::string& text) {
+                  "Seconds that a slot is not used after failures",
+                  [this](const std::string& text) {
                     given_.push_back("--blacklist-cooldown-range");
                     ASSIGN_OR_RETURN(options_.spec.cooldown, ParseCooldown(text));
                     return absl::OkStatus();

@@ -33,7 +33,7 @@ class Flattener {
       const int line = LineOf(entry.first);
       if (!entry.first.IsScalar()) return Error(line, "a key must be a word");
       const std::string key = absl::StrCat(prefix, entry.first.Scalar());
-      if (!keys_.insert(key).second) return Error(line, absl::StrCat(key, " is there twice"));
+      if (!keys_.insert(key).second) return Error(line, absl::StrCat(key, " is given twice"));
       if (keys_.size() > kMostSettings) return Error(line, "there are too many settings");
       RETURN_IF_ERROR(Add(entry.second, key, line, depth));
     }
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
   } catch (const YAML::Exception& error) {
     return flattener.Error(
         error.mark.line + 1,
-        absl::StrCat("this is no YAML: ", absl::StrReplaceAll(error.msg, {{"\n", " "}})));
+        absl::StrCat("not valid YAML: ", absl::StrReplaceAll(error.msg, {{"\n", " "}})));
   }
   return std::move(flattener.settings());
 }

@@ -50,10 +50,10 @@ TEST(ParseSettings, NothingInTheFile_IsNoSetting) {
 
 TEST(ParseSettings, BadFile_ErrorNamesTheLine) {
   EXPECT_THAT(Error("a: 1\nb: [\n"), StartsWith("f:"));
-  EXPECT_THAT(Error("a: 1\n b: 2\n"), StartsWith("f:2: this is no YAML: "));
-  EXPECT_THAT(Error("\tx: 1\n"), StartsWith("f:1: this is no YAML: "));
+  EXPECT_THAT(Error("a: 1\n b: 2\n"), StartsWith("f:2: not valid YAML: "));
+  EXPECT_THAT(Error("\tx: 1\n"), StartsWith("f:1: not valid YAML: "));
   EXPECT_EQ(Error("a: 1\nb:\n - 1\n"), "f:2: b: must not be a list");
-  EXPECT_EQ(Error("a: 1\na: 2\n"), "f:2: a is there twice");
+  EXPECT_EQ(Error("a: 1\na: 2\n"), "f:2: a is given twice");
   EXPECT_EQ(Error("- a\n"), "f:1: must be of the form 'key: value'");
   EXPECT_EQ(Error("just words\n"), "f:1: must be of the form 'key: value'");
   EXPECT_EQ(Error("[a]: 1\n"), "f:1: a key must be a word");

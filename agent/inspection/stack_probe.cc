@@ -30,7 +30,7 @@ StackSample SampleByKernel(pid_t process, bool has_ended) {
     case 'S':
       return {"sleeps, and shows no Python stack", {}};
     default:
-      return {"is in a state that /proc does not tell", {}};
+      return {"is in a state that /proc does not show", {}};
   }
 }
 

@@ -130,9 +130,9 @@ TEST(SampleByKernelTest, ProcDoesNotTell_IsNotTakenForTheEnd) {
   if (gone == 0) _exit(0);
   siginfo_t info;
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(gone), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not tell");  // 'Z'
+  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not show");  // 'Z'
   waitpid(gone, nullptr, 0);
-  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not tell");
+  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not show");
   EXPECT_EQ(SampleByKernel(getpid(), true).doing, "has ended");
 }
 

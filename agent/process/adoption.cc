@@ -142,8 +142,9 @@ ProcessEnd Adoption::End() const {
     end.status = *seen;
   } else {
     end.status.exit_code = 1;
-    end.unknown = process_.HasEnded() ? "ended without a word to its agent"
-                                      : "closed the connection to its agent without a word";
+    end.unknown = process_.HasEnded()
+                      ? "ended without reporting an exit code to its agent"
+                      : "closed the connection to its agent without reporting an exit code";
   }
   return end;
 }

@@ -117,7 +117,7 @@ TEST_F(AdoptionTest, ProcessEnds_ItsParentHasReapedIt_SaysWhatIsKnown) {
   loop_->Run();
   EXPECT_EQ(end_->status.exit_code, 1);
   EXPECT_EQ(end_->status.signal, 0);
-  EXPECT_EQ(end_->unknown, "ended without a word to its agent");
+  EXPECT_EQ(end_->unknown, "ended without reporting an exit code to its agent");
 }
 
 TEST_F(AdoptionTest, LinesEnd_TheProcessLives_IsAFailure) {
@@ -125,7 +125,7 @@ TEST_F(AdoptionTest, LinesEnd_TheProcessLives_IsAFailure) {
   to_agent_.write.reset();
   loop_->Run();
   EXPECT_EQ(end_->status.exit_code, 1);
-  EXPECT_EQ(end_->unknown, "closed the connection to its agent without a word");
+  EXPECT_EQ(end_->unknown, "closed the connection to its agent without reporting an exit code");
   EXPECT_TRUE(seems_dying_);
   EXPECT_TRUE(IsAlive());
 }

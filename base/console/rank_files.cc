@@ -65,7 +65,7 @@ absl::Status RankFiles::Open(const std::string& path, File* file) {
   if (!file->fd.valid() || fstat(file->fd.get(), &info) != 0) {
     return FileError(path, errno == ELOOP ? "it is a link" : std::strerror(errno));
   }
-  if (!S_ISREG(info.st_mode)) return FileError(path, "it is no file");
+  if (!S_ISREG(info.st_mode)) return FileError(path, "it is not a regular file");
   if (ftruncate(file->fd.get(), 0) != 0) return FileError(path, std::strerror(errno));
   return absl::OkStatus();
 }

@@ -70,7 +70,7 @@ absl::StatusOr<int> PortOf(int fd) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return UnavailableErrno("can't tell the port", errno);
+    return UnavailableErrno("can't read a socket's port", errno);
   }
   if (address.ss_family == AF_INET6) {
     return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);

@@ -27,13 +27,14 @@ absl::Status Unusable(const std::string& path, absl::string_view why) {
 absl::Status CheckOurs(int fd, const std::string& path) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return Unusable(path, strerror(errno));
-  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return Unusable(path, "it is no file");
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+    return Unusable(path, "it is not a regular file");
   if (info.st_uid != geteuid()) {
     return Unusable(path, absl::StrFormat("it belongs to another user (uid %d)", info.st_uid));
   }
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return absl::OkStatus();
-  return Unusable(path, absl::StrFormat("it is open to other users (mode %04o); look whether it is "
-                                        "what it should be, then chmod go= %s",
+  return Unusable(path, absl::StrFormat("it is open to other users (mode %04o); check its "
+                                        "contents, then run chmod go= %s",
                                         info.st_mode & 07777, path));
 }
 

@@ -69,7 +69,7 @@ TEST_F(PrivateFolderTest, OpenFile_LinksFifosAndFilesOfOthers_AreRefused) {
   std::ofstream(path_ + "/open") << "planted";
   ASSERT_EQ(chmod((path_ + "/open").c_str(), 0644), 0);
   ExpectRefusal((*folder)->OpenFile("link", O_RDWR).status(), "it is a link");
-  ExpectRefusal((*folder)->OpenFile("fifo", O_RDONLY).status(), "it is no file");
+  ExpectRefusal((*folder)->OpenFile("fifo", O_RDONLY).status(), "it is not a regular file");
   ExpectRefusal((*folder)->OpenFile("open", O_RDONLY).status(), "open to other users");
   EXPECT_TRUE((*folder)->OpenFile("target", O_RDONLY).ok());
   EXPECT_TRUE(absl::IsNotFound((*folder)->OpenFile("none", O_RDONLY).status()));

@@ -33,7 +33,7 @@ absl::StatusOr<Starter> Starter::Find(const Signs& signs) {
   }
   starter.has_input_ = signs.input;
   if (starter.has_input_ && !IsPipe(STDIN_FILENO)) {
-    return absl::FailedPreconditionError("stdin is no pipe");
+    return absl::FailedPreconditionError("stdin is not a pipe");
   }
   return starter;
 }

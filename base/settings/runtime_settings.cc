@@ -80,9 +80,9 @@ std::vector<RuntimeSetting> Tuneables() {
                 Count(&EngineEnv::cache_capacity))
           .Flag("--cache-capacity", "N")
           .Key("params.cache_capacity"),
-      SwitchRow("HOROVOD_DISABLE_GROUP_FUSION", "0", "Tensors of a group are fused with no others",
+      SwitchRow("HOROVOD_DISABLE_GROUP_FUSION", "0", "A group's tensors are not fused with others",
                 Switch(&EngineEnv::disable_group_fusion))
-          .Zero("Groups are fused with any others"),
+          .Zero("They may be fused with others"),
       SwitchRow("HOROVOD_HIERARCHICAL_ALLREDUCE", "1", "Sums in each host first, then across",
                 Switch(&RuntimeEnv::hierarchical_allreduce))
           .Flag("--hierarchical-allreduce")
@@ -118,29 +118,30 @@ std::vector<RuntimeSetting> LogSettings() {
       SwitchRow("HOROVOD_LOG_HIDE_TIME", "0", "No time in the runtime's log",
                 Switch(&RuntimeEnv::log_hide_time))
           .Flag("--log-without-timestamp,--log-hide-timestamp")
-          .Zero("Time in it", "--log-with-timestamp,--no-log-hide-timestamp")
+          .Zero("Time in the runtime's log", "--log-with-timestamp,--no-log-hide-timestamp")
           .KeyForZero("logging.with_timestamp"),
   };
 }
 
 std::vector<RuntimeSetting> JobSettings() {
   return {
-      SwitchRow("HOROVOD_ENCRYPT_DATA", "0", "TLS for what workers say to each other over TCP",
+      SwitchRow("HOROVOD_ENCRYPT_DATA", "0", "TLS for the TCP connections between workers",
                 Switch(&RuntimeEnv::encrypt_data))
           .Flag("--encrypt-data")
-          .Zero("No TLS there", "--no-encrypt-data")
+          .Zero("No TLS between workers", "--no-encrypt-data")
           .Key("library_options.encrypt_data"),
       SwitchRow("HOROVOD_STALL_CHECK_DISABLE", "0",
                 "No warning about operations that some ranks never submit", ReadNoStallCheck)
           .Flag("--no-stall-check")
-          .Zero("Warn of them", "--stall-check")
+          .Zero("Warn about operations that some ranks never submit", "--stall-check")
           .KeyForZero("stall_check.enabled"),
-      NumberRow("HOROVOD_STALL_CHECK_TIME_SECONDS", "60", "Seconds until that warning",
+      NumberRow("HOROVOD_STALL_CHECK_TIME_SECONDS", "60",
+                "Seconds until the warning about stalled operations",
                 Seconds(&EngineEnv::stall_warning_time))
           .Flag("--stall-check-warning-time-seconds", "N")
           .Key("stall_check.warning_time_seconds"),
       NumberRow("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0",
-                "Seconds until the ranks that are waited for are given up; 0: never",
+                "Seconds until the missing ranks of a stalled operation are given up; 0: never",
                 Seconds(&EngineEnv::stall_shutdown_time))
           .Flag("--stall-check-shutdown-time-seconds", "N")
           .Key("stall_check.shutdown_time_seconds"),
@@ -158,7 +159,7 @@ std::vector<RuntimeSetting> JobSettings() {
                 "Workers of jobs of fixed size have RANK, WORLD_SIZE, MASTER_ADDR, ... of torchrun",
                 Switch(&RuntimeEnv::torch_env))
           .Flag("--torch-env")
-          .Zero("They have none of these", "--no-torch-env")
+          .Zero("They do not have these variables", "--no-torch-env")
           .Key("library_options.torch_env"),
       NumberRow("HOROVOD_GLOO_TIMEOUT_SECONDS", "30",
                 "Seconds for connecting, and for one collective operation", ReadGlooTimeout)
@@ -179,12 +180,12 @@ std::vector<RuntimeSetting> JobSettings() {
 std::vector<RuntimeSetting> AutotuneSettings() {
   std::vector<RuntimeSetting> rows = {
       SwitchRow("HOROVOD_AUTOTUNE", "0",
-                "Look for the best fusion threshold and cycle time while training",
+                "Tune the fusion threshold and the cycle time during training",
                 Switch(&AutotuneEnv::enabled))
           .Flag("--autotune")
-          .Zero("Leave them as they are", "--no-autotune")
+          .Zero("No tuning", "--no-autotune")
           .Key("autotune.enabled"),
-      TextRow("HOROVOD_AUTOTUNE_LOG", "", "Rank 0 writes there what was measured, as CSV",
+      TextRow("HOROVOD_AUTOTUNE_LOG", "", "The CSV file in which rank 0 records the measurements",
               Text(&AutotuneEnv::log))
           .Flag("--autotune-log-file", "FILE")
           .Key("autotune.log_file"),
@@ -198,11 +199,12 @@ std::vector<RuntimeSetting> AutotuneSettings() {
           .Flag("--autotune-steps-per-sample", "N")
           .Key("autotune.steps_per_sample"),
       NumberRow("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "20",
-                "Samples after which the best one stays", CountFromOne(&AutotuneEnv::max_samples))
+                "Samples after which the best setting is kept",
+                CountFromOne(&AutotuneEnv::max_samples))
           .Flag("--autotune-bayes-opt-max-samples", "N")
           .Key("autotune.bayes_opt_max_samples"),
       NumberRow("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "0.8",
-                "Part of the differences between samples that may be noise", ReadNoise)
+                "Assumed fraction of noise in the differences between samples", ReadNoise)
           .Flag("--autotune-gaussian-process-noise", "X")
           .Key("autotune.gaussian_process_noise"),
   };
@@ -217,10 +219,11 @@ std::vector<RuntimeSetting> TimelineSettings() {
               Text(&RuntimeEnv::timeline))
           .Flag("--timeline-filename", "FILE")
           .Key("timeline.filename"),
-      SwitchRow("HOROVOD_TIMELINE_MARK_CYCLES", "0", "Also the rounds of the runtime's engine",
+      SwitchRow("HOROVOD_TIMELINE_MARK_CYCLES", "0",
+                "Also record the cycles of the runtime's engine",
                 Switch(&RuntimeEnv::timeline_mark_cycles))
           .Flag("--timeline-mark-cycles")
-          .Zero("Without them", "--no-timeline-mark-cycles")
+          .Zero("Do not record the cycles", "--no-timeline-mark-cycles")
           .OnlyWith("HOROVOD_TIMELINE")
           .Key("timeline.mark_cycles"),
   };
@@ -236,7 +239,7 @@ std::vector<RuntimeSetting> InternalSettings() {
       TextRow("HOROVOD_AGENT_SOCKET", "", "Where the agent's workers ask for their credentials",
               Text(&RuntimeEnv::agent_socket)),
       NumberRow("HOROVOD_WORKER_ID", "", "This worker's number in the job", ReadWorkerId),
-      TextRow("HOROVOD_WORKER_WORD", "", "By which the agent knows this worker again",
+      TextRow("HOROVOD_WORKER_WORD", "", "The secret by which the agent authenticates this worker",
               Text(&RuntimeEnv::worker_word)),
   };
 }

@@ -20,14 +20,14 @@ class Parser {
         flags_(absl::StrCat("horovodrun ", action, drain_ ? " HOST" : "", " [options]"), {}) {
     options_.action = drain_ ? ControlOptions::Action::kDrain : ControlOptions::Action::kStatus;
     flags_.Group("Options");
-    Text("--job", "ID", "Which of several jobs on this machine; the beginning of its id will do",
+    Text("--job", "ID", "The job, by its id or a prefix of it, if several run on this machine",
          &options_.job);
     Text("--connect", "HOST:PORT", "The daemon of a job elsewhere; needs --token-file",
          &options_.connect);
-    Text("--token-file", "FILE", "What horovod-rendezvousd has written for its agents",
+    Text("--token-file", "FILE", "The token file that horovod-rendezvousd has written",
          &options_.token_file);
     if (drain_) {
-      flags_.Value("--grace", "SECONDS", "For the host to end its work (the job's own)",
+      flags_.Value("--grace", "SECONDS", "Grace period for the host (the job's own)",
                    [this](const std::string& text) {
                      ASSIGN_OR_RETURN(int64_t seconds,
                                       options::ParseInteger("--grace", text, 1, 7 * 86400));
@@ -36,7 +36,7 @@ class Parser {
                    });
     }
     flags_.Footer(drain_ ? "The host's workers commit together with all others, leave, and exit "
-                           "with 0; no step is lost.\nAn elastic job goes on without them."
+                           "with 0; no step is lost.\nThe job continues without them."
                          : "State, hosts and workers of a job that runs.");
   }
 

@@ -91,7 +91,7 @@ void Parser::DeclareGeneral() {
   flags_.Group("General");
   flags_.Flag("-v,--version", "Print the version",
               [this] { options_.action = Options::Action::kShowVersion; });
-  flags_.Flag("--check-build", "Print what this build can do, and why not what it can't",
+  flags_.Flag("--check-build", "Print this build's features, and why others are missing",
               [this] { options_.action = Options::Action::kCheckBuild; });
   flags_.SingleDash("--check-build", "-cb");
   flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
@@ -101,7 +101,7 @@ void Parser::DeclareGeneral() {
   });
   flags_.SingleDash("--num-proc", "-np");
   flags_.Value("--start-timeout", "SECONDS",
-               "For all hosts to be reached (HOROVOD_START_TIMEOUT or 30)",
+               "Time to reach all hosts (HOROVOD_START_TIMEOUT or 30)",
                [this](const std::string& text) {
                  has_start_timeout_ = true;
                  return ParseStartTimeout("--start-timeout", text, &options_);
@@ -114,7 +114,7 @@ void Parser::DeclareGeneral() {
                });
   flags_.Flag("--end-with-stdin", "Stop the job when stdin ends, for programs that start jobs",
               [this] { options_.end_with_stdin = true; });
-  flags_.Value("--handover", "FD", "For horovod.run: a socket to give out the workers' credentials",
+  flags_.Value("--handover", "FD", "For horovod.run: the socket for the workers' credentials",
                [this](const std::string& text) {
                  ASSIGN_OR_RETURN(options_.handover_fd,
                                   options::ParseInteger("--handover", text, 3, 1 << 20));
@@ -152,7 +152,7 @@ void Parser::DeclareHosts() {
 void Parser::DeclareOutput() {
   flags_.Group("Output");
   output_.Declare(flags_);
-  Text("--event-log", "FILE", "Write what happens to the job, a JSON object a line",
+  Text("--event-log", "FILE", "Write the job's events, one JSON object per line",
        &options_.event_log);
   Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
        &options_.metrics);

@@ -18,15 +18,15 @@ void OutputFlags::Declare(options::FlagTable& flags) {
                 options_.directory = text;
                 return absl::OkStatus();
               });
-  flags.Value(
-      "--output-rotate-mb", "N", "Begin a new file at N MB; the old one is stdout.1 (never)",
-      [this](const std::string& text) {
-        ASSIGN_OR_RETURN(const int64_t megabytes,
-                         options::ParseInteger("--output-rotate-mb", text, 1, kMostMegabytes));
-        options_.rotate_bytes = megabytes << 20;
-        return absl::OkStatus();
-      });
-  flags.Value("--output-rotate-files", "N", "Old files to keep of each (5)",
+  flags.Value("--output-rotate-mb", "N", "Rotate files at N MB: stdout to stdout.1, ... (never)",
+              [this](const std::string& text) {
+                ASSIGN_OR_RETURN(
+                    const int64_t megabytes,
+                    options::ParseInteger("--output-rotate-mb", text, 1, kMostMegabytes));
+                options_.rotate_bytes = megabytes << 20;
+                return absl::OkStatus();
+              });
+  flags.Value("--output-rotate-files", "N", "Rotated files to keep of each (5)",
               [this](const std::string& text) {
                 has_count_ = true;
                 ASSIGN_OR_RETURN(

@@ -12,8 +12,9 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyListFilter::
     return hosts;
   }
   if (had_hosts_ && ++empty_ones_ < kBelieved) {
-    return absl::NotFoundError(absl::StrCat(
-        who_, " lists no host at all, which counts if it does so ", kBelieved, " times in a row"));
+    return absl::NotFoundError(
+        absl::StrCat(who_, " lists no host at all; this is ignored until it has happened ",
+                     kBelieved, " times in a row"));
   }
   had_hosts_ = false;
   empty_ones_ = 0;

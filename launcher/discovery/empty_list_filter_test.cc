@@ -47,8 +47,8 @@ TEST_F(EmptyListFilterTest, SaysWhoAndWhatWillBe) {
   const absl::Status status = lists_.Check(Hosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(),
-            "the script ./hosts.sh lists no host at all, which counts if it does so 10 times in a "
-            "row");
+            "the script ./hosts.sh lists no host at all; this is ignored until "
+            "it has happened 10 times in a row");
 }
 
 }  // namespace

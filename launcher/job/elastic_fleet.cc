@@ -90,7 +90,7 @@ void ElasticFleet::Fail(const std::string& host, const std::string& why, bool re
   if (!roster_.Failed(host, why, refused, clock_.Now()) || !Refused().ok()) return;
   const std::string prefix = absl::StrCat(host, ": ");
   warn_(absl::StrCat(absl::StartsWith(why, prefix) ? "" : prefix, why,
-                     "; trying again as long as there is this host"));
+                     "; trying again while it is listed"));
 }
 
 absl::Status ElasticFleet::Refused() const {

@@ -76,8 +76,8 @@ TEST_F(ElasticJobTest, HostThatRefusesIsNotTheJobsEnd) {
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
   EXPECT_EQ(stderr_,
-            "horovodrun: warning: beta: command 'python' not found; trying again as long as there "
-            "is this host\n");
+            "horovodrun: warning: beta: command 'python' not found; trying again while it is "
+            "listed\n");
 }
 
 TEST_F(ElasticJobTest, RefusedByAllHosts_EndsAtOnce) {

@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<JobFile>> JobFile::Write(const std::string& realm
   google::protobuf::TextFormat::PrintToString(job, &text);
   if (!file.valid() || fchmod(file.get(), 0600) != 0 || !WriteAll(file.get(), text).ok()) {
     return absl::InternalError(
-        absl::StrCat("can't say where the job can be reached: ", std::strerror(errno)));
+        absl::StrCat("can't write the file that names the job's address: ", std::strerror(errno)));
   }
   return absl::WrapUnique(new JobFile(std::move(file)));
 }

@@ -155,7 +155,7 @@ class RunningAgent : public AgentProcess {
     const absl::Status status = stream_.Append(
         {buffer, got.bytes}, [this](pb::AgentFrame&& frame) { OnFrame(std::move(frame)); });
     if (status.ok()) return;
-    Refuse(absl::StrCat(target_.host, ": what answers there is not ",
+    Refuse(absl::StrCat(target_.host, ": the program that answered there is not ",
                         agent::protocol::kAgentProgram, " ", kVersion, " (", status.message(),
                         "); install this version of horovod on that host"));
     Close(output_);

@@ -196,7 +196,7 @@ TEST_F(AgentProcessTest, Start_SomethingElseAnswers_SaysSo) {
           "printf '\\nHOROVOD-AGENT-FRAMES-1\\nSegmentation fault'; cat >/dev/null");
   const std::unique_ptr<AgentProcess> agent = Start();
   log_.AwaitExit();
-  EXPECT_NE(log_.refusal().find("node7: what answers there is not horovod-agent"),
+  EXPECT_NE(log_.refusal().find("node7: the program that answered there is not horovod-agent"),
             std::string::npos);
 }
 

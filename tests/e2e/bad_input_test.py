@@ -83,8 +83,8 @@ CONFIG_FILES = [
     ("params:\n  cache_capacity: 1_000\n", 2, r"must be a whole number"),
     ("params:\n  cycle_time_ms:\n", 2, r"params\.cycle_time_ms: has no value"),
     ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
-    ("params: 1\nparams: 2\n", 2, r"params is there twice"),
-    ("a: 1\n b: 2\n", 2, r"this is no YAML"),
+    ("params: 1\nparams: 2\n", 2, r"params is given twice"),
+    ("a: 1\n b: 2\n", 2, r"not valid YAML"),
 ]  # fmt: skip
 
 
