@@ -164,3 +164,17 @@ def test_examples(name: str, capsys: Any) -> None:
 def test_entries_of_several_names() -> None:
     doc = "Does it.\n\nArgs:\n  one, two,\n    three: numbers.\n  four: of `five`.\n\nReturns:\n  six: not one.\n"
     assert documented(doc) == {"one", "two", "three", "four", "five"}
+
+
+def test_gaps_are_found() -> None:
+    def bare(one: int) -> None: ...
+
+    def half(one: int, two: int) -> None:
+        """Adds.
+
+        Args:
+          one: a number.
+        """
+
+    assert docstring(bare) == ""
+    assert undocumented(half) == ["two"]
