@@ -1,9 +1,10 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
-A link to a source file leads to a page that shows it, one to a folder to its README, or to a page that shows its files. Modules get pages of their
-reference, which mkdocstrings fills in.
+A link to a source file becomes a link to a page that shows it or to its reference, a link to a folder one to its README or to a page that shows its
+files. Modules get pages of their reference, which mkdocstrings fills in, and public headers those of headers.py.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -46,6 +47,12 @@ MORE = {
     "horovod.torch.elastic": ["horovod.elastic.sampler.ElasticSampler"],
     "horovod.keras": ["horovod._keras.interface.DistributedOptimizer", "horovod._keras.interface.Functions"],
 }
+# Sources whose pages are those of the reference.
+IN_REFERENCE = {
+    headers.C_HEADER: "c_api.md",
+    headers.CPP_HEADER: "cpp_api.md",
+    ROOT / "python" / "horovod" / "rendezvous" / "__init__.py": "horovod.rendezvous.md",
+}
 LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".h": "cpp", ".cc": "cpp", ".sbatch": "bash"}
 LINK = re.compile(r"(\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 
@@ -64,6 +71,9 @@ def with_links(page: Path, folder: Path) -> str:
     def change(link: re.Match[str]) -> str:
         before, target, anchor, after = link.group(1), link.group(2), link.group(3) or "", link.group(4)
         path = (page.parent / target).resolve()
+        if path in IN_REFERENCE:
+            here = (folder / page.relative_to(ROOT)).parent
+            return f"{before}{os.path.relpath(folder / 'reference' / IN_REFERENCE[path], here)}{anchor}{after}"
         if "://" in target or target.endswith(".md") or not path.exists():
             return link.group(0)
         if path.is_dir():
