@@ -1,5 +1,5 @@
-// The socket at which this host's workers ask for their credentials: an abstract unix socket, so
-// that nothing stays behind in the file system.
+// The abstract unix socket at which this host's workers request their credentials. An abstract
+// socket leaves no file behind.
 #ifndef RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
 #define RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
 
@@ -20,41 +20,42 @@
 
 namespace hvd::rendezvous::bootstrap {
 
-// Answers one WorkerHello per connection. Belongs to the loop's thread. Other users' processes get
-// an error instead of an answer. A client that has sent no valid hello within kPatience is dropped.
-// Neither delays other clients.
+// Answers one WorkerHello per connection. Processes of other users get an error as the answer. A
+// client that has sent no valid hello within kPatience is disconnected. Neither delays other
+// clients. Used by the loop's thread only.
 class BootstrapSocket {
  public:
-  // Long: a process may not get the CPU between connecting and sending.
+  // The time limit for a hello. Long, since a client may be starved of CPU between connecting and
+  // sending.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
-  // The limit of connections at a time. The client that has waited longest makes room for a new
-  // one.
+  // The maximum number of simultaneous connections. Beyond it, the oldest one is closed.
   static constexpr size_t kMaxClients = 256;
 
   struct Response {
     pb::WorkerBootstrap bootstrap;
-    // Descriptors to send along, borrowed; -1: none. `bootstrap` lists those that are sent.
+    // Descriptors to send with the answer, borrowed; -1: none. `bootstrap` says which are sent.
     int page = -1;
     int arena = -1;
     int stack_pipe = -1;
     int kept = -1;
   };
-  // `asker` is the process that asks. 0: it is not visible from here, e.g. a process of another
-  // container.
+  // Computes the answer. `asker` is the client's pid; 0: the process is not visible from here, such
+  // as one in another container.
   using Answer = std::function<Response(const pb::WorkerHello& hello, pid_t asker)>;
 
-  // Listens under `name`, or if that is empty under a random one. The name is no secret: all
-  // processes of the network namespace can find it. Only processes of `user` reach `answer`, which
-  // must distinguish its workers from that user's other processes.
+  // Listens under `name`, or under a random name if it is empty. The name is not a secret: every
+  // process of the network namespace can find it. `answer` is called for processes of `user` only;
+  // it must distinguish workers from other processes of that user.
   // Errors:
-  //   - ResourceExhausted, Internal, AlreadyExists (the name is taken), InvalidArgument (it is too
-  //     long): no socket can be made.
+  //   - AlreadyExists: the name is in use.
+  //   - InvalidArgument: the name is too long.
+  //   - ResourceExhausted, Internal: no socket can be created.
   static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
                                                                  Answer answer,
                                                                  std::string name = "");
   ~BootstrapSocket();
 
-  // Without the leading zero byte.
+  // The socket's name, without the leading zero byte of an abstract address.
   const std::string& name() const { return name_; }
 
  private:

@@ -1,5 +1,5 @@
-// The common guard of all functions of the C API: catches exceptions, converts errors to codes, and
-// knows callbacks.
+// The common wrapper of the C API's functions: catches exceptions, converts errors to codes, and
+// detects calls from callbacks.
 #ifndef RENDEZVOUS_C_API_GUARDED_H_
 #define RENDEZVOUS_C_API_GUARDED_H_
 
@@ -12,12 +12,14 @@
 
 namespace hvd::rendezvous::c_api {
 
-// The status code of the C API; keeps the message of an error for LastError, on one line.
+// Converts a status to a code of the C API, and stores an error's message, as one line, for
+// LastError.
 int32_t ToCode(const absl::Status& status);
-// The last error of the calling thread; never nullptr.
+// The message of the calling thread's last error; never nullptr.
 const char* LastError();
 
-// function()'s status as a code. Nothing thrown may cross the C API.
+// Calls `function` and converts its status to a code. Exceptions must not cross the C API, so they
+// are converted too.
 template <typename Function>
 int32_t Guarded(Function function) {
   try {
@@ -29,7 +31,7 @@ int32_t Guarded(Function function) {
   }
 }
 
-// Marks the calling thread as one that is in a callback, as long as it lives.
+// Marks the calling thread as inside a callback during its lifetime.
 class InCallback {
  public:
   InCallback();
@@ -39,7 +41,7 @@ class InCallback {
 };
 
 // Errors:
-//   - FailedPrecondition: the calling thread is in a callback; `what` can't be done there.
+//   - FailedPrecondition: the calling thread is inside a callback, where `what` is not allowed.
 absl::Status CheckNotInCallback(const char* what);
 
 }  // namespace hvd::rendezvous::c_api

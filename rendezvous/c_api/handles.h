@@ -1,4 +1,4 @@
-// The handles of the C API, and what several of its functions convert.
+// The handle types of the C API, and conversions shared by its functions.
 #ifndef RENDEZVOUS_C_API_HANDLES_H_
 #define RENDEZVOUS_C_API_HANDLES_H_
 
@@ -24,7 +24,7 @@ namespace hvd::rendezvous::c_api {
 
 inline std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
-// Its texts are those of `verdict`.
+// Converts a verdict. The result's texts point into `verdict`.
 inline hvd_rendezvous_result ToResult(const membership::Verdict& verdict) {
   hvd_rendezvous_result result = {};
   result.size = sizeof(result);

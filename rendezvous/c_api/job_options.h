@@ -1,4 +1,4 @@
-// A converter of the C API's job options: defaults, checks, and the server's own form of them.
+// Conversion of the C API's job options: defaults, checks, and the job spec.
 #ifndef RENDEZVOUS_C_API_JOB_OPTIONS_H_
 #define RENDEZVOUS_C_API_JOB_OPTIONS_H_
 
@@ -13,13 +13,14 @@
 
 namespace hvd::rendezvous::c_api {
 
-// What hvd_rendezvous_job_options_init writes.
+// The options that hvd_rendezvous_job_options_init writes.
 hvd_rendezvous_job_options DefaultJobOptions();
 
-// A structure of a caller that knows the first `given.size` bytes of it; the rest is that of
-// `whole`. `first_size`: that of the first version of the API.
+// Completes a structure of a caller that was compiled with an older header: the first `given.size`
+// bytes come from `given`, the rest from `whole`. `first_size` is the structure's size in the first
+// version of the API.
 // Errors:
-//   - InvalidArgument: no version had that size; names the structure.
+//   - InvalidArgument: the size is not that of any version; names the structure.
 template <typename Struct>
 absl::StatusOr<Struct> WholeStruct(const char* name, const Struct& given, Struct whole,
                                    size_t first_size) {
@@ -34,19 +35,19 @@ absl::StatusOr<Struct> WholeStruct(const char* name, const Struct& given, Struct
   return whole;
 }
 
-// The options with the defaults for what their caller does not know.
+// Completes the options with the defaults of the members that the caller's header lacks.
 // Errors: those of WholeStruct.
 absl::StatusOr<hvd_rendezvous_job_options> WholeJobOptions(const hvd_rendezvous_job_options& given);
 
-// Pure.
+// Converts the options to a job spec. Pure.
 // Errors:
-//   - InvalidArgument: names the option, its value, and what would be right.
+//   - InvalidArgument: names the option, its value and the allowed values.
 absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& options);
 
-// What stands for any number of workers.
+// The value of max_workers that stands for "any number".
 inline constexpr int kMostWorkers = 1 << 20;
 
-// The way back, of a job's sizes.
+// The sizes of a job as the C API has them, and their conversion from a spec.
 struct Sizes {
   int np = 0;
   int min_np = 0;
@@ -55,11 +56,11 @@ struct Sizes {
 Sizes ToSizes(const policy::JobSpec& spec);
 
 // Errors:
-//   - InvalidArgument: names the number that can't be right.
+//   - InvalidArgument: names the number that is out of range.
 absl::Status CheckLimits(int min_np, int max_np);
 
 // Errors:
-//   - InvalidArgument: not from 0 to a week; names it.
+//   - InvalidArgument: the value is not from 0 to a week; the message has `name`.
 absl::StatusOr<absl::Duration> ToDuration(const char* name, double seconds);
 
 }  // namespace hvd::rendezvous::c_api

@@ -1,4 +1,4 @@
-// An agent's stream to the daemon.
+// The client side of an agent's gRPC stream to the daemon.
 #ifndef RENDEZVOUS_CLIENT_AGENT_LINK_H_
 #define RENDEZVOUS_CLIENT_AGENT_LINK_H_
 
@@ -20,25 +20,26 @@ class AgentLink {
  public:
   struct Callbacks {
     std::function<void(const pb::AgentCommand&)> on_command;
-    // The stream has ended, for the reason given; no callback follows. OK: the daemon closed it
+    // The stream has ended with this status; no callback follows. OK: the daemon closed it
     // normally.
     std::function<void(absl::Status)> on_closed;
   };
 
-  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. The first
-  // command (welcome), or on_closed with Attach's errors, shows whether the daemon accepts it. The
-  // stream ends when the daemon is silent for longer than `patience` while its host answers.
+  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. If the
+  // daemon accepts it, the first command is the welcome; else on_closed gets an error of Attach
+  // (proto/agent.proto). The stream ends when the daemon is silent for longer than `patience` while
+  // its host still answers.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
                                          const security::PeerCredentials& credentials,
                                          const pb::AgentHello& hello, Callbacks callbacks,
                                          absl::Duration patience = absl::Seconds(30));
-  // Closes the stream without waiting for what was not sent; no callback comes after it returns.
+  // Cancels the stream and drops unsent messages. No callback comes after it returns.
   virtual ~AgentLink() = default;
 
-  // Queues a message; they go out in order. Dropped once the stream is over.
+  // Queues a message. Messages are sent in order. Dropped once the stream has ended.
   virtual void Send(pb::AgentMessage message) = 0;
 
-  // Sends everything queued, then ends the stream from this side; on_closed follows.
+  // Sends all queued messages, then half-closes the stream; on_closed follows.
   virtual void Finish() = 0;
 };
 

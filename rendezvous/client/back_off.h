@@ -7,8 +7,9 @@
 
 namespace hvd::rendezvous::client {
 
-// The pauses grow from 50 ms to `longest`. Each is drawn from the upper half of its range, so that
-// a thousand workers that lost the daemon together do not return together. Not thread-safe.
+// The range of a pause doubles from 50 ms to `longest`. Each pause is drawn from the upper half of
+// its range, so that workers that lost the daemon at the same time do not all reconnect at the same
+// time. Not thread-safe.
 class BackOff {
  public:
   explicit BackOff(absl::Duration longest = absl::Seconds(1)) : longest_(longest) {}

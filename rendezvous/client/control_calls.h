@@ -1,4 +1,4 @@
-// Control calls to a job's daemon, for people and schedulers: status and drain.
+// The administrative calls to a job's daemon: status and drain.
 #ifndef RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 #define RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 
@@ -11,11 +11,12 @@
 
 namespace hvd::rendezvous::client {
 
-// Each makes one call, without retries, to the daemon at `address` (numeric "address:port") and
-// waits for its answer. Thread-safe.
-// Errors: those in proto/rendezvous.proto, and
-//   - Unavailable: nothing answers there, or not this job's daemon; names the address.
+// Each function makes one call, without retries, to the daemon at `address` (numeric
+// "address:port") and blocks until it answers. Thread-safe.
+// Errors:
+//   - Unavailable: no daemon of this job answers at the address; names the address.
 //   - DeadlineExceeded: there is no answer within `timeout`.
+//   - Others: those of the call in proto/rendezvous.proto.
 absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
                                                 const security::PeerCredentials& credentials,
                                                 absl::Duration timeout);

@@ -1,4 +1,4 @@
-// The gRPC transport behind RendezvousClient.
+// The implementation of RendezvousClient over gRPC.
 #ifndef RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
 #define RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
 
@@ -12,21 +12,22 @@
 
 namespace hvd::rendezvous::client {
 
-// `address` is numeric, "address:port". Connects lazily. Retries with jittered back-off while the
-// daemon can't be reached, never after it has answered.
+// Creates a client for the daemon at `address` (numeric "address:port"). It connects with the first
+// call. It retries with jittered back-off while the daemon is unreachable, and does not retry a
+// call that the daemon has answered.
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
     const std::string& address, const security::PeerCredentials& credentials);
 
 struct Patience {
-  // The connection ends when the daemon is silent for this long while its host answers.
+  // The connection is closed when the daemon is silent for this long while its host still answers.
   absl::Duration silence = absl::Seconds(30);
-  // A call ends when the daemon was not reached for this long, if its timeout does not end it
+  // A call fails when the daemon was unreachable for this long, or at its timeout if that is
   // earlier.
   absl::Duration away = absl::InfiniteDuration();
 };
 
-// A factory of such clients. Those that live at the same time share one connection, which ends with
-// the last of them. Thread-safe.
+// Returns a factory of such clients. Clients that exist at the same time share one connection,
+// which is closed with the last of them. The factory is thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
     const Patience& patience = {});

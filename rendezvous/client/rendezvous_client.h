@@ -1,4 +1,4 @@
-// A worker's calls to the rendezvous daemon.
+// The client interface for a worker's calls to the rendezvous daemon.
 #ifndef RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
 #define RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
 
@@ -8,9 +8,9 @@
 
 namespace hvd::rendezvous::client {
 
-// Blocking calls, each with its own bound; safe for concurrent use.
-// Errors: those of each call in proto/rendezvous.proto, and for any call
-//   - Unavailable: the daemon was not reached in spite of retries within the timeout.
+// Blocking calls, each with a timeout. Thread-safe.
+// Errors of every call, besides its errors in proto/rendezvous.proto:
+//   - Unavailable: the daemon was unreachable until the timeout, in spite of retries.
 //   - DeadlineExceeded: the timeout passed while the call was parked.
 //   - Cancelled: CancelAll() was called.
 class RendezvousClient {

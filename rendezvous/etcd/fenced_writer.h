@@ -21,6 +21,7 @@ namespace hvd::rendezvous::etcd {
 // - the leader's key, so that a replaced daemon can't write, whatever its clock says;
 // - the tail, which names the previous write, so that a write that is repeated after a lost answer,
 //   or that arrives late, is applied exactly once and in order.
+//
 // Thread-safe; writes are serialized. While etcd is unreachable a write retries, until the
 // leadership is lost.
 class FencedWriter {

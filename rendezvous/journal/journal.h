@@ -13,8 +13,9 @@
 
 namespace hvd::rendezvous::journal {
 
-// Job::Record (rendezvous/server/job.cc) selects the events that are appended. Not thread-safe.
-// Call order: snapshot and Replay, then any number of Append, Sync and Compact.
+// Job::Record (rendezvous/server/job.cc) selects the events that are appended.
+//
+// Not thread-safe. Call order: snapshot and Replay, then any number of Append, Sync and Compact.
 class Journal {
  public:
   using Visit = std::function<void(const membership::Event&, absl::Time)>;

@@ -7,29 +7,29 @@
 namespace hvd::rendezvous::lifecycle {
 
 enum class JobState {
-  kForming,    // no world yet; in a static job also: until every member asks for the next one
+  kForming,    // no world yet; static jobs: also while members ask for the next world
   kRunning,    // in a world
-  kResetting,  // elastic jobs: the next world is awaited
+  kResetting,  // elastic jobs: between two worlds
   kDone,
   kFailed,
 };
 
-// No world is up: workers are awaited.
+// Whether there is no world, and workers are awaited.
 bool IsWaiting(JobState state);
-// The verdict is known.
+// Whether the verdict is known.
 bool IsOver(JobState state);
 
-// A summary of the worker's WorkerLifecycle and of its calls.
+// A summary of the worker's lifecycle (worker_lifecycle.h) and its parked call.
 enum class WorkerState {
-  kStarting,  // was in no world yet
+  kStarting,  // has not asked for a world yet, and was in none
   kJoining,   // asks for a world
   kRunning,   // a member of the newest world
-  kLeaving,   // it fails, or is about to end
+  kLeaving,   // it fails, or was asked to leave
   kFinished,
   kFailed,
 };
 
-// The names in GetStatus, in the metrics and in the status line: "forming".
+// The state's name in GetStatus, metrics and status lines: "forming".
 absl::string_view StateName(JobState state);
 absl::string_view StateName(WorkerState state);
 

@@ -1,5 +1,5 @@
-// The lifecycle of a worker as a state machine: its part in the newest world, and its way out of
-// the job.
+// The lifecycle of a worker as a state machine: its membership in the newest world, and its exit
+// from the job.
 #ifndef RENDEZVOUS_LIFECYCLE_WORKER_LIFECYCLE_H_
 #define RENDEZVOUS_LIFECYCLE_WORKER_LIFECYCLE_H_
 
@@ -11,9 +11,9 @@
 
 namespace hvd::rendezvous::lifecycle {
 
-// Two regions that change independently, except as stated below.
+// Two orthogonal regions, Part and Life, which change independently except as stated below.
 //
-// Part, in the newest world that the worker was in:
+// Part: its membership in the newest world that it was in:
 //
 //              +------Leave------+
 //              v                 |
@@ -23,7 +23,7 @@ namespace hvd::rendezvous::lifecycle {
 //            v   |               v |
 //           finished <-----------+-+
 //
-// Life, of its process, and what the job asks of it:
+// Life: the state of its process, and whether it was asked to leave or stopped:
 //
 //   running --SayFailing--> failing --GoOn--> running
 //   running, failing --Die--> dying --Replace--> running
@@ -32,23 +32,25 @@ namespace hvd::rendezvous::lifecycle {
 //   each of the above --EndWell--> left --Blame--> failed
 //   each of the above --EndBadly--> failed
 //
-// Between the regions: only a running or (static jobs) dying worker enters a world. A member must
-// leave the world before it is failing, released or stopped, and leaves it when it ends.
+// Between the regions: only a running worker, or a dying one in a static job, can enter a world. A
+// member must leave the world before it becomes failing, released or stopped, and leaves it when
+// its process ends.
 //
-// Pure. A move that the table lacks is a bug of the machine. It changes nothing, so that a worker
-// that is gone stays gone. It is remembered: the simulation fails for it (Membership::Check). A
-// daemon goes on, since a job that trains is worth more than this one worker's record.
+// A move that the table does not allow is a bug in Membership. It changes nothing, so that a worker
+// that is gone stays gone, and the first one is recorded: Membership::Check reports it, which fails
+// the simulation. In production the daemon continues, because one inconsistent worker does not
+// justify the end of the job. Pure.
 class WorkerLifecycle {
  public:
   enum class Part {
-    kOutside,   // not in the newest world, or not any more
-    kMember,    // in it, and has not reported that it finished
-    kFinished,  // was in it and reported that it finished; or exited well and never needed a world
+    kOutside,   // not in the newest world, or no longer
+    kMember,    // in it, and not finished
+    kFinished,  // reported that it finished; or exited with success without ever being in a world
   };
   enum class Life {
     kRunning,
-    kFailing,             // reported that it fails; its end is to come
-    kDying,               // its process is ending: WorkerDying was seen
+    kFailing,             // reported a failure; its exit is still to come
+    kDying,               // WorkerDying was received
     kReleased,            // asked to leave
     kStopped,             // the agent was asked to stop it
     kReleasedAndStopped,  // both
@@ -56,24 +58,24 @@ class WorkerLifecycle {
     kFailed,              // gone, in failure
   };
   enum class Move {
-    // Of the part.
+    // Moves of Part.
     kEnter,   // a world is formed with it
-    kLeave,   // the world ended, or goes on without it; no effect on others than members
+    kLeave,   // the world ended or continues without it; no effect on non-members
     kFinish,  // it reported that it finished
-    kDisown,  // the others went on, so it had left too early
-    // Of the life.
-    kSayFailing,  // by its own report, which was published
-    kGoOn,        // it asks for a world: what it reported before does not count any more
-    kReplace,     // another process of the same worker has taken over
+    kDisown,  // it left too early: the other members continued
+    // Moves of Life.
+    kSayFailing,  // it reported a failure, which was passed on to the others
+    kGoOn,        // it asks for a world: its earlier report is void
+    kReplace,     // a new process of the same worker has taken over
     kDie,
     kRelease,
     kStop,
     kEndWell,
     kEndBadly,
-    kBlame,  // its failure is counted, whatever the evidence
+    kBlame,  // its failure counts, although it exited cleanly
   };
 
-  // Whether the move was allowed. If not, nothing has changed.
+  // Makes the move. Returns false, and changes nothing, if it is not allowed.
   bool Make(Move move);
 
   Part part() const { return part_; }
@@ -85,16 +87,16 @@ class WorkerLifecycle {
   bool dying() const { return life_ == Life::kDying; }
   bool released() const { return life_ == Life::kReleased || life_ == Life::kReleasedAndStopped; }
   bool stopped() const { return life_ == Life::kStopped || life_ == Life::kReleasedAndStopped; }
-  bool leaving() const { return released() || stopped(); }  // by the job's will
+  bool leaving() const { return released() || stopped(); }  // at the job's request
   bool gone() const { return life_ == Life::kLeft || life_ == Life::kFailed; }
 
-  // It has reported that it fails, and that was published. So its end counts as a failure, whatever
-  // the job has asked of it meanwhile.
+  // Whether its failure report was passed on to the other workers. Then its exit counts as a
+  // failure, even if it was released or stopped since.
   bool failure_told() const { return failure_told_; }
-  // Its failure was counted while its end was still to come.
+  // Whether its failure was counted before its exit.
   bool failure_counted() const { return failure_counted_; }
 
-  // Empty: the invariants hold; else a violation: "move GoOn of a worker that is outside and left".
+  // Returns a violation ("move GoOn of a worker that is outside and left"), or an empty string.
   std::string Check() const;
 
   // See rendezvous/snapshot/fields.h.

@@ -1,4 +1,4 @@
-// Phrases of the machine's messages: ranks, hosts, counts.
+// Text fragments for messages of the membership: ranks, hosts, counts.
 #ifndef RENDEZVOUS_PHRASES_PHRASES_H_
 #define RENDEZVOUS_PHRASES_PHRASES_H_
 
@@ -12,7 +12,8 @@ namespace hvd::rendezvous::phrases {
 // "rank 3 on host b"
 std::string RankOnHost(int rank, absl::string_view host);
 
-// "rank 3", "ranks 1, 2". Of a long list, the first few and how many more.
+// "rank 3", "ranks 1, 2". A long list is shortened to its first elements and the number of the
+// others.
 std::string Ranks(const std::vector<int>& ranks);
 
 // "host b", "hosts b, c", shortened in the same way.
@@ -21,7 +22,7 @@ std::string Hosts(const std::vector<std::string>& hosts);
 // "1 rank", "4 ranks"
 std::string Count(int count, absl::string_view noun);
 
-// A text of a client or a process, fit for one line: line breaks become spaces, the ends are
+// Converts text from a client or a process to one line: line breaks become spaces, and the ends are
 // trimmed.
 std::string OneLine(absl::string_view text);
 

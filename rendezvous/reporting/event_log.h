@@ -1,4 +1,4 @@
-// The event log of a job, a file for programs: one JSON object per line.
+// The event log of a job: a machine-readable file with one JSON object per line.
 #ifndef RENDEZVOUS_REPORTING_EVENT_LOG_H_
 #define RENDEZVOUS_REPORTING_EVENT_LOG_H_
 
@@ -17,7 +17,7 @@
 
 namespace hvd::rendezvous::reporting {
 
-// The kind as the log has it: "host_joined".
+// The kind's name in the log: "host_joined".
 absl::string_view NoticeKindName(membership::Notice::Kind kind);
 // All kinds, in the order of their numbers.
 std::vector<membership::Notice::Kind> AllNoticeKinds();
@@ -30,27 +30,27 @@ std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time)
 // a worker is to blame; "text" (the verdict's summary).
 std::string EventLogLine(const membership::Verdict& verdict, absl::Time wall_time);
 
-// The line in place of `count` others: "time", kind "lines_dropped", "count", "text".
+// The line that replaces `count` dropped lines: "time", kind "lines_dropped", "count", "text".
 std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time);
 
-// Appends to a file, one write per whole line, so that readers that follow it see whole lines.
-// Thread-safe. A disk or a reader that is slow, full or hangs costs lines, not the job: the log has
-// a thread that writes them (base/os/line_writer.h).
+// Appends to a file with one write per line, so that concurrent readers see complete lines.
+// Thread-safe. Callers never block on a disk or a pipe that is slow, full or hangs; lines are
+// dropped instead. A separate thread writes the lines (base/os/line_writer.h).
 class EventLog {
  public:
-  // Makes the file if there is none.
+  // Opens the file for appending; creates it if it is missing.
   // Errors:
-  //   - InvalidArgument: it can't be opened for appending; says why.
+  //   - InvalidArgument: the file can't be opened for appending; says why.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path);
 
-  // Called once, with one line for users, when lines are lost; from a separate thread; must not
-  // block. After OnLost(nullptr) has returned, no call comes.
+  // Sets the callback for lost lines. It is called once, with a message for users, on a separate
+  // thread, and must not block. It is not called after OnLost(nullptr) has returned.
   void OnLost(std::function<void(const std::string& what)> callback);
 
-  // Stamped with the present wall time. Never waits.
+  // Write one line, with the current wall time. Never block.
   void Write(const membership::Notice& notice);
   void Write(const membership::Verdict& verdict);
-  // Waits until every line so far is written or lost, for os::LineWriter::kPatience at most.
+  // Blocks until every line so far is written or lost, for at most os::LineWriter::kPatience.
   void Flush();
 
  private:

@@ -1,4 +1,4 @@
-// The history of a job: counts and the newest notices, for status and metrics.
+// The history of a job: counts of notices by kind and the newest notices, for status and metrics.
 #ifndef RENDEZVOUS_REPORTING_JOB_HISTORY_H_
 #define RENDEZVOUS_REPORTING_JOB_HISTORY_H_
 
@@ -47,13 +47,13 @@ class JobHistory {
   }
 
  private:
-  std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds
+  std::array<uint64_t, 32> counts_{};  // by kind; larger than the number of kinds
   std::optional<absl::Time> newest_world_;
   std::deque<Entry> recent_;
   JobTally tally_;
 };
 
-// A job at one moment.
+// A snapshot of a job for reports.
 struct JobReport {
   std::string job_id;
   membership::Membership::View view;

@@ -1,4 +1,4 @@
-// A job at one moment as a JSON object, for programs.
+// The state of a job as a JSON object.
 #ifndef RENDEZVOUS_REPORTING_JOB_JSON_H_
 #define RENDEZVOUS_REPORTING_JOB_JSON_H_
 
@@ -9,10 +9,10 @@
 
 namespace hvd::rendezvous::reporting {
 
-// Without a newline. Members: "job", "state" (as in GetStatus), "world", "size", "min_np",
-// "max_np", "explanation", "failures", "failures_left", "commit", "lost_steps", "lost_seconds", and
-// "hosts": a list with "host", "slots", "machine", "attached", "condition", and "workers": a list
-// with "worker", "rank" (-1: none), "pid", "state". Pure.
+// Returns one line without a newline. Members: "job", "state" (as in GetStatus), "world", "size",
+// "min_np", "max_np", "explanation", "failures", "failures_left", "commit", "lost_steps",
+// "lost_seconds", and "hosts": a list with "host", "slots", "machine", "attached", "condition", and
+// "workers": a list with "worker", "rank" (-1: none), "pid", "state". Pure.
 std::string JobJson(absl::string_view job_id, const membership::Membership::View& view);
 
 }  // namespace hvd::rendezvous::reporting

@@ -1,5 +1,4 @@
-// A running summary of a job for users: a line for each event, and a summary at the end; both from
-// notices, whose texts are sentences. Pure.
+// The console report of a job: a line for each notice, and a summary at the end. Pure.
 #ifndef RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
 #define RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
 
@@ -15,14 +14,14 @@ namespace hvd::rendezvous::reporting {
 // Not thread-safe.
 class JobSummary {
  public:
-  // `min_workers`: with fewer than these a job can't go on. `so_far`: the tally of a job that
-  // another daemon has led before.
+  // `min_workers` is the number without which the job can't continue. `so_far` is the tally from an
+  // earlier daemon of this job.
   explicit JobSummary(int min_workers, JobTally so_far = {})
       : min_workers_(min_workers), tally_(std::move(so_far)) {}
 
   struct Line {
     std::string text;        // without a newline; never empty
-    bool important = false;  // for all users, not only for those of verbose output
+    bool important = false;  // shown to all users, not only in verbose output
   };
   // Adds the notice and returns its line.
   Line Add(const membership::Notice& notice, absl::Time now);
@@ -31,7 +30,7 @@ class JobSummary {
   std::string Summary() const { return tally_.Summary(); }
 
  private:
-  // `before`: the number of workers that remained of the world.
+  // `before` is the number of the world's workers that remained before this failure.
   Line Failed(const membership::Notice& notice, int before) const;
   std::string FailedText(const membership::Notice& notice) const;
 

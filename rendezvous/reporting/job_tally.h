@@ -1,4 +1,4 @@
-// The tally of a job: the numbers in its last line. From notices, whose texts are sentences. Pure.
+// The statistics of a job for its final summary line, collected from notices. Pure.
 #ifndef RENDEZVOUS_REPORTING_JOB_TALLY_H_
 #define RENDEZVOUS_REPORTING_JOB_TALLY_H_
 
@@ -13,10 +13,10 @@
 
 namespace hvd::rendezvous::reporting {
 
-// "12 steps and 3.2s of work"; steps are known only where an optimizer counts them.
+// "12 steps and 3.2s of work". Steps are 0 unless an optimizer counts them.
 std::string WorkText(uint64_t steps, absl::Duration time);
 
-// A plain value, which a journal's snapshot keeps. Not thread-safe.
+// A plain value, which is part of the journal's snapshots. Not thread-safe.
 class JobTally {
  public:
   void Observe(const membership::Notice& notice, absl::Time now);
@@ -27,15 +27,16 @@ class JobTally {
   int size() const { return size_; }
   int remaining() const { return remaining_; }
 
-  // The cause of a worker's failure, from a notice's text; and how often it occurred.
+  // The cause of a worker's failure, extracted from a notice's text, and the number of failures
+  // with that cause.
   static std::string CauseOf(absl::string_view text);
   int failures_by(const std::string& cause) const {
     const auto found = causes_.find(cause);
     return found == causes_.end() ? 0 : found->second;
   }
 
-  // One line, without a newline: worlds, failures by cause, hosts that came and went, how often
-  // work was lost, time without a world. Empty if there never was a world.
+  // Returns one line, without a newline: the worlds, the failures by cause, the hosts that joined
+  // and left, the rollbacks and the time without a world. Empty if there was no world.
   std::string Summary() const;
 
   // See rendezvous/snapshot/fields.h.
@@ -70,7 +71,7 @@ class JobTally {
   int rollbacks_ = 0;
   absl::Duration without_world_;
   absl::Duration longest_break_;
-  uint64_t commit_ = 0;  // the newest that a world began with
+  uint64_t commit_ = 0;  // the newest commit that a world has started from
   uint64_t lost_steps_ = 0;
   absl::Duration lost_time_;
 };

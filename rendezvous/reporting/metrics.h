@@ -1,4 +1,4 @@
-// The metrics of jobs in Prometheus' text format.
+// The Prometheus metrics of jobs.
 #ifndef RENDEZVOUS_REPORTING_METRICS_H_
 #define RENDEZVOUS_REPORTING_METRICS_H_
 

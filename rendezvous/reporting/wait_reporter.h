@@ -1,5 +1,5 @@
-// The schedule of messages about what a job waits for, so that a user does not sit before a silent
-// terminal. Pure.
+// The schedule of messages about what a job waits for, so that the console is not silent during a
+// long wait. Pure.
 #ifndef RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
 #define RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
 
@@ -16,20 +16,21 @@ namespace hvd::rendezvous::reporting {
 // limit.
 std::string WithPatience(absl::string_view explanation, absl::Duration left);
 
-// Some waiting is part of every job, so each kind is reported only after it has lasted: hosts to
-// attach, workers to get ready, a member that does not ask for the next world, one that does not
-// call hvd.init(), and one that runs on when the others have finished. It is repeated, less and
-// less often, or soon if something else is missing. Not thread-safe.
+// A wait is reported only after it has lasted for a while, since short waits are normal. Kinds of
+// waits: hosts that must attach, workers that must get ready, a member that does not ask for the
+// next world or does not call hvd.init(), and a worker that still runs after the others have
+// finished. The message is repeated at increasing intervals, and earlier if its text changes. Not
+// thread-safe.
 class WaitReporter {
  public:
-  // The time between two checks: while there is something to wait for, and otherwise.
+  // The time between two checks while the job waits, and otherwise.
   static constexpr absl::Duration kPollInterval = absl::Seconds(3);
   static constexpr absl::Duration kIdlePollInterval = absl::Seconds(60);
-  static constexpr absl::Duration kPause = absl::Seconds(30);         // between two lines; doubles
+  static constexpr absl::Duration kPause = absl::Seconds(30);  // between two messages; doubles
   static constexpr absl::Duration kLongestPause = absl::Minutes(10);  // ... up to this
-  static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text is another one
+  static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text has changed
 
-  // Checks the job and returns a line to print, or nothing.
+  // Checks the job. Returns a line to print, or an empty string.
   std::string Check(const membership::Membership::View& view, absl::Time now);
 
   // Makes the next check due soon.
@@ -42,7 +43,8 @@ class WaitReporter {
   using Wait = membership::Membership::Wait;
   struct Waiting {
     Wait kind = Wait::kNothing;
-    bool last_ones = false;  // kind is kNothing, but somebody runs on alone
+    bool last_ones =
+        false;  // kind is kNothing, but some workers still run after the others have finished
     std::string text;
   };
 
@@ -50,10 +52,10 @@ class WaitReporter {
   static absl::Duration Patience(const Waiting& waiting);
   bool IsDue(const Waiting& waiting, absl::Time now) const;
 
-  Waiting waiting_;   // as last reported, or as first found
-  absl::Time since_;  // since when it has been of this kind
+  Waiting waiting_;   // as last reported, or at its start
+  absl::Time since_;  // since when the kind is the same
   absl::Time told_ = absl::InfinitePast();
-  absl::Duration pause_;  // from the last line to the next
+  absl::Duration pause_;  // from the last message to the next
   absl::Time due_ = absl::InfinitePast();
 };
 

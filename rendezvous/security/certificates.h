@@ -1,5 +1,4 @@
-// X.509 certificates as a job needs them: one CA that signs leaf certificates, all with ECDSA P-256
-// keys.
+// The X.509 certificates of a job: one CA that signs leaf certificates, all with ECDSA P-256 keys.
 #ifndef RENDEZVOUS_SECURITY_CERTIFICATES_H_
 #define RENDEZVOUS_SECURITY_CERTIFICATES_H_
 
@@ -21,7 +20,7 @@ struct CertificateDeleter {
   void operator()(X509* certificate) const { X509_free(certificate); }
 };
 
-// A certificate and the private key that belongs to it.
+// A certificate and its private key.
 struct CertifiedKey {
   std::unique_ptr<EVP_PKEY, KeyDeleter> key;
   std::unique_ptr<X509, CertificateDeleter> certificate;
@@ -29,23 +28,25 @@ struct CertifiedKey {
 
 enum class CertificateRole { kAuthority, kServer, kClient };
 
-// Errors of all functions here, unless they list others:
+// Errors of all functions here, unless they list their own:
 //   - Internal: OpenSSL failed; says at which step and why.
 
-// Makes a key and a certificate for it. `common_name` is cut to the 64 bytes that X.509 allows.
-// `dns_name` is the only name that a client accepts from a server; empty: none. `issuer` is null
-// for an authority, which signs itself. Only reads `issuer`, so that calls may share one.
+// Creates a key and a certificate for it.
+// - `common_name` is truncated to the 64 bytes that X.509 allows.
+// - `dns_name` is the subject alternative name, against which clients check a server; empty: none.
+// - `issuer` is null for an authority, which is self-signed. It is only read, so concurrent calls
+//   may share one.
 absl::StatusOr<CertifiedKey> Certify(CertificateRole role, absl::string_view common_name,
                                      absl::string_view dns_name, const CertifiedKey* issuer);
 
-// PEM texts of the two halves; the key as PKCS#8, not encrypted.
+// The PEM texts of the certificate and of the key (PKCS#8, unencrypted).
 absl::StatusOr<std::string> CertificatePem(const CertifiedKey& certified);
 absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified);
 
-// Checks that these are PEM texts of an authority's certificate, and of a certificate and its key.
+// Checks that the texts are valid PEM: a CA certificate, and a certificate with its matching key.
 // Thread-safe.
 // Errors:
-//   - InvalidArgument: they are not; says which.
+//   - InvalidArgument: a text is not valid; says which.
 absl::Status CheckPem(const std::string& authority, const std::string& certificate,
                       const std::string& key);
 

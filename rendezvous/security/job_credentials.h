@@ -1,6 +1,7 @@
-// The secrets of one job: its certificate authority and a token. They live in memory and on the
-// channels that transfer them, never in an argument or the environment of an ssh client. They are
-// in files, readable by the owner only, if a horovod-rendezvousd was asked to write them.
+// The credentials of one job: a certificate authority and a token. They are kept in memory and sent
+// over the channels that distribute them, never in an argument or the environment of an ssh client.
+// They are written to files, readable by the owner only, if an option of horovod-rendezvousd asks
+// for it.
 #ifndef RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 
@@ -21,29 +22,30 @@ struct PeerCredentials {
   std::string private_key;
 };
 
-// The server certificate's only name; clients expect it whatever the daemon's address is.
+// The only name in the server's certificate. Clients expect it, whatever the daemon's address.
 inline constexpr char kDaemonTlsName[] = "horovod-rendezvous";
 
-// Stands for every host, where the hosts are not known beforehand. No host can have this name.
+// Stands for all hosts, if they are not known in advance. No host can have this name.
 inline constexpr char kAnyHost[] = "any host";
 
-// Issues certificates for one job (ECDSA P-256, valid for the job's longest plausible life).
-// Thread-safe.
+// The certificate authority of one job (ECDSA P-256, with a validity longer than any plausible
+// job). Thread-safe.
 class JobAuthority {
  public:
-  // Makes a new CA and a new 256-bit token.
+  // Creates a new CA and a new 256-bit token.
   // Errors:
   //   - Internal: OpenSSL failed; says how.
   static absl::StatusOr<std::unique_ptr<JobAuthority>> Create(absl::string_view job_id);
   virtual ~JobAuthority() = default;
 
-  // For the daemon (its certificate carries kDaemonTlsName) and for a host's agent and workers. An
-  // agent can attach as that host only (see PeerHost), or as any host if it is kAnyHost.
+  // Issue credentials for the daemon, whose certificate has the name kDaemonTlsName, and for a
+  // host's agent and workers. With a host's credentials an agent can attach as that host only (see
+  // PeerHost); with those of kAnyHost, as any host.
   virtual absl::StatusOr<PeerCredentials> IssueForDaemon() = 0;
   virtual absl::StatusOr<PeerCredentials> IssueForHost(absl::string_view host) = 0;
 };
 
-// 16 random bytes as hex; from the kernel's generator.
+// Creates a job id: 16 random bytes in hexadecimal, from the kernel's generator.
 std::string NewJobId();
 
 }  // namespace hvd::rendezvous::security

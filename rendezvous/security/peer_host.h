@@ -10,13 +10,13 @@
 
 namespace hvd::rendezvous::security {
 
-// The argument of JobAuthority::IssueForHost, as far as a certificate can hold it. kAnyHost for a
-// peer without a certificate, which only a server without TLS accepts.
+// Returns the argument of JobAuthority::IssueForHost, truncated to what a certificate can hold.
+// Returns kAnyHost for a peer without a certificate, which only a server without TLS accepts.
 std::string PeerHost(const grpc::AuthContext& context);
 
-// Checks that a peer of that host (see PeerHost) may act for `host`.
+// Checks that a peer with this PeerHost may act for `host`.
 // Errors:
-//   - PermissionDenied: it may not; names both.
+//   - PermissionDenied: the certificate is for another host; names both.
 absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host);
 
 }  // namespace hvd::rendezvous::security

@@ -1,4 +1,4 @@
-// A job's credentials as gRPC credentials: mutual TLS and the token, both on every call.
+// The gRPC credentials of a job: mutual TLS, and the token in every call.
 #ifndef RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 
@@ -12,17 +12,18 @@
 
 namespace hvd::rendezvous::security {
 
-// Call it before anything else of gRPC: its words are for programmers, and it must not shut down
-// while the process ends. The functions below do so by themselves.
+// Initializes gRPC for this process: silences its log except for failed assertions, and keeps it
+// from shutting down during the process's exit. Call it before any other gRPC function; the
+// functions below call it themselves.
 void KeepGrpc();
 
-// The metadata key of the token. Services must not leak it.
+// The metadata key of the token. Services must not log or forward its value.
 inline constexpr char kTokenMetadataKey[] = "x-horovod-token";
 
-// For a server of one job: requires a certificate of the job's CA from every client, and the job's
-// token in every call. The check sits below the services, so that it covers all of them, including
-// the health service and methods that don't exist. A call that fails it gets UNAUTHENTICATED.
-// Thread-safe.
+// Creates the credentials of a server for one job: they require a certificate of the job's CA from
+// every client, and the job's token in every call. The check runs before the services, so that it
+// covers all methods, including the health service and unknown methods. A call that fails it gets
+// UNAUTHENTICATED. Thread-safe.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials);
 
 // The same for a server of several jobs: `is_valid` checks each call's token, from any thread and
@@ -30,9 +31,9 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredent
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const PeerCredentials& credentials, std::function<bool(absl::string_view)> is_valid);
 
-// For a channel: shows the certificate, accepts only a server with a certificate of the job's CA,
-// and adds the token to every call. The channel must expect the name kDaemonTlsName (see
-// transport/connection.h). Thread-safe.
+// Creates the credentials of a channel: it presents the certificate, accepts only servers with a
+// certificate of the job's CA, and adds the token to every call. The channel must expect the name
+// kDaemonTlsName (see transport/connection.h). Thread-safe.
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const PeerCredentials& credentials);
 

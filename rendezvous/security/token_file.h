@@ -1,5 +1,5 @@
-// The file with a job's credentials, for agents that are not given them by a launcher: its writer,
-// the daemon, and its readers.
+// The token file: a job's credentials in a file, written by the daemon, for agents that do not get
+// them from a launcher.
 #ifndef RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 #define RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 
@@ -15,19 +15,19 @@
 
 namespace hvd::rendezvous::security {
 
-// The text of such a file: a message hvd.pb.Credentials in Protobuf's text format.
+// Returns the contents of a token file: a message hvd.pb.Credentials in Protobuf's text format.
 // Errors:
-//   - Internal: it can't be printed.
+//   - Internal: the message can't be printed.
 absl::StatusOr<std::string> TokenText(const PeerCredentials& credentials);
 
 // Owns the file: the destructor removes it. Not thread-safe.
 class TokenFile {
  public:
-  // Writes a file that only its owner can read. An existing file with these same credentials, even
-  // if truncated, is taken over, if it is this user's and no one else can have read it.
+  // Writes a file that only its owner can read. Takes over an existing file with the same
+  // credentials, even a truncated one, if it belongs to this user and was never readable by others.
   // Errors:
-  //   - AlreadyExists: there is something else; it is left alone. Says why.
-  //   - InvalidArgument: it can't be made there; says why.
+  //   - AlreadyExists: the path exists and is not such a file; it is not changed. Says why.
+  //   - InvalidArgument: the file can't be created; says why.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Write(const std::string& path,
                                                           const PeerCredentials& credentials);
   ~TokenFile();
@@ -43,15 +43,16 @@ class TokenFile {
   bool keep_ = false;
 };
 
-// Reads a message hvd.pb.Credentials in Protobuf's text format.
+// Reads the credentials from a token file.
 // Errors:
-//   - NotFound: it is not there, or empty.
-//   - InvalidArgument: it can't be read, is another user's (but root's) or open to others (its
-//     group may read it), or holds something else; one line that names the file.
+//   - NotFound: the file is missing or empty.
+//   - InvalidArgument: one line that names the file and the reason: it can't be read, its owner is
+//     neither this user nor root, it is writable by its group or accessible to others, or its
+//     contents are not valid.
 absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path);
 
-// The same, but retries until the file is there, for at most `timeout`. `on_wait` is called once,
-// if it takes more than moments.
+// The same, but waits up to `timeout` for the file to appear. `on_wait` is called once, if the wait
+// is longer than moments.
 absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Duration timeout,
                                                const std::function<void()>& on_wait,
                                                Clock& clock = Clock::Real());

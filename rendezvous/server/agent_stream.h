@@ -17,9 +17,10 @@
 namespace hvd::rendezvous::server {
 
 // Reads until the end of the stream, and writes one command at a time. Thread-safe. Owns itself
-// until OnDone; AgentService shares ownership. Closing: the first call of Close determines the
-// status. The stream is finished at once if no write is in progress, otherwise after the write that
-// empties the queue.
+// until OnDone; AgentService shares ownership.
+//
+// Closing: the first call of Close determines the status. The stream is finished at once if no
+// write is in progress, otherwise after the write that empties the queue.
 class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>,
                           public std::enable_shared_from_this<AgentStream> {
  public:

@@ -1,5 +1,5 @@
-// The mapping of values to Protobuf messages and back. A type lists once, for both ways, which
-// field of its message holds which of its members:
+// Serialization of C++ values to Protobuf messages and back. Each type has one function Keep, used
+// for both directions, that maps the fields of its message to its members:
 //   struct Host {
 //     std::string name;
 //     absl::Duration grace;
@@ -9,12 +9,13 @@
 //       fields("name", name, "grace_ns", grace);
 //     }
 //   };
-// A type that must not depend on this has a function KeepFields(fields, value) beside it instead.
+// A type that must not depend on this header has a free function KeepFields(fields, value) instead.
 // Pure.
 //
-// Times and durations are whole nanoseconds, the infinite ones the largest numbers. A map is a
-// repeated message of `key` and `value`, a pair a message of `first` and `second`. A field with
-// presence that the message lacks leaves its member unchanged: so a field may be added at any time.
+// Times and durations are stored as whole nanoseconds; the infinite ones as the extreme values of
+// int64. A map is a repeated message with `key` and `value`, a pair a message with `first` and
+// `second`. If the message lacks a field with presence, its member is unchanged, so that fields can
+// be added later.
 #ifndef RENDEZVOUS_SNAPSHOT_FIELDS_H_
 #define RENDEZVOUS_SNAPSHOT_FIELDS_H_
 
@@ -38,26 +39,27 @@
 
 namespace hvd::rendezvous::snapshot {
 
-// Whether all int32 numbers in `message` are within +-2^30. They are counters and indices, which go
-// on from there: those of a damaged message must not overflow.
+// Whether all int32 numbers in `message` are within +-2^30. They are counters and indices that the
+// program increments later; this bound prevents an overflow after reading a damaged message.
 bool HasNumbersInRange(const google::protobuf::Message& message);
 
-// One field of a message, by its name. Dies if there is none: a bug that any use reveals.
+// A field of a message, looked up by name. Aborts if the message has no such field, which is a bug
+// that the first use reveals.
 class Field {
  public:
   Field(const google::protobuf::Message& message, absl::string_view name);
 
-  // Whether it is set; always true of fields without presence.
+  // Whether the field is set; always true for fields without presence.
   bool Has(const google::protobuf::Message& message) const;
   int SizeOf(const google::protobuf::Message& message) const;  // if it is repeated
 
-  // `index`: kOne unless it is repeated.
+  // `index` is kOne unless the field is repeated.
   static constexpr int kOne = -1;
   uint64_t Number(const google::protobuf::Message& message, int index) const;
   std::string Text(const google::protobuf::Message& message, int index) const;
   const google::protobuf::Message& Part(const google::protobuf::Message& message, int index) const;
 
-  // Set it; append to it if it is repeated.
+  // Set the field, or append to a repeated one.
   void PutNumber(uint64_t number, google::protobuf::Message* message) const;
   void PutText(const std::string& text, google::protobuf::Message* message) const;
   google::protobuf::Message* PutPart(google::protobuf::Message* message) const;
@@ -66,7 +68,7 @@ class Field {
   const google::protobuf::FieldDescriptor* field_;
 };
 
-// Numbers of scalar types; signed ones keep their sign.
+// Conversion of scalar types to and from uint64. Negative values are sign-extended.
 template <typename T>
 std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>, uint64_t> ToNumber(T value) {
   return static_cast<uint64_t>(value);
@@ -122,7 +124,7 @@ void KeepParts(Fields& fields, T& value) {
   }
 }
 
-// Not thread-safe, as the reader.
+// Writes the members of a value to a message. Not thread-safe.
 class FieldWriter {
  public:
   static constexpr bool kReads = false;
@@ -208,7 +210,7 @@ class FieldReader {
     value.reset();
     if (field.Has(message_)) One(field, Field::kOne, value.emplace());
   }
-  // Each is read as a separate value: sharing is not restored.
+  // Reads a separate copy: pointers that shared a value before do not share it after.
   template <typename T>
   void Get(const Field& field, std::shared_ptr<const T>& value) {
     if (!field.Has(message_)) return;

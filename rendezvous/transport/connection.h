@@ -1,4 +1,5 @@
-// The settings of control connections, on both sides: keepalive, sizes, time to connect.
+// The gRPC settings of control connections, for clients and servers: keepalive, message sizes,
+// connection timeouts.
 #ifndef RENDEZVOUS_TRANSPORT_CONNECTION_H_
 #define RENDEZVOUS_TRANSPORT_CONNECTION_H_
 
@@ -13,35 +14,37 @@
 
 namespace hvd::rendezvous::transport {
 
-// After a pause of this length a ping is sent. If the other host's kernel does not acknowledge it
-// within the same time, the connection ends: either side notices a host that is dead or cut off
-// within 5 s.
+// The interval of keepalive pings on an idle connection, and the limit for the other host's kernel
+// to acknowledge data (see tcp_user_timeout.h). Both sides therefore detect a host that is dead or
+// cut off within 5 s.
 inline constexpr int kHostSilenceMs = 2000;
 
-// How long the process on the other host, and this one, may be stopped or starved of CPU, before or
-// after they are connected.
+// How long either process may be stopped or starved of CPU, while connecting or connected, before
+// the connection ends.
 inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
-// The largest request: one value of an exchange (1 MiB) and some room, so that a value that is too
-// large gets a proper answer.
+// The maximum request size: one value of an exchange (1 MiB), with a margin, so that a value that
+// is too large gets the service's error and not gRPC's.
 inline constexpr int kLargestRequestBytes = 4 << 20;
 
-// The largest answer or command: a round of exchange has a value of each rank.
+// The maximum size of an answer or command: the answer to an exchange contains one value per rank.
 inline constexpr int kLargestResponseBytes = 512 << 20;
 
-// A channel to the daemon at `address`, with a separate connection. The address is a numeric
-// "address:port", or several with commas between them, of which the first that listens is used at
-// each new connection; or "name:port", whose name is resolved at each new connection. Connects with
-// the first call; the environment's proxies are not used. Thread-safe.
+// Creates a channel to the daemon, with its own connection, which is made with the first call.
+// Ignores proxy settings of the environment. Thread-safe. `address` is one of:
+// - a numeric "address:port";
+// - several of these, separated by commas: each new connection uses the first one that listens;
+// - "name:port": the name is resolved for each new connection.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const security::PeerCredentials& credentials,
                                           absl::Duration process_patience = kProcessPatience);
 
-// A channel to a server that is not ours, which would not like our keepalive. Else as above.
+// Creates a channel to a foreign server (etcd), without keepalive pings, which such a server may
+// reject as too frequent. Otherwise like NewChannel.
 std::shared_ptr<grpc::Channel> NewForeignChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-// Sets the server's side of the same.
+// Applies the same settings to a server.
 void ConfigureConnections(grpc::ServerBuilder& builder,
                           absl::Duration process_patience = kProcessPatience);
 

@@ -1,4 +1,4 @@
-// The conversion between absl::Status and grpc::Status: the same codes, two types.
+// Conversion between absl::Status and grpc::Status, which have the same codes.
 #ifndef RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
 #define RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
 
@@ -7,11 +7,11 @@
 
 namespace hvd::rendezvous::transport {
 
-// A message longer than 4 KiB is cut: a status travels in trailers, and trailers that are too large
-// fail the call.
+// Truncates the message to 4 KiB: gRPC sends a status in HTTP/2 trailers, and fails a call whose
+// trailers are too large.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// Explains a certificate that was not accepted.
+// Also rewrites the message of a TLS handshake that failed because of a certificate.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace hvd::rendezvous::transport

@@ -1,4 +1,4 @@
-// The conversion of placements, and what belongs to them, to messages and back.
+// Conversion between placements (also TorchGroup) and their Protobuf messages.
 #ifndef RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
 #define RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
 

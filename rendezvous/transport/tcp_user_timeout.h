@@ -1,4 +1,5 @@
-// The TCP user timeout of a gRPC channel: it distinguishes a host that is gone from a busy process.
+// The TCP user timeout (TCP_USER_TIMEOUT) of a gRPC channel, which distinguishes a dead host from a
+// busy process.
 #ifndef RENDEZVOUS_TRANSPORT_TCP_USER_TIMEOUT_H_
 #define RENDEZVOUS_TRANSPORT_TCP_USER_TIMEOUT_H_
 
@@ -6,9 +7,9 @@
 
 namespace hvd::rendezvous::transport {
 
-// Ends a connection as soon as its oldest bytes have been unacknowledged by the other host for
-// `timeout_ms`. The other kernel acknowledges, whatever its processes do. Overrides the value that
-// gRPC derives from its keepalive timeout, which waits for the other process.
+// Closes a connection when sent bytes remain unacknowledged for `timeout_ms`. The other host's
+// kernel sends acknowledgements even if its processes are busy or stopped. Overrides the value that
+// gRPC derives from its keepalive timeout, which depends on the other process.
 void EndWhenHostIsSilent(grpc::ChannelArguments& arguments, int timeout_ms);
 
 }  // namespace hvd::rendezvous::transport
