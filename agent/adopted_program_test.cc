@@ -1,4 +1,4 @@
-// The whole program with an adopted process; only the daemon is scripted.
+// Tests of the whole program with an adopted process; only the daemon is scripted.
 #include <csignal>
 #include <optional>
 #include <regex>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr char kScriptedAgent[] = "agent/testing/scripted_agent";
 constexpr char kPageHolder[] = "agent/testing/page_holder";
-// Starts its agent, says its number and lives on. What it says to its agent, and hears from it, is
-// for the test.
+// A program that starts its agent, prints its process number and keeps running. The test writes its
+// lines to the agent and reads the agent's lines.
 constexpr char kAdoptee[] =
     "exec 3<&0; \"$0\" \"$@\" --adopt $$ <&3 & agent=$!; exec >&- 3<&- <&-; wait $agent; code=$?; "
     "echo agent $code >&2; exec sleep 1000";
@@ -47,7 +47,8 @@ class AdoptedProgramTest : public testing::Test {
     const std::regex variable("\"" + name + "\": \"([^\"]*)\"");
     return std::regex_search(line, found, variable) ? found[1].str() : "";
   }
-  // What a worker that asks the agent is told. It is a child of this process.
+  // The agent's answer to a worker's request for its bootstrap. The worker is a child of this
+  // process.
   static std::string Ask(const std::string& start_line, const std::string& what) {
     os::SpawnOptions options;
     options.file = kPageHolder;
@@ -135,7 +136,7 @@ TEST_F(AdoptedProgramTest, Kill9_TheProcess_TheAgentEnds) {
 }
 
 TEST_F(AdoptedProgramTest, Kill9_TheProcessHasNotStartedYet_TheAgentEnds) {
-  // Nobody accepts: the agent looks for the daemon.
+  // No one accepts connections: the agent is still searching for the daemon.
   const BoundSocket deaf;
   daemon_ = deaf.address();
   StartAdoptee({"--start-timeout", "600"});

@@ -36,7 +36,7 @@ struct AgentSettings {
   // True if the agent runs without a launcher: it then reports the job's end itself and exits with
   // the job's exit code.
   bool alone = false;
-  // The target for every connection to the daemon: "name:port" if the address behind the name may
+  // The target of all connections to the daemon: "name:port" if the address behind the name may
   // change, or the comma-separated addresses of several daemons. Empty: use the address found by
   // the route search.
   std::string daemon_name;

@@ -1,4 +1,4 @@
-// What agents do in elastic jobs only.
+// Tests of the agent in elastic jobs.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,7 +132,7 @@ TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
   EXPECT_FALSE(IsGone(worker));
 
   SendWelcome();
-  for (const uint64_t id : {1, 2}) SendStart(id);  // the daemon does not know better yet
+  for (const uint64_t id : {1, 2}) SendStart(id);  // repeated requests, which are ignored
   SendStart(4);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 4u);
   SendEnd();

@@ -1,4 +1,4 @@
-// How an agent ends.
+// Tests of the ways in which an agent ends.
 #include <unistd.h>
 
 #include <csignal>
@@ -9,7 +9,8 @@
 namespace hvd::agent {
 namespace {
 
-// Each way to lose the job must end worker and grandchildren at once, SIGTERM ignored or not.
+// Each way to lose the job must end the worker and its descendants at once, whether or not they
+// ignore SIGTERM.
 constexpr char kStubborn[] =
     "trap '' TERM HUP; (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; "
     "while :; do sleep 1000; done";

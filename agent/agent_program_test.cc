@@ -1,4 +1,4 @@
-// The whole program, with its guard, as processes; only the daemon is scripted.
+// Tests of the whole program, with its guard, as processes; only the daemon is scripted.
 #include "agent/agent_program.h"
 
 #include <poll.h>
@@ -26,12 +26,13 @@ namespace hvd::agent {
 namespace {
 
 constexpr char kScriptedAgent[] = "agent/testing/scripted_agent";
-// Prints its own number and that of a child in another session, and ignores what can be ignored.
+// Prints its process number and that of a child in another session, and ignores all signals that
+// can be ignored.
 constexpr char kStubborn[] =
     "trap '' TERM HUP INT; (setsid sh -c 'trap \"\" TERM; echo $$; sleep 1000; sleep 1000' &); "
     "echo $$; while :; do sleep 1000; done";
 
-// A process that need not be our child; remembered so that its end can be waited for.
+// A handle of a process that need not be a child, to wait for its end.
 class Watched {
  public:
   explicit Watched(pid_t pid)
@@ -124,7 +125,7 @@ std::string NameOf(pid_t pid) {
   return name;
 }
 
-// Its first word.
+// The first word of the command line.
 std::string CommandLineOf(pid_t pid) {
   std::string line;
   std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/cmdline")), line, '\0');
@@ -149,7 +150,7 @@ TEST_F(AgentProgramTest, Kill9_Agent_LeavesNothingAndTellsTheSignal) {
   StartStubborn();
   kill(agent_, SIGKILL);
   EXPECT_EQ(guard_->Wait().exit_code, 128 + SIGKILL);
-  // The guard ends after everyone else.
+  // The guard ends last.
   for (const Watched& process : everyone_) EXPECT_NE(kill(process.pid(), 0), 0);
 }
 
@@ -246,7 +247,7 @@ TEST_F(JoinProgramTest, ParentEnds_WithoutTheOption_JobGoesOn) {
   const Watched agent(std::stoi(line.substr(line.rfind(':') + 1)));
   kill(guard_->pid(), SIGKILL);
   guard_->Wait();
-  kill(agent.pid(), SIGTERM);  // it is there to drain
+  kill(agent.pid(), SIGTERM);  // still alive: it drains
   agent.AwaitEnd();
   const std::string err = ReadAll(err_);
   EXPECT_NE(err.find("elastic: has left the job\n"), std::string::npos) << err;

@@ -99,7 +99,7 @@ TEST_F(AgentTest, Sample_WorkerWithoutPython_IsAnsweredByWhatTheKernelSays) {
   pb::AgentCommand command;
   command.mutable_sample()->set_worker_id(1);
   std::string doing;
-  while (doing != "is stopped by a signal (SIGSTOP)") {  // it is on its way there
+  while (doing != "is stopped by a signal (SIGSTOP)") {  // the stop takes effect soon
     daemon_.Send(command);
     const pb::AgentMessage message = daemon_.NextMessage();
     ASSERT_EQ(message.sampled().worker_id(), 1u);
@@ -209,7 +209,7 @@ TEST_F(AgentTest, Refusal_DaemonDoesNotTakeIt_SaysWhy) {
 
 TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   const std::string line = "0123456789012345678901234567\n";
-  // Writes without end; rank 1 ends meanwhile.
+  // Writes endlessly; rank 1 ends in the meantime.
   StartWorker("test $HOROVOD_RANK = 1 && exit 6; echo up; exec yes 0123456789012345678901234567");
   EXPECT_EQ(NextLine(), "up\n");
   SendStart(2);
@@ -218,7 +218,7 @@ TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   SendStop(1, 0);
   EXPECT_EQ(AwaitExited().signal(), SIGKILL);
   SendEnd();
-  // Once it is read, everything comes, and it is no more than was allowed to wait.
+  // Once the output is read, all of it arrives, and not more than the limit of waiting output.
   size_t bytes = 0;
   for (std::string next; (next = NextLine()) == line;) bytes += next.size();
   EXPECT_EQ(Join(), 0);
@@ -232,7 +232,7 @@ class AgentSocketTest : public AgentTest {
     settings_.daemon_name = "training:4711";
   }
 
-  // What worker 1 and the agent alone know.
+  // The socket's name and the worker's secret, which only worker 1 and the agent know.
   struct Place {
     std::string socket, word;
   };
@@ -244,7 +244,7 @@ class AgentSocketTest : public AgentTest {
     return place;
   }
 
-  // As a process of this user that no worker has started: this one.
+  // Asks the agent as a process of the same user that no worker has started: this one.
   static pb::WorkerBootstrap Ask(const std::string& socket_name, const std::string& word) {
     const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};

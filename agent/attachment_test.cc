@@ -14,7 +14,7 @@
 namespace hvd::agent {
 namespace {
 
-// Stands still unless it is told otherwise.
+// A clock that stands still unless the test advances it.
 class StillClock : public Clock {
  public:
   absl::Time Now() override { return now_; }
@@ -69,7 +69,7 @@ class AttachmentTest : public testing::Test {
                               }});
   }
 
-  // Lets the loop do all that there is to do now.
+  // Runs everything that is due on the loop now.
   void Settle() {
     loop_->Post([this] { loop_->After(absl::ZeroDuration(), [this] { loop_->Stop(); }); });
     loop_->Run();
@@ -132,7 +132,7 @@ TEST_F(AttachmentTest, Lost_DaemonComesBack_SaysItAgain) {
   memory_.known_workers = {4, 5};
   memory_.messages = {Started(5)};
   Close(1, kGone);
-  attachment_->Send(Started(6));  // there is nobody to hear it
+  attachment_->Send(Started(6));  // no stream is open
   links_[0].on_command(pb::AgentCommand());
   EXPECT_EQ(TakeLog(), (Log{"gone 1", "detached gone"}));
   Advance(absl::Milliseconds(50));

@@ -11,7 +11,7 @@
 namespace hvd::agent {
 namespace {
 
-// The exit code of a guard, in a process of its own, whose agent runs the script.
+// The exit code of a guard in a separate process, whose agent runs the script.
 int GuardOf(const char* script, absl::Duration stopped_patience = absl::Minutes(10)) {
   const pid_t guard = fork();
   if (guard == 0) {

@@ -50,7 +50,7 @@ TEST(RouteFinderTest, Find_HostThatIsSilent_EndsAtTheDeadline) {
   const net::SocketAddress address = net::ParseSocketAddress(full.address()).value();
   ASSERT_EQ(
       connect(first.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length), 0);
-  // The kernel has no room for another one now and leaves it without an answer.
+  // The backlog is full now: the kernel does not answer another connection.
   const absl::Status status = FindRoute({full.address()}, absl::Milliseconds(20)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("no answer within 20ms"), absl::string_view::npos);

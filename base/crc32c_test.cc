@@ -10,7 +10,7 @@ namespace {
 
 using internal::Crc32cKernel;
 
-// RFC 3720, B.4, and the customary check value.
+// The test vectors of RFC 3720, B.4, and the usual check value.
 TEST(Crc32cTest, KnownValues) {
   EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);

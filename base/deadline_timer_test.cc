@@ -1,5 +1,5 @@
-// Waits while the wall clock is set. This program has a wall clock of its own: what it defines here
-// stands in for the C library's functions, for Abseil's calls, too.
+// Tests of waits while the wall clock is set. This program defines its own wall clock: the
+// functions here replace those of the C library, also for Abseil's calls.
 #include "base/deadline_timer.h"
 
 #include <sys/syscall.h>
@@ -44,7 +44,7 @@ class DeadlineTimerTest : public testing::Test {
  protected:
   ~DeadlineTimerTest() override { clock_is_ahead = 0; }
 
-  // Returns when the thread has let go of the mutex, to wait.
+  // Returns when the thread has released the mutex to wait.
   void AwaitWaiting() {
     waiting_.WaitForNotification();
     absl::MutexLock lock(&mutex_);
@@ -100,7 +100,7 @@ TEST_F(DeadlineTimerTest, ConditionComesTrue_TheWaitEnds) {
   waiter.join();
 }
 
-// The mutex is taken when the time is over, by one who waits for a time, too.
+// At the deadline the mutex is held by another thread, which is in a timed wait itself.
 TEST_F(DeadlineTimerTest, MutexIsHeldMeanwhile_NobodyElseIsHeldUp_AndItEndsInTime) {
   std::thread waiter([this] {
     absl::MutexLock lock(&mutex_);

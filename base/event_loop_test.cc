@@ -52,7 +52,7 @@ TEST_F(EventLoopTest, Change_ToNothing_IsNotCalledEvenForHangUp) {
 TEST_F(EventLoopTest, Forget_ByItsOwnHandlerAndClosed_SuccessorGetsNoOldEvent) {
   Pipe second = MakePipe().value();
   int calls = 0;
-  // Both are ready in one round; whichever comes first forgets both.
+  // Both are ready in one round; the handler that runs first forgets both.
   auto forget_both = [&](uint32_t) {
     ++calls;
     loop_->Forget(pipe_.read.get());

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::MatchesRegex;
 
-// What a logger prints of two lines.
+// The output of a logger for two lines.
 std::string Printed(absl::string_view level, bool hide_time) {
   testing::internal::CaptureStderr();
   const auto logger = MakeLogger("horovod", level, hide_time);

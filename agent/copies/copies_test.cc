@@ -33,7 +33,7 @@ Trust TrustOf(JobAuthority& authority, std::string token = "") {
   return {*std::move(tls), token.empty() ? own.token : std::move(token)};
 }
 
-// A host with a worker, whose agent gives copies.
+// A host with a worker whose agent serves copies.
 class CopiesTest : public testing::Test {
  protected:
   CopiesTest() {
@@ -57,7 +57,7 @@ class CopiesTest : public testing::Test {
     const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return kept_ == number; };
     mutex_.Await(absl::Condition(&there));
   }
-  // The commit that a worker finds which takes over what this agent keeps.
+  // The commit that a worker reads from this agent's copies.
   static std::string TakenFrom(const CommitKeeper& keeper, absl::string_view job = "job") {
     const Fd memory(memfd_create("later", MFD_CLOEXEC));
     const auto later = CommitArena::Open(Fd(dup(memory.get())), job).value();
@@ -128,7 +128,7 @@ TEST_F(CopiesTest, Drop_NothingIsLeft) {
   EXPECT_EQ(TakenFrom(keeper), "4:four");
 }
 
-// What a stranger is told is that the connection has ended.
+// An unauthenticated peer only sees the end of the connection.
 class StrangerTest : public CopiesTest {
  protected:
   absl::Status Meet(const Trust& trust) {

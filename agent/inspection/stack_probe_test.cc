@@ -29,7 +29,7 @@ void WriteStack(int) {
   }
 }
 
-// A child that does nothing; it shows its stack if it was told where to.
+// A child that does nothing. It writes its stack on the signal if it has been given a descriptor.
 class StackProbeTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -101,7 +101,7 @@ TEST_F(StackProbeTest, Ask_StoppedProcess_SaysSo) {
 
 TEST_F(StackProbeTest, Ask_ProcessWithoutHandler_IsLeftAlone) {
   EXPECT_THAT(Ask().stack, IsEmpty());
-  LetItShowItsStack();  // it lives
+  LetItShowItsStack();  // the process is alive
 }
 
 class StackProbeOtherHandlerTest : public StackProbeTest {

@@ -14,7 +14,7 @@
 namespace hvd::agent::process {
 namespace {
 
-// Adopts a process that does nothing; the test says its lines, and reads what it is told.
+// Adopts a process that does nothing; the test writes that process's lines and reads the agent's.
 class AdoptionTest : public testing::Test {
  protected:
   AdoptionTest() {

@@ -37,7 +37,7 @@ class ChildProcess : public WorkerProcess {
 
   pid_t pid() const override { return process_.pid(); }
   bool running() const override { return phase_ == Phase::kRunning; }
-  // True for every descendant of the agent, which is a subreaper: an orphan's ancestry can't be
+  // True for all descendants of the agent, which is a subreaper: an orphan's ancestry can't be
   // attributed to one worker.
   bool Includes(pid_t asker) const override;
   // Sends SIGTERM to the process group.

@@ -57,7 +57,7 @@ class FakeAgentDaemon {
   }
   void Send(const pb::AgentCommand& command) { callbacks().on_command(command); }
   void Close(absl::Status status) { callbacks().on_closed(std::move(status)); }
-  // From now on it leaves streams open that the agent has ended.
+  // From now on the daemon keeps streams open that the agent has finished.
   void KeepStreams() {
     absl::MutexLock lock(&mutex_);
     keeps_streams_ = true;

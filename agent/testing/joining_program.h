@@ -1,4 +1,4 @@
-// The pieces of tests of programs that join a daemon, which does not answer: a port, a token file,
+// Fixtures for tests of programs that join a daemon which does not answer: a port, a token file,
 // and the program with its pipes.
 #ifndef AGENT_TESTING_JOINING_PROGRAM_H_
 #define AGENT_TESTING_JOINING_PROGRAM_H_
@@ -22,8 +22,8 @@
 
 namespace hvd::agent {
 
-// A socket bound to 127.0.0.1; connections succeed if it listens: as many as its backlog and one.
-// Nobody accepts them.
+// A socket bound to 127.0.0.1. Once it listens, as many connections as its backlog and one succeed;
+// they are never accepted.
 class BoundSocket {
  public:
   explicit BoundSocket(std::optional<int> backlog = std::nullopt)
@@ -45,10 +45,10 @@ class BoundSocket {
   std::string address_;
 };
 
-// What an agent takes for credentials, in a file that is removed with this.
+// A token file with contents that an agent accepts as credentials. The destructor removes it.
 class TokenFile {
  public:
-  // `name`: no other test's.
+  // `name`: unique among the tests.
   explicit TokenFile(const std::string& name) : path_(testing::TempDir() + "/" + name) {
     std::ofstream(path_) << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
     EXPECT_EQ(chmod(path_.c_str(), 0600), 0);
@@ -69,7 +69,7 @@ struct PipedProgram {
   Fd in, out, err;
 };
 
-// Starts an agent's program: `argv`, what it needs to join, then `more`.
+// Starts an agent's program with `argv`, the options required to join, then `more`.
 inline PipedProgram SpawnJoining(const std::string& file, std::vector<std::string> argv,
                                  const std::string& daemon, const TokenFile& token,
                                  const std::vector<std::string>& more) {
@@ -88,7 +88,7 @@ inline PipedProgram SpawnJoining(const std::string& file, std::vector<std::strin
           std::move(err.read)};
 }
 
-// A line with its end; less at the end of what there is.
+// Reads a line with its line end; less at the end of the stream.
 inline std::string ReadLine(const Fd& fd) {
   std::string line;
   for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;

@@ -42,7 +42,7 @@ class OutputSinkTest : public ::testing::Test {
     sink_->NotifyDrained([&] { drained.Notify(); });
     drained.WaitForNotification();
   }
-  // What lies in the pipe; at least one byte must.
+  // Reads the contents of the pipe, which must have at least one byte.
   static std::string Read(int fd) {
     std::string text(1 << 16, '\0');
     text.resize(std::max<ssize_t>(0, read(fd, text.data(), text.size())));

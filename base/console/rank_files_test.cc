@@ -60,7 +60,7 @@ TEST_F(RankFilesTest, OldContentGoes) {
   EXPECT_EQ(Read("rank.0/stdout"), "");
 }
 
-// In a folder where others may write, a link would have a file of ours overwritten.
+// In a folder where others may write, a link could make this process overwrite a file of its user.
 TEST_F(RankFilesTest, LinksAndPipes_AreNotFollowed) {
   const std::string precious = directory_ + "/precious";
   std::ofstream(precious) << "mine";

@@ -14,7 +14,7 @@
 namespace hvd::net {
 namespace {
 
-// Each turn of a loop looks at the clock.
+// A clock that counts its reads. Each iteration of an event loop reads the clock once.
 class CountingClock : public Clock {
  public:
   absl::Time Now() override {
@@ -90,7 +90,7 @@ TEST_F(AcceptorTest, NoFiles_WaitsWithoutTurning_AndGoesOn) {
   });
   loop_->Run();
   EXPECT_TRUE(taken);
-  // One that turned would do so thousands of times.
+  // A busy loop would have thousands of iterations.
   EXPECT_LT(clock_.looks() - looks, 200);
 }
 

@@ -69,7 +69,7 @@ TEST(FrameDecoderTest, Next_LongerThanBound_IsInvalidArgument) {
 
 class ReadFrameTest : public testing::Test {
  protected:
-  // What ReadFrame says to these bytes followed by the end of the stream.
+  // The result of ReadFrame for these bytes followed by the end of the stream.
   absl::StatusOr<std::string> ReadFrom(absl::string_view bytes) {
     Pipe pipe = MakePipe().value();
     EXPECT_TRUE(WriteAll(pipe.write.get(), bytes).ok());

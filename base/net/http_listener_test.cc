@@ -64,7 +64,7 @@ class HttpListenerTest : public testing::Test {
               static_cast<ssize_t>(text.size()));
   }
 
-  // All until the other side closes.
+  // Reads until the peer closes the connection.
   static std::string Rest(const Fd& fd) {
     std::string text;
     char buffer[4096];

@@ -33,8 +33,8 @@ absl::Status OpenSslError(absl::string_view step) {
   return absl::InternalError(absl::StrCat("OpenSSL failed to ", step, ": ", LastReason()));
 }
 
-// A socket BIO of its own kind: that of OpenSSL writes without MSG_NOSIGNAL, so a lost peer would
-// raise SIGPIPE.
+// A custom socket BIO. OpenSSL's socket BIO writes without MSG_NOSIGNAL, so a lost peer would raise
+// SIGPIPE.
 int WriteBio(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
   const int fd = *static_cast<int*>(BIO_get_data(bio));

@@ -36,7 +36,7 @@ Ends Connected(const Context& accepts, const Context& connects) {
           Wire(Fd(fds[1]), connects, TlsEnd::kConnects)};
 }
 
-// Both handshakes, in turns, to their ends.
+// Completes both handshakes, in alternating steps.
 void Open(Wire& one, Wire& other) {
   const auto wants = [](Opening step) {
     return step == Opening::kWantsToRead || step == Opening::kWantsToWrite;
@@ -48,7 +48,7 @@ void Open(Wire& one, Wire& other) {
   }
 }
 
-// What comes until there are `size` bytes or the end.
+// Reads until there are `size` bytes or the stream ends.
 std::string Read(Wire& wire, size_t size) {
   std::string read(size, '\0');
   size_t got = 0;
@@ -117,7 +117,7 @@ TEST_F(WireTest, WhatIsBuffered_IsTold) {
   EXPECT_FALSE(ends.accepts.HasBuffered());
 }
 
-// As a large message goes, with keys that change on the way.
+// A large message, during which the keys change.
 TEST_F(WireTest, FullSocket_GoesOnWhereItWas) {
   const Context restless = ContextOf(host_, /*records_per_key=*/3);
   Ends ends = Connected(restless, restless);
@@ -179,7 +179,7 @@ TEST_F(WireTest, OneSideWithoutTls_DoesNotOpen) {
   EXPECT_TRUE(ends.accepts.unsafe());
 }
 
-// Each bit of what goes over the socket, in the handshake and after it.
+// Flips each bit that is sent over the socket, during the handshake and after it.
 TEST_F(WireTest, AnyByteChangedOnTheWay_IsNeverRead) {
   for (size_t position = 0;; position += 7) {
     Ends ends = Connected(tls_, nullptr), far = Connected(nullptr, tls_);

@@ -74,8 +74,8 @@ TEST(LineWriterTest, NobodyReads_WritingNeverWaits_AndWhatWasDroppedIsSaidWhenSo
   read_until([&] { return absl::StrContains(text, " dropped)\n"); });
   writer.Write("last\n");
   read_until([&] { return absl::EndsWith(text, "last\n"); });
-  // Its thread may have begun with the first lines while the others still came: then some are
-  // dropped twice, before and after what had room meanwhile.
+  // The thread may have taken the first lines while others were still being added. Then there are
+  // two reports on dropped lines, before and after the lines that found room in between.
   uint64_t lines = 0, dropped = 0;
   for (absl::string_view each : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     uint64_t count = 0;

@@ -18,8 +18,8 @@ namespace {
 
 using End = LivenessPage::End;
 
-// What a child of the test does after it has taken the lock of the page at its stdin; it says "h"
-// when it has done it. It waits for its end without looking at a clock.
+// The action of a child after it has taken the lock of the page on its stdin; it prints "h" when it
+// is done. It waits for its end without reading a clock.
 int RunHolder(const std::string& what) {
   auto page = LivenessPage::Map(Fd(dup(STDIN_FILENO)));
   if (!page.ok() || !page->HoldForever().ok()) return 1;
@@ -119,7 +119,7 @@ TEST_F(LivenessPageTest, AwaitDeath_CancelledBeforeAnybodyHeld_NeverHeld) {
   EXPECT_EQ(page_.AwaitDeath(), End::kNeverHeld);
 }
 
-// Cancel at every moment of a wait, to find one that is lost.
+// Cancels at every moment of a wait, to detect a lost wake-up.
 TEST_F(LivenessPageTest, Cancel_RacesWithTheWait_EndsIt) {
   for (int i = 0; i < 2000; ++i) {
     LivenessPage page = LivenessPage::Create().value();

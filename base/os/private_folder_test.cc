@@ -77,7 +77,7 @@ TEST_F(PrivateFolderTest, OpenFile_LinksFifosAndFilesOfOthers_AreRefused) {
   ExpectRefusal((*folder)->OpenFile("target", O_RDONLY).status(), "belongs to another user");
 }
 
-// Whoever has opened what was there before reads nothing of what is written now.
+// A reader that has opened the earlier file does not see what is written to the new one.
 TEST_F(PrivateFolderTest, NewFile_TakesThePlace_OfAFileOrALink) {
   auto folder = PrivateFolder::Open(path_);
   std::ofstream(path_ + "/draft") << "planted";

@@ -14,7 +14,7 @@
 namespace hvd::os {
 namespace {
 
-// Exits with 0 if a program that Process::Spawn starts has the limit that was there before.
+// Exits with 0 if a program that Process::Spawn starts has the original limit.
 [[noreturn]] void RaiseAndSpawn() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -38,7 +38,7 @@ TEST(AllowManyFilesTest, ThisProcessHasTheHardLimit_AChildTheOneBefore) {
   EXPECT_EXIT(RaiseAndSpawn(), ::testing::ExitedWithCode(0), "");
 }
 
-// Exits with 0 if this process leaves no core file, and what it spawns would.
+// Exits with 0 if this process can't leave a core file, but a process that it spawns can.
 [[noreturn]] void ForbidAndSpawn() {
   rlimit limit = {};
   getrlimit(RLIMIT_CORE, &limit);
@@ -60,14 +60,14 @@ TEST(ForbidCoreFilesTest, ThisProcessLeavesNone_AChildAsBefore) {
   EXPECT_EXIT(ForbidAndSpawn(), ::testing::ExitedWithCode(0), "");
 }
 
-// Exits with 0 if a child's score is never more than there is, and none where this process is
+// Exits with 0 if a child's score never exceeds the maximum, and is not set if this process is
 // exempt.
 [[noreturn]] void AskForOomScores() {
   const auto set = [](const char* score) {
     return !(std::ofstream("/proc/self/oom_score_adj") << score << std::flush).fail();
   };
   if (!set("1000") || RaisedOomScore(100) != "1000") _exit(1);
-  const bool may_be_exempt = set("-1000");  // takes a privilege
+  const bool may_be_exempt = set("-1000");  // requires a privilege
   _exit(may_be_exempt && !RaisedOomScore(100).empty() ? 2 : 0);
 }
 
@@ -76,7 +76,7 @@ TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
   EXPECT_EXIT(AskForOomScores(), ::testing::ExitedWithCode(0), "");
 }
 
-// Exits with 0 if it has as many files more as it asked for, and a limit no higher than that.
+// Exits with 0 if as many more files can be opened as requested, and the limit is not higher.
 [[noreturn]] void AskForMore() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -34,7 +34,7 @@ SpawnOptions Shell(const std::string& script) {
   return options;
 }
 
-// Everything until the last writer has closed it.
+// Reads until the last writer has closed the pipe.
 std::string ReadAll(Fd& fd) {
   std::string text;
   char buffer[4096];
@@ -44,7 +44,7 @@ std::string ReadAll(Fd& fd) {
   return text;
 }
 
-// What the program writes to its stdout.
+// The program's output on stdout.
 std::string OutputOf(SpawnOptions options) {
   Pipe pipe = MakePipe().value();
   options.stdout_fd = pipe.write.get();
@@ -167,7 +167,7 @@ TEST(ProcessTest, DeathSignal_SpawningThreadEnds_ChildDies) {
   EXPECT_EQ(process->Wait().signal, SIGKILL);
 }
 
-// From now on no more files than `more` can be opened.
+// Limits this process to `more` more open files.
 void AllowFiles(int more) {
   std::vector<Fd> taken;
   for (int i = 0; i <= more; ++i) taken.emplace_back(dup(STDERR_FILENO));
@@ -199,7 +199,7 @@ TEST(ProcessDeathTest, Spawn_NoFileForThePidfd_LeavesNothing) {
   EXPECT_EXIT(SpawnWithoutAFile(), ::testing::ExitedWithCode(0), "");
 }
 
-// Has the kernel refuse a system call, from now on and in all children.
+// Makes the kernel refuse a system call, from now on and in all children (seccomp).
 void Refuse(int system_call, int error) {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -224,7 +224,7 @@ TEST(ProcessDeathTest, Spawn_KernelWithoutPidfds_SaysWhatIsNeeded) {
   EXPECT_EXIT(SpawnWithoutPidfds(EPERM), ::testing::ExitedWithCode(0), "");
 }
 
-// The pidfd of this process is to be had, that of a child is not.
+// pidfd_open works for this process, but not for a child.
 [[noreturn]] void SpawnWithoutPidfdsOfChildren() {
   sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 3),

@@ -22,8 +22,8 @@ TEST(ProcessTreeTest, ChildrenOf_OneChild_NamesIt) {
   EXPECT_EQ(ChildrenOf(getpid()), std::vector<pid_t>{process.pid()});
 }
 
-// A child that left its session and lost its parent, and one of its own, hold the pipe: it ends
-// when all of them are dead.
+// An orphan in another session and the orphan's child hold the pipe, which ends when all of them
+// are dead.
 TEST(ProcessTreeTest, KillDescendants_OrphansInOtherSessions_LeavesNone) {
   BecomeSubreaper();
   Pipe pipe = MakePipe().value();
@@ -86,7 +86,7 @@ TEST(ProcessTreeTest, ProcIsOurs_HereAndInANamespaceWithoutItsOwn_TellsThemApart
   Process outer = Process::Fork(
                       [] {
                         if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return kUnable;
-                        // _exit: no sanitizer looks for leaks, which fails in such a namespace.
+                        // _exit skips the leak check of sanitizers, which fails in such a namespace
                         const auto ask = []() -> int { _exit(ProcIsOurs() ? 1 : 0); };
                         _exit(Process::Fork(ask, 0)->Wait().exit_code);
                       },

@@ -57,7 +57,7 @@ TEST_F(CoresOfQuotaTest, Version1_IsTheGroupOfItsController) {
   EXPECT_EQ(CoresOfQuota(root_, groups), 0);
 }
 
-// As in a container that sees its own part of the tree only.
+// A container that sees only its own part of the cgroup tree.
 TEST_F(CoresOfQuotaTest, PathOfAnotherView_LeavesTheTopmostFolder) {
   Write("cpu.max", "200000 100000\n");
   EXPECT_EQ(CoresOfQuota(root_, "0::/system.slice/docker-1234.scope\n"), 2);

@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// All values but whether they are given.
+// All values, except whether they were given.
 std::string TextOf(const RuntimeEnv& env) {
   return absl::StrCat(
       absl::StrJoin({env.engine.fusion_threshold_bytes, env.engine.cache_capacity,
@@ -254,7 +254,7 @@ TEST(RuntimeSettingsTest, VariablesFlagsAndKeys_AreUnique) {
   }
 }
 
-// A default that the table names and the program does not use would be a lie in the docs.
+// The defaults in the table, and so in the docs, must be those that the program uses.
 TEST(RuntimeSettingsTest, Default_IsWhatTheProgramUses) {
   for (const RuntimeSetting& setting : RuntimeSettings()) {
     if (setting.default_value.empty()) continue;
@@ -265,7 +265,7 @@ TEST(RuntimeSettingsTest, Default_IsWhatTheProgramUses) {
   }
 }
 
-// docs/settings.md has the table between two marks; this says what it must be.
+// Compares the table in docs/settings.md with the expected one, and prints the latter.
 TEST(RuntimeSettingsTest, DocsPage_HasThisTable) {
   std::ostringstream page;
   page << std::ifstream("docs/settings.md").rdbuf();

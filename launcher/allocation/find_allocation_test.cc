@@ -92,7 +92,7 @@ TEST(FindAllocationTest, Source_IsWhatListsTheHosts) {
 }
 
 TEST(FindAllocationTest, HeterogeneousJobOfSlurm_IsRefused) {
-  // salloc tells no list of its own, sbatch that of the first component
+  // salloc sets no node list for the job, sbatch that of the first component
   const Environment job = {{"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "a"}};
   Environment batch = job;
   batch["SLURM_JOB_NODELIST"] = "a";

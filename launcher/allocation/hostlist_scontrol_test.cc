@@ -23,7 +23,8 @@ constexpr int kLists = 10'000;
 constexpr int kListsAtOnce = 100;
 constexpr char kBetween[] = "between";
 
-// Whatever lists Slurm takes: with or without brackets, several in a name, widths, single numbers.
+// Random lists that Slurm accepts: with no, one or several bracket groups in a name, zero padding,
+// single numbers.
 class RandomLists {
  public:
   explicit RandomLists(unsigned seed) : random_(seed) {}
@@ -69,7 +70,7 @@ class RandomLists {
   std::mt19937 random_;
 };
 
-// What scontrol prints for each of the lists.
+// The output of scontrol for each of the lists.
 std::vector<std::string> AskSlurm(const std::vector<std::string>& lists) {
   const std::string all = absl::StrJoin(lists, absl::StrCat(",", kBetween, ","));
   const std::string command = absl::StrCat("scontrol show hostnames '", all, "'");

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A job with what Slurm sets for it in any case.
+// A job with the variables that Slurm always sets.
 Environment Job(const std::string& nodes, const Environment& more) {
   Environment environment = {{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", nodes}};
   environment.insert(more.begin(), more.end());
@@ -61,7 +61,7 @@ TEST(ReadSlurmAllocationTest, TasksAsked_OneProcessATask) {
 TEST(ReadSlurmAllocationTest, GpusAsked_OneProcessAGpu) {
   EXPECT_EQ(Read(Job("a,b", {{"SLURM_TASKS_PER_NODE", "1(x2)"}, {"SLURM_GPUS_ON_NODE", "4"}})),
             "a:4/4 b:4/4 by GPU");
-  // salloc, on a host that is none of the nodes
+  // salloc, on a host that is not one of the nodes
   EXPECT_EQ(Read(Job("a,b", {{"SLURM_GPUS_PER_NODE", "a100:2"}})), "a:2/2 b:2/2 by GPU");
   EXPECT_EQ(Read(Job("a", {{"SLURM_GPUS", "3"}})), "a:3/3 by GPU");
   EXPECT_EQ(Read(Job("a,b", {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "2"}})),

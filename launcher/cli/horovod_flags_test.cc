@@ -1,5 +1,5 @@
-// Every flag of Horovod's horovodrun, in each of its spellings: it does what it says, or is refused
-// with what to do instead.
+// Tests of every flag of Horovod's horovodrun, in each spelling: it works as documented, or is
+// refused with an alternative.
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -179,7 +179,7 @@ class ConfigFileTest : public ::testing::Test {
   }
   void TearDown() override { unlink(file_.c_str()); }
 
-  // `args` with the file that says `text`.
+  // `args` with a settings file that contains `text`.
   std::string With(const std::string& text, const std::string& args) {
     std::ofstream(file_) << text;
     return absl::StrCat("-np 1 --config-file ", file_, " ", args, " cmd");

@@ -99,7 +99,7 @@ TEST_F(HostScriptTest, Next_ScriptRecovers_IsToldAgain) {
 }
 
 TEST_F(HostScriptTest, Next_ScriptThatHangs_IsKilledWithItsChildren) {
-  // The child holds the pipe open: only with it gone the run could end.
+  // The child holds the pipe open: the run could end only after the child.
   Write("#!/bin/sh\nsleep 1000 &\nwait\n");
   options_.time_limit = absl::Milliseconds(50);
   EXPECT_THAT(NextError(absl::StatusCode::kDeadlineExceeded),
@@ -116,7 +116,7 @@ TEST_F(HostScriptTest, Next_Stopped_KillsTheScript) {
   EXPECT_TRUE(std::getline(running, line));
   stop_.Cancel(absl::CancelledError("enough"));
   caller.join();
-  EXPECT_FALSE(std::getline(running, line));  // the end, once nobody can write any more
+  EXPECT_FALSE(std::getline(running, line));  // the end of the stream, once no writer is left
 }
 
 TEST_F(HostScriptTest, Next_StoppedInThePause_Returns) {

@@ -1,4 +1,4 @@
-// RunJob with jobs whose hosts come and go.
+// Tests of RunJob with elastic jobs, whose hosts change.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/job/job.h"

@@ -24,7 +24,7 @@ struct Caller {
     own.reset(ends[0]);
     launchers.reset(ends[1]);
   }
-  // All that came until the launcher's end was closed.
+  // Reads everything until the launcher's end is closed.
   std::string Read(std::vector<Fd>& descriptors) const {
     std::string text;
     char buffer[16384];

@@ -10,7 +10,7 @@
 namespace hvd::launcher::job {
 namespace {
 
-// A job whose stderr, a pipe, passes for a terminal.
+// A job whose stderr is a pipe that is treated as a terminal.
 class JobStatusTest : public JobTest {
  protected:
   JobStatusTest() {

@@ -22,9 +22,9 @@
 
 namespace hvd::launcher::job {
 
-// A clock that drives a test's story. Whenever the job is idle, the next step of the story happens;
-// at a null step, and after the last one, the time jumps to the deadline that the job waits for. So
-// a story takes no real time and no second thread.
+// A clock that drives a test's scripted steps. Whenever the job is idle, the next step runs; at a
+// null step, and after the last one, the time jumps to the deadline that the job waits for. So a
+// test needs no real time and no second thread.
 class StoryClock : public Clock {
  public:
   std::deque<std::function<void()>> steps;
@@ -158,7 +158,7 @@ class JobTest : public ::testing::Test {
       found_(found);
     });
   }
-  // From now on the daemon knows so many workers of the host.
+  // From now on the daemon knows `count` workers of the host.
   void ThenWorkersOf(const std::string& host, size_t count) {
     Then([this, host, count] {
       daemon_.view.hosts.assign(1, {});

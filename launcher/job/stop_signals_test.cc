@@ -52,7 +52,7 @@ TEST(StopSignalWatcher, Start_FileCanNotBeWatchedForItsEnd) {
   close(fd);
 }
 
-// Whatever hangs: here it is the one who is told.
+// The watcher ends the process even if the receiver of the signals hangs.
 TEST(StopSignalWatcher, SecondSignal_TheProcessEndsInTime_WhateverItDoes) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -76,7 +76,7 @@ TEST(StopSignalWatcher, SecondSignal_TheProcessEndsInTime_WhateverItDoes) {
   close(ends[0]);
 }
 
-// What is said below happens in a child of its own, whose exit code tells the result.
+// Evaluates `holds` in a child process; returns the child's wait status, 0 if it holds.
 int InChild(const std::function<bool()>& holds) {
   const pid_t child = fork();
   if (child == 0) {

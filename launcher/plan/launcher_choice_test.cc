@@ -28,7 +28,7 @@ class ChooseLauncherTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // Its name, or the error.
+  // The chosen launcher's name, or the error.
   std::string Choose(const std::string& path) {
     const auto launcher = ChooseLauncher(options_, {{"PATH", path}}, "/", absl::Seconds(30));
     return launcher.ok() ? (*launcher)->name() : std::string(launcher.status().message());

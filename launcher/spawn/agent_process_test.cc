@@ -1,4 +1,4 @@
-// With the real horovod-agent, started here or through a program that plays ssh.
+// Tests with the real horovod-agent, started directly or through a fake ssh.
 #include "launcher/spawn/agent_process.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@
 namespace hvd::launcher::spawn {
 namespace {
 
-// What the callbacks have said so far.
+// The callbacks' reports so far.
 class Log {
  public:
   AgentProcess::Callbacks Callbacks() {
@@ -211,7 +211,7 @@ TEST_F(AgentProcessTest, Start_ProgramEndsAtOnce_ItsWordsAreKept) {
 
 TEST_F(AgentProcessTest, StartBySsh_RemoteShellIsNoisy_AgentAnswersAllTheSame) {
   OverSsh();
-  // Greets as a login shell might, and runs the last argument as sshd does.
+  // Prints a greeting like a login shell, and runs the last argument as sshd does.
   Install("ssh",
           "echo Welcome to node7; echo motd >&2; for last; do :; done; exec sh -c \"$last\"");
   const std::unique_ptr<AgentProcess> agent = Start();

@@ -38,7 +38,7 @@ TEST(CommandLauncherTest, Srun_OneAgentWithAllThatTheJobHasOnTheNode) {
       AllOf(HasSubstr("srun --overlap --nodes=1 --ntasks=1"), HasSubstr("--nodelist=node7 "),
             HasSubstr("--gres=gpu:4 "), HasSubstr(" --mem=0 "),
             HasSubstr(" sh -c PATH=/opt:\"$PATH\"; export PATH; exec horovod-agent --stdio")));
-  // What the job's own tasks were to have is not for the agent.
+  // Settings for the job's own tasks do not apply to the agent.
   EXPECT_THAT(command.without, AllOf(Contains("SLURM_GPUS_PER_TASK"), Contains("SLURM_GPUS"),
                                      Contains("SLURM_MEM_PER_CPU"), Contains("SLURM_LABELIO")));
   EXPECT_THAT(command.without, Not(Contains("SLURM_JOB_ID")));
