@@ -172,7 +172,7 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
 absl::Status ProcessSets::Remove(int32_t id) {
   absl::MutexLock registration(&registration_mutex_);
   RETURN_IF_ERROR(Agree(absl::StrCat("remove process set ", id)));
-  // Destroyed last, without the lock: its engine's shutdown waits for the peers.
+  // Destroyed at the end, without mutex_: the shutdown of its engine waits for the peers.
   Set removed;
   {
     absl::MutexLock lock(&mutex_);
@@ -229,7 +229,7 @@ void ProcessSets::Abort(const absl::Status& why) {
 
 void ProcessSets::Close() {
   absl::MutexLock registration(&registration_mutex_);
-  // Destroyed without the lock; see Remove.
+  // Destroyed without mutex_; see Remove.
   std::map<int32_t, Set> sets;
   {
     absl::MutexLock lock(&mutex_);

@@ -352,8 +352,8 @@ absl::Status Runtime::LeaveForGood() {
   if (world != nullptr) world->Shutdown();
   const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
-  // Retried until the daemon has accepted the report. Otherwise it would take the exit of this
-  // process for a failure of the world.
+  // The daemon must know that this worker has left cleanly before the process exits, so the timeout
+  // allows for a daemon that is away.
   absl::Status told =
       session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
                               std::max(env_.agent_timeout, session->standing().reattach));

@@ -29,8 +29,8 @@ bool TakeHugePages(int fd, off_t offset, char* memory, size_t bytes) {
   for (; bytes - taken >= kHugePageBytes; taken += kHugePageBytes) {
     char* const next = memory + taken;
     if (!TakePages(fd, offset + static_cast<off_t>(taken), next, kPageBytes)) return false;
-    // This call makes huge pages whatever the setting for shared memory is, but only where there is
-    // a page already.
+    // MADV_COLLAPSE makes huge pages whatever the system's setting for shared memory is, but only
+    // where at least one page is present: so the first small page of each is allocated before.
     if (madvise(next, kHugePageBytes, kCollapse) != 0) break;
   }
   return taken == bytes ||
@@ -38,6 +38,8 @@ bool TakeHugePages(int fd, off_t offset, char* memory, size_t bytes) {
 }
 
 char* MapHugePages(int fd, off_t offset, size_t bytes) {
+  // mmap aligns to small pages only: reserves one huge page more than needed, and cuts off both
+  // ends.
   void* const room = mmap(nullptr, bytes + kHugePageBytes, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;

@@ -17,7 +17,8 @@ ArenaView::~ArenaView() {
   if (header_ != nullptr) munmap(header_, kArenaHeaderBytes);
 }
 
-// Before the first commit the file may be empty, and must not be touched.
+// The file is empty until its owner has opened it, and reading a mapping beyond the end of a file
+// raises SIGBUS. So the size is checked first.
 bool ArenaView::MapHeader() {
   if (header_ != nullptr) return true;
   struct stat info = {};
@@ -42,6 +43,7 @@ std::optional<ArenaView::Commit> ArenaView::Newest() {
     const ArenaSlot& slot = header.slots[i];
     if (slot.mark != kSealed) continue;
     const Commit commit{slot.number, slot.sequence, slot.checksum, slot.size, i};
+    // Checked again: the owner may have begun to replace the commit while its fields were read.
     if (slot.mark != kSealed || commit.size > kArenaSlotStride / 2) continue;
     if (!newest.has_value() || commit.sequence > newest->sequence) newest = commit;
   }
@@ -52,6 +54,8 @@ absl::StatusOr<absl::string_view> ArenaView::Read(const Commit& commit) {
   Release();
   if (!MapHeader()) return absl::AbortedError("there is no commit any more");
   const ArenaSlot& slot = header_->slots[commit.slot];
+  // The mark comes first, then the check: an owner that chooses its slot after the mark avoids this
+  // one. An owner that chose it before is seen by the check, or else by the checksum.
   header_->reading = static_cast<uint32_t>(commit.slot) + 1;
   if (slot.mark != kSealed || slot.sequence != commit.sequence) {
     Release();

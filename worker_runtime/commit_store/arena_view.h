@@ -1,4 +1,4 @@
-// The view of another process's commit arena: finds and reads its newest commit while that process
+// A read-only view of another process's commit arena: reads its newest commit while that process
 // goes on making others.
 #ifndef WORKER_RUNTIME_COMMIT_STORE_ARENA_VIEW_H_
 #define WORKER_RUNTIME_COMMIT_STORE_ARENA_VIEW_H_
@@ -15,9 +15,9 @@
 
 namespace hvd::worker_runtime::commit_store {
 
-// A view holds back the slot that it reads, so that its owner takes another for the next commit.
-// That is a request: whoever uses what was read must compare its checksum. There may be one view
-// that reads at a time. Not thread-safe.
+// While it reads, a view marks the slot, so that the owner uses another one for the next commit.
+// The mark is no lock: the owner may have chosen the slot just before. So the reader must compare
+// the checksum of what it has read. One view at a time may read. Not thread-safe.
 class ArenaView {
  public:
   struct Commit {
@@ -28,19 +28,20 @@ class ArenaView {
     int slot = 0;
   };
 
-  // `memory` is a memfd with the arena of `job`, or to become one.
+  // `memory` is a memfd that contains the arena of `job`, or will once its owner has opened it.
   ArenaView(Fd memory, absl::string_view job);
   ~ArenaView();
   ArenaView(const ArenaView&) = delete;
   ArenaView& operator=(const ArenaView&) = delete;
 
-  // The newest sealed commit; nullopt: there is none. Its contents are not looked at.
+  // Returns the newest sealed commit; nullopt: there is none. Does not check its contents.
   std::optional<Commit> Newest();
 
-  // The contents, which stay mapped until the next call, or Release.
+  // Marks the commit's slot as being read and returns the contents, which stay mapped until the
+  // next Read or Release.
   // Errors:
   //   - Aborted: the commit has been replaced.
-  //   - ResourceExhausted: it can't be mapped.
+  //   - The code of errno: the memory can't be mapped.
   absl::StatusOr<absl::string_view> Read(const Commit& commit);
   void Release();
 

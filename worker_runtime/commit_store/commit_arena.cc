@@ -26,14 +26,14 @@ absl::Status NoMemory(size_t bytes, int error) {
       absl::StrCat("no memory for a commit of ", bytes, " bytes: ", strerror(error)));
 }
 
-// All of the file; unwritten parts take no memory.
+// Gives the file its full size. It is sparse: parts that were never written take no memory.
 absl::Status GiveSize(int fd) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "no memory for commits");
   if (info.st_size == static_cast<off_t>(kArenaBytes)) return absl::OkStatus();
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < kArenaBytes) {  // the attempt would be a signal
+  if (limit.rlim_cur < kArenaBytes) {  // ftruncate would raise SIGXFSZ
     return absl::ResourceExhaustedError("no memory for commits: files are limited (ulimit -f)");
   }
   if (ftruncate(fd, static_cast<off_t>(kArenaBytes)) != 0) {
@@ -42,7 +42,8 @@ absl::Status GiveSize(int fd) {
   return absl::OkStatus();
 }
 
-// Belongs to the process, not to the descriptor, which the agent has as well. Ends with it.
+// Locks the file for this process. A POSIX record lock belongs to the process, not to the open
+// file, which the agent shares, and ends with the process.
 bool Lock(int fd) {
   struct flock whole = {};
   whole.l_type = F_WRLCK;
@@ -80,7 +81,7 @@ absl::Status CommitArena::MapHeader(absl::string_view job) {
   return absl::OkStatus();
 }
 
-// Memory that was handed out may still be read.
+// The slots stay mapped, because their contents may still be in use.
 CommitArena::~CommitArena() {
   if (header_ != nullptr) munmap(header_, kArenaHeaderBytes);
 }
@@ -89,7 +90,7 @@ absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing)
   std::vector<Mapping>& mappings = mappings_[slot];
   if (mappings.empty() || mappings.back().bytes < bytes) {
     if (bytes > kArenaSlotStride / 2) return NoMemory(bytes, ENOMEM);
-    // Somewhat more, since old mappings stay.
+    // A growing commit is mapped with a reserve, because old mappings stay and would pile up.
     const size_t size = RoundUp(mappings.empty() ? bytes : bytes + bytes / 2, kHugePageBytes);
     char* const memory = MapHugePages(memory_.get(), OffsetOfSlot(slot), size);
     if (memory == nullptr) return NoMemory(bytes, errno);
@@ -125,6 +126,7 @@ int CommitArena::ChooseSlot(const void* keep) {
   const int newest = NewestSealed();
   const int read_elsewhere = static_cast<int>(header_->reading.load()) - 1;
   int slot = 0;
+  // At most three slots are excluded, so one of the four is free.
   while (slot == newest || slot == read_elsewhere || IsIn(slot, keep)) ++slot;
   return slot;
 }
@@ -135,7 +137,8 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
   const int slot = ChooseSlot(keep);
   const size_t capacity = RoundUp(bytes, kAlignment);
   ASSIGN_OR_RETURN(const char* const memory, Map(slot, capacity, /*for_writing=*/true));
-  // Sequentially consistent: what is written next, past the caches too, comes after it.
+  // A sequentially consistent store, so that the writes that follow can't become visible before it,
+  // not even the copy's non-temporal ones: a reader that sees new contents also sees kUnsealed.
   header_->slots[slot].mark = kUnsealed;
   pending_ = Pending{slot, capacity, 0, 0};
   return memory;
@@ -198,6 +201,8 @@ absl::Status CommitArena::Seal(uint64_t number) {
   slot.number = number;
   slot.sequence = newest < 0 ? 1 : header_->slots[newest].sequence + 1;
   slot.size = pending_->size;
+  // Last: a reader that sees kSealed sees the fields above, and a process that dies before this
+  // leaves the previous commit the newest one.
   slot.mark = kSealed;
   pending_.reset();
   return absl::OkStatus();
@@ -213,6 +218,7 @@ absl::Status CommitArena::TakeOver(ArenaView& other) {
   absl::Status appended = copied.ok() ? Append(contents) : copied;
   other.Release();
   RETURN_IF_ERROR(appended);
+  // The other arena's owner may have overwritten the slot during the copy; the checksum shows it.
   {
     absl::MutexLock lock(&mutex_);
     const bool is_same = pending_.has_value() && pending_->checksum == theirs->checksum;
@@ -246,6 +252,7 @@ uint32_t CommitArena::pending_checksum() {
 
 std::optional<CommitArena::Commit> CommitArena::Newest() {
   absl::MutexLock lock(&mutex_);
+  // A damaged commit is dropped, and the one before it is tried.
   for (int slot; (slot = NewestSealed()) >= 0; header_->slots[slot].mark = kUnsealed) {
     const ArenaSlot& header = header_->slots[slot];
     const absl::StatusOr<char*> memory = Map(slot, header.size, /*for_writing=*/false);

@@ -1,5 +1,5 @@
-// The commit arena of a worker: memory owned by its agent, so that commits outlive the worker and
-// pass to the one that takes its place.
+// The commit arena of a worker: shared memory that its agent owns, so that commits survive the
+// worker's process and are available to the process that replaces it.
 #ifndef WORKER_RUNTIME_COMMIT_STORE_COMMIT_ARENA_H_
 #define WORKER_RUNTIME_COMMIT_STORE_COMMIT_ARENA_H_
 
@@ -21,75 +21,77 @@
 
 namespace hvd::worker_runtime::commit_store {
 
-// Writes a commit (Begin, Append, ..., Seal) without touching the one before, which stays whole
-// whenever this process dies. Memory that was handed out stays mapped for this process's life, but
-// a later Begin writes to it again. Thread-safe; one process at a time.
+// A commit is written (Begin, Append, ..., Seal) without touching the previous one, which stays
+// valid if this process dies at any point. Memory that was returned stays mapped for the life of
+// the process, but a later Begin may overwrite it. Thread-safe. One process at a time may have an
+// arena open.
 class CommitArena {
  public:
   static constexpr int kSlots = kArenaSlots;
   static constexpr size_t kAlignment = 64;
 
-  // `memory` is a memfd, empty or with the arena of an earlier process of the job. Contents of
-  // another job or version are discarded.
+  // `memory` is a memfd, empty or with the arena of an earlier process of the job. Discards
+  // contents of another job or version.
   // Errors:
-  //   - FailedPrecondition: another process uses it.
-  //   - ResourceExhausted, other codes of errno: no memory.
+  //   - FailedPrecondition: another process has the arena open.
+  //   - ResourceExhausted, or the code of errno: there is not enough memory.
   static absl::StatusOr<std::unique_ptr<CommitArena>> Open(Fd memory, absl::string_view job);
   ~CommitArena();
 
-  // Makes room for a commit of `bytes` and returns its address; neither in the newest sealed commit
-  // nor where `keep` points to (may be nullptr). An earlier commit that was begun and not sealed is
-  // dropped.
+  // Reserves memory for a commit of `bytes` and returns its address. Never overwrites the newest
+  // sealed commit, nor the commit that `keep` (may be nullptr) points into. Drops a commit that was
+  // begun and not sealed.
   // Errors:
-  //   - ResourceExhausted: there is not enough memory; the newest commit stays.
+  //   - ResourceExhausted: there is not enough memory; the newest commit is unaffected.
   absl::StatusOr<const char*> Begin(size_t bytes, const void* keep = nullptr);
 
-  // Adds a part to the commit, at the next multiple of kAlignment.
+  // Copies a part into the commit, at the next multiple of kAlignment.
   // Errors:
   //   - FailedPrecondition: no commit was begun.
-  //   - InvalidArgument: the commit exceeds the size of Begin; it is dropped.
+  //   - InvalidArgument: the parts exceed the size given to Begin. The commit is dropped.
   absl::Status Append(absl::string_view part);
 
-  // Instead of Begin: later parts are not written, but compared with the newest commit, by length
-  // and checksum.
+  // Called in place of Begin: the parts appended later are not written but compared with the newest
+  // commit, by length and checksum.
   // Errors:
-  //   - NotFound: there is none.
+  //   - NotFound: there is no commit.
   absl::Status BeginComparison();
-  // Whether all was the same; false if no comparison was begun.
+  // Returns whether the parts were equal to the commit; false if no comparison was begun.
   bool EndComparison();
 
-  // Makes the commit, as it is now, the newest one.
+  // Completes the commit, which becomes the newest one.
   // Errors:
   //   - FailedPrecondition: no commit was begun.
   absl::Status Seal(uint64_t number);
 
-  // Of the newest commit, whatever its contents are by now; 0: there is none.
+  // The number of the newest commit, whose contents are not checked; 0: there is none.
   uint64_t newest_number();
-  // The checksum of what was appended since Begin; 0: nothing was.
+  // The checksum of the parts appended since Begin; 0: none.
   uint32_t pending_checksum();
 
-  // Makes the newest commit of another arena the newest one here.
+  // Copies the newest commit of another arena, which becomes the newest one here.
   // Errors:
-  //   - NotFound: it has none that is newer.
-  //   - Aborted: its owner has replaced it meanwhile.
+  //   - NotFound: the other arena has no newer commit.
+  //   - Aborted: the owner of the other arena has replaced the commit meanwhile.
   //   - ResourceExhausted: there is not enough memory.
   absl::Status TakeOver(ArenaView& other);
 
-  // Drops all commits, and gives their memory back.
+  // Drops all commits and frees their memory.
   void Clear();
 
   struct Commit {
     uint64_t number = 0;
     absl::string_view contents;
   };
-  // The newest commit whose checksum is right, which takes time to compute; nullopt: there is none.
+  // Returns the newest commit with a valid checksum; nullopt: there is none. Computes the checksum,
+  // which takes time.
   std::optional<Commit> Newest();
 
  private:
   struct Mapping {
     char* memory = nullptr;
     size_t bytes = 0;
-    bool taken = false;  // all of its memory is allocated
+    bool taken = false;  // whether all of its pages are allocated
   };
   struct Pending {
     int slot = 0;
@@ -101,20 +103,20 @@ class CommitArena {
 
   explicit CommitArena(Fd memory) : memory_(std::move(memory)) {}
   absl::Status MapHeader(absl::string_view job);
-  // The first `bytes` of a slot. For writing they are allocated now, so that a later write can't
-  // fail.
+  // Maps the first `bytes` of a slot. For writing, also allocates their pages, so that a later
+  // write can't fail.
   absl::StatusOr<char*> Map(int slot, size_t bytes, bool for_writing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int ChooseSlot(const void* keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIn(int slot, const void* place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int NewestSealed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds to the pending commit, which has room for it.
+  // Adds a part, or a gap, to the pending commit. REQUIRES: there is room for it.
   void Add(absl::string_view part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Fd memory_;
   absl::Mutex mutex_;
   ArenaHeader* header_ = nullptr;
-  // By slot, the current one last.
+  // The mappings of each slot, the current one last. Earlier ones stay, since they may be in use.
   std::vector<Mapping> mappings_[kSlots] ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };

@@ -21,19 +21,24 @@
 namespace hvd::worker_runtime::control {
 namespace {
 
-// The number of connections beyond one for each member.
+// The limit of unproven connections is the number of members plus this.
 constexpr size_t kMostStrangers = 256;
-// The time for a stranger that has named its rank to prove it, before it may be dismissed.
+// A stranger that has named its rank has this long to prove it. After that it may be dismissed to
+// free a descriptor.
 constexpr absl::Duration kPatience = absl::Seconds(5);
-// The pause until there may be descriptors again.
+// How long to stop accepting when no descriptors are left.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// The limit of each kind in one turn, so that none keeps the others waiting.
+// The largest number of events, and of accepted connections, handled in one turn, so that neither
+// delays the other for long.
 constexpr int kMostAtOnce = 64;
 
-// Strangers: connections that have proved nothing yet. Members send their rank at once; so silent
-// strangers go first when there is no room. But anyone can send a rank: then the oldest of those
-// go, never a new one, or so many strangers would keep all members out for as long as they like.
-// Members alone are never too many, and one that lost its place to a stranger comes again.
+// Accepts the members' connections among those of strangers: connections without a proof yet.
+//
+// When there are too many strangers, one must go. Members send their rank at once, so the oldest
+// silent stranger goes first. Since anyone can send a rank, the oldest one that has named a rank
+// goes next, never the newest connection: otherwise idle strangers could keep all members out for
+// as long as they like. Members alone never exceed the limit, and a member that was dismissed
+// connects again.
 class Acceptor {
  public:
   Acceptor(const collectives::GroupInfo& group, int listener, Fd epoll)
@@ -59,7 +64,7 @@ class Acceptor {
         if (stranger == kListener) newcomers = true;
         if (stranger != kListener && stranger != kCancellation) Serve(*stranger, now);
       }
-      // Last: it may dismiss the connections of these events.
+      // Last, because it may destroy connections that `events` points to.
       if (newcomers) Accept(now);
       if (now >= accepts_again_) RETURN_IF_ERROR(GoOnAccepting());
     }
@@ -73,11 +78,11 @@ class Acceptor {
     net::Wire wire;
     std::unique_ptr<collectives::PeerHandshake> handshake;  // null: the wire is not open yet
     std::string buffer;
-    absl::Time since;            // it is among those where it is
-    bool told_name = false;      // it is one of named_
-    Strangers::iterator self{};  // its place there
+    absl::Time since;            // when it was added to silent_ or moved to named_
+    bool told_name = false;      // whether it is in named_, not in silent_
+    Strangers::iterator self{};  // its position in that list
   };
-  // What else there is to watch.
+  // The event sources other than strangers: two values that differ from every stranger's address.
   Stranger* const kListener = nullptr;
   Stranger* const kCancellation = reinterpret_cast<Stranger*>(&missing_);
 
@@ -121,11 +126,11 @@ class Acceptor {
         Stranger{net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts), nullptr, "", now});
     added.self = std::prev(silent_.end());
     if (!Watch(added.wire.fd(), &added).ok()) return Dismiss(added);
-    Serve(added, now);  // its name may be here, and then it is not taken for a silent one
+    Serve(added, now);  // the rank may have arrived already; then it does not count as silent
   }
 
-  // To free a descriptor: dismisses the oldest silent stranger, or else the oldest one whose time
-  // has passed. False: there is none.
+  // Frees a descriptor: dismisses the oldest silent stranger, or else the oldest one that has named
+  // its rank, if its time has passed. Returns false if there is none.
   bool SendOneAway(absl::Time now) {
     if (silent_.empty() && (named_.empty() || now < named_.front().since + kPatience)) return false;
     Dismiss(silent_.empty() ? named_.front() : silent_.front());
@@ -146,7 +151,8 @@ class Acceptor {
     if (stranger.handshake == nullptr) {
       const net::Opening opening = stranger.wire.Open();
       if (opening == net::Opening::kWantsToRead) return;
-      // What it writes is far smaller than a fresh socket's buffer.
+      // kWantsToWrite is a failure: the handshake's bytes are far fewer than a new socket's buffer
+      // takes.
       if (opening != net::Opening::kDone) return Dismiss(stranger);
       stranger.handshake =
           collectives::MakeAcceptorHandshake(kControlProtocol, group_, stranger.wire.Binding());
@@ -166,7 +172,7 @@ class Acceptor {
 
   void Admit(Stranger& stranger, const std::string& welcome) {
     net::Wire& member = members_[stranger.handshake->peer()];
-    // The first of a rank stays.
+    // The first proven connection of a rank is kept.
     if (member.valid() || !net::TuneForMessages(stranger.wire.fd()).ok() ||
         !SendAll(stranger.wire, welcome)) {
       return Dismiss(stranger);
@@ -195,8 +201,8 @@ class Acceptor {
   std::vector<net::Wire> members_;
   int missing_ = group_.size - 1;
   Strangers silent_;                                   // oldest first
-  Strangers named_;                                    // oldest first; they have yet to prove it
-  absl::Time accepts_again_ = absl::InfiniteFuture();  // until then no more files can be opened
+  Strangers named_;                                    // have named their rank; oldest first
+  absl::Time accepts_again_ = absl::InfiniteFuture();  // when to accept again, if that has stopped
   int refused_ = 0;
 };
 

@@ -37,13 +37,13 @@ struct Peer {
   MessageDecoder decoder;
   std::string unsent;
   size_t unsent_from = 0;
-  bool waits_for_room = false;  // epoll tells when it can be written to
-  absl::Status gone;            // not OK: it is, and its socket is closed
+  bool waits_for_room = false;  // epoll also watches for room to write
+  absl::Status gone;            // not OK: the peer is gone, and its socket closed
 };
 
 class TcpControlChannel : public ControlChannel {
  public:
-  // `wires` has one entry a rank; those that this rank has no link to are empty.
+  // `wires` has one entry per rank; those of ranks without a connection to this one are invalid.
   TcpControlChannel(const collectives::GroupInfo& group, std::vector<net::Wire> wires, Fd epoll,
                     Fd wake)
       : rank_(group.rank),
@@ -65,7 +65,7 @@ class TcpControlChannel : public ControlChannel {
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
   bool PrepareSleep() override { return received_.empty() && lost_.ok() && !woken_; }
   void AwaitWake(absl::Duration timeout) override;
-  void StayAwake() override {}  // the kernel keeps what has happened
+  void StayAwake() override {}  // epoll is level-triggered, so no event is lost
   void TakeOver() override {}
   bool WaitsCheaply() const override { return size_ == 1; }
   void Wake() override;
@@ -73,17 +73,17 @@ class TcpControlChannel : public ControlChannel {
               absl::FunctionRef<void(Message)> on_message) override;
 
  private:
-  // The tag of the eventfd for epoll; peers have their rank.
+  // The eventfd's tag in epoll. The tag of a peer is its rank.
   uint64_t WakeTag() const { return peers_.size(); }
 
   absl::Status Watch(int operation, int fd, uint32_t events, uint64_t tag);
-  // Handles what has happened by `deadline`, if anything.
+  // Waits for events until `deadline`, and handles them.
   absl::Status HandleEvents(absl::Time deadline);
   void HandlePeer(int rank, uint32_t events);
   void ReadFrom(int rank);
   void TakeMessages(int rank);
   void WriteTo(int rank);
-  void Lose(int rank);  // as its wire says
+  void Lose(int rank);  // with the reason of its wire
   void Lose(int rank, absl::string_view why);
   const Peer* FindUnsent() const;
 
@@ -217,7 +217,8 @@ void TcpControlChannel::ReadFrom(int rank) {
     if (got.end) return Lose(rank);
     peer.decoder.Append(absl::string_view(buffer, got.bytes));
     TakeMessages(rank);
-    // Bytes that the wire has already read from its socket raise no event.
+    // TLS may have read more from the socket than it has returned. Such bytes raise no epoll event,
+    // so they must be read now.
   } while (peer.gone.ok() && peer.wire.HasBuffered());
 }
 
@@ -245,14 +246,14 @@ void TcpControlChannel::Lose(int rank, absl::string_view why) {
 
 void TcpControlChannel::Wake() {
   const uint64_t once = 1;
-  // The counter can't overflow, and a full one would wake as well.
+  // Errors don't matter: the write can only fail if the counter is full, and then it wakes as well.
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &once, sizeof(once));
 }
 
 void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
                                absl::FunctionRef<void(Message)> on_message) {
   const absl::Time deadline = Clock::Real().Now() + timeout;
-  // Best effort: a peer that does not read can't be helped.
+  // Best effort: a peer that does not read its messages loses them.
   if (!give_up()) Flush(timeout).IgnoreError();
   for (Peer& peer : peers_) {
     if (peer.wire.valid()) peer.wire.EndWriting();
@@ -267,7 +268,8 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
     for (Message& message : std::exchange(received_, {})) on_message(std::move(message));
   };
   hand_over();
-  // Closing a socket with unread data would reset it, and the peer might lose the last messages.
+  // Reads on until the peers have closed their ends, too: closing a socket with unread data resets
+  // the connection, and the peer might lose the last messages.
   while (open() && !give_up() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
     hand_over();
   }

@@ -1,4 +1,4 @@
-// The control channel: small messages for the negotiation between ranks, in a star around rank 0.
+// The control channel: carries the negotiation's messages between rank 0 and every other rank.
 #ifndef WORKER_RUNTIME_CONTROL_CONTROL_CHANNEL_H_
 #define WORKER_RUNTIME_CONTROL_CONTROL_CHANNEL_H_
 
@@ -16,33 +16,34 @@
 
 namespace hvd::worker_runtime::control {
 
-// A listening socket on `address` with a port chosen by the kernel, made before the world is known
-// so that the port can be announced.
+// A listening TCP socket with a port chosen by the kernel. It is opened before the world is known,
+// because the request to join contains the port.
 class ControlListener {
  public:
+  // Listens on a numeric address.
   // Errors:
-  //   - InvalidArgument: not a numeric address.
-  //   - Unavailable: the kernel refuses; the message says why.
+  //   - InvalidArgument: the address is not numeric.
+  //   - Unavailable: the kernel refuses; the message has its reason.
   static absl::StatusOr<std::unique_ptr<ControlListener>> Open(const std::string& address);
   virtual ~ControlListener() = default;
   virtual int port() const = 0;
   virtual int fd() const = 0;
 };
 
-// Framed, ordered, reliable messages between rank 0 and every other rank. Used by one thread at a
-// time, except AwaitWake() and Wake().
+// Messages are delivered whole, in order and reliably. All methods but AwaitWake() and Wake() are
+// called by one thread at a time.
 class ControlChannel {
  public:
-  // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
-  // `root_address`:`root_port`. Both sides prove that they know group.secret before anything else
-  // is read, under TLS if there is a group.tls; a connection that fails this is dropped. A world of
-  // one has no links.
+  // Connects over TCP. Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
+  // `root_address`:`root_port`. Before anything else is read, both sides prove that they know
+  // group.secret, over TLS if group.tls is set; a connection without a valid proof is dropped. A
+  // world of one rank has no connections.
   // Errors:
-  //   - DeadlineExceeded: not all peers came; names the missing ranks.
+  //   - DeadlineExceeded: not all peers have connected; names the missing ranks.
   //   - PermissionDenied: the listener there does not know the secret, or has no certificate of the
   //     job.
-  //   - Unavailable: rank 0 can't be reached, or hung up.
-  //   - InvalidArgument: not a numeric address.
+  //   - Unavailable: rank 0 can't be reached, or has hung up.
+  //   - InvalidArgument: the address is not numeric.
   //   - The cancellation's status: bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(
       const collectives::GroupInfo& group, ControlListener& listener,
@@ -52,7 +53,7 @@ class ControlChannel {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sends one message; buffers what the socket does not take and sends it during later calls.
+  // Sends one message. Buffers what the connection does not take, and sends it during later calls.
   // Errors:
   //   - Unavailable: the peer is gone; names its rank.
   //   - InvalidArgument: the message is too long.
@@ -60,39 +61,42 @@ class ControlChannel {
 
   // Waits until nothing is buffered.
   // Errors:
-  //   - DeadlineExceeded: peers don't read; names one.
+  //   - DeadlineExceeded: a peer does not read; names one.
   virtual absl::Status Flush(absl::Duration timeout) = 0;
 
   struct Message {
     int peer = 0;
     std::string bytes;
   };
-  // Sleeps until messages have come, Wake() was called, or `timeout` has passed; returns the
-  // messages, maybe none. Messages that came before a peer's end are returned before the error. The
-  // links to the others still work.
+  // Sleeps until messages have arrived, Wake() was called, or `timeout` has passed; returns the
+  // messages, maybe none. Messages that a peer has sent before its end are returned before the
+  // error. After an error the connections to other peers still work.
   // Errors:
   //   - Unavailable: a peer is gone; names its rank.
   virtual absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) = 0;
 
-  // A wait in two halves, between which another thread may take over: if PrepareSleep returns that
-  // there is nothing to receive, AwaitWake waits until there is, or for Wake(), or for `timeout`.
-  // StayAwake follows. A thread that takes over while another one sleeps calls TakeOver first, and
-  // PrepareSleep at the end.
+  // A Receive in parts, for threads that share the channel. PrepareSleep announces that this thread
+  // is about to sleep; false: there is something to receive. Then AwaitWake, during which another
+  // thread may use the channel, sleeps until something arrives, Wake() is called or `timeout` has
+  // passed. StayAwake ends the announcement. A thread that uses the channel while another one
+  // sleeps calls TakeOver first and PrepareSleep at the end.
   virtual bool PrepareSleep() = 0;
   virtual void AwaitWake(absl::Duration timeout) = 0;
   virtual void StayAwake() = 0;
   virtual void TakeOver() = 0;
 
-  // Whether taking turns pays: a short wait costs no system call, or there is no peer to wait for.
+  // Whether it pays that user threads take turns at the channel: a short wait costs no system call,
+  // or there is no peer to wait for.
   virtual bool WaitsCheaply() const = 0;
 
-  // Makes the running or the next Receive or AwaitWake return. From any thread; async-signal-safe.
+  // Makes the running or the next Receive or AwaitWake return. Can be called from any thread;
+  // async-signal-safe.
   virtual void Wake() = 0;
 
   // Ends cleanly: sends what is buffered, announces the end, and passes incoming messages to
-  // `on_message` until all peers have announced their end, or `timeout` has passed, or `give_up`
-  // returns true. `give_up` is called first and after every Wake() or message. Nothing else may be
-  // called afterwards, except Wake().
+  // `on_message` until all peers have announced their end, `timeout` has passed, or `give_up`
+  // returns true. `give_up` is called at the start and after every Wake() or message. Afterwards
+  // only Wake() may be called.
   virtual void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
                       absl::FunctionRef<void(Message)> on_message = Drop) = 0;
 

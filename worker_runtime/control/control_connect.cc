@@ -72,7 +72,8 @@ absl::StatusOr<net::Wire> Connect(const collectives::GroupInfo& group, const std
     net::Wire wire(std::move(fd), group.tls, net::TlsEnd::kConnects);
     absl::Status told = RunMemberHandshake(group, wire, deadline, cancellation);
     if (told.ok()) return wire;
-    // Rank 0 may have too many connections, and hangs up on those that have proved least.
+    // Unavailable: rank 0 has hung up. It does so with the least proven connections when it has too
+    // many, so a member tries again.
     if (!absl::IsUnavailable(told)) return told;
     const absl::Time again = Clock::Real().Now() + pause;
     if (again >= deadline) return told;

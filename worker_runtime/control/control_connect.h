@@ -1,4 +1,4 @@
-// The connection setup of a control channel's links.
+// The connection setup of the TCP control channel.
 #ifndef WORKER_RUNTIME_CONTROL_CONTROL_CONNECT_H_
 #define WORKER_RUNTIME_CONTROL_CONTROL_CONNECT_H_
 
@@ -13,17 +13,17 @@
 
 namespace hvd::worker_runtime::control {
 
-// Rank 0: waits for all members; returns their wires by rank, none at 0. A connection that can't
-// prove to be a member's is dropped, and the wait goes on; strangers, however many, don't take a
-// member's room.
+// Rank 0: waits until all members have connected; returns their wires by rank (the one of rank 0 is
+// invalid). A connection without a valid proof is dropped, and the wait goes on. However many
+// strangers connect, members are still admitted.
 // Errors:
-//   - DeadlineExceeded: names the ranks that have not come.
+//   - DeadlineExceeded: not all members have connected; names the missing ranks.
 //   - The cancellation's status: bounds.cancellation was cancelled.
-//   - Unavailable: the kernel refuses.
+//   - Unavailable: a system call has failed.
 absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
                                                      int listener, const WaitBounds& bounds);
 
-// The other ranks. If rank 0 hangs up, retries within the bounds.
+// Other ranks: connects to rank 0. If rank 0 hangs up, retries within the bounds.
 // Errors: those of ControlChannel::Connect.
 absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
                                         const std::string& address, int port,

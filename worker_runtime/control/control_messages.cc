@@ -8,7 +8,7 @@
 namespace hvd::worker_runtime::control {
 namespace {
 
-// The first byte of a frame: whether its message goes on in the next one.
+// The first byte of a frame: whether its message continues in the next frame.
 constexpr char kLast = 0, kMore = 1;
 
 absl::Status CheckLength(size_t bytes, size_t max_bytes) {

@@ -1,5 +1,5 @@
-// The encoding of control messages on a byte stream: each is a frame, or several if it is too long
-// for one.
+// The framing of control messages on a byte stream: a message is one frame, or several frames if it
+// is too long for one.
 #ifndef WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
 #define WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
 
@@ -14,29 +14,31 @@
 
 namespace hvd::worker_runtime::control {
 
-// More than any message takes whose parts were checked when they were submitted.
+// The largest message. Operations are limited when they are submitted (kMostOperationBytes), so
+// valid messages are smaller.
 inline constexpr size_t kMostMessageBytes = size_t{256} << 20;
 
+// Returns the frames of a message.
 // Errors:
-//   - InvalidArgument: longer than kMostMessageBytes.
+//   - InvalidArgument: the message is longer than kMostMessageBytes.
 absl::StatusOr<std::string> EncodeMessage(absl::string_view message);
 
-// Takes bytes as they come and returns whole messages. Not thread-safe.
+// An incremental decoder: takes bytes as they arrive and returns whole messages. Not thread-safe.
 class MessageDecoder {
  public:
   explicit MessageDecoder(size_t max_bytes = kMostMessageBytes) : max_bytes_(max_bytes) {}
 
   void Append(absl::string_view bytes) { frames_.Append(bytes); }
 
-  // The next message; nullopt: not whole yet.
+  // Returns the next message; nullopt: it is not complete yet.
   // Errors:
-  //   - InvalidArgument: too long, or no message; the rest of the stream can't be read.
+  //   - InvalidArgument: the message is too long or invalid. The rest of the stream can't be read.
   absl::StatusOr<std::optional<std::string>> Next();
 
  private:
   const size_t max_bytes_;
   net::FrameDecoder frames_{net::kMaxFrameBytes};
-  std::string begun_;  // the message that is not whole yet
+  std::string begun_;  // the beginning of the next message
 };
 
 }  // namespace hvd::worker_runtime::control

@@ -1,4 +1,4 @@
-// The input and output of a control connection's handshake.
+// Reading and writing during the handshake of a control connection.
 #ifndef WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
 #define WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
 
@@ -13,13 +13,14 @@ namespace hvd::worker_runtime::control {
 
 inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kProtocolBytes);
 
-// Sends all bytes at once. A handshake's parts are far smaller than a fresh socket's buffer: a
-// socket that does not take them is broken.
+// Sends all bytes at once; returns whether that has succeeded. The handshake's messages are far
+// smaller than the buffer of a new socket, so a socket that does not take them is broken.
 bool SendAll(net::Wire& wire, absl::string_view bytes);
 
 enum class ReadOutcome { kWhole, kPartial, kEnd };
 
-// Reads up to `wanted` bytes in all, and never past them.
+// Reads into `buffer` until it has `wanted` bytes, and never more: what follows the handshake
+// belongs to the channel.
 ReadOutcome ReadTowards(net::Wire& wire, size_t wanted, std::string& buffer);
 
 }  // namespace hvd::worker_runtime::control

@@ -50,12 +50,12 @@ class MailControlChannel : public ControlChannel {
     MessageDecoder decoder;
     std::string unsent;
     size_t unsent_from = 0;
-    absl::Status gone;  // not OK: it is
+    absl::Status gone;  // not OK: the peer is gone
   };
 
   Peer& Of(int rank) { return peers_[rank_ > 0 ? 0 : rank - 1]; }
   bool HasNews() const;
-  // Handles what there is.
+  // Writes and reads as much as is possible without waiting.
   void Exchange();
   void ReadFrom(Peer& peer);
   void WriteTo(Peer& peer);
@@ -93,7 +93,8 @@ void MailControlChannel::WriteTo(Peer& peer) {
 }
 
 void MailControlChannel::ReadFrom(Peer& peer) {
-  // Asked first: earlier messages have arrived then.
+  // The state is read before the data: a peer writes its last messages before it closes, so if it
+  // is closed here, the loop below reads all of them.
   const collectives::Mailbox::PeerState state = mailbox_.state(peer.rank);
   char buffer[4096];
   while (const size_t got = mailbox_.Read(peer.rank, buffer, sizeof(buffer))) {
@@ -105,7 +106,7 @@ void MailControlChannel::ReadFrom(Peer& peer) {
     if (!message->has_value()) break;
     received_.push_back(Message{peer.rank, **std::move(message)});
   }
-  // Its last messages first: their reason counts for more than the fact that it has gone.
+  // The peer's last messages are delivered before its loss is reported: they may have the reason.
   if (!received_.empty()) return;
   if (state == collectives::Mailbox::PeerState::kClosed)
     Lose(peer, "it closed its control connection");
@@ -144,6 +145,8 @@ void MailControlChannel::AwaitNews(absl::Time deadline) {
   const absl::Time now = Clock::Real().Now();
   const bool has_news =
       now < deadline && mailbox_.Look([this] { return HasNews() || received_.size() > 0; });
+  // Look spins for a short time without a system call. PrepareSleep then announces the sleep and
+  // checks once more, so a peer that writes meanwhile either is seen here or wakes this thread.
   if (!has_news && Clock::Real().Now() < deadline &&
       mailbox_.PrepareSleep([this] { return HasNews(); })) {
     mailbox_.AwaitWake(deadline - Clock::Real().Now());
@@ -198,7 +201,7 @@ bool MailControlChannel::IsAnyThere() const {
 void MailControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
                                 absl::FunctionRef<void(Message)> on_message) {
   const absl::Time deadline = Clock::Real().Now() + timeout;
-  // Best effort: a peer that does not read can't be helped.
+  // Best effort: a peer that does not read its messages loses them.
   if (!give_up()) Flush(timeout).IgnoreError();
   mailbox_.Close();
   auto hand_over = [&] {

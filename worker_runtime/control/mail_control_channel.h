@@ -1,4 +1,4 @@
-// The control channel in shared memory.
+// The control channel in shared memory, for ranks of one machine.
 #ifndef WORKER_RUNTIME_CONTROL_MAIL_CONTROL_CHANNEL_H_
 #define WORKER_RUNTIME_CONTROL_MAIL_CONTROL_CHANNEL_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd::worker_runtime::control {
 
-// `mailbox` must outlive it.
+// Returns a channel that uses `mailbox`, which must outlive it.
 std::unique_ptr<ControlChannel> MakeMailControlChannel(collectives::Mailbox& mailbox, int rank,
                                                        int size);
 

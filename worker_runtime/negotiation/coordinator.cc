@@ -29,7 +29,7 @@ std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& o
   return std::nullopt;
 }
 
-// Whether it sends any rows.
+// Whether this rank's all-to-all sends any rows.
 bool SendsRows(const TensorSignature& signature) {
   if (signature.splits.empty()) return signature.shape.front() > 0;
   return std::any_of(signature.splits.begin(), signature.splits.end(),
@@ -84,7 +84,7 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   if (ended_) return std::nullopt;
   CollectReady(now);
   LookForTrouble(now);
-  // A rank that leaves takes part in ready operations; a broken one can't.
+  // A rank that leaves cleanly still takes part in operations that are ready; a broken one can't.
   const bool run =
       !ready_.empty() && (end_.has_value() ? end_->kind == EndKind::kLeft : IsTimeToRun(now));
   if (!run && failures_.empty() && !end_.has_value() && !timeline_order_.has_value()) {
@@ -95,6 +95,8 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   if (run) PlanReady(plan, now);
   plan.failures = TakeFailures();
   plan.timeline = std::exchange(timeline_order_, std::nullopt);
+  // A plan holds a bounded number of operations and failures. Before a clean end the rest of them
+  // goes into further plans, and the last plan announces the end.
   const bool rest_goes_first =
       end_.has_value() && end_->kind == EndKind::kLeft && !(ready_.empty() && failures_.empty());
   if (rest_goes_first) return plan;
@@ -132,7 +134,7 @@ void Coordinator::CollectReady(absl::Time now) {
 }
 
 void Coordinator::LookForTrouble(absl::Time now) {
-  // Ready tensors will change the picture when they have run.
+  // While tensors are ready there can be no deadlock: running them may wake the blocked ranks.
   if (ready_.empty()) {
     deadlock_.Update(readiness_, last_sequence_, now);
     if (deadlock_.deadline() <= now) failures_.push_back(deadlock_.Break(readiness_));
@@ -144,6 +146,7 @@ void Coordinator::LookForTrouble(absl::Time now) {
   if (!report.waiting.empty()) stall_report_ = std::move(report);
 }
 
+// Ready tensors wait for others to be fused with: for a cycle, or until they fill a batch.
 bool Coordinator::IsTimeToRun(absl::Time now) const {
   return now - ready_since_ >= tunables_.cycle_time ||
          ready_bytes_ >= tunables_.fusion_threshold_bytes;
@@ -199,7 +202,7 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
     }
   } else if (op == OpKind::kJoin) {
     planned.last_joined_rank = readiness_.last_joined_rank();
-  } else {  // the signature alone says what the ranks give
+  } else {  // the plan needs nothing but the signature, so an id can replace it next time
     planned.known_id = keeper_.Use(*planned.signature);
     if (planned.known_id == kNoSignatureId) {
       planned.new_id = keeper_.Insert(planned.signature, plan);

@@ -10,7 +10,7 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-// The tensor that `rank` waits for under this name; nullptr if it does not.
+// Returns the tensor of this name if `rank` waits for it, else nullptr.
 const Readiness::Tensor* WaitingFor(const Readiness& readiness, int rank, const std::string& name) {
   return readiness.IsWaiting(rank, name) ? &readiness.waiting().at(name) : nullptr;
 }
@@ -76,7 +76,7 @@ Failure DeadlockDetector::Break(Readiness& readiness) {
   for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
     for (const std::string& name : by_rank_[rank].names) {
       const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
-      // A pending join is no mistake: it completes once the other ranks join, too.
+      // A pending join is not removed: it is correct, and completes once the other ranks join.
       if (tensor == nullptr || tensor->by_rank[rank]->op == OpKind::kJoin) continue;
       for (const Readiness::Tensor& taken : readiness.Take(name)) {
         for (const SignaturePtr& signature : taken.by_rank) {

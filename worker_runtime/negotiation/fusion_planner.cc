@@ -10,7 +10,7 @@ namespace {
 
 using FusionKey = std::tuple<collectives::DataType, Reduction, double, double, bool, size_t>;
 
-// The batch of a kind that still has room.
+// The newest batch of a kind, which may have room for more tensors.
 struct OpenBatch {
   size_t index = 0;
   size_t bytes = 0;

@@ -25,7 +25,7 @@ void KnownSignatures::Apply(const Plan& plan) {
     auto found = by_id_.find(id);
     if (found == by_id_.end()) continue;
     auto name = by_name_.find(found->second->name);
-    // A newer signature may have taken the name over.
+    // The name may belong to a newer signature by now.
     if (name != by_name_.end() && name->second == id) by_name_.erase(name);
     by_id_.erase(found);
   }

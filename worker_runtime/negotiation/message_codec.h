@@ -1,4 +1,4 @@
-// The codec of the negotiation's messages; see proto/negotiation.proto.
+// Encoding and decoding of the negotiation's messages; see proto/negotiation.proto.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGE_CODEC_H_
 #define WORKER_RUNTIME_NEGOTIATION_MESSAGE_CODEC_H_
 
@@ -12,19 +12,21 @@
 namespace hvd::worker_runtime::negotiation {
 
 std::string Encode(const Announcement& announcement);
-// The encoding for rank `receiver`.
+// Returns the encoding for rank `receiver`.
 std::string Encode(const Plan& plan, int receiver);
-// Whether that is the same for all receivers.
+// Whether the encoding is the same for all receivers.
 bool IsAlikeForAll(const Plan& plan);
 
-// The result is valid: kinds exist, shapes can be counted, ranks and lists fit a world of `size`.
+// Decodes and validates: the result's enum values exist, its tensors have sane sizes, and its ranks
+// and lists fit a world of `size`.
 // Errors:
-//   - InvalidArgument: the bytes are no such message.
+//   - InvalidArgument: the bytes are not a valid announcement.
 absl::StatusOr<Announcement> DecodeAnnouncement(absl::string_view bytes, int size);
 
-// Known ids are looked up in `known`, so every tensor has its signature.
+// Decodes and validates like DecodeAnnouncement. Looks up known ids in `known`, so every tensor of
+// the result has its signature.
 // Errors:
-//   - InvalidArgument: the bytes are no such message, or an id is not known.
+//   - InvalidArgument: the bytes are not a valid plan, or an id is not in `known`.
 absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSignatures& known);
 
 }  // namespace hvd::worker_runtime::negotiation

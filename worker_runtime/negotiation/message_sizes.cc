@@ -8,9 +8,9 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-// Of a number as Protobuf writes it: 64 bits, and 32 bits that are not negative.
+// The largest sizes of a protobuf varint: of 64 bits, and of a non-negative number of 32 bits.
 constexpr size_t kLongBytes = 10, kIntBytes = 5;
-// All fields of fixed size of a tensor, and the heads of the others.
+// An upper bound for a tensor's fields of fixed size and the tags and lengths of the others.
 constexpr size_t kFixedBytes = 96;
 
 size_t WireBytes(const AnnouncedTensor& tensor) {

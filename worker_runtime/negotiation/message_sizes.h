@@ -1,4 +1,4 @@
-// The size limits of messages, and the splitting of larger ones.
+// Size limits of negotiation messages, and the splitting of larger ones.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGE_SIZES_H_
 #define WORKER_RUNTIME_NEGOTIATION_MESSAGE_SIZES_H_
 
@@ -11,9 +11,9 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// A message of this size gets no more operations.
+// The target size of a message: once it is reached, no operation is added.
 inline constexpr size_t kGoodMessageBytes = size_t{4} << 20;
-// The limit of one operation's announcement: its tensors' names, shapes and splits.
+// The largest announcement of one operation: the names, shapes and splits of its tensors.
 inline constexpr size_t kMostOperationBytes = size_t{64} << 20;
 
 // Upper bounds of the sizes on the wire.
@@ -21,12 +21,13 @@ size_t WireBytes(const TensorSignature& signature);
 size_t WireBytes(const PlannedTensor& tensor);
 size_t WireBytes(const Failure& failure);
 
+// Checks that a group can be announced.
 // Errors:
-//   - InvalidArgument: the group can't be announced; gives its size and the limit.
+//   - InvalidArgument: the group is too large; the message has its size and the limit.
 absl::Status CheckSize(absl::Span<const SignaturePtr> group);
 
-// Splits into several announcements, to be sent in this order, none of them much larger than
-// kGoodMessageBytes. Groups stay whole; all other fields go with the last.
+// Splits an announcement into several ones, to be sent in this order, that exceed kGoodMessageBytes
+// by one group at most. A group is never split. All other fields are in the last one.
 std::vector<Announcement> Split(Announcement announcement);
 
 }  // namespace hvd::worker_runtime::negotiation

@@ -1,5 +1,5 @@
-// The negotiation's messages as values. proto/negotiation.proto is the wire format and defines the
-// fields; message_codec.h converts.
+// The negotiation's messages. proto/negotiation.proto is the wire format and documents the fields;
+// message_codec.h converts.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
 #define WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
 
@@ -13,16 +13,15 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// The ids of known signatures increase during the whole epoch and are never reused.
+// The id of a known signature. Ids increase during an epoch and are never reused.
 using SignatureId = uint64_t;
 inline constexpr SignatureId kNoSignatureId = 0;
 
 // Why a rank ends the epoch.
 enum class EndKind : int32_t {
-  kLeft = 0,    // cleanly
-  kBroken = 1,  // something broke; the status names it
-  kCollectiveFailed =
-      2,  // a collective reports an error, which may be a consequence of a failure elsewhere
+  kLeft = 0,              // it leaves cleanly
+  kBroken = 1,            // something failed; the status names it
+  kCollectiveFailed = 2,  // a collective has failed, maybe as a consequence of a failure elsewhere
 };
 inline constexpr int kEndKindCount = 3;
 
@@ -35,19 +34,19 @@ struct EpochEnd {
 
 struct AnnouncedTensor {
   SignatureId known_id = kNoSignatureId;
-  SignaturePtr signature;  // if known_id is kNoSignatureId
+  SignaturePtr signature;  // set if known_id is kNoSignatureId
 };
 
 // A part of a rank's recorded timeline.
 struct TimelinePart {
-  uint64_t generation = 0;  // of the order that it was recorded for
-  bool last = false;        // of this rank, for that order
+  uint64_t generation = 0;  // of the order for which it was recorded
+  bool last = false;        // this rank's last part for that order
   std::string chunk;        // see timeline/chunk.h
 };
 
-// Rank 0's order to all timelines.
+// Rank 0's order to all ranks to start or stop their timelines.
 struct TimelineOrder {
-  uint64_t generation = 0;  // of orders to record; each has another one
+  uint64_t generation = 0;  // identifies an order to start
   std::string path;         // the file; empty: stop
   bool mark_cycles = false;
 };
@@ -66,11 +65,11 @@ struct PlannedTensor {
   SignatureId known_id = kNoSignatureId;
   SignatureId new_id = kNoSignatureId;
   std::vector<int64_t> first_dims;
-  // All-to-all: the rows that the plan's receiver gets from each rank. Those of the other ranks are
-  // left out: with them a plan would grow with the square of the world's size.
+  // All-to-all: the number of rows that the receiver of the plan gets from each rank. The plan does
+  // not contain those of the other ranks, because its size would be quadratic in the world's size.
   std::vector<int32_t> received_splits;
   bool moves_nothing = false;         // all-to-all: no rank sends anything
-  std::vector<SignaturePtr> senders;  // all-to-all, on rank 0: all ranks' requests
+  std::vector<SignaturePtr> senders;  // all-to-all, on rank 0: the requests of all ranks
   int last_joined_rank = -1;
   std::vector<int> absent_ranks;
   bool world_is_changing = false;

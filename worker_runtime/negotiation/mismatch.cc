@@ -11,13 +11,13 @@ namespace {
 
 using Signature = TensorSignature;
 
-// The rules. Each checks whether two requests of one name match in one respect.
+// The rules: each checks whether two requests of one name match in one respect.
 
 bool SameOp(const Signature& a, const Signature& b) { return a.op == b.op; }
 
 bool SameType(const Signature& a, const Signature& b) { return a.type == b.type; }
 
-// Operations whose rows may differ do so in the first dimension.
+// Where the ranks' numbers of rows may differ, the first dimension is not compared.
 bool SameShape(const Signature& a, const Signature& b) {
   if (!Has(a.op, OpTrait::kRowsDiffer)) return a.shape == b.shape;
   if (a.shape.size() != b.shape.size()) return false;
@@ -52,7 +52,7 @@ bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signat
   return true;
 }
 
-// Which rules are broken; the text shows these respects.
+// The rules that are broken. The message shows these respects only.
 struct Broken {
   bool op, data, reduction, factors, root, memory;
   bool any() const { return op || data || reduction || factors || root || memory; }
@@ -63,7 +63,7 @@ Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first
   Broken result{broken(SameOp),        broken(SameType) || broken(SameShape),
                 broken(SameReduction), broken(SameFactors),
                 broken(SameRoot),      broken(SameMemory)};
-  // Different operations have no other respect worth reporting.
+  // Requests of different operations are expected to differ in the other respects as well.
   if (result.op) result.reduction = result.factors = result.root = result.memory = false;
   return result;
 }

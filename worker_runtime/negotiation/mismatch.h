@@ -1,4 +1,4 @@
-// The check whether the ranks' requests of one name match, and the message for users if they don't.
+// The check that the ranks' requests of one name match, with the user's message if they don't.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_
 #define WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_
 
@@ -10,8 +10,8 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// Why the requests can't be run as one operation, and which rank sent what; nullopt if they can.
-// by_rank[r] is nullptr if rank r has joined instead of taking part. REQUIRES: at least one
+// Returns why the requests can't run as one operation, with which rank sent what; nullopt: they
+// can. by_rank[r] is nullptr if rank r has joined and so sent no request. REQUIRES: at least one
 // request.
 std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank);
 

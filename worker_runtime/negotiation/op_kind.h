@@ -1,5 +1,5 @@
-// Operations of the engine and their traits. The numbers are part of the C ABI and of the wire
-// format.
+// The engine's operations and their traits. The enumerators' numbers are part of the C ABI and of
+// the wire format.
 #ifndef WORKER_RUNTIME_NEGOTIATION_OP_KIND_H_
 #define WORKER_RUNTIME_NEGOTIATION_OP_KIND_H_
 
@@ -17,23 +17,23 @@ enum class OpKind : int32_t {
   kReduceScatter = 4,
   kBarrier = 5,
   kJoin = 6,
-  kCommit = 7,  // a barrier; its plan gives all ranks the same world_is_changing
+  kCommit = 7,  // a barrier whose result, world_is_changing, is the same on all ranks
 };
 
-// The traits of an operation; one without any is a mere barrier.
+// The traits of an operation. An operation without traits is a barrier.
 enum class OpTrait {
-  kCarriesData,   // it has tensors, which may be on a device
-  kNeedsInput,    // from every rank; otherwise a rank may pass none, or its output
+  kCarriesData,   // has tensors, which may be on a device
+  kNeedsInput,    // every rank must pass an input; without this trait the output may serve as one
   kKeepsShape,    // the result has the request's shape
   kRowsDiffer,    // ranks may have different numbers of rows, which the plan must contain
   kDividesRows,   // the rows are divided among the ranks
-  kHasSplits,     // a rank sets how many of its rows each other rank gets
-  kHasRoot,       // the ranks must name the same root
-  kReduces,       // reduction and factors apply; the ranks' must be equal
-  kTakesAdasum,   // Adasum is one of its reductions
+  kHasSplits,     // each rank sets how many of its rows each rank receives
+  kHasRoot,       // all ranks must name the same root rank
+  kReduces,       // has a reduction and scale factors, which must be equal on all ranks
+  kTakesAdasum,   // Adasum is a possible reduction
   kFuses,         // several tensors of a kind may be fused
-  kOutlivesJoin,  // it goes on without the data of ranks that have joined
-  kWorldOnly,     // it is not for process sets
+  kOutlivesJoin,  // possible without the data of ranks that have joined
+  kWorldOnly,     // possible for the whole world only, not for other process sets
 };
 
 // One row of the table of operations.
@@ -78,7 +78,7 @@ inline constexpr int kOpKindCount = sizeof(kOpTraits) / sizeof(kOpTraits[0]);
 constexpr const OpTraits& TraitsOf(OpKind op) { return kOpTraits[static_cast<int>(op)]; }
 constexpr bool Has(OpKind op, OpTrait trait) { return TraitsOf(op).Has(trait); }
 
-// The reductions for users; the numbers are Horovod's.
+// The reductions that users can request. The numbers are those of Horovod.
 enum class Reduction : int32_t {
   kAverage = 0,
   kSum = 1,
@@ -89,7 +89,7 @@ enum class Reduction : int32_t {
 };
 inline constexpr int kReductionCount = 6;
 
-// "allreduce", "average", ...; any number is valid.
+// Returns the name, e.g. "allreduce" or "average". Accepts values that are no enumerators.
 absl::string_view NameOf(OpKind op);
 absl::string_view NameOf(Reduction reduction);
 

@@ -1,4 +1,4 @@
-// The text for an operation in messages.
+// The text for an operation in messages to users.
 #ifndef WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
 #define WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
 
@@ -9,8 +9,8 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// "allreduce 'x'". Tensors' names begin with the operation's name ("allreduce.x",
-// "grouped_allreduce.x_1of2"), which is not repeated.
+// Returns e.g. "allreduce 'x'" for the tensor "allreduce.x". Most tensor names begin with the name
+// of the operation ("allreduce.x", "grouped_allreduce.x_1of2"), which is not repeated.
 std::string OperationText(OpKind op, absl::string_view name);
 
 }  // namespace hvd::worker_runtime::negotiation

@@ -9,9 +9,9 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-constexpr uint64_t kAlone = 0;
+constexpr uint64_t kAlone = 0;  // the bundle of a tensor that is in no bundle
 
-// Some rank's request; which one does not matter to the caller.
+// Returns any rank's request; the caller needs only what all have in common.
 const TensorSignature& AnyOf(const Readiness::Tensor& tensor) {
   return **std::find_if(tensor.by_rank.begin(), tensor.by_rank.end(),
                         [](const SignaturePtr& signature) { return signature != nullptr; });
@@ -41,7 +41,7 @@ absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl
   }
   if (group.size() > 1) Bind(group);
   if (joins) OnJoin(rank);
-  // The whole group is connected, so one check is enough.
+  // The group is in one bundle now, so checking one of its tensors is enough.
   if (!group.empty()) ReleaseIfComplete(group.front()->name);
   return absl::OkStatus();
 }
@@ -91,7 +91,7 @@ void Readiness::Bind(absl::Span<const SignaturePtr> group) {
 }
 
 uint64_t Readiness::Merge(uint64_t a, uint64_t b) {
-  // The smaller one moves, so that no tensor moves often.
+  // Union by size: the smaller bundle moves, so a tensor moves at most log2(n) times.
   if (bundles_.at(a).names.size() < bundles_.at(b).names.size()) std::swap(a, b);
   const Bundle moved = std::move(bundles_.at(b));
   bundles_.erase(b);
@@ -122,11 +122,12 @@ void Readiness::OnJoin(int rank) {
   last_joined_rank_ = rank;
   Names complete;
   for (auto& [name, tensor] : waiting_) {
+    // A join can complete any waiting tensor, so all are checked; joins are rare.
     if (tensor.complete || !IsComplete(tensor)) continue;
     SetComplete(tensor, true);
     complete.push_back(name);
   }
-  // The table has no order, and ready operations need one.
+  // The hash table has no order. Sorting makes the order of plans reproducible.
   std::sort(complete.begin(), complete.end());
   for (const std::string& name : complete) ReleaseIfComplete(name);
 }

@@ -1,4 +1,4 @@
-// The readiness table of the coordinator: which rank has submitted which tensor.
+// The coordinator's table of which rank has submitted which tensor.
 #ifndef WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 #define WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 
@@ -20,23 +20,23 @@ namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
-// A tensor is complete when every rank has submitted one of its name, or has joined (joined ranks
-// count for everything but join). Tensors that any rank submitted as a group become ready together,
-// when all of them are complete; groups that share a tensor count as one.
+// A tensor is complete when every rank has submitted one of this name or has joined. (For the join
+// operation itself, joined ranks do not count.) Tensors that some rank has submitted as a group
+// become ready together, when all of them are complete. Groups that share a tensor form one bundle.
 //
-// A submission costs a few look-ups for each of its tensors, independent of the sizes of their
-// groups and of the number of ranks.
+// A submission costs a few look-ups per tensor, whatever the size of its group and the number of
+// ranks.
 class Readiness {
  public:
   struct Tensor {
     std::vector<SignaturePtr> by_rank;  // nullptr: not submitted
     int submitted = 0;
-    absl::Time since;  // of the first submission
+    absl::Time since;  // when the first rank submitted it
     bool complete = false;
-    uint64_t bundle = 0;  // the bundle that it belongs to; 0: none
+    uint64_t bundle = 0;  // the id of its bundle; 0: none
   };
 
-  // Counts the look-ups.
+  // A hash that counts its calls, and so the look-ups.
   struct CountingHash {
     using is_transparent = void;
     size_t operator()(absl::string_view name) const {
@@ -47,34 +47,34 @@ class Readiness {
   };
   using Tensors = absl::flat_hash_map<std::string, Tensor, CountingHash, std::equal_to<>>;
 
-  // Tensors that must be run, or fail, together, in the order of the first submissions.
+  // Tensors that must run, or fail, together.
   using Operation = std::vector<Tensor>;
 
   explicit Readiness(int size);
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  // `rank` has submitted `group`.
+  // Records that `rank` has submitted `group`.
   // Errors:
-  //   - InvalidArgument: a name of it is waiting already for this rank.
+  //   - InvalidArgument: the rank has already submitted a tensor of this name that still waits.
   absl::Status Add(int rank, absl::Span<const SignaturePtr> group, absl::Time now);
 
-  // The operations that have become ready since the last call, in that order. As soon as join is
-  // ready no rank is joined any more.
+  // Returns the operations that have become ready since the last call, in that order. When a join
+  // becomes ready, all ranks stop being joined.
   std::vector<Operation> TakeReady();
 
-  // Removes an operation that can't become ready: the one of this tensor. Empty if there is none of
-  // that name.
+  // Removes and returns the operation of this tensor, which can't become ready. Empty if there is
+  // no such tensor.
   Operation Take(const std::string& name);
 
-  // Whether `rank` has submitted `name` and others have not.
+  // Whether `rank` has submitted `name` and the tensor still waits for other ranks.
   bool IsWaiting(int rank, const std::string& name) const;
 
   const Tensors& waiting() const { return waiting_; }
   bool joined(int rank) const { return joined_[rank]; }
   int last_joined_rank() const { return last_joined_rank_; }
 
-  // The ranks that `tensor` still needs.
+  // Returns the ranks for which `tensor` still waits.
   std::vector<int> Missing(const Tensor& tensor) const;
 
   // The number of look-ups so far, for tests of complexity.
@@ -83,7 +83,7 @@ class Readiness {
  private:
   using Names = std::vector<std::string>;
 
-  // Tensors that are connected by groups.
+  // Tensors that are connected by groups, directly or through other tensors.
   struct Bundle {
     Names names;
     size_t incomplete = 0;
@@ -92,20 +92,20 @@ class Readiness {
   bool IsComplete(const Tensor& tensor) const;
   void AddTensor(int rank, const SignaturePtr& signature, absl::Time now);
   void SetComplete(Tensor& tensor, bool complete);
-  // Puts the tensors of a group, all of which wait, into one bundle.
+  // Puts the tensors of a group into one bundle. REQUIRES: all of them are in the table.
   void Bind(absl::Span<const SignaturePtr> group);
   // Merges two bundles; returns the result.
   uint64_t Merge(uint64_t a, uint64_t b);
-  // Makes the operation that `name` belongs to ready if all of it is complete.
+  // Moves the operation of tensor `name` to ready_ if all its tensors are complete.
   void ReleaseIfComplete(const std::string& name);
   void OnJoin(int rank);
-  // The operation that `tensor`, of that name, belongs to.
+  // Removes and returns the operation of `tensor`, which has this name.
   Operation Remove(const std::string& name, const Tensor& tensor);
 
   const int size_;
   uint64_t look_ups_ = 0;
   Tensors waiting_;
-  absl::flat_hash_map<uint64_t, Bundle> bundles_;  // of tensors that wait
+  absl::flat_hash_map<uint64_t, Bundle> bundles_;  // by id
   uint64_t last_bundle_ = 0;
   std::vector<bool> joined_;  // by rank
   int joined_count_ = 0;

@@ -52,7 +52,8 @@ void SignatureKeeper::Acknowledge(int rank, uint64_t sequence) {
       std::exchange(acknowledged_[rank], std::max(acknowledged_[rank], sequence));
   if (evicted_.empty()) return;
   const uint64_t first = evicted_.front().sequence;
-  // All ranks are checked only when the last of them has come, which is once a plan.
+  // The minimum over all ranks is computed only when the last of them has reached the oldest
+  // eviction, so at most once per plan, rather than for every announcement.
   if (before >= first || acknowledged_[rank] < first || --behind_ > 0) return;
   const uint64_t seen_by_all = *std::min_element(acknowledged_.begin(), acknowledged_.end());
   while (!evicted_.empty() && evicted_.front().sequence <= seen_by_all) {

@@ -1,4 +1,4 @@
-// The coordinator's signature ids: assigns them to signatures, and evicts old ones.
+// The coordinator's response cache: assigns ids to signatures and evicts old ones.
 #ifndef WORKER_RUNTIME_NEGOTIATION_SIGNATURE_IDS_H_
 #define WORKER_RUNTIME_NEGOTIATION_SIGNATURE_IDS_H_
 
@@ -15,29 +15,28 @@ namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
-// Holds at most `capacity` signatures, one per name, and evicts the one that was used least
-// recently. A member may announce an id while the plan that evicts it is on its way; so an evicted
-// signature can be resolved until every rank has seen that plan.
+// Holds at most `capacity` signatures, one per name, and evicts the least recently used one. A
+// member may announce an id while the plan that evicts it is on its way, so an evicted signature
+// can be resolved until every rank has acknowledged that plan.
 class SignatureKeeper {
  public:
   SignatureKeeper(size_t capacity, int size);
 
-  // The signature of `id` in an announcement; nullptr if no rank can know it.
+  // Returns the signature of an announced id; nullptr: no rank can know this id.
   SignaturePtr Resolve(SignatureId id) const;
 
-  // The id of an equal signature, which counts as used now; kNoSignatureId if there is none.
+  // Returns the id of an equal signature and marks it as used; kNoSignatureId: there is none.
   SignatureId Use(const TensorSignature& signature);
 
-  // Assigns a new id to `signature`, which replaces an older one of that name; adds evicted ids to
-  // plan.evicted_ids. kNoSignatureId if nothing is kept at all.
+  // Assigns a new id to `signature`, which replaces an older one of the same name, and adds evicted
+  // ids to plan.evicted_ids. Returns kNoSignatureId if the capacity is 0.
   SignatureId Insert(SignaturePtr signature, Plan& plan);
 
-  // `rank` has carried out all plans up to `sequence`.
+  // Records that `rank` has carried out all plans up to `sequence`.
   void Acknowledge(int rank, uint64_t sequence);
 
-  size_t evicted_count() const {
-    return evicted_by_id_.size();
-  }  // of those that can still be resolved
+  // The number of evicted signatures that can still be resolved.
+  size_t evicted_count() const { return evicted_by_id_.size(); }
 
  private:
   struct Entry {
@@ -51,7 +50,7 @@ class SignatureKeeper {
   using Entries = std::list<Entry>;
 
   void Evict(Entries::iterator entry, Plan& plan);
-  // Counts the ranks that may still announce the id that was evicted first.
+  // Counts the ranks that may still announce the oldest evicted id.
   void CountBehind();
 
   const size_t capacity_;

@@ -18,8 +18,8 @@ constexpr size_t kMostGroups = 4;
 
 using Entry = const Readiness::Tensors::value_type*;
 
-// Oldest first, by name where that is equal, so that the report does not depend on the table's
-// order.
+// Returns the waiting tensors, oldest first. Equally old ones are sorted by name, so that the
+// report does not depend on the hash table's order.
 std::vector<Entry> OldestFirst(const Readiness& readiness) {
   std::vector<Entry> entries;
   for (const auto& entry : readiness.waiting()) entries.push_back(&entry);
@@ -33,7 +33,7 @@ absl::Duration NeverIfZero(absl::Duration duration) {
   return duration > absl::ZeroDuration() ? duration : absl::InfiniteDuration();
 }
 
-// The operation of an entry, in words.
+// Returns the text for the operation of an entry.
 std::string NameOf(Entry entry) {
   const auto& by_rank = entry->second.by_rank;
   const auto submitted = std::find_if(by_rank.begin(), by_rank.end(),
@@ -41,7 +41,8 @@ std::string NameOf(Entry entry) {
   return OperationText((*submitted)->op, entry->first);
 }
 
-// Those of `entries` that have waited for `at_least`. REQUIRES: oldest first.
+// Groups the entries that have waited for `at_least` by the ranks that they wait for.
+// REQUIRES: `entries` has the oldest first.
 StallReport Gather(const Readiness& readiness, const std::vector<Entry>& entries,
                    absl::Duration at_least, absl::Time now) {
   StallReport report;
@@ -88,6 +89,8 @@ void StallInspector::Watch(absl::Time now) {
 
 absl::Time StallInspector::DueAt(absl::Time since, const std::vector<int>& missing,
                                  absl::Time oldest) const {
+  // The last warning was about the current stall only if the oldest operation was due then. Ranks
+  // that it named are reported again after a multiple of the stall's age at that time.
   const bool goes_on = oldest + warn_after_ <= last_warning_;
   const bool told = goes_on && std::all_of(missing.begin(), missing.end(),
                                            [this](int rank) { return told_.count(rank) > 0; });
@@ -122,7 +125,8 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
       told_.insert(group.missing.begin(), group.missing.end());
     }
   }
-  // A new tensor's time can't come before the shorter of the two has passed.
+  // A tensor submitted after this inspection can't be due before the shorter of the two limits has
+  // passed, so no submission needs to reschedule.
   next_look_ =
       std::min({first_due(), oldest + give_up_after_, now + std::min(warn_after_, give_up_after_)});
   return report;

@@ -1,4 +1,4 @@
-// Stall detection: ranks that keep others waiting.
+// The stall inspector: finds operations that have waited too long for some ranks.
 #ifndef WORKER_RUNTIME_NEGOTIATION_STALL_H_
 #define WORKER_RUNTIME_NEGOTIATION_STALL_H_
 
@@ -18,11 +18,11 @@ struct StalledGroup {
   std::vector<int> missing;
 };
 
-// The result of a check of the table. A stall is reported once, and again only when it has become 5
-// times as old, or another rank is missing.
+// The result of an inspection. A stall is reported once, and again only when it is 5 times as old
+// or another rank is missing.
 struct StallReport {
-  absl::Duration waited;              // the longest
-  bool give_up = false;               // too long; the last report
+  absl::Duration waited;              // the longest wait
+  bool give_up = false;               // the limit has passed; this is the last report
   std::vector<StalledGroup> waiting;  // oldest first, at most a handful; empty: no report
 };
 
@@ -34,21 +34,21 @@ class StallInspector {
  public:
   explicit StallInspector(const settings::EngineEnv& settings);
 
-  // Something waits: schedules a check.
+  // Schedules an inspection, because something waits, unless one is scheduled.
   void Watch(absl::Time now);
-  // When Look is due; InfiniteFuture while nothing is scheduled.
+  // When Look is due; InfiniteFuture: no inspection is scheduled.
   absl::Time next_look() const { return next_look_; }
-  // REQUIRES: next_look() <= now.
+  // Inspects the table, and schedules the next inspection. REQUIRES: next_look() <= now.
   StallReport Look(const Readiness& readiness, absl::Time now);
 
  private:
-  // When an operation that waits for `missing` since `since` must be reported.
+  // Returns when an operation that has waited for `missing` since `since` must be reported.
   absl::Time DueAt(absl::Time since, const std::vector<int>& missing, absl::Time oldest) const;
 
   const absl::Duration warn_after_, give_up_after_;
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time last_warning_ = absl::InfinitePast();
-  std::set<int> told_;  // the ranks that were missing then
+  std::set<int> told_;  // the ranks that were missing at last_warning_
   bool gave_up_ = false;
 };
 

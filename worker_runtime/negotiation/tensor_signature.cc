@@ -7,7 +7,8 @@ namespace hvd::worker_runtime::negotiation {
 
 bool IsSaneShape(absl::Span<const int64_t> shape, collectives::DataType type) {
   constexpr int64_t kMostBytes = int64_t{1} << 62;
-  // Zeros are left out, so that every product of some of the dimensions can be counted as well.
+  // Dimensions of 0 are skipped, so that the product of any subset of the dimensions (RowBytes)
+  // can't overflow either.
   int64_t bytes = static_cast<int64_t>(collectives::SizeOf(type));
   for (int64_t dim : shape) {
     if (dim < 0) return false;

@@ -1,4 +1,4 @@
-// The signature of a tensor request, which ranks compare: the request without its memory.
+// The signature of a tensor request: all of the request but its memory. Ranks send and compare it.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TENSOR_SIGNATURE_H_
 #define WORKER_RUNTIME_NEGOTIATION_TENSOR_SIGNATURE_H_
 
@@ -14,7 +14,7 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// A value; immutable once shared.
+// Immutable once it is shared through a SignaturePtr.
 struct TensorSignature {
   std::string name;
   OpKind op = OpKind::kAllReduce;
@@ -24,8 +24,8 @@ struct TensorSignature {
   double prescale = 1.0;
   double postscale = 1.0;
   int root_rank = 0;
-  std::vector<int32_t> splits;  // all-to-all; empty: evenly
-  bool on_device = false;       // whether its memory is a CUDA device's
+  std::vector<int32_t> splits;  // all-to-all: the rows for each rank; empty: even splits
+  bool on_device = false;       // whether the tensor is in the memory of a CUDA device
 
   friend bool operator==(const TensorSignature& a, const TensorSignature& b) {
     return a.op == b.op && a.type == b.type && a.reduction == b.reduction && a.shape == b.shape &&
@@ -36,19 +36,19 @@ struct TensorSignature {
 };
 using SignaturePtr = std::shared_ptr<const TensorSignature>;
 
-// Whether the dimensions are not negative and the bytes can be counted.
+// Whether no dimension is negative and the number of bytes does not overflow.
 bool IsSaneShape(absl::Span<const int64_t> shape, collectives::DataType type);
 
 int64_t ElementCount(absl::Span<const int64_t> shape);
 size_t ByteCount(const TensorSignature& signature);
-size_t RowBytes(const TensorSignature& signature);  // of one index of the first dimension
+size_t RowBytes(const TensorSignature& signature);  // the bytes per index of the first dimension
 
-// The number of rows that a rank sends to `rank` in this all-to-all among `size` ranks.
+// Returns the number of rows that this all-to-all request sends to `rank` of `size` ranks.
 int32_t RowsTo(const TensorSignature& signature, int rank, int size);
 
 // "[3, 2]"
 std::string ShapeText(absl::Span<const int64_t> shape);
-// "rank 3", "ranks 0, 2 and 3"; long lists are cut short.
+// "rank 3", "ranks 0, 2 and 3"; a long list is abbreviated.
 std::string RanksText(absl::Span<const int> ranks);
 
 }  // namespace hvd::worker_runtime::negotiation

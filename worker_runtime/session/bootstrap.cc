@@ -28,7 +28,8 @@ namespace {
 constexpr absl::Duration kShortestPause = absl::Milliseconds(10);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
-// Whoever comes first has a name without a file, also that of an agent that has gone.
+// Checks that the listening process belongs to this user. An abstract socket has no file
+// permissions: when an agent has ended, any user can take its name.
 absl::Status CheckOwner(int socket) {
   ucred owner = {};
   socklen_t size = sizeof(owner);
@@ -82,10 +83,11 @@ absl::Status NoAnswer(absl::StatusCode code, absl::string_view why) {
                       absl::StrCat("the agent that started this process gave no answer: ", why));
 }
 
+// Reads one frame, and the descriptors that come with it.
 // Errors:
 //   - Aborted: the agent has hung up before it sent anything.
-//   - Unavailable: its answer is incomplete or invalid.
-//   - DeadlineExceeded: there is no answer in time.
+//   - Unavailable: the answer is incomplete or invalid.
+//   - DeadlineExceeded: there was no answer in time.
 absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vector<Fd>& passed) {
   net::FrameDecoder decoder(net::kMaxFrameBytes);
   absl::StatusCode hung_up = absl::StatusCode::kAborted;
@@ -103,8 +105,10 @@ absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vec
   }
 }
 
-// Errors: those of Connect and ReadAnswer, and
+// Connects, asks once and returns the answer.
+// Errors:
 //   - Aborted: the agent has hung up already.
+//   - All errors of Connect and ReadAnswer.
 absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::string& question,
                                     absl::Time deadline, std::vector<Fd>& passed) {
   const absl::Duration left = deadline - Clock::Real().Now();
@@ -117,9 +121,9 @@ absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::s
   return ReadAnswer(fd.get(), deadline, passed);
 }
 
-// Strangers in the same network namespace can connect, too. An agent with too many of them hangs up
-// on the oldest connection, which may be this one if this process was slow. An agent that is gone
-// refuses the connection.
+// Retries while the agent hangs up without an answer. Any process of the network namespace can
+// connect to the socket, and an agent with too many connections closes the oldest one, which may be
+// this one. There is no retry when the connection is refused: then the agent is gone.
 absl::StatusOr<std::string> Ask(const std::string& socket_name, const std::string& question,
                                 absl::Time deadline, std::vector<Fd>& passed) {
   absl::Duration pause = kShortestPause;
@@ -152,6 +156,7 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   if (!result.bootstrap.error().empty()) {
     return absl::PermissionDeniedError(result.bootstrap.error());
   }
+  // The agent passes the descriptors in this order, and flags in the answer say which it has sent.
   auto next = passed.begin();
   if (result.bootstrap.has_liveness_page() && next != passed.end()) {
     result.liveness_page = std::move(*next++);

@@ -1,4 +1,4 @@
-// The bootstrap of a worker: gets its credentials from the agent that started it.
+// The bootstrap of a worker: fetches its credentials and shared descriptors from its agent.
 #ifndef WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
 #define WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
 
@@ -14,20 +14,20 @@ namespace hvd::worker_runtime::session {
 
 struct AgentAnswer {
   pb::WorkerBootstrap bootstrap;
-  // Empty if the agent sent none.
+  // Each of these is invalid if the agent has not sent it.
   Fd liveness_page;  // base/os/liveness_page.h
   Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
   Fd kept_commits;   // worker_runtime/commit_store/arena_view.h
-  Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
+  Fd stack_pipe;     // where to write the Python stack on bootstrap.stack_signal
 };
 
-// Asks at the agent's abstract unix socket (its name without the leading zero byte), with the word
-// that the worker was given. Asks again if the agent hangs up without an answer, which may happen
-// when strangers crowd its socket.
+// Asks the agent at its abstract unix socket (`socket_name` lacks the leading zero byte). `word` is
+// the secret that the agent has given to the worker. Asks again if the agent hangs up without an
+// answer, which may happen when strangers crowd its socket.
 // Errors:
-//   - Unavailable: nothing listens there: the agent is gone.
-//   - PermissionDenied: refused, with the agent's message; or another user listens there.
-//   - DeadlineExceeded: no answer within `timeout`.
+//   - Unavailable: nothing listens there (the agent is gone), or the answer is invalid.
+//   - PermissionDenied: the agent refuses, with its message, or another user listens there.
+//   - DeadlineExceeded: there was no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
 

@@ -12,8 +12,8 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// A parked watch is asked again after this time, so that a reply lost with its connection costs no
-// more.
+// The longest time of one WatchEpoch call. The call is then repeated, which bounds the delay if a
+// reply is lost with its connection.
 constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<Peer>> ToPeers(
   return peers;
 }
 
-// Without `members` if it does not name all.
+// Converts the daemon's answer. `members` stays null if the answer does not name all of them.
 absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   WorkerWorld result;
   result.sync_state = world.sync_state();
@@ -126,6 +126,8 @@ void EpochWatch::Run(pb::WatchEpochRequest request) {
   while (true) {
     const auto response = client_->WatchEpoch(request, away ? reattach_ : kWatchTimeout);
     if (absl::IsCancelled(response.status())) return;
+    // After the first Unavailable, one more call with the timeout `reattach_` gives the daemon time
+    // to restart. If it fails as well, the epoch is over for this worker.
     const bool goes_away = absl::IsUnavailable(response.status()) && !away;
     if (goes_away && reattach_ > absl::ZeroDuration()) {
       away = true;
@@ -163,6 +165,8 @@ absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& 
   while (true) {
     const auto response = client->JoinWorld(request, std::max(timeout, standing_.reattach));
     if (!absl::IsDeadlineExceeded(response.status())) return response;
+    // The daemon's status explains the delay. In an elastic job the daemon itself decides how long
+    // to wait, so as long as it answers, the worker asks again.
     const auto status = client->GetStatus(kStatusTimeout);
     if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
@@ -295,7 +299,7 @@ absl::Status Session::ReportAndDisconnect(const pb::ReportRequest& request,
   const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
   absl::Status told = client->Report(request, timeout).status();
   absl::MutexLock lock(&mutex_);
-  client_ = nullptr;  // `client` goes after the lock
+  client_ = nullptr;  // destroyed after the lock is released, with `client`
   return told;
 }
 

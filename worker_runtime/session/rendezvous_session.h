@@ -23,26 +23,27 @@
 
 namespace hvd::worker_runtime::session {
 
-// Makes a separate client for each user, so that one can be cancelled without the others.
+// Makes a client. Each user has a separate one, so that its calls can be cancelled without those of
+// others.
 using ClientFactory = std::function<std::unique_ptr<rendezvous::client::RendezvousClient>()>;
 
 // The events of an epoch.
 enum class EpochEvent {
-  kChanging,  // another world is wanted; this one works until the members leave it
-  kBroken,    // its collectives can't complete
-  kOver,      // the job is over, or the daemon can't be reached any more
+  kChanging,  // another world will be formed; this one works until its members leave it
+  kBroken,    // a member has failed, so collectives can't complete
+  kOver,      // the job is over, or the daemon can no longer be reached
 };
 
-// Waits on a separate thread for the end of one epoch. The destructor stops the wait and joins the
-// thread.
+// A watch for changes of one epoch, on a separate thread. The destructor stops the watch and joins
+// the thread.
 class EpochWatch {
  public:
-  // Called from the watch's thread, with a reason in one line. The first kBroken or kOver is the
-  // last call. It must not destroy the watch.
+  // Called on the watch's thread, with a reason of one line. A call with kBroken or kOver is the
+  // last one. Must not destroy the watch.
   using Callback = std::function<void(EpochEvent, const std::string&)>;
 
-  // If the daemon can't be reached in spite of the client's retries, the epoch ends after another
-  // `reattach`.
+  // If the daemon can't be reached in spite of the client's retries, the watch tries for another
+  // `reattach` before it reports kOver.
   EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> client,
              pb::WatchEpochRequest request, absl::Duration reattach, Callback on_change);
   ~EpochWatch();
@@ -56,53 +57,54 @@ class EpochWatch {
   std::thread thread_;
 };
 
-// The identity of a worker, as given by its agent.
+// A worker's identity and settings, from its agent.
 struct WorkerStanding {
   WorkerId id;
   std::string advertise_address;
   bool elastic = false;
-  absl::Duration reattach;         // how long to go on while the daemon is away
-  net::TlsIdentity identity = {};  // towards other workers, if the job encrypts
+  absl::Duration reattach;         // how long to go on while the daemon can't be reached
+  net::TlsIdentity identity = {};  // for connections to other workers, if the job encrypts
 };
 
-// Thread-safe; one per process. The incarnation is drawn once, so that all worlds of this process
-// belong to one worker.
+// Thread-safe; one per process and job. The incarnation is the same in all worlds of this process,
+// so that the daemon can tell it from the process that replaces it.
 class Session {
  public:
   Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client);
 
   struct JoinRequest {
     int control_port = 0;
-    bool may_defer = false;  // a DeferredPlace is acceptable
-    uint64_t commit = 0;     // the newest that this process can restore
-    absl::Duration timeout;  // static jobs; in an elastic one the daemon bounds the wait
-    // Of the last world.
-    bool worked = false;                              // an operation of the script's was completed
-    std::string left_for = "";                        // its own error; empty: a reason of others
-    uint64_t lost_steps = 0;                          // since `commit`
-    absl::Duration lost_time = absl::ZeroDuration();  // the same
+    bool may_defer = false;  // whether a DeferredPlace is an acceptable answer
+    uint64_t commit = 0;     // the newest commit that this process can restore; 0: none
+    absl::Duration timeout;  // for static jobs; in an elastic job the daemon bounds the wait
+    // The fields below are about the last world.
+    bool worked = false;        // whether the script completed an operation
+    std::string left_for = "";  // this process's own error, because of which it has left; else ""
+    uint64_t lost_steps = 0;    // the steps since `commit`
+    absl::Duration lost_time = absl::ZeroDuration();  // the time since `commit`
   };
-  // Blocks until the daemon has formed the next world with this worker in it, or answers otherwise.
-  // The world's `members` may call this session, which must outlive it.
+  // Asks the daemon for the next world. Blocks until it has formed one with this worker, or answers
+  // otherwise. The world's `members` may call this session, which must outlive it.
   // Errors:
-  //   - DeadlineExceeded: not all members came; names what the daemon waits for.
-  //   - FailedPrecondition: the job is over or another process took this worker's place.
+  //   - DeadlineExceeded: not all members have arrived; the message says what the daemon waits for.
+  //   - FailedPrecondition: the job is over, or another process has replaced this worker.
   //   - Unavailable: the daemon can't be reached.
   //   - Internal: the daemon's answer is invalid.
   absl::StatusOr<JoinAnswer> JoinNextWorld(const JoinRequest& join);
 
-  // The key exchange of one epoch's members; must not outlive the session.
+  // Returns a key exchange of the epoch's members through the daemon. It must not outlive the
+  // session.
   std::unique_ptr<collectives::KeyExchange> NewKeyExchange(Epoch epoch);
 
-  // See EpochWatch.
+  // Starts to watch the epoch; see EpochWatch.
   std::unique_ptr<EpochWatch> Watch(Epoch epoch, EpochWatch::Callback on_change);
 
-  // The reporter's requests start as a copy of StallRequest.
+  // Returns a reporter. Its requests must be made from StallRequest().
   std::unique_ptr<StallReporter> NewStallReporter(StallReporter::Untold untold);
-  // A request in this worker's name, without operations.
+  // Returns a request with this worker's identity and the epoch, without operations.
   pb::ReportStallRequest StallRequest(Epoch epoch) const;
 
-  // Sets the newest commit that rank 0 reports from now on.
+  // Sets the newest commit, which rank 0 reports from now on.
   void NoteCommit(uint64_t number);
 
   // Reports the job's progress to the daemon. OK: `epoch` is the newest and not broken.
@@ -113,25 +115,28 @@ class Session {
     return ReportProgress(*client(), epoch, timeout);
   }
 
-  // `patience`: for the daemon's silence. Must not outlive the session.
+  // Returns the lease of an epoch, whose tolerance is `patience` plus the reattach time. It must
+  // not outlive the session.
   std::unique_ptr<WorldLease> NewLease(Epoch epoch, absl::Duration patience);
 
-  // Reports that this worker leaves `epoch` cleanly.
-  // This and ReportFailure end the connection, unless something else uses it: a daemon that shuts
-  // down waits for those that are open. Later calls make another.
+  // Reports that this worker leaves `epoch` cleanly. Then closes the connection, unless something
+  // else uses it, because a daemon that shuts down waits for open connections. A later call opens
+  // another one.
   // Errors: those of RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
 
-  // Reports that this worker is about to fail; see Failure in rendezvous.proto.
+  // Reports that this worker is about to fail; see Failure in rendezvous.proto. Closes the
+  // connection like ReportFinished.
+  // Errors: those of RendezvousClient::Report.
   absl::Status ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
                              absl::Duration timeout);
 
   const WorkerStanding& standing() const { return standing_; }
-  // The newest world that this process knows of; 0 if none.
+  // The epoch of the newest world that this process has joined; 0: none.
   Epoch last_epoch() const;
 
  private:
-  // For calls of this object's.
+  // Returns the client for this object's own calls; makes it if there is none.
   std::shared_ptr<rendezvous::client::RendezvousClient> client();
   absl::StatusOr<pb::JoinWorldResponse> Join(const pb::JoinWorldRequest& request,
                                              absl::Duration timeout);

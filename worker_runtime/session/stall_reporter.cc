@@ -7,7 +7,7 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// After this time the stall is reported to users from here.
+// If the daemon has not accepted a report within this time, this process reports it to the user.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The reporter of stalls to the daemon: which ranks keep this one and others waiting.
+// The reporter of stalled operations to the daemon.
 #ifndef WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
 #define WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
 
@@ -14,22 +14,22 @@
 
 namespace hvd::worker_runtime::session {
 
-// Calls the daemon on a separate thread, which starts with the first report; the destructor cancels
-// its call. Thread-safe.
+// Calls the daemon on a separate thread, which the first report starts. The destructor cancels its
+// call and joins it. Thread-safe.
 class StallReporter {
  public:
   struct Report {
     pb::ReportStallRequest request;
-    std::string text;  // the same for users, as far as it is known here
+    std::string text;  // the report as a text for users, should the daemon not accept it
   };
-  // Called from the reporter's thread with a report that the daemon did not accept; it must not
-  // destroy the reporter.
+  // Called on the reporter's thread with a report that the daemon did not accept. Must not destroy
+  // the reporter.
   using Untold = std::function<void(const Report&)>;
 
   StallReporter(std::unique_ptr<rendezvous::client::RendezvousClient> client, Untold untold);
   ~StallReporter();
 
-  // Does not block.
+  // Queues a report. Does not block.
   void Post(Report report);
 
  private:

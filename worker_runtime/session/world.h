@@ -1,5 +1,4 @@
-// A world as one of its members sees it: an immutable value, the same on every member except for
-// `own`.
+// A world from a member's point of view: an immutable value, equal on all members except for `own`.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_H_
 #define WORKER_RUNTIME_SESSION_WORLD_H_
 
@@ -24,13 +23,13 @@ struct Peer {
   std::string address;  // numeric
   int control_port = 0;
   rendezvous::placement::Placement place = {};
-  // The identity of its process, in any world; 0 without a daemon.
+  // The identity of its process, the same in all worlds; 0 without a daemon.
   WorkerId worker = WorkerId(0);
   Incarnation incarnation = Incarnation(0);
 };
 
-// All members of a world, in rank order. Those of a large world are fetched on first use.
-// Thread-safe.
+// The members of a world, in rank order. In a large world they are fetched from the daemon on first
+// use, because sending n members to n workers is quadratic. Thread-safe.
 class Members {
  public:
   using Fetch = std::function<absl::StatusOr<std::vector<Peer>>()>;
@@ -38,8 +37,10 @@ class Members {
   explicit Members(std::vector<Peer> peers) : peers_(std::move(peers)) {}
   explicit Members(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // May ask the daemon, the first time.
-  // Errors: those of the daemon's answer.
+  // Returns all members. The first call may ask the daemon.
+  // Errors:
+  //   - Internal: the daemon's answer is invalid.
+  //   - All errors of RendezvousClient::GetMembers.
   absl::StatusOr<std::vector<Peer>> Get() {
     absl::MutexLock lock(&mutex_);
     if (peers_.empty()) {
@@ -58,10 +59,10 @@ struct WorkerWorld {
   Epoch epoch;
   Peer own;
   Peer root;                         // rank 0
-  std::shared_ptr<Members> members;  // all of them, this worker included
-  bool homogeneous = true;           // every machine has as many ranks as the first
-  std::string secret;                // of this epoch
-  bool sync_state = true;            // some member may not hold the state of rank 0
+  std::shared_ptr<Members> members;  // including this worker
+  bool homogeneous = true;           // all machines have the same number of ranks
+  std::string secret;                // the epoch's secret
+  bool sync_state = true;            // some member may lack the state of rank 0
   bool encrypt_data = false;         // network traffic between members uses TLS
 
   int rank() const { return own.place.rank; }
@@ -70,14 +71,15 @@ struct WorkerWorld {
   bool IsHomogeneous() const { return homogeneous; }
 };
 
-// The daemon's other answers to a worker that asks for a world.
+// The types below are the daemon's other answers to a worker that asks for a world.
 
-// The caller must get ready first and then ask again; its place if the world formed now.
+// The worker is deferred: it must prepare itself and then ask again. `place` is its provisional
+// placement.
 struct DeferredPlace {
   rendezvous::placement::Placement place = {};
 };
 
-// The caller is no longer wanted and is to exit with 0.
+// The daemon's answer that releases a worker: the job no longer needs it, and it must exit with 0.
 struct ReleasedFromJob {
   std::string reason;
 };

@@ -10,7 +10,8 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// Reading two clocks one after the other takes time; a suspended machine sleeps longer.
+// A longer increase of the time asleep means that the machine was suspended. Shorter ones are
+// measurement errors, since the two clocks are read one after the other.
 constexpr absl::Duration kLeastSleep = absl::Milliseconds(100);
 constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 
@@ -51,7 +52,8 @@ absl::Status WorldLease::Check() {
 absl::Status WorldLease::Confirm() { return Ask(std::min(tolerance_, kAnswerTime)); }
 
 absl::Status WorldLease::Ask(absl::Duration timeout) {
-  // The time before the request: the state after the answer is not known.
+  // The lease starts when the request was sent: the daemon may have formed another world as soon as
+  // it had answered.
   const os::BootTime asked = now_();
   const absl::Status told = report_(timeout);
   absl::MutexLock lock(&mutex_);
@@ -72,7 +74,7 @@ void WorldLease::Run() {
   while (!Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&ended_),
                                           Clock::Real().Now() + kPause)) {
     mutex_.Unlock();
-    Confirm().IgnoreError();  // who breaks the world is the watch
+    Confirm().IgnoreError();  // if the world is over, EpochWatch reports it
     mutex_.Lock();
   }
 }

@@ -1,5 +1,5 @@
-// The lease of a world, rank 0's right to let commits count: the daemon has confirmed that its
-// world is the newest, and so lately that there can't be another yet.
+// The lease of a world: the time for which rank 0 may assume that its world is the newest. It
+// starts with each confirmation by the daemon, and allows rank 0 to make commits.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_LEASE_H_
 #define WORKER_RUNTIME_SESSION_WORLD_LEASE_H_
 
@@ -16,34 +16,37 @@
 namespace hvd::worker_runtime::session {
 
 // Reports the job's progress to the daemon every few seconds, on a separate thread. Thread-safe.
-// When a host is paused together with all its processes, or suspended, the daemon forms another
-// world beside this one; when the host goes on, the lease has run out. The pause of a virtual
-// machine whose clocks stand still meanwhile is not noticed; for this there is Confirm, which
-// always asks.
+//
+// If a host is paused with all its processes, or suspended, the daemon forms another world without
+// it. When the host continues, the lease has expired, so the old world makes no more commits. The
+// pause of a virtual machine whose clocks stop meanwhile is not noticed; Confirm, which always asks
+// the daemon, covers that case.
 class WorldLease {
  public:
   static constexpr absl::Duration kPause = absl::Seconds(2);  // between two reports
 
-  // A round trip to the daemon within the timeout. OK: the world is the newest, and not broken.
+  // Reports to the daemon and returns its answer. OK: the world is the newest, and not broken.
   // Errors:
-  //   - FailedPrecondition, NotFound: it is not.
-  //   - Others: no answer.
+  //   - FailedPrecondition, NotFound: the world is broken or not the newest.
+  //   - Any other code: there was no answer within the timeout.
   using Report = std::function<absl::Status(absl::Duration timeout)>;
 
-  // The daemon has just formed the world. `tolerance`: for this time it forms no other, whatever
-  // happens to this process. `cancel` ends the current call of Report, and all later ones.
+  // REQUIRES: the daemon has just formed the world. `tolerance` is the time for which the daemon
+  // forms no other world, whatever happens to this process. `cancel` ends the running call of
+  // `report` and all later ones.
   WorldLease(Report report, std::function<void()> cancel, absl::Duration tolerance,
              std::function<os::BootTime()> now = os::ReadBootTime);
   ~WorldLease();
 
-  // OK at once while the daemon's last answer is recent enough; else like Confirm.
+  // Returns OK at once while the lease holds; else asks the daemon like Confirm, for as long as the
+  // tolerance.
   // Errors: those of Confirm.
   absl::Status Check();
 
-  // Asks the daemon; uses its last answer if it is away for a moment.
+  // Asks the daemon. Without an answer returns OK while the lease holds.
   // Errors:
   //   - Aborted: there is, or will be, another world.
-  //   - Unavailable: no answer, for longer than the tolerance.
+  //   - Unavailable: there is no answer, and the lease has expired.
   absl::Status Confirm();
 
  private:

@@ -1,4 +1,4 @@
-// The encoding of timeline events; see proto/timeline.proto.
+// The encoding of timeline events into chunks; see proto/timeline.proto.
 #ifndef WORKER_RUNTIME_TIMELINE_CHUNK_H_
 #define WORKER_RUNTIME_TIMELINE_CHUNK_H_
 
@@ -11,12 +11,14 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// The approximate maximum of a chunk's size, so that it delays no announcement.
+// The approximate maximum size of a chunk. Chunks travel within announcements, which larger ones
+// would delay.
 inline constexpr size_t kChunkBytes = 256 << 10;
-// The number of an operation's tensors that are named.
+// The largest number of an operation's tensors whose names are encoded.
 inline constexpr size_t kMostNames = 64;
 
-// Removes the oldest of `events`, as many as a chunk holds, and encodes them.
+// Removes the oldest events, as many as fit into a chunk, and encodes them. `dropped` is the number
+// of events that were lost before them.
 std::string EncodeChunk(std::deque<TimelineEvent>& events, const ClockOffset& clock,
                         uint64_t dropped);
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kRounds = 8;
 
-// One question and its answer: a member asks in the first exchange and gets the time in the second.
-// The other bytes have no meaning.
+// Rank 0's side of a measurement: the member asks in the first exchange and receives the time in
+// the second. The other bytes of the exchanges have no meaning.
 absl::Status Answer(collectives::Communicator& communicator, int member, Clock& clock,
                     const collectives::CallOptions& options) {
   int64_t nothing = 0, question;
@@ -23,7 +23,8 @@ absl::StatusOr<ClockOffset> Ask(collectives::Communicator& communicator, Clock& 
   const absl::Time asked = clock.Now();
   RETURN_IF_ERROR(communicator.SendReceive(0, &nothing, &answer, sizeof(answer), options));
   RETURN_IF_ERROR(communicator.SendReceive(0, &nothing, &answer, sizeof(answer), options));
-  // Rank 0 read its clock at some time between.
+  // Rank 0 has read its clock at some time between the question and the answer. The middle is the
+  // best estimate, with an error of half the round trip at most.
   const absl::Duration half = (clock.Now() - asked) / 2;
   return ClockOffset{absl::FromUnixNanos(answer) - (asked + half), half};
 }

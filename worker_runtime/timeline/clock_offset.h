@@ -1,4 +1,4 @@
-// The offsets between the clocks of a world's ranks.
+// The measurement of the offset between a rank's clock and that of rank 0.
 #ifndef WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
 #define WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
 
@@ -9,10 +9,10 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Every rank calls it, as a collective. Rank 0 sends each other rank its time, several times; the
-// fastest answer counts. If the backend's error is Unimplemented, the offset is 0 and the
-// uncertainty infinite.
-// Errors: all others of Communicator.
+// A collective: every rank must call it. As in Cristian's algorithm, each rank asks rank 0 for its
+// time several times and uses the fastest answer. If the communicator can't do this
+// (Unimplemented), the offset is 0 and its uncertainty infinite.
+// Errors: those of Communicator, except Unimplemented.
 absl::StatusOr<ClockOffset> MeasureClockOffset(collectives::Communicator& communicator,
                                                Clock& clock,
                                                const collectives::CallOptions& options);

@@ -1,4 +1,4 @@
-// The events of a timeline.
+// The events that a timeline records.
 #ifndef WORKER_RUNTIME_TIMELINE_EVENT_H_
 #define WORKER_RUNTIME_TIMELINE_EVENT_H_
 
@@ -11,10 +11,10 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// The numbers are part of the format (proto/timeline.proto).
+// The kinds of events. Their numbers are part of the format (proto/timeline.proto).
 enum class EventKind : int32_t {
   kQueued = 0,     // a tensor was submitted
-  kPlanned = 1,    // all ranks have submitted it, and its turn has come
+  kPlanned = 1,    // all ranks have submitted the tensor, and a plan runs it
   kOperation = 2,  // one batch of a plan
   kActivity = 3,   // a part of an operation
   kCycle = 4,      // a round of the engine's loop
@@ -26,15 +26,15 @@ struct TimelineEvent {
   int process_set = 0;
   absl::Time begin;
   absl::Duration duration;                         // operation, activity
-  uint64_t id = 0;                                 // queued, planned: pairs the two
+  uint64_t id = 0;                                 // the same in the two events of a tensor
   std::string activity;                            // its name
   std::vector<negotiation::SignaturePtr> tensors;  // all but activity and cycle
 };
 
-// The difference of a rank's clock to rank 0's.
+// The offset between the clocks of a rank and of rank 0.
 struct ClockOffset {
-  absl::Duration offset;                                  // to be added
-  absl::Duration uncertainty = absl::InfiniteDuration();  // the bound of the offset's error
+  absl::Duration offset;                                  // rank 0's time minus this rank's
+  absl::Duration uncertainty = absl::InfiniteDuration();  // the largest error of the offset
 };
 
 }  // namespace hvd::worker_runtime::timeline

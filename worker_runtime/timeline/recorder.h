@@ -1,4 +1,4 @@
-// The recorder of a rank's activities while its timeline is on.
+// The recorder of a rank's timeline events.
 #ifndef WORKER_RUNTIME_TIMELINE_RECORDER_H_
 #define WORKER_RUNTIME_TIMELINE_RECORDER_H_
 
@@ -20,14 +20,15 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Thread-safe; all engines of a rank share one. While it is off, recording costs one load; while it
-// is on, events are kept until they are taken. Events without room are counted and dropped.
+// Thread-safe; all engines of a rank share one. While it is off, recording an event costs one load.
+// While it is on, events are kept until they are taken. Events beyond kMostEvents are dropped and
+// counted.
 class Recorder {
  public:
   static constexpr size_t kMostEvents = 1 << 16;
-  // Events are due when there are this many, or the oldest is this old. Those of the rank that
-  // writes the file need not travel, and a user who reads the file while the job runs sees them
-  // soon.
+  // Events are due, to be taken and sent to rank 0, when there are this many or the oldest one is
+  // this old. On rank 0, which writes the file, they need not be sent, so a user who reads the file
+  // while the job runs sees them earlier.
   static constexpr size_t kManyEvents = 1 << 10;
   static constexpr absl::Duration kOld = absl::Seconds(1);
   static constexpr absl::Duration kOldAtTheWriter = absl::Milliseconds(30);
@@ -35,36 +36,37 @@ class Recorder {
   explicit Recorder(Clock& clock = Clock::Real()) : clock_(clock) {}
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  // Starts empty. Times are given with `offset`. Events of age `old` are due.
+  // Starts recording, without earlier events. `offset` is encoded with the events. Events of age
+  // `old` are due.
   void Start(const ClockOffset& offset, bool mark_cycles, absl::Duration old = kOld);
-  // Recorded events can still be taken.
+  // Stops recording. Events recorded so far can still be taken.
   void Stop();
 
-  // The identity of a request until it is run.
+  // Identifies a submitted request until it runs.
   struct Submission {
     absl::Time time;
-    uint64_t first_id = 0;  // of its first tensor, the others' follow; 0: the recorder was off
+    uint64_t first_id = 0;  // the id of its first tensor, the others follow; 0: it was off
   };
-  // A request of these tensors is submitted.
+  // Records that a request of these tensors is submitted.
   Submission Queued(int process_set, absl::Span<const negotiation::SignaturePtr> tensors);
-  // The tensor number `index` of a request is about to be run. Also records its queuing if that was
-  // not recorded.
+  // Records that tensor number `index` of a request is about to run. If the recorder was started
+  // after the submission, also records the submission.
   void Planned(int process_set, const Submission& submission, size_t index,
                const negotiation::SignaturePtr& tensor);
-  // The engine begins another round.
+  // Records that the engine begins another round.
   void Cycle(int process_set);
 
-  // The begin of an operation or activity whose end is recorded by the next two: now, or
-  // InfinitePast while the recorder is off; then it is not recorded.
+  // Returns the begin of an operation or activity, to be passed to Operation or Activity at its
+  // end: now, or InfinitePast while the recorder is off, in which case nothing is recorded.
   absl::Time Begin() const { return on() ? clock_.Now() : absl::InfinitePast(); }
   void Operation(int process_set, absl::Time began, std::vector<negotiation::SignaturePtr> tensors);
   void Activity(int process_set, absl::Time began, std::string name);
 
-  // When the oldest events are due; InfiniteFuture: there are none.
+  // Returns when the oldest events are due; InfiniteFuture: there are none.
   absl::Time NextDue() const;
   // Whether there is anything to take.
   bool IsEmpty() const;
-  // The oldest events, as a chunk.
+  // Removes the oldest events and returns them as a chunk.
   std::string Take();
 
  private:
@@ -79,7 +81,7 @@ class Recorder {
   std::deque<TimelineEvent> events_ ABSL_GUARDED_BY(mutex_);
   absl::Time started_ ABSL_GUARDED_BY(mutex_);
   absl::Duration old_ ABSL_GUARDED_BY(mutex_) = kOld;
-  uint64_t first_id_ ABSL_GUARDED_BY(mutex_) = 1;  // since then
+  uint64_t first_id_ ABSL_GUARDED_BY(mutex_) = 1;  // the first id since started_
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };

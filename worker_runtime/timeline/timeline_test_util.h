@@ -15,7 +15,7 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// A clock that stands still until it is moved. Not thread-safe; a wait returns at once.
+// A clock that a test sets by hand. Not thread-safe; a wait returns at once.
 class StandingClock : public Clock {
  public:
   explicit StandingClock(absl::Time now) : now_(now) {}
@@ -46,7 +46,7 @@ class TraceReader {
 
   explicit TraceReader(const std::string& json) : json_(json) {}
 
-  // False: not an array of objects, or followed by more.
+  // Returns false if the text is not an array of objects, or is followed by anything.
   bool Read(std::vector<Event>& events) {
     if (!Take('[')) return false;
     do {
@@ -83,7 +83,7 @@ class TraceReader {
     }
     return Take('"');
   }
-  // A string's contents; anything else as it is written.
+  // Reads a value; returns the contents of a string, or the source text of any other value.
   bool ReadValue(std::string& value) {
     if (Peek() == '"') return ReadString(value);
     const size_t begin = at_;
@@ -115,8 +115,8 @@ class TraceReader {
   size_t at_ = 0;
 };
 
-// A trace's events, each with its fields as text: numbers, objects and arrays as they are written.
-// Empty: it is not valid.
+// Returns the events of a trace, each with its fields as source text. Empty: the trace is not
+// valid.
 inline std::vector<TraceReader::Event> ParseTrace(const std::string& json) {
   std::vector<TraceReader::Event> events;
   if (!TraceReader(json).Read(events)) events.clear();

@@ -45,7 +45,7 @@ class TraceFile::Writer {
   void Add(int rank, std::string chunk, bool last);
   void Close();
   absl::Status AwaitClosed(absl::Duration timeout);
-  // The thread's.
+  // The writer thread's main function.
   void Run();
 
  private:
@@ -57,12 +57,12 @@ class TraceFile::Writer {
   };
 
   std::string FormatParts(const std::deque<Part>& parts);
-  // The notes at the end about ranks whose events are incomplete.
+  // Returns notes about ranks whose events are incomplete, for the end of the file.
   std::string Notes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  Fd fd_;               // the writer thread's
-  TraceFormat format_;  // the writer thread's
+  Fd fd_;               // used by the writer thread only
+  TraceFormat format_;  // used by the writer thread only
   absl::Mutex mutex_;
   std::deque<Part> parts_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -76,7 +76,8 @@ class TraceFile::Writer {
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& path,
                                                            std::vector<std::string> hosts,
                                                            absl::Time origin) {
-  // A pipe's reader is not waited for. Once it is open, the thread that writes may wait.
+  // If `path` is a pipe, opening it without O_NONBLOCK would block until there is a reader. Later
+  // writes may block: only the writer thread waits.
   Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
   if (!fd.valid() || fcntl(fd.get(), F_SETFL, 0) != 0) {
     return absl::InvalidArgumentError(

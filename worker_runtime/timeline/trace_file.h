@@ -1,4 +1,4 @@
-// The trace file of a timeline, written by rank 0.
+// The trace file of a timeline, which rank 0 writes.
 #ifndef WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 #define WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 
@@ -15,45 +15,46 @@
 namespace hvd::worker_runtime::timeline {
 
 // Thread-safe. Writes on a separate thread, whole events at a time, so that the file can be read
-// although the process is killed. Events that the disk is too slow for are dropped and counted; the
-// file has the count.
+// even if the process is killed. If the disk is too slow, events are dropped; the file says how
+// many chunks.
 class TraceFile {
  public:
-  // Makes the file, or empties it. `hosts` and `origin`: see TraceFormat.
+  // Creates or truncates the file. `hosts` and `origin`: see TraceFormat.
   // Errors:
-  //   - InvalidArgument: it can't be written; names it and says why.
+  //   - InvalidArgument: the file can't be written; the message names it and the reason.
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path,
                                                          std::vector<std::string> hosts,
                                                          absl::Time origin);
-  // Closes it, and waits for at most kPatience: a disk or a reader that hangs does not block it
-  // longer.
+  // Closes the file. Waits for kPatience at most, in case the disk, or the reader of a pipe, hangs.
   ~TraceFile();
 
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // Adds a rank's events; `last`: nothing more will come from it. The last parts of all ranks close
-  // the file. Does not block.
+  // Adds events of a rank; `last`: its last ones. When the last events of all ranks are written,
+  // the file is closed. Does not block.
   void Add(int rank, std::string chunk, bool last);
 
-  // Nothing more will come: writes the rest, then closes the file. Does not block. Idempotent.
+  // Writes the remaining events, then closes the file; later events are dropped. Does not block.
+  // Idempotent.
   void Close();
 
-  // Waits until it is closed.
+  // Waits until the file is closed.
   // Errors:
-  //   - DeadlineExceeded: it is not closed in time.
-  //   - ResourceExhausted: not everything could be written; says why.
+  //   - DeadlineExceeded: the file is not closed in time.
+  //   - ResourceExhausted: not everything could be written; the message has the reason.
   absl::Status AwaitClosed(absl::Duration timeout);
 
  private:
   class Writer;
   explicit TraceFile(std::shared_ptr<Writer> writer);
 
-  const std::shared_ptr<Writer> writer_;  // its thread has it as well
+  const std::shared_ptr<Writer> writer_;  // shared with the thread, which may outlive this object
   std::thread thread_;
 };
 
-// The file of a world: `path` for the first, later with the epoch before the extension,
-// "a.epoch3.json", because rank 0, the writer, may have moved to the host of the former file.
+// Returns the path of a world's file: `path` for the first world, later with the epoch before the
+// extension, e.g. "a.epoch3.json". A later world must not overwrite an earlier file, which may be
+// on the same host.
 std::string TracePathOf(const std::string& path, uint64_t epoch);
 
 }  // namespace hvd::worker_runtime::timeline

@@ -14,7 +14,7 @@ namespace {
 using pb::timeline::Chunk;
 using pb::timeline::Event;
 
-// UTF-8 is left as it is.
+// Returns a JSON string. UTF-8 is left unchanged.
 std::string Quoted(absl::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -35,6 +35,8 @@ std::string Microseconds(int64_t ns) {
 
 bool IsNumber(int64_t number, int64_t count) { return number >= 0 && number < count; }
 
+// Checks all that the formatter relies on, since chunks come from other processes: enumerators
+// exist, and indices of texts are in range.
 bool IsSane(const Chunk& chunk) {
   for (const Event& event : chunk.events()) {
     const auto texts = static_cast<int64_t>(chunk.texts_size());
@@ -54,12 +56,12 @@ bool IsSane(const Chunk& chunk) {
   return true;
 }
 
-// "ALLREDUCE"
+// Returns e.g. "ALLREDUCE".
 std::string OperationName(const Event& event) {
   return absl::AsciiStrToUpper(negotiation::NameOf(static_cast<negotiation::OpKind>(event.op())));
 }
 
-// `args`: of the event, as JSON; empty: none.
+// Returns one event. `args` is the contents of its "args" object, as JSON; empty: none.
 std::string Line(absl::string_view phase, absl::string_view name, int rank, int thread,
                  absl::string_view rest, absl::string_view args) {
   std::string line = absl::StrCat(",\n{\"ph\":\"", phase, "\",\"name\":", Quoted(name),
@@ -68,7 +70,7 @@ std::string Line(absl::string_view phase, absl::string_view name, int rank, int 
   return line + "}";
 }
 
-// Not 0: Perfetto takes that for the idle thread.
+// Thread ids start at 1, because Perfetto treats thread 0 as the idle thread.
 int WaitingThread(int process_set) { return 2 * process_set + 1; }
 int RunningThread(int process_set) { return 2 * process_set + 2; }
 
@@ -185,7 +187,7 @@ class TraceFormat::Writer {
   TraceFormat& format_;
   const int rank_;
   const Chunk& chunk_;
-  const int64_t shift_;  // from the rank's clock to the trace's times
+  const int64_t shift_;  // added to times of the rank's clock, gives times of the trace
   std::string text_;
 };
 
@@ -196,7 +198,7 @@ std::string TraceFormat::Begin() {
     const int rank = static_cast<int>(i);
     const std::string name = absl::StrCat("rank ", rank, " (", hosts_[i], ")");
     std::string args = absl::StrCat("\"name\":", Quoted(name));
-    if (rank == 0) {  // where Horovod has it, for tools that want the time of day
+    if (rank == 0) {  // as in Horovod's traces, for tools that need the time of day
       absl::StrAppend(&args, ",\"start_time_since_epoch_in_micros\":", absl::ToUnixMicros(origin_));
     }
     text += Line("M", "process_name", rank, 0, "", args);

@@ -7,12 +7,13 @@
 namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
-// The number of measurements before the regression is used, for each dimension.
+// The number of covering points per dimension, measured before the regression is used.
 constexpr size_t kCoveringPerDimension = 3;
-// The grid on which the gain is searched: the number of steps along each side.
+// The expected improvement is maximised over a grid with this many steps along each side.
 constexpr int kGridSteps = 25;
 
-// The radical inverse, by which Halton's sequence covers [0, 1] evenly.
+// The radical inverse of `index`: its digits to `base`, mirrored at the point. In coprime bases
+// these numbers form the Halton sequence, which covers the unit cube evenly.
 double RadicalInverse(size_t index, size_t base) {
   double result = 0, digit = 1;
   for (; index > 0; index /= base) {
@@ -42,7 +43,8 @@ std::vector<Point> Grid(size_t dimensions) {
 
 BayesianSearch::BayesianSearch(size_t dimensions, double most_noise, uint64_t seed)
     : dimensions_(dimensions), most_noise_(most_noise), random_(seed) {
-  // Not std::uniform_real_distribution: its numbers differ between libraries.
+  // 53 random bits, scaled to [0, 1). std::uniform_real_distribution would give different numbers
+  // with different standard libraries.
   for (size_t i = 0; i < dimensions; ++i) {
     shift_.push_back(static_cast<double>(random_() >> 11) * 0x1p-53);
   }
@@ -60,6 +62,8 @@ Point BayesianSearch::NextCovering() {
 
 Point BayesianSearch::Propose() {
   if (points_.size() <= kCoveringPerDimension * dimensions_) return NextCovering();
+  // Improvement is measured from the estimate at the best point, not from the best measurement,
+  // which may owe its value to noise.
   const double best = ScoreAt(Best());
   Point proposal;
   double most = 0;

@@ -8,11 +8,14 @@
 namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
+// The candidate length scales of each dimension, from "changes within a seventh of the range" to
+// "hardly changes at all".
 constexpr double kLengths[] = {0.15, 0.3, 0.6, 1.2};
-// Parts of the variance. The smallest keeps the matrix well conditioned.
+// The candidate noises, as fractions of the variance. The smallest one keeps the matrix well
+// conditioned.
 constexpr double kNoises[] = {1e-4, 1e-2, 0.05, 0.2, 0.5, 0.8};
-// The prior against noise. Without it a few measurements that look like noise alone would end the
-// search.
+// The weight of the prior against noise. Without the prior a few measurements that look like mere
+// noise would make the process flat, and so end the search.
 constexpr double kNoiseDoubt = 8;
 
 double Density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI); }
@@ -36,7 +39,8 @@ void SolveUpper(const std::vector<double>& lower, std::vector<double>& x) {
   }
 }
 
-// Replaces the lower triangle by its Cholesky factor. REQUIRES: positive definite.
+// Replaces the lower triangle of a matrix by its Cholesky factor L, with L L^T = matrix.
+// REQUIRES: the matrix is positive definite.
 void Factorize(std::vector<double>& matrix, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j <= i; ++j) {
@@ -59,6 +63,8 @@ GaussianProcess::GaussianProcess(std::vector<Point> points, const std::vector<do
   }
   if (variance > 0) scale_ = std::sqrt(variance);
   for (double value : values) values_.push_back((value - center_) / scale_);
+  // The maximum likelihood is searched over a small grid of kernels. With a few dozen points a fit
+  // takes microseconds, and the grid needs no gradients and has no local maxima to get stuck in.
   Kernel best;
   double best_likelihood = -std::numeric_limits<double>::infinity();
   for (const Kernel& kernel : Candidates(most_noise)) {
@@ -108,6 +114,8 @@ double GaussianProcess::Fit(const Kernel& kernel) {
     for (size_t j = 0; j <= i; ++j) factor_[i * n + j] = Covariance(points_[i], points_[j]);
     factor_[i * n + i] += kernel.noise;
   }
+  // With K = L L^T, the log likelihood is -|L^-1 y|^2 / 2 - sum(log L_ii), up to a constant, and
+  // the weights are K^-1 y.
   Factorize(factor_, n);
   weights_ = values_;
   SolveLower(factor_, weights_);
@@ -126,6 +134,8 @@ GaussianProcess::Guess GaussianProcess::At(const Point& point) const {
     covariances.push_back(Covariance(point, points_[i]));
     mean += covariances[i] * weights_[i];
   }
+  // The variance at the point is its prior variance less |L^-1 k|^2, k the covariances with the
+  // measured points.
   SolveLower(factor_, covariances);
   double variance = 1 - kernel_.noise;
   for (double x : covariances) variance -= x * x;
@@ -136,6 +146,7 @@ double GaussianProcess::ExpectedImprovement(const Point& point, double best) con
   const Guess guess = At(point);
   const double gain = guess.mean - best;
   if (guess.deviation <= 1e-12 * scale_) return std::max(gain, 0.0);
+  // E[max(0, X - best)] for a normally distributed X.
   const double z = gain / guess.deviation;
   return std::max(0.0, gain * Distribution(z) + guess.deviation * Density(z));
 }

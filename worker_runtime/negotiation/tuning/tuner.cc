@@ -9,10 +9,12 @@
 namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
-// Larger batches than 2^25 bytes are not made, and larger tensors than 2^20 travel alone.
+// The searched range of the threshold, as powers of two. There are no batches above 2^25 bytes
+// (kLargestBatchBytes).
 constexpr double kLeastThresholdLog = 16, kMostThresholdLog = 25;
 constexpr absl::Duration kMostCycleTime = absl::Milliseconds(10);
-// The limit for tensors whose names never come again; then a step ends, too.
+// A step also ends after this many tensors: a script whose tensor names never repeat would
+// otherwise never end one.
 constexpr size_t kMostTensorsInStep = 10000;
 
 double Clamp(double x) { return std::min(std::max(x, 0.0), 1.0); }
@@ -37,7 +39,8 @@ Tuner::Tuner(const TunerOptions& options, const Tunables& start)
       point_(PointOf(start)),
       samples_(-static_cast<int64_t>(options.autotune.warmup_samples)) {}
 
-// The cycle time is spread by its root: small differences count where it is small.
+// Maps a point of the unit cube to parameters. The threshold is on a logarithmic scale. The cycle
+// time is on a square-root scale, because small differences matter where it is small.
 Tunables Tuner::AtPoint(const Point& point) const {
   Tunables tunables = start_;
   size_t i = 0;
@@ -89,7 +92,7 @@ void Tuner::EndSample() {
   search_.Observe(point_, score);
   done_ = samples_ >= static_cast<int64_t>(options_.autotune.max_samples);
   point_ = done_ ? search_.Best() : search_.Propose();
-  // The start may lie outside the searched range.
+  // The start parameters may lie outside the searched range, so AtPoint can't always return them.
   current_ = point_ == PointOf(start_) ? start_ : AtPoint(point_);
   if (done_) samples_taken_.push_back({current_, search_.ScoreAt(point_), true});
 }

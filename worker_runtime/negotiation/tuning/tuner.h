@@ -1,4 +1,5 @@
-// The tuner of fusion threshold and cycle time: searches the best throughput while a job trains.
+// The autotuner of fusion threshold and cycle time: searches for the highest throughput while the
+// job trains.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
 #define WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
 
@@ -32,26 +33,26 @@ struct TunerOptions {
 struct TuningSample {
   Tunables tunables;
   double score = 0;      // bytes a second
-  bool is_best = false;  // the last one: the result
+  bool is_best = false;  // the last sample: the result of the search
 };
 
 // Observes the tensors that run, and sets the parameters for later ones. A step ends when a tensor
-// comes for the second time; a sample's score is the median of its steps', so that a pause does not
-// count. Pure and not thread-safe.
+// of the step comes again. The score of a sample is the median over its steps, so that one step
+// with a pause (evaluation, a checkpoint) does not matter. Pure and not thread-safe.
 class Tuner {
  public:
-  // Begins with `start`, which is measured first. REQUIRES: something is tuned.
+  // Measures the parameters `start` first. REQUIRES: at least one parameter is tuned.
   Tuner(const TunerOptions& options, const Tunables& start);
 
-  // The parameters from now on.
+  // The parameters to use from now on.
   const Tunables& tunables() const { return current_; }
   // Whether tunables() is final.
   bool done() const { return done_; }
 
-  // A tensor of `bytes` is run at `now`.
+  // Records that a tensor of `bytes` runs at `now`.
   void Observe(absl::string_view name, size_t bytes, absl::Time now);
 
-  // The samples since the last call.
+  // Returns the samples since the last call.
   std::vector<TuningSample> TakeSamples();
 
  private:
@@ -65,17 +66,17 @@ class Tuner {
   Tunables current_;
   BayesianSearch search_;
   Point point_;      // of current_
-  int64_t samples_;  // that count; less than 0 while it warms up
+  int64_t samples_;  // the number of samples; negative during the warm-up
   bool done_ = false;
 
-  absl::flat_hash_set<std::string> step_;  // its tensors
+  absl::flat_hash_set<std::string> step_;  // the tensors of the current step
   size_t step_bytes_ = 0;
   absl::Time step_began_ = absl::InfiniteFuture();
-  std::vector<double> rates_;  // of the sample's steps
+  std::vector<double> rates_;  // bytes a second in each step of the current sample
   std::vector<TuningSample> samples_taken_;
 };
 
-// The samples as lines of a file, Horovod's columns.
+// The log file's header, with Horovod's columns.
 inline constexpr absl::string_view kTuningLogHeader =
     "hierarchical_allreduce,hierarchical_allgather,cache_enabled,cycle_time_ms,"
     "tensor_fusion_threshold,score";
