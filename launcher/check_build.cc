@@ -192,7 +192,8 @@ absl::StatusOr<PythonFacts> AskPython() {
   ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
   output.write.reset();
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
-  process.Signal(SIGKILL);  // It has closed its stdout, so its output is complete.
+  // Its stdout is closed, so the answer is complete; the interpreter's exit need not be awaited.
+  process.Signal(SIGKILL);
   const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
   PythonFacts facts{lines[0], {}};
   size_t line = 1;

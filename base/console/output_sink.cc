@@ -179,6 +179,7 @@ void OutputSink::PutRaw(Target target, absl::string_view data) {
       WriteAll(target == Target::kStdout ? options_.stdout_fd : options_.stderr_fd, data)) {
     return;
   }
+  // Only the first broken stream is reported.
   const int error = errno;
   broken = true;
   if (told_broken_ || !on_broken_) return;

@@ -38,6 +38,7 @@ absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
     memcpy(CMSG_DATA(header), descriptors.data(), passed);
   }
   const ssize_t sent = TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+  // A message that was sent only partly counts as an error: sending the rest could block.
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("sendmsg: ", strerror(sent < 0 ? errno : EAGAIN)));
 }

@@ -77,6 +77,7 @@ absl::Status WriteFrame(int fd, absl::string_view payload) {
 absl::StatusOr<std::string> ReadFrame(int fd, size_t max_bytes) {
   char header[kHeaderBytes];
   RETURN_IF_ERROR(ReadExactly(fd, header, kHeaderBytes, /*at_start=*/true));
+  // The bound is checked before the buffer is allocated: the length comes from the peer.
   const size_t length = DecodeLength(header);
   RETURN_IF_ERROR(CheckLength(length, max_bytes));
   std::string payload(length, '\0');

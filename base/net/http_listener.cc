@@ -80,6 +80,7 @@ class HttpListenerImpl final : public HttpListener {
 
   void OnConnection(Fd fd) {
     if (connections_.size() >= kMostConnections) {
+      // All timers have the same duration, so the earliest one belongs to the oldest connection.
       const auto oldest = std::min_element(
           connections_.begin(), connections_.end(),
           [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
@@ -101,6 +102,7 @@ class HttpListenerImpl final : public HttpListener {
     connection.head.append(buffer, got.bytes);
     const size_t end = connection.head.find(kEndOfHead);
     if (end == std::string::npos && connection.head.size() <= kLargestHead) return;
+    // An incomplete head has the end npos, which is larger than kLargestHead.
     connection.answer = EncodeHttpResponse(
         end > kLargestHead ? ErrorPage(431)
                            : Answer(absl::string_view(connection.head).substr(0, end)));

@@ -52,6 +52,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
 }
 
 absl::StatusOr<Fd> ListenOn(const ListenAddress& address) {
+  // A socket on [::] accepts both versions. Without IPv6 it can't be made, and 0.0.0.0 is used.
   if (address.host == "0.0.0.0") {
     Fd fd = TryToListen(*ParseListenAddress(JoinHostPort("::", address.port)));
     if (fd.valid()) return fd;

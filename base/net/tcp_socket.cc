@@ -56,6 +56,8 @@ absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
   return fd;
 }
 
+// The kernel lets several sockets share a port if all of them have SO_REUSEADDR and none listens.
+// So the later server can bind the reserved port, while the kernel does not choose it for others.
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address) {
   ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
   Fd fd = NewSocket(info->ai_family);
@@ -86,6 +88,7 @@ absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time de
   if (!fd.valid()) return UnavailableErrno(what, errno);
   if (connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return UnavailableErrno(what, errno);
+  // The socket becomes writable when the attempt has ended; SO_ERROR then has its result.
   RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline, cancellation));
   int error = 0;
   socklen_t length = sizeof(error);

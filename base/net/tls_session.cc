@@ -192,6 +192,8 @@ void TlsSession::RenewKey() {
 }
 
 IoResult TlsSession::Explain(int returned) {
+  // SSL_ERROR_SSL is a violation of the protocol: a bad certificate or modified bytes. An error of
+  // the socket (SYSCALL) is a lost connection. Anything else is the end of the stream.
   const int why = SSL_get_error(ssl_, returned);
   IoResult result;
   if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {

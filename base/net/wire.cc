@@ -31,6 +31,7 @@ IoResult Wire::Write(absl::string_view data) {
 }
 
 IoResult Wire::Outcome(ssize_t bytes, bool reading) {
+  // 0 bytes are the end of the stream for a read, but only an empty write.
   IoResult result;
   if (bytes > 0) {
     result.bytes = static_cast<size_t>(bytes);

@@ -70,6 +70,7 @@ absl::StatusOr<HostCounts> ReadHosts(const Environment& environment, const std::
   return hosts.ok() ? hosts : Broken(scheduler, where, hosts.status().message());
 }
 
+// The file LSB_DJOB_HOSTFILE takes precedence over the variable LSB_MCPU_HOSTS.
 absl::StatusOr<Allocation> ReadLsf(const Environment& environment, const ReadFile& read_file) {
   const std::string list = ValueOf(environment, "LSB_MCPU_HOSTS");
   std::string source = absl::StrCat("LSB_MCPU_HOSTS='", Excerpt(list), "'");

@@ -148,6 +148,8 @@ absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::vector<int> tasks, ReadTasks(environment, names->size()));
   ASSIGN_OR_RETURN(const std::vector<int> gpus, ReadGpus(environment, names->size(), tasks));
   const bool has_gpus = gpus[0] > 0;
+  // One task per node on nodes with GPUs is the usual request for a launcher that starts the
+  // workers itself, so the GPUs count.
   const bool by_task = !tasks.empty() && !(has_gpus && IsOneForEachNode(tasks));
   Allocation allocation;
   const std::string id = ValueOf(environment, "SLURM_JOB_ID");

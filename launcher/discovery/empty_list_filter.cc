@@ -16,6 +16,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyListFilter::
         absl::StrCat(who_, " lists no host at all; this is ignored until it has happened ",
                      kBelieved, " times in a row"));
   }
+  // Accepted. Further empty lists are accepted at once, until there is a list with hosts.
   had_hosts_ = false;
   empty_ones_ = 0;
   return hosts;

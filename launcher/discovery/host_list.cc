@@ -77,6 +77,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostList(
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
     const std::vector<rendezvous::membership::HostSlots>& hosts, int num_proc) {
   std::vector<rendezvous::membership::HostSlots> taken;
+  // Goes through all hosts even when there are enough slots, for the total in the message.
   int64_t missing = num_proc;
   int64_t available = 0;
   for (const rendezvous::membership::HostSlots& host : hosts) {

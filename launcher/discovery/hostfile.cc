@@ -33,7 +33,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
 
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
     absl::string_view text, const std::string& file) {
-  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // some editors begin a file so
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // a UTF-8 byte order mark
   std::vector<rendezvous::membership::HostSlots> hosts;
   std::map<std::string, int> seen;
   int number = 0;

@@ -163,6 +163,7 @@ std::string ThreadsLine(const JobPlan& plan) {
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
                                     const std::shared_ptr<const spawn::HostLauncher>& launcher,
                                     const LocalMachine& machine, net::NameTable& names) {
+  // Only names that are not obviously local are resolved: a job on one machine needs no resolver.
   const auto child = std::make_shared<spawn::LocalLauncher>();
   std::vector<std::string> unknown;
   for (const rendezvous::membership::HostSlots& host : hosts) {
