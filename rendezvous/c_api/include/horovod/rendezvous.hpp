@@ -1,5 +1,5 @@
-// The rendezvous server as C++17 classes, over horovod/rendezvous.h: nothing but the standard
-// library, and nothing to link but libhvd_rendezvous.so.
+// The C++17 API of the rendezvous server: a header-only wrapper of horovod/rendezvous.h. It needs
+// the standard library and libhvd_rendezvous.so only.
 //
 //   horovod::rendezvous::Server server({"127.0.0.1:0"});
 //   horovod::rendezvous::JobOptions options;
@@ -10,13 +10,13 @@
 //   job.offer_slots({{"localhost", 4}});
 //   ... job.report_exit(exit) for each process that has ended ...
 //
-// Functions throw Error. That is an exception and no status, since constructors may fail, and since
-// no caller can go on after most of these errors; it is made on this side of the C API, which no
-// exception crosses. What is not said here is said in horovod/rendezvous.h.
+// Functions report errors by throwing Error: constructors can fail, and a caller can rarely
+// continue after such an error. No exception crosses the C API; this header throws them. See
+// horovod/rendezvous.h for everything that is not documented here.
 //
-// Everything is thread-safe but moving, assigning and destroying an object. Callbacks come one at a
-// time from a thread of the job's. They must not block, must not destroy a Job or a Server, and
-// must not throw: that ends the program, as in a std::thread.
+// All functions are thread-safe, except for moving, assigning and destroying an object. Callbacks
+// come one at a time from the job's thread. They must not block and must not destroy a Job or a
+// Server. An exception that leaves a callback terminates the program, as in a std::thread.
 #ifndef HOROVOD_RENDEZVOUS_HPP_
 #define HOROVOD_RENDEZVOUS_HPP_
 
@@ -35,7 +35,7 @@
 namespace horovod {
 namespace rendezvous {
 
-// what() is one line for people, code() is HVD_RENDEZVOUS_...
+// An error of the API. what() is a one-line message, code() is an HVD_RENDEZVOUS_ constant.
 class Error : public std::runtime_error {
  public:
   Error(int32_t code, const char* text) : std::runtime_error(text), code_(code) {}
@@ -45,14 +45,14 @@ class Error : public std::runtime_error {
   int32_t code_;
 };
 
-// A process that a job wants to run.
+// A worker process that the program must start.
 struct Worker {
-  uint64_t worker = 0;                   // its name from now on
-  std::string host;                      // as offered
-  std::vector<std::string> environment;  // "NAME=value", besides what is its own
+  uint64_t worker = 0;                   // identifies it in later calls
+  std::string host;                      // as in the offer
+  std::vector<std::string> environment;  // "NAME=value": variables to add to its environment
 };
 
-// How a job has ended; see hvd_rendezvous_result.
+// The result of a job; see hvd_rendezvous_result.
 struct Result {
   bool success = false;
   int exit_code = 0;
@@ -66,47 +66,48 @@ struct Result {
 struct Host {
   std::string host;
   int slots = 1;
-  std::string machine = {};  // empty: the host's own
+  std::string machine = {};  // empty: the host's name
 };
 
-// How a process has ended.
+// The end of a worker's process; see hvd_rendezvous_exit.
 struct Exit {
   uint64_t worker = 0;
   int exit_code = 0;
   int signal = 0;
   bool core_dumped = false;
   bool out_of_memory = false;
-  std::string start_error = {};  // not empty: there never was a process
+  std::string start_error = {};  // not empty: why the process could not be started
   std::string last_output = {};
-  std::string unknown_end = {};  // not empty: only this is known; see hvd_rendezvous_exit
+  std::string unknown_end = {};  // not empty: the exit status is not known; see hvd_rendezvous_exit
 };
 
-// A process that an earlier scheduler was asked to start; see hvd_rendezvous_earlier_workers.
+// A worker process that was started before a restart of the scheduler; see
+// hvd_rendezvous_earlier_workers.
 struct EarlierWorker {
   uint64_t worker = 0;
   std::string host;
   int64_t pid = 0;
 };
 
-// A job in the state directory that is not on the server; see hvd_rendezvous_kept_job.
+// A job in the state directory that was not added to the server; see hvd_rendezvous_kept_job.
 struct KeptJob {
-  std::string id;  // empty if not even that can be read
+  std::string id;  // empty if it can't be read
   int np = 0;
   int min_np = 0;
   int max_np = 0;
   bool starts_workers = false;
   bool has_ended = false;
-  Result result = {};       // if it has
-  std::string problem = {};  // not empty: it can't be read
+  Result result = {};        // if it has ended
+  std::string problem = {};  // not empty: why the job can't be read
 };
 
-// See hvd_rendezvous_job_options; the defaults of `tuning` are those of the library.
+// The options of a job; see hvd_rendezvous_job_options. The defaults of `tuning` are the library's.
 struct JobOptions {
   std::string id;  // empty: a random one
   int np = 1;
   int min_np = 0;
   int max_np = 0;
-  // Everything else: `id`, the sizes above and the callbacks below take the place of its own.
+  // All other options. The id, the sizes and the callbacks of this struct override its members.
   hvd_rendezvous_job_options tuning = [] {
     hvd_rendezvous_job_options options;
     hvd_rendezvous_job_options_init(&options, sizeof(options));
@@ -127,14 +128,14 @@ inline void Check(int32_t code) {
   if (code != HVD_RENDEZVOUS_OK) throw Error(code, hvd_rendezvous_last_error());
 }
 
-// For destructors: what fails there is a mistake in the program.
+// For destructors, where a failure is a bug in the program.
 inline void CheckEnd(int32_t code) noexcept {
   if (code == HVD_RENDEZVOUS_OK) return;
   std::fprintf(stderr, "horovod::rendezvous: %s\n", hvd_rendezvous_last_error());
   std::terminate();
 }
 
-// The text of a function that makes one.
+// Calls a function of the C API that returns a string, and takes ownership of the string.
 template <typename Function, typename Handle>
 std::string Text(Function function, Handle* handle) {
   char* made = nullptr;
@@ -281,11 +282,11 @@ class Job {
   std::unique_ptr<hvd_rendezvous_job, Remove> job_;
 };
 
-// A server, which lives on until its jobs are destroyed, too.
+// A server. It keeps running until its jobs are destroyed too.
 class Server {
  public:
-  // `listen`: numeric "address:port"; port 0: a free one. `state_dir`: where jobs outlive this
-  // process; empty: they don't. See hvd_rendezvous_start_with_state.
+  // `listen` has numeric "address:port"; port 0 selects a free port. `state_dir` keeps the jobs
+  // beyond this process; empty: none. See hvd_rendezvous_start_with_state.
   explicit Server(const std::vector<std::string>& listen, const std::string& state_dir = {}) {
     std::vector<const char*> addresses;
     for (const std::string& address : listen) addresses.push_back(address.c_str());
@@ -300,7 +301,7 @@ class Server {
         server, [](hvd_rendezvous_server* s) { internal::CheckEnd(hvd_rendezvous_stop(s)); });
   }
 
-  // With their real ports.
+  // The addresses listened on, with their real ports.
   std::vector<std::string> addresses() const {
     std::vector<std::string> made;
     for (int32_t n = 0;; ++n) {
@@ -316,8 +317,12 @@ class Server {
     std::vector<KeptJob> found;
     internal::Check(hvd_rendezvous_kept_jobs(
         server_.get(), &found, [](void* context, const hvd_rendezvous_kept_job* given) {
-          KeptJob kept{given->id,     given->np,                  given->min_np,
-                       given->max_np, given->starts_workers != 0, given->ended != nullptr};
+          KeptJob kept{given->id,
+                       given->np,
+                       given->min_np,
+                       given->max_np,
+                       given->starts_workers != 0,
+                       given->ended != nullptr};
           if (given->ended != nullptr) kept.result = internal::ToResult(*given->ended);
           if (given->problem != nullptr) kept.problem = given->problem;
           static_cast<std::vector<KeptJob>*>(context)->push_back(std::move(kept));
@@ -328,7 +333,7 @@ class Server {
     internal::Check(hvd_rendezvous_forget_job(server_.get(), id.c_str()));
   }
 
-  // In Prometheus' text format.
+  // The metrics of all jobs in Prometheus' text format.
   std::string metrics() const { return internal::Text(hvd_rendezvous_metrics, server_.get()); }
 
  private:
