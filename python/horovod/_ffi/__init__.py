@@ -1,7 +1,7 @@
-"""The C ABI of libhvd.so, and the only place that uses ctypes.
+"""The C ABI of libhvd.so. Only this package uses ctypes.
 
-Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status codes. Status codes
-other than OK become the exceptions of :mod:`horovod.common.exceptions`.
+It mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status codes. Status codes other than OK become
+the exceptions of :mod:`horovod.common.exceptions`.
 """
 
 from horovod._ffi._library import library_path

@@ -1,4 +1,4 @@
-"""Finds libhvd.so, checks that it is the right one, and declares its functions."""
+"""Finds libhvd.so, checks its version, and declares its functions."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ _ABI_VERSION = 14
 
 
 def library_path() -> str:
-    """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/``."""
+    """Returns the path of libhvd.so: the environment variable HOROVOD_LIBRARY, or else the file in ``horovod/lib/``."""
     chosen = os.environ.get("HOROVOD_LIBRARY")
     if chosen:
         return chosen
@@ -105,12 +105,12 @@ library = _load()
 
 
 def last_error() -> str:
-    """What was wrong in this thread's last call."""
+    """Returns the error message of this thread's last call."""
     text: bytes = library.hvd_last_error()
     return text.decode("utf-8", "replace")
 
 
 def check(code: int) -> None:
-    """Raises the exception that goes with a status code."""
+    """Raises the exception for a status code, unless it is OK."""
     if code != 0:
         raise error_of_status(code, last_error())

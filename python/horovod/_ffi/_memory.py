@@ -1,4 +1,4 @@
-"""Memory by its address."""
+"""Memory, given by its address."""
 
 import ctypes
 import mmap
@@ -12,8 +12,9 @@ _libc = ctypes.CDLL(None)
 
 
 def new_memory(size: int) -> mmap.mmap:
-    """`size` (> 0) bytes of new memory, in huge pages where the system gives them. They are taken
-    from the system when they are used first, and given back with the last view of them."""
+    """Returns `size` (> 0) bytes of new memory, in huge pages if the system provides them. Pages are allocated at first use, and
+    freed with the last view of them.
+    """
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     prefer_huge_pages(address_of_buffer(memory), size)
     return memory
@@ -23,25 +24,26 @@ _LARGE_BYTES = 1 << 20
 
 
 def zeros(size: int) -> Any:
-    """A new buffer of `size` bytes, all 0; a large one from :func:`new_memory`."""
+    """Returns a new buffer of `size` bytes, all 0; a large one from :func:`new_memory`."""
     return new_memory(size) if size >= _LARGE_BYTES else bytearray(size)
 
 
 def take_new_memory(memory: mmap.mmap) -> None:
-    """Takes it from the system now, if it can; what is in it stays. Without Python's lock."""
+    """Allocates the pages of new memory now, if possible; its content stays. Releases the GIL."""
     _advise(address_of_buffer(memory), len(memory), mmap.PAGESIZE, _MADV_POPULATE_WRITE)
 
 
 def address_of_buffer(memory: Any) -> int:
-    """Where a writable buffer lies, as long as it lives; 0: it is empty."""
+    """Returns the address of a writable buffer, which is valid while the buffer exists; 0 for an empty buffer."""
     if len(memory) == 0:
         return 0
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
 def prefer_huge_pages(address: int, size: int) -> None:
-    """Asks for huge pages in memory that nobody has written to yet, as far as it holds whole ones:
-    to clear many small ones takes longer than to fill them."""
+    """Requests huge pages for memory that nobody has written to yet, for the whole ones that it contains: clearing many small
+    pages takes longer than filling them.
+    """
     _advise(address, size, _HUGE_PAGE, _MADV_HUGEPAGE)
 
 
@@ -54,7 +56,7 @@ class _DLDataType(ctypes.Structure):
 
 
 class _DLManagedTensor(ctypes.Structure):
-    """Of DLPack, by which array libraries pass each other memory. Begins with its DLTensor."""
+    """The structure of DLPack by which array libraries exchange memory. It begins with its DLTensor."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -89,8 +91,9 @@ _deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
 
 
 def as_dlpack(address: int, size: int, device: int) -> Any:
-    """A DLPack capsule of `size` bytes at `address`, in the memory of that CUDA device or of the
-    host (:data:`HOST`). The memory must stay for as long as whatever is made of it."""
+    """Returns a DLPack capsule for `size` bytes at `address`, in the memory of that CUDA device or of the host (:data:`HOST`).
+    The memory must stay valid while anything made from the capsule exists.
+    """
     shape = (ctypes.c_int64 * 1)(size)
     tensor = _DLManagedTensor(
         address,
@@ -106,7 +109,7 @@ def as_dlpack(address: int, size: int, device: int) -> Any:
 
 
 def _advise(address: int, size: int, unit: int, advice: int) -> None:
-    """Gives the advice for the whole pages in that memory."""
+    """Gives the advice to the system for the whole pages in that memory."""
     start = -(-address // unit) * unit
     size = (address + size - start) // unit * unit
     if size > 0:

@@ -1,4 +1,4 @@
-"""Seals of objects that are unpickled where they arrive."""
+"""Seals of pickled objects that are sent between ranks."""
 
 import ctypes
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ SEAL_BYTES = 32
 
 
 def seal(name: str, process_set: int, address: int, size: int) -> None:
-    """Writes a seal, SEAL_BYTES long, behind the object of `size` bytes at `address`, which this
-    rank gives to the operation `name` of these ranks."""
+    """Writes a seal of SEAL_BYTES bytes after the object of `size` bytes at `address`, which this rank sends with the operation
+    `name` of these ranks.
+    """
     check_waited(library.hvd_seal(name.encode(), process_set, address, size))
 
 
@@ -22,11 +23,11 @@ def open_sealed(
     addresses: Sequence[int],
     sizes: Sequence[int],
 ) -> None:
-    """Checks all objects of an operation, each with its seal behind it (both counted in `sizes`)
-    and from the rank of the world that `senders` names. Every rank calls it once an operation, who
-    has sent as well.
+    """Verifies all objects of an operation. Each is followed by its seal (`sizes` includes it) and comes from the rank in the
+    world that `senders` names. Every rank calls it once per operation, senders included.
 
-    HorovodInternalError: one was changed on the way; the world is broken. It must not be unpickled.
+    Raises HorovodInternalError if an object was changed on the way; the world is broken then, and the object must not be
+    unpickled.
     """
     count = len(senders)
     check_waited(

@@ -23,8 +23,7 @@ AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 
 
 class Request(ctypes.Structure):
-    """One tensor of one operation. `shape`, `splits` and the memory pointed to are kept alive by
-    the caller."""
+    """One tensor of one operation. The caller keeps `shape`, `splits` and the memory at its addresses alive."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -58,8 +57,9 @@ class _Tensor(ctypes.Structure):
 
 
 class Result(NamedTuple):
-    """What became of one tensor. `address` is that of the request's own output or of memory of the
-    runtime's on the same device; it may be 0 if the tensor is empty."""
+    """The result for one tensor. `address` is that of the request's own output or of memory of the runtime on the same device; it
+    may be 0 for an empty tensor.
+    """
 
     address: int
     shape: tuple[int, ...]
@@ -88,8 +88,7 @@ def request(
     device: int = HOST,
     ready_event: int = 0,
 ) -> Request:
-    """One :class:`Request`; addresses of 0 are NULL. `device`: the CUDA device that the memory is
-    on."""
+    """Returns a :class:`Request`. Addresses of 0 are NULL. `device`: the CUDA device of the memory."""
     ndim = len(shape)
     return Request(
         name.encode(),
@@ -116,14 +115,14 @@ def _reference(requests: Sequence[Request]) -> Any:
 
 
 def new_handle() -> ctypes.c_int64:
-    """A place for the handle that :func:`submit` makes; its `value` is 0 until then."""
+    """Returns an object for the handle that :func:`submit` creates; its `value` is 0 until then."""
     return ctypes.c_int64()
 
 
 def submit(requests: Sequence[Request], process_set: int, waits: bool, handle: ctypes.c_int64) -> None:
-    """Hands over tensors as one group, to be run by that process set, which `handle` gets the
-    number of. `waits`: first waits a while for it, without Python's lock; what became of it,
-    :func:`wait` tells. Meanwhile a signal's handler may raise anything."""
+    """Submits tensors as one group to that process set; `handle` receives the group's number. With `waits` it waits for a while
+    without the GIL; :func:`wait` returns the outcome. Meanwhile a signal handler may raise any exception.
+    """
     check(library.hvd_submit(_reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)))
 
 
@@ -146,9 +145,10 @@ def submit_then(
     process_set: int,
     done: Callable[[int, Optional[BaseException]], None],
 ) -> None:
-    """:func:`submit`, for callers that do not wait: calls ``done(handle, error)`` once, on a thread
-    of the library, when all is done. `error` is what :func:`wait` would have raised, or None;
-    :func:`release` of the handle is up to `done`. See hvd_submit_then."""
+    """Submits as :func:`submit` does, for callers that do not wait: calls ``done(handle, error)`` once, on a thread of the library,
+    when the group is done. `error` is the exception that :func:`wait` would have raised, or None. `done` must :func:`release`
+    the handle. See hvd_submit_then.
+    """
     context = next(_contexts)
     _callbacks[context] = done
     code = library.hvd_submit_then(_reference(requests), len(requests), process_set, _call_back, context)
@@ -158,8 +158,7 @@ def submit_then(
 
 
 class Prepared:
-    """A group of tensors that is submitted again and again: its requests, whose addresses do not
-    matter."""
+    """A group of tensors that is submitted repeatedly: its requests, without addresses."""
 
     __slots__ = ("address",)
 
@@ -181,12 +180,12 @@ def _check_handle(handle: int) -> int:
 
 
 def start(prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int) -> int:
-    """:func:`submit` of a prepared tensor, which gets this name; addresses of 0 are NULL."""
+    """Submits a prepared tensor under this name; addresses of 0 are NULL. Otherwise as :func:`submit`."""
     return _check_handle(library.hvd_start(prepared.address, name.encode(), input_address, output_address, process_set))
 
 
 def start_group(prepared: Prepared, inputs: Sequence[int], outputs: Sequence[int], process_set: int) -> int:
-    """:func:`submit` of a prepared group, with the addresses of its tensors."""
+    """Submits a prepared group, with the addresses of its tensors. Otherwise as :func:`submit`."""
     inputs, outputs = array.array("Q", inputs), array.array("Q", outputs)
     return _check_handle(
         library.hvd_start_group(prepared.address, inputs.buffer_info()[0], outputs.buffer_info()[0], process_set)
@@ -194,25 +193,25 @@ def start_group(prepared: Prepared, inputs: Sequence[int], outputs: Sequence[int
 
 
 def run(prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int) -> int:
-    """:func:`start`, :func:`wait` and :func:`release` in one. Returns a code for
-    :func:`check_run`, or, if it takes long, the handle, which is :data:`FIRST_HANDLE` or more.
-    Raises only what a signal's handler does: then nobody knows whether it runs."""
+    """Does :func:`start`, :func:`wait` and :func:`release` in one call. Returns a code for :func:`check_run` or, if it takes long,
+    the handle, which is at least :data:`FIRST_HANDLE`. Raises only what a signal handler raises; then it is unknown whether the
+    operation runs.
+    """
     code: int = library.hvd_run(prepared.address, name.encode(), input_address, output_address, process_set)
     return code
 
 
 def check_run(code: int) -> None:
-    """Raises what :func:`start` or :func:`wait` would have."""
+    """Raises what :func:`start` or :func:`wait` would have raised."""
     if code < 0:
         raise error_of_status(-code, last_error())
     check_waited(code)
 
 
 def check_waited(code: int) -> None:
-    """Raises what went wrong in this thread's last call, which waited.
+    """Raises the error of this thread's last call, which waited.
 
-    HorovodRequestError: the ranks' requests do not fit together. HorovodInternalError: the world is
-    broken.
+    HorovodRequestError: the ranks' requests do not match. HorovodInternalError: the world is broken.
     """
     if code != 0:
         raise error_of_wait(code, last_error())
@@ -226,9 +225,9 @@ def broadcast_stretches(
     process_set: int = 0,
     append: bool = False,
 ) -> int:
-    """Hands over a broadcast whose memory is in many places, of as many bytes each, the same on all
-    ranks, and returns its handle. `append`: what is broadcast is also given to the store, as by
-    :func:`store_append`."""
+    """Submits a broadcast of memory at several addresses, with the same sizes on all ranks, and returns its handle. `append`: the
+    data is also appended to the store, as by :func:`store_append`.
+    """
     starts, lengths = array.array("Q", addresses), array.array("q", sizes)
     handle = ctypes.c_int64()
     check(
@@ -247,15 +246,16 @@ def broadcast_stretches(
 
 
 def poll(handle: int) -> bool:
-    """Whether :func:`wait` would return at once."""
+    """Returns whether :func:`wait` would return at once."""
     done = ctypes.c_int32()
     check(library.hvd_poll(handle, ctypes.byref(done)))
     return done.value != 0
 
 
 def wait(handle: int) -> None:
-    """Blocks, without Python's lock, until the group is done. Raises as :func:`check_waited`; or
-    what a signal's handler raises, such as KeyboardInterrupt."""
+    """Blocks, without the GIL, until the group is done. Raises as :func:`check_waited`, or what a signal handler raises, such as
+    KeyboardInterrupt.
+    """
     code = library.hvd_wait(handle)
     while code == STILL_RUNNING:
         code = library.hvd_wait(handle)
@@ -263,7 +263,7 @@ def wait(handle: int) -> None:
 
 
 def result(handle: int, index: int) -> Result:
-    """What became of the group's tensor number `index`. REQUIRES: :func:`wait` returned."""
+    """Returns the result of the group's tensor number `index`. REQUIRES: :func:`wait` has returned."""
     tensor = _Tensor()
     check(library.hvd_result(handle, index, ctypes.byref(tensor)))
     return Result(
@@ -276,18 +276,19 @@ def result(handle: int, index: int) -> Result:
 
 
 def release(handle: int) -> None:
-    """Forgets the group; waits for it first if it is in flight."""
+    """Frees the group; waits for it first if it is in flight."""
     library.hvd_release(handle)
 
 
 def address_of(data: bytes) -> int:
-    """Where `data` lies, as long as it lives."""
+    """Returns the address of `data`, which is valid while `data` exists."""
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def finish(handles: Sequence[int]) -> None:
-    """:func:`wait` for all of the groups and :func:`release` of them; raises their first error. If
-    a signal's handler raises something, none is released."""
+    """Waits for all of the groups and releases them; raises their first error. If a signal handler raises an exception, none is
+    released.
+    """
     count = len(handles)
     array = (ctypes.c_int64 * count)(*handles)
     code = library.hvd_finish(array, count)
@@ -297,7 +298,7 @@ def finish(handles: Sequence[int]) -> None:
 
 
 class ResultOwner:
-    """Releases a group when the last buffer made of its results is gone."""
+    """Releases a group when the last buffer made from its results is gone."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -311,13 +312,12 @@ class ResultOwner:
 
 
 def memory(address: int, size: int, owner: Optional[ResultOwner] = None) -> Any:
-    """`size` (> 0) bytes at `address` as a writable buffer, which keeps `owner` alive."""
+    """Returns `size` (> 0) bytes at `address` as a writable buffer, which keeps `owner` alive."""
     view = (ctypes.c_char * size).from_address(address)
     view.owner = owner  # type: ignore[attr-defined]  # arrays of ctypes take any attribute
     return view
 
 
 def keep_for_ever(thing: Any) -> None:
-    """Makes `thing` outlive the interpreter: memory that another thread may write to while the
-    process ends."""
+    """Makes `thing` outlive the interpreter, for memory that another thread may write to while the process ends."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

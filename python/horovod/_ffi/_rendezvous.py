@@ -1,4 +1,4 @@
-"""The functions of ``horovod/rendezvous.h``, which are a part of libhvd.so."""
+"""The functions of ``horovod/rendezvous.h``, which libhvd.so contains."""
 
 import ctypes
 import operator
@@ -151,7 +151,7 @@ _declare()
 
 
 class Failure(Exception):
-    """A function has returned `code`; `text` is one line on it."""
+    """A function has returned the error code `code`; `text` is a one-line message."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -166,7 +166,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def text_of(name: str, handle: int) -> str:
-    """What a function that makes a text says of a server or a job. Raises Failure."""
+    """Returns the text that a function makes for a server or a job. Raises Failure."""
     made = ctypes.c_void_p()
     call(name, handle, ctypes.byref(made))
     try:
@@ -176,7 +176,7 @@ def text_of(name: str, handle: int) -> str:
 
 
 def text(what: str, value: str) -> bytes:
-    """A name, for C. Raises TypeError, or ValueError for one that C would cut off or can't have."""
+    """Returns a name for C. Raises TypeError, or ValueError for a name that C would cut off or can't represent."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str: Got {value!r}")
     if "\0" in value:
@@ -185,22 +185,22 @@ def text(what: str, value: str) -> bytes:
 
 
 def shown(value: str) -> bytes:
-    """A text for people, such as output, for C; what C can't have is replaced."""
+    """Returns a text for people, such as output, for C; characters that C can't represent are replaced."""
     return value.replace("\0", "\ufffd").encode(errors="replace")
 
 
 def int32(name: str, value: int) -> int:
-    """A number for C, which would take another if it is too large. Raises TypeError or ValueError."""
+    """Returns a number for C. Raises TypeError, or ValueError if it is too large, because C would take another number."""
     return _within(name, value, -_MOST, _MOST)
 
 
 def int64(name: str, value: int) -> int:
-    """As :func:`int32`."""
+    """Returns a number for C, as :func:`int32` does."""
     return _within(name, value, 1 - (1 << 63), (1 << 63) - 1)
 
 
 def uint64(name: str, value: int) -> int:
-    """As :func:`int32`."""
+    """Returns a number for C, as :func:`int32` does."""
     return _within(name, value, 0, (1 << 64) - 1)
 
 
@@ -213,14 +213,14 @@ def _within(name: str, value: int, least: int, most: int) -> int:
 
 
 def seconds(name: str, value: float) -> float:
-    """A time for C. Raises TypeError."""
+    """Returns a time for C. Raises TypeError."""
     if not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number of seconds: Got {value!r}")
     return value
 
 
 def start(listen: list[str], state_dir: Optional[str] = None) -> int:
-    """A server; `state_dir`: where its jobs outlive this process. Raises Failure."""
+    """Starts a server and returns it. `state_dir`: where its jobs outlive this process. Raises Failure."""
     server = ctypes.c_void_p()
     addresses = (ctypes.c_char_p * len(listen))(*(text("an address", address) for address in listen))
     if state_dir is None:
@@ -233,8 +233,9 @@ def start(listen: list[str], state_dir: Optional[str] = None) -> int:
 
 
 def kept_jobs(server: int) -> list[dict[str, Any]]:
-    """The members of hvd_rendezvous_kept_job; "ended" is None or those of hvd_rendezvous_result.
-    Raises Failure."""
+    """Returns the members of each hvd_rendezvous_kept_job; "ended" is None or the members of hvd_rendezvous_result. Raises
+    Failure.
+    """
     found: list[dict[str, Any]] = []
 
     def take(_: Any, address: int) -> None:
@@ -255,7 +256,7 @@ def kept_jobs(server: int) -> list[dict[str, Any]]:
 
 
 def earlier_workers(job: int) -> list[tuple[int, str, int]]:
-    """Each a worker, a host and a pid. Raises Failure."""
+    """Returns a worker, a host and a pid for each earlier worker. Raises Failure."""
     found: list[tuple[int, str, int]] = []
 
     def take(_: Any, address: int) -> None:
@@ -267,7 +268,7 @@ def earlier_workers(job: int) -> list[tuple[int, str, int]]:
 
 
 def addresses(server: int) -> list[str]:
-    """Where a server listens."""
+    """Returns the addresses at which a server listens."""
     found: list[str] = []
     while True:
         address: Optional[bytes] = _function("address")(server, len(found))
@@ -277,13 +278,13 @@ def addresses(server: int) -> list[str]:
 
 
 def job_id(job: int) -> str:
-    """The id of a job."""
+    """Returns the id of a job."""
     name: bytes = _function("job_id")(job)
     return name.decode("utf-8", "replace")
 
 
 class Callbacks:
-    """The callbacks of a job, for C. Must live as long as the job."""
+    """The callbacks of a job, for C. They must exist as long as the job."""
 
     def __init__(
         self,
@@ -336,7 +337,7 @@ def _result(result: _Result) -> dict[str, Any]:
 
 
 def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks: Callbacks) -> int:
-    """A job; `options` are members of hvd_rendezvous_job_options. Raises Failure."""
+    """Creates a job and returns it; `options` are members of hvd_rendezvous_job_options. Raises Failure."""
     given = _JobOptions()
     _function("job_options_init")(ctypes.byref(given), ctypes.sizeof(given))
     given.id = None if name is None else text("id", name)
@@ -351,7 +352,7 @@ def add_job(server: int, name: Optional[str], options: dict[str, Any], callbacks
 
 
 def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
-    """Each a name, a number of slots, and a machine. Raises Failure."""
+    """Offers hosts, each a name, a number of slots and a machine. Raises Failure."""
     made = (
         _Host(text("a host's name", host), int32(f"{host}'s slots", slots), text("machine", machine))
         for host, slots, machine in hosts
@@ -361,6 +362,6 @@ def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
 
 
 def report_exit(job: int, worker: int, **how: Any) -> None:
-    """`how`: members of hvd_rendezvous_exit. Raises Failure."""
+    """Reports the end of a worker; `how`: members of hvd_rendezvous_exit. Raises Failure."""
     exit = _Exit(size=ctypes.sizeof(_Exit), worker=uint64("worker", worker), **how)
     call("report_exit", job, ctypes.byref(exit))

@@ -1,4 +1,4 @@
-"""The store: memory, owned by the agent, in which commits outlive this process."""
+"""The store: memory owned by the agent, in which commits outlive this process."""
 
 import array
 import ctypes
@@ -10,7 +10,7 @@ from horovod.common.exceptions import NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENT
 
 
 class Stored(NamedTuple):
-    """A commit in the store: memory that stays readable."""
+    """A commit in the store, in memory that stays readable."""
 
     number: int
     address: int
@@ -18,15 +18,15 @@ class Stored(NamedTuple):
 
 
 def store_is_there() -> bool:
-    """Whether there is memory in which commits outlive this process."""
+    """Returns whether there is a store."""
     return bool(library.hvd_store_append(None, None, 0) == 0)
 
 
 def store_begin(size: int, keep: int = 0) -> int:
-    """Makes room for a commit in the memory that outlives this process: where it is going to be,
-    but neither where the newest one is nor in the one that `keep` (0: none) is an address of.
+    """Reserves room for a commit and returns its address. It overwrites neither the newest commit nor the one that contains the
+    address `keep` (0: none).
 
-    Raises MemoryError if there is too little of it.
+    Raises MemoryError if there is too little memory.
     """
     address = ctypes.c_void_p()
     code = library.hvd_store_begin(size, keep or None, ctypes.byref(address))
@@ -43,25 +43,24 @@ def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
 
 
 def store_seal(number: int) -> None:
-    """Makes what was begun the newest commit in the store."""
+    """Makes the commit that was begun the newest one in the store."""
     check(library.hvd_store_seal(number))
 
 
 def store_compare() -> None:
-    """Begins a comparison instead of a commit: what is appended is not kept. Raises ValueError if
-    there is no commit."""
+    """Begins a comparison instead of a commit: what is appended is not kept. Raises ValueError if there is no commit."""
     check(library.hvd_store_compare())
 
 
 def store_is_same() -> bool:
-    """Ends a comparison: whether what was appended is what the newest commit holds, by length and
-    checksum."""
+    """Ends a comparison. Returns whether length and checksum of what was appended are those of the newest commit."""
     return bool(library.hvd_store_is_same() == 1)
 
 
 def store_take_kept() -> bool:
-    """Takes the copy of another host's commit that the agent keeps into the store; whether there was
-    one that is newer than the store's. No commit may have been begun."""
+    """Copies another host's commit, of which the agent keeps a copy, into the store. Returns whether there was one that is newer
+    than the store's. No commit may have been begun.
+    """
     code = library.hvd_store_take_kept()
     if code == NOT_FOUND:
         return False
@@ -70,7 +69,7 @@ def store_take_kept() -> bool:
 
 
 def store_newest() -> Optional[Stored]:
-    """The newest commit in the store, of this process or of one before it in its place."""
+    """Returns the newest commit in the store, of this process or of a predecessor."""
     address, size, number = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()
     code = library.hvd_store_newest(*map(ctypes.byref, (address, size, number)))
     if code in (UNIMPLEMENTED, NOT_FOUND):

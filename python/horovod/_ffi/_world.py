@@ -1,4 +1,4 @@
-"""The life of this process in its worlds: joining, leaving, what it knows, process sets."""
+"""Functions for joining and leaving worlds, queries of the world, and process sets."""
 
 import ctypes
 import os
@@ -10,38 +10,39 @@ from horovod.common.exceptions import ALREADY_EXISTS, NOT_FOUND
 
 
 def init() -> None:
-    """Joins the next world. Blocks until all members are there, unless the process is deferred."""
+    """Joins the next world. Blocks until all members have joined, unless the process is deferred."""
     check(library.hvd_init())
 
 
 def is_deferred() -> bool:
-    """Whether :func:`init` gave this process only a provisional place: the others are training."""
+    """Returns whether :func:`init` gave this process only provisional ranks, because the other processes are training."""
     return bool(library.hvd_is_deferred())
 
 
 def join_world() -> None:
-    """Makes a deferred process a member of the next world. Blocks until that is up."""
+    """Makes a deferred process a member of the next world. Blocks until that world is up."""
     check(library.hvd_join_world())
 
 
 def takes_device_tensors() -> bool:
-    """Whether requests may be of CUDA tensors."""
+    """Returns whether requests may be for CUDA tensors."""
     return bool(library.hvd_takes_device_tensors())
 
 
 def reset() -> None:
-    """Leaves the present world, which is broken or about to change, for the next one; blocks."""
+    """Leaves the current world, which is broken or about to change, and joins the next one; blocks."""
     check(library.hvd_reset())
 
 
 def set_commit(number: int) -> None:
-    """Reports the commit that this process can restore, 0 for none. The process with the newest
-    commit becomes rank 0 of the next world."""
+    """Reports the commit that this process can restore; 0: none. The process with the newest commit becomes rank 0 of the next
+    world.
+    """
     library.hvd_set_commit(number)
 
 
 def begin_training() -> None:
-    """Marks the end of the preparations: from now on the time counts as the script's work."""
+    """Marks the end of the preparations: time from now on counts as the script's work."""
     library.hvd_begin_training()
 
 
@@ -56,68 +57,71 @@ def note_error(message: str) -> None:
 
 
 def check_world() -> None:
-    """On rank 0 of an elastic job: raises HorovodInternalError if the job has replaced this world,
-    or if the daemon has not confirmed it for too long. Free while the last confirmation is recent."""
+    """On rank 0 of an elastic job, raises HorovodInternalError if the job has replaced this world, or if the daemon has not
+    confirmed the world for too long. Costs nothing while the last confirmation is recent.
+    """
     check(library.hvd_check_world())
 
 
 def confirm_world() -> None:
-    """Asks the daemon whether this process's world is the job's newest; blocks for some seconds at
-    most while there is no answer. Raises HorovodInternalError if it is not. Thread-safe."""
+    """Asks the daemon whether this process's world is the job's newest. Blocks for some seconds at most if there is no answer.
+    Raises HorovodInternalError if it is not. Thread-safe.
+    """
     check(library.hvd_confirm_world())
 
 
 def must_sync_state() -> bool:
-    """Whether some member of this world lacks rank 0's state. The same on every rank."""
+    """Returns whether a member of this world lacks rank 0's state. The same on every rank."""
     return bool(library.hvd_must_sync_state())
 
 
 def shutdown() -> None:
-    """Leaves the world in good order, if there is one."""
+    """Leaves the world cleanly, if there is one."""
     check(library.hvd_shutdown())
 
 
 def query(what: str) -> int:
-    """``hvd_<what>()``: a number; -1 if there is no world (ranks and sizes)."""
+    """Returns the number ``hvd_<what>()``; for ranks and sizes -1 if there is no world."""
     number: int = getattr(library, "hvd_" + what)()
     return number
 
 
 def job_id() -> str:
-    """The job's id; "" in a process that no agent has started, and before :func:`init`."""
+    """Returns the job's id; "" in a process without an agent, and before :func:`init`."""
     return bytes(library.hvd_job_id()).decode()
 
 
 def version() -> str:
-    """The version of the library."""
+    """Returns the version of the library."""
     return bytes(library.hvd_version()).decode()
 
 
 def built(what: str) -> int:
-    """Whether the library can do `what` ("gloo", "nccl", ...)."""
+    """Returns whether the library contains the feature `what` ("gloo", "nccl", ...), as a number."""
     answer: int = library.hvd_built(what.encode())
     return answer
 
 
 def world_is_changing() -> bool:
-    """Whether the epoch is broken or about to change. One load, no communication."""
+    """Returns whether the world is broken or about to change. One load, no communication."""
     changing: bool = library.hvd_world_is_changing() != 0
     return changing
 
 
 def start_timeline(path: str, mark_cycles: bool) -> None:
-    """On rank 0: makes all ranks record what they do, for the file `path`."""
+    """On rank 0, makes all ranks record their operations for the file `path`."""
     check(library.hvd_start_timeline(os.fsencode(path), int(mark_cycles)))
 
 
 def stop_timeline() -> None:
-    """On rank 0: ends the recording; blocks until the file is complete."""
+    """On rank 0, ends the recording; blocks until the file is complete."""
     check(library.hvd_stop_timeline())
 
 
 def stack_request() -> Optional[tuple[int, int]]:
-    """The descriptor that this process is to write its stack to, and the signal on which; None if
-    nobody wants it."""
+    """Returns the descriptor to which this process is to write its stack, and the signal that requests it; None if no agent wants
+    it.
+    """
     fd, signum = ctypes.c_int32(), ctypes.c_int32()
     code = library.hvd_stack_request(ctypes.byref(fd), ctypes.byref(signum))
     if code == NOT_FOUND:
@@ -127,13 +131,14 @@ def stack_request() -> Optional[tuple[int, int]]:
 
 
 def report_failure(message: str, caused_by_peer: bool) -> None:
-    """Tells the daemon why this process is about to fail. Best effort; takes at most a second."""
+    """Reports to the daemon why this process is about to fail. Best effort; takes at most a second."""
     library.hvd_report_failure(message.encode("utf-8", "replace"), int(caused_by_peer))
 
 
 def add_process_set(ranks: Sequence[int]) -> tuple[int, bool]:
-    """Registers a process set, with all other ranks; blocks. Its id, and whether it is new: if not,
-    that of the set that has these ranks."""
+    """Registers a process set, with all other ranks; blocks. Returns its id, and whether it is new; if not, the id is that of the
+    set with the same ranks.
+    """
     process_set_id = ctypes.c_int32()
     count = len(ranks)
     code = library.hvd_add_process_set((ctypes.c_int32 * count)(*ranks), count, ctypes.byref(process_set_id))
@@ -143,12 +148,12 @@ def add_process_set(ranks: Sequence[int]) -> tuple[int, bool]:
 
 
 def remove_process_set(process_set_id: int) -> None:
-    """Ends a process set, with all other ranks; blocks."""
+    """Removes a process set, with all other ranks; blocks."""
     check(library.hvd_remove_process_set(process_set_id))
 
 
 def member(rank: int) -> tuple[int, int]:
-    """Which process `rank` of the present world is, the same in any world."""
+    """Returns an identifier of the process that is `rank` in the current world; it is the same in any world."""
     worker, incarnation = ctypes.c_uint64(), ctypes.c_uint64()
     check(library.hvd_member(rank, ctypes.byref(worker), ctypes.byref(incarnation)))
     return worker.value, incarnation.value

@@ -1,4 +1,4 @@
-"""The processes above this one: its parent, that one's parent, and so on, as far as they can be seen from here."""
+"""The ancestors of this process: its parent, the parent's parent, and so on, as far as they are visible."""
 
 import contextlib
 import os
@@ -14,16 +14,18 @@ class Ancestor(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The file's name; what stands before a colon, if it has given itself a title."""
+        """The name of the program's file; if the process has set a title, the part before the colon."""
         return os.path.basename(self.words[0].partition(":")[0])
 
     def option(self, name: str) -> str:
-        """The word that follows `name`; empty: there is none."""
+        """Returns the word that follows `name` on the command line; "" if there is none."""
         return self.words[self.words.index(name) + 1] if name in self.words[:-1] else ""
 
 
 def ancestors() -> Iterator[Ancestor]:
-    """The nearest first. Ends without an error where one can't be read: it may be gone, or another user's."""
+    """Returns the ancestors, nearest first. The list ends without an error at one that can't be read, because it has ended or
+    belongs to another user.
+    """
     pid = os.getppid()
     with contextlib.suppress(OSError, IndexError, ValueError):
         while pid > 1:

@@ -1,4 +1,4 @@
-"""Who has started this process, and whether it may therefore join a world."""
+"""The origin of this process: which program has started it, and whether it may therefore join a world."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _JOINED = "HOROVOD_JOINED_LAUNCH"
 
 
 class Launch(NamedTuple):
-    """This process among those that a launcher has started together."""
+    """This process's place among the processes that a launcher has started together."""
 
     launcher: str
     rank: int
@@ -28,7 +28,7 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The variables that a launcher sets for each of its processes, all of them."""
+    """The variables that a launcher sets for each of its processes. All of them must be set."""
 
     name: str
     rank: str
@@ -94,14 +94,16 @@ _MOST = 1 << 20
 
 
 def _number(text: str) -> Optional[int]:
-    """None: it is none. One of any length, of which Python converts only the shorter ones, is at most 10 * _MOST."""
+    """Returns the number in `text`, or None if it is not a number. Python converts only numbers of limited length; longer ones
+    become at most 10 * _MOST.
+    """
     if not (text.isascii() and text.isdigit()):
         return None
     return 10 * _MOST if len(text.lstrip("0")) > len(str(_MOST)) else int(text[-len(str(_MOST)) :])
 
 
 def _problem_of(rank: Optional[int], size: Optional[int], said: tuple[str, str], launcher: _Launcher) -> str:
-    """Why they can't be; `said`: in their variables."""
+    """Returns why rank and size are invalid; `said` names their variables."""
     rank_said, size_said = (f"{text[:40]!r}" for text in said)
     if size is None or size > _MOST:
         return f"{launcher.size}={size_said} is no number of processes up to {_MOST}"
@@ -129,8 +131,10 @@ def _launch_by(launcher: _Launcher, environment: Mapping[str, str]) -> Optional[
 
 
 def _hydra(environment: Mapping[str, str], above: Iterable[Ancestor]) -> dict[str, str]:
-    """What the nearest helper of MPICH's mpirun tells of the launch. Its processes are told too little, and to ask the
-    helper has side effects: it takes one that has asked for a program of MPI, and its end for a failure."""
+    """Returns what the nearest helper of MPICH's mpirun shows of the launch, in its command line. The variables of its processes
+    are not sufficient. A question to the helper would have side effects: it takes a process that has asked for one of MPI,
+    and its end for a failure.
+    """
     proxy = next((each for each in above if each.program == _HYDRA), None)
     if proxy is None:
         return {}
@@ -141,13 +145,14 @@ def _hydra(environment: Mapping[str, str], above: Iterable[Ancestor]) -> dict[st
 
 
 def _is_in_ray(above: Iterable[Ancestor]) -> bool:
-    """Whether Ray, which srun has started, has started this process: it has the variables of a task, and is none."""
+    """Returns whether this process belongs to Ray, which srun has started: it has the variables of a task, but is not one."""
     return any(each.program == "raylet" for each in takewhile(lambda each: each.program != "slurmstepd", above))
 
 
 def launch_of(environment: Mapping[str, str], above: Iterable[Ancestor] = ()) -> Optional[Launch]:
-    """Which of several processes this one is that another launcher than Horovod's has started together; None:
-    it is a single process, or one of Horovod's. `above`: its ancestors."""
+    """Returns this process's place among several processes that a launcher other than Horovod's has started together. None if
+    it is a single process, or one of Horovod's. `above`: its ancestors.
+    """
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
     # A worker's child that dropped the agent's socket, or all of Horovod's variables, to be alone, still has the
@@ -182,7 +187,7 @@ def note_launch(launch: Launch) -> None:
 
 
 def complaint(launch: Launch, environment: Mapping[str, str]) -> Optional[str]:
-    """The error message, one line, for a process that can't find the others of its launch; None for one that can."""
+    """Returns a one-line error message for a process that can't find the others of its launch; None for one that can."""
     if launch.problem:
         return (
             f"hvd.init(): {launch.problem}: start this process with the variables of {launch.launcher} as they are, "
@@ -201,14 +206,13 @@ def complaint(launch: Launch, environment: Mapping[str, str]) -> Optional[str]:
 
 
 def _place_in_job() -> str:
-    """The agent's variables that identify this process's place in the job; empty without an agent."""
+    """Returns the agent's variables that identify this process's place in the job; empty without an agent."""
     names = ("HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
     return " ".join(os.environ[name] for name in names if name in os.environ)
 
 
 def note_member() -> None:
-    """Records in the environment that this process is a member of a world, for the processes it
-    starts."""
+    """Records in the environment, for the processes that this process starts, that it is a member of a world."""
     if _place_in_job():
         os.environ[_MEMBER] = f"{os.getpid()} {_place_in_job()}"
 
@@ -232,9 +236,11 @@ def _check_no_member_started_this() -> None:
 
 
 def check() -> Optional[Launch]:
-    """The launch to join, if another launcher than Horovod's started several processes. Raises
-    :class:`HorovodInternalError` if this process must not join: an ancestor is a member of the world in the
-    same place, so the world would break; or the others of its launch can't be found."""
+    """Returns the launch to join, if a launcher other than Horovod's has started several processes; else None.
+
+    Raises :class:`HorovodInternalError` if this process must not join: an ancestor is a member of the world in the same
+    place, so that the world would break, or the others of its launch can't be found.
+    """
     _check_no_member_started_this()
     launch = launch_of(os.environ, ancestors())
     refusal = None if launch is None else complaint(launch, os.environ)

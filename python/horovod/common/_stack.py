@@ -1,5 +1,4 @@
-"""Shows this process's Python stack to its agent, which asks for it when other ranks wait for this
-one."""
+"""Writes this process's Python stack for its agent, which requests it when other ranks wait for this rank."""
 
 import faulthandler
 import os
@@ -9,7 +8,7 @@ from horovod import _ffi
 
 
 def _is_free(signum: int) -> bool:
-    """Whether neither Python nor native code of this process handles the signal."""
+    """Returns whether neither Python nor native code of this process handles the signal."""
     with open("/proc/self/status") as status:
         masks = dict(line.split(":", 1) for line in status)
     taken = int(masks["SigCgt"], 16) | int(masks["SigIgn"], 16)
@@ -20,9 +19,10 @@ _shown: Optional[tuple[int, int, int]] = None  # where (descriptor and inode), a
 
 
 def show_on_request() -> None:
-    """Installs a handler that writes the main thread's stack when the agent sends the real-time
-    signal it has chosen, whatever the process is doing. A handler that the script has for that signal stays.
-    A later call does so for another agent, if there is one by then."""
+    """Installs a handler that writes the main thread's stack when the agent sends the real-time signal that it has chosen,
+    whatever the process is doing. A handler that the script has for that signal stays. A later call does the same for another
+    agent, if there is one by then.
+    """
     global _shown
     request = _ffi.stack_request()
     if request is None:

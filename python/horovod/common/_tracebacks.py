@@ -1,4 +1,4 @@
-"""Tracebacks with the user's frames only, without those of this package."""
+"""Tracebacks with the script's frames only, without those of this package."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback.TracebackException]:
-    """The exception, its causes, and the members of exception groups."""
+    """Returns the exception, its causes, and the members of exception groups."""
     if error is None:
         return
     yield error
@@ -37,7 +37,7 @@ def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback
 
 
 def folded(error: BaseException) -> str:
-    """The traceback without this package's frames, and the number of frames left out."""
+    """Returns the traceback without this package's frames, with the number of frames left out."""
     shown = traceback.TracebackException.from_exception(error)
     if _shows_all():
         return "".join(shown.format())
@@ -54,15 +54,15 @@ def folded(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """The exception's class and text. Of a framework's for a failed operation those of the failure alone: its own
-    has the graph in it."""
+    """Returns the exception's class and text. For a framework's exception for a failed operation, it returns those of the
+    operation's failure: the framework's text contains the graph.
+    """
     own = translated(error) or error
     return f"{type(own).__name__}: {own}"
 
 
 def in_a_line(error: BaseException) -> str:
-    """The exception, and the user's innermost line that raised it; all of the traceback if the
-    runtime logs that much."""
+    """Returns the exception and the script's innermost line that raised it; the whole traceback if the log level asks for it."""
     if _shows_all():
         return folded(error).rstrip("\n")
     text = " ".join(described(error).split())

@@ -1,7 +1,7 @@
-"""What all kinds of collectives share, whatever framework the tensors are of.
+"""The framework-independent base of all kinds of collectives.
 
-A framework has one object of each kind, made with its adapter: see
-:mod:`horovod.common.collective_kinds`. Its public functions turn their arguments into a :class:`Call`.
+A framework has one object of each kind, made with its adapter: see :mod:`horovod.common.collective_kinds`. Its public
+functions turn their arguments into a :class:`Call`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,9 @@ _NO_FIELDS: Fields = {}
 
 
 class Call:
-    """The arguments of one operation, beside its tensors: the name as users give it, or None; and
-    the fields that all of its requests have."""
+    """The arguments of one operation other than its tensors: the name as the script gave it, or None; and the fields that all
+    of its requests have.
+    """
 
     __slots__ = ("fields", "in_place", "name", "process_set")
 
@@ -55,7 +56,7 @@ def reduction(
     postscale_factor: float = 1.0,
     in_place: bool = False,
 ) -> Call:
-    """The :class:`Call` of an operation that reduces by `op`, which may be hvd.Average."""
+    """Returns the :class:`Call` of an operation that reduces by `op`, which may be hvd.Average."""
     fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return Call(name, process_set, in_place, fields)
 
@@ -69,35 +70,37 @@ class Requests(NamedTuple):
 
 
 def names_of(base: str, count: int) -> list[str]:
-    """The names of the tensors of a group."""
+    """Returns the names of the tensors of a group."""
     return [f"{base}_{i + 1}of{count}" for i in range(count)]
 
 
 def request_of(name: str, op: int, kind: Kind, source: int, target: int, fields: Fields) -> _ffi.Request:
-    """A request of a tensor of that kind at the address `source`, whose result goes to `target`; 0:
-    to the runtime's memory."""
+    """Returns a request for a tensor of that kind at the address `source`. The result goes to the address `target`; 0 stands for
+    memory of the runtime.
+    """
     shape, dtype = kind
     return _ffi.request(name, op, DTYPES[dtype], shape, source, target, **fields)
 
 
 class Recording:
-    """Runs the collectives of gradients. A framework that differentiates collectives, for gradients
-    of gradients, overrides it."""
+    """Runs the collectives that compute gradients. A framework that differentiates collectives overrides it, so that these
+    collectives have gradients themselves.
+    """
 
     def run(self, collective: "Collective", tensor: Tensor, call: Call) -> Any:
-        """Runs `collective`; returns its value."""
+        """Runs `collective` and returns its value."""
         return collective.run(tensor, call)
 
     def run_group(self, collective: "Collective", tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
-        """The same for several tensors, which become ready together."""
+        """Runs `collective` for several tensors as one operation and returns the values."""
         return collective.run_group(tensors, call)
 
 
 class Collective:
-    """One kind of collective, of a framework's tensors.
+    """One kind of collective on a framework's tensors.
 
-    Results whose size is known before lie in tensors of the framework's, all others in memory of
-    the runtime's, which tensors are made of: see :meth:`requests`.
+    Results whose size is known in advance are written to the framework's tensors. All other results are in memory of the
+    runtime, from which tensors are made: see :meth:`requests`.
     """
 
     name = ""  # of its operations, before the user's; a group's has "grouped_" in front
@@ -113,46 +116,49 @@ class Collective:
         """Raises ValueError, or a more specific error, for unsupported tensors or fields."""
 
     def requests(self, tensors: list[Tensor], call: Call) -> Requests:
-        """The requests for these tensors."""
+        """Returns the requests for these tensors."""
         return Requests(tensors, None, [call.fields] * len(tensors))
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
-        """The expected number of rows of a result in the runtime's memory; None if unknown. `own`
-        are the fields of the tensor's request."""
+        """Returns the expected number of rows of a result in the runtime's memory; None if unknown. `own` are the fields of the
+        tensor's request.
+        """
         return None
 
     def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
-        """The user's value for result number `index`, which `tensor` views in the runtime's memory."""
+        """Returns the value that the script gets for result number `index`; `tensor` is a view of that result in the runtime's
+        memory.
+        """
         return tensor
 
     def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
-        """What :meth:`backward` needs to know of a tensor and the operation's value for it."""
+        """Returns what :meth:`backward` needs to know of a tensor and of the operation's value for it."""
         return call.fields
 
     def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
-        """The gradients of the inputs from those of the results; `saved` is what :meth:`save` gave
-        for each, `single`: they were no group. Runs collectives."""
+        """Returns the gradients of the inputs, given those of the results. Runs collectives. `saved` is what :meth:`save` returned
+        for each; `single` says that the operation was not a group.
+        """
         raise NotImplementedError
 
     # What all of them do.
 
     def run(self, tensor: Tensor, call: Call) -> Any:
-        """Runs it and returns its value."""
+        """Runs the collective and returns its value."""
         return ops.synchronize(self.start(tensor, call, waits=True))
 
     def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
-        """Starts it and returns its handle, for ops.synchronize. `waits`: synchronize is called
-        next."""
+        """Starts the collective and returns its handle, for ops.synchronize. `waits`: the caller calls synchronize next."""
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 
     def run_group(self, tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
-        """:meth:`run` for several tensors, which become ready together."""
+        """Runs the collective for several tensors as one operation and returns the values."""
         values: tuple[Any, ...] = ops.synchronize(self.start_group(tensors, call, waits=True))
         return values
 
     def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
-        """:meth:`start` for several tensors, which become ready together."""
+        """Starts the collective for several tensors as one operation and returns its handle; see :meth:`start`."""
         return self._submit(check_group(self.adapter, tensors)[0], call, False, waits)
 
     def finish(
@@ -162,9 +168,9 @@ class Collective:
         single: bool,
         room: Optional[Sequence[Optional[Tensor]]] = None,
     ) -> Finish:
-        """Makes the value of an operation whose results are in the runtime's memory or, on a
-        device, perhaps in `room`. `likes`: where each is wanted (as for from_memory), and its
-        type."""
+        """Returns a function that makes the value of an operation whose results are in the runtime's memory or, on a device, perhaps
+        in `room`. `likes` has, for each result, the place where it is wanted (as for from_memory) and its dtype.
+        """
 
         def finish(handle: int) -> Any:
             owner = _ffi.ResultOwner(handle)
@@ -245,12 +251,12 @@ class Collective:
     def _room(
         self, devices: DevicePath, tensors: list[Tensor], call: Call, fields: list[Fields]
     ) -> list[Optional[Tensor]]:
-        """Device memory where the results are likely to fit."""
+        """Returns device memory into which the results probably fit."""
         rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, fields)]
         return [None if count is None else devices.room(t, count) for t, count in zip(tensors, rows)]
 
     def _targets(self, sources: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
-        """Where the results of what is in host memory go: a staged tensor's to its copy."""
+        """Returns the host tensors that receive the results: the output itself, or its staging copy if the output is on a device."""
         adapter = self.adapter
         return [
             source if adapter.address(output) is None else adapter.on_host(output)
@@ -258,8 +264,9 @@ class Collective:
         ]
 
     def _finish_known(self, outputs: list[Tensor], single: bool, targets: Sequence[Tensor] = ()) -> Finish:
-        """Makes the value of an operation whose results are `outputs`, once what is on a device is
-        copied there from `targets`, the host's copies."""
+        """Returns a function that makes the value of an operation whose results are `outputs`. It first copies results from
+        `targets`, the staging copies in host memory, to outputs on a device.
+        """
         adapter = self.adapter
 
         def finish(handle: int) -> Any:
@@ -273,22 +280,21 @@ class Collective:
 
 
 def _like(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
-    """Where a result like `tensor` is wanted, as for from_memory, and its type."""
+    """Returns the place where a result like `tensor` is wanted, as for from_memory, and its dtype."""
     if adapter.address(tensor) is not None:
         return None, kind[1]
     return _without_memory(adapter, tensor, kind)
 
 
 def _without_memory(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
-    """An empty tensor of the same type in the same place, and the type: the tensor's memory need
-    not stay."""
+    """Returns an empty tensor of the same dtype in the same place, and the dtype, so that the tensor's memory need not be kept."""
     return new(adapter, ((0,), kind[1]), tensor), kind[1]
 
 
 def _from_result(
     adapter: TensorAdapter, result: _ffi.Result, like: Tensor, dtype: str, owner: _ffi.ResultOwner
 ) -> Tensor:
-    """The runtime's result as a tensor; without a copy if it is wanted in host memory."""
+    """Returns the runtime's result as a tensor, without a copy if it is wanted in host memory."""
     kind: Kind = (result.shape, dtype)
     size = size_of(kind)
     if size == 0:

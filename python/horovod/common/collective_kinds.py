@@ -1,4 +1,4 @@
-"""The kinds of collectives, and all of them for one framework."""
+"""The kinds of collectives, and their collection for one framework."""
 
 import array
 from collections.abc import Sequence
@@ -18,14 +18,15 @@ AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
 
 
 def check_reduction(reduction: int) -> None:
-    """Raises ValueError if `reduction` is not one of hvd's."""
+    """Raises ValueError if `reduction` is not one of hvd's reductions."""
     if reduction not in ops.REDUCTIONS:
         raise ValueError(f"op={reduction!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product")
 
 
 def reduces_on_devices(are_floats: bool, reduction: int, prescale: float, postscale: float) -> bool:
-    """Whether the runtime reduces so in device memory: it scales floating point numbers only, and
-    has no Adasum there."""
+    """Returns whether the runtime supports this reduction in device memory: there it scales only floating-point numbers, and has
+    no Adasum.
+    """
     if reduction == ops.Adasum:
         return False
     is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
@@ -33,8 +34,7 @@ def reduces_on_devices(are_floats: bool, reduction: int, prescale: float, postsc
 
 
 class Allreduce(PreparedCollective):
-    """Reduces tensors over all ranks, to all ranks. Its fields are reduction, prescale and
-    postscale."""
+    """Reduces tensors over all ranks and gives the result to all ranks. Its fields are reduction, prescale and postscale."""
 
     name = "allreduce"
     op = _ffi.ALLREDUCE
@@ -58,7 +58,7 @@ class Allreduce(PreparedCollective):
 
 
 class Allgather(Collective):
-    """The ranks' tensors, one after another, to all ranks."""
+    """Concatenates the ranks' tensors on all ranks."""
 
     name = "allgather"
     op = _ffi.ALLGATHER
@@ -93,7 +93,7 @@ class Allgather(Collective):
         return [self._own_rows(grad, rows, process_set) for grad, rows in zip(grads, saved)]
 
     def _own_rows(self, grad: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
-        """The gradient of this rank's rows: the average of the ranks' gradients of them."""
+        """Returns the gradient of this rank's rows: the average of the ranks' gradients of these rows."""
         count = self.adapter.from_memory(array.array("q", [rows]), 0, ((1,), "int64"))
         counts = [int(one) for one in self.run(count, Call(None, process_set))]
         call = Call(None, process_set, False, AVERAGE)
@@ -103,13 +103,15 @@ class Allgather(Collective):
 
 
 def check_is_rank(root_rank: Any) -> None:
-    """Raises TypeError for what is no integer: ctypes and TensorFlow would take 0.5 for 0."""
+    """Raises TypeError for a value that is not an integer: ctypes and TensorFlow would convert 0.5 to 0."""
     if not hasattr(root_rank, "__index__"):
         raise TypeError(f"root_rank={root_rank!r} is not an integer")
 
 
 def check_root(root_rank: int, process_set: ProcessSet) -> None:
-    """Joins the world if need be. Raises ValueError if the set has no such rank, TypeError if it can be none."""
+    """Checks a root rank; joins the world first if this process is deferred. Raises ValueError if the set does not contain the
+    rank, TypeError if it is not an integer.
+    """
     check_is_rank(root_rank)
     ops.check_ready()
     if process_set is global_process_set:
@@ -124,14 +126,14 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
 
 
 def _listed(ranks: list[int]) -> str:
-    """The ranks, which are sorted, in short."""
+    """Returns a short text for sorted ranks."""
     if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"{ranks[0]} to {ranks[-1]}"
     return ", ".join(map(str, ranks))
 
 
 class Broadcast(PreparedCollective):
-    """One rank's tensor to all ranks. Its field is root_rank."""
+    """Gives one rank's tensor to all ranks. Its field is root_rank."""
 
     name = "broadcast"
     op = _ffi.BROADCAST
@@ -154,7 +156,7 @@ class Broadcast(PreparedCollective):
         return target, output, target  # type: ignore[return-value]  # in host memory as well
 
     def _output(self, tensor: Tensor, call: Call) -> tuple[Tensor, Optional[int]]:
-        """A new tensor with what is to be sent from there, on the root, and its address."""
+        """Returns a new tensor, which contains the values to be sent on the root, and its address."""
         output, address = self.adapter.empty_like(tensor)
         if _process.rank() == call.fields["root_rank"]:
             self.adapter.assign(output, tensor)
@@ -168,7 +170,7 @@ class Broadcast(PreparedCollective):
 
 
 def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> list[int]:
-    """`splits` as a list; empty if there are none and rows are sent evenly."""
+    """Returns `splits` as a list; an empty one if there are none and rows are sent evenly."""
     rows = tensor.shape[0] if len(tensor.shape) else 0
     if splits is None:
         if rows % size != 0:
@@ -188,8 +190,9 @@ def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: i
 
 
 class Alltoall(Collective):
-    """Slices of every rank's tensor to every rank. Its one field is `splits`: those of each tensor;
-    its values are pairs of the rows received and how many came from each rank."""
+    """Sends slices of every rank's tensor to every rank. Its one field is `splits`, those of each tensor. Its values are pairs of
+    the rows received and how many came from each rank.
+    """
 
     name = "alltoall"
     op = _ffi.ALLTOALL
@@ -234,7 +237,7 @@ class Alltoall(Collective):
         return [self._sent_back(grad, received, rows, process_set) for grad, (received, rows) in zip(grads, saved)]
 
     def _sent_back(self, grad: Tensor, received: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
-        """The gradient of a tensor of `rows` rows, of which some may not have been sent."""
+        """Returns the gradient of a tensor with `rows` rows, of which some may not have been sent."""
         call = Call(None, process_set, False, {"splits": [received]})
         sent, _ = self.recording.run(self, grad, call)
         (count, *rest), dtype = kind_of(self.adapter, sent)
@@ -246,7 +249,7 @@ class Alltoall(Collective):
 
 
 class Reducescatter(Collective):
-    """Reduces tensors over all ranks, a part of the rows to each rank."""
+    """Reduces tensors over all ranks and gives a part of the rows to each rank."""
 
     name = "reducescatter"
     op = _ffi.REDUCESCATTER
@@ -279,7 +282,7 @@ class Reducescatter(Collective):
 
 
 class Collectives:
-    """All kinds of collectives, of one framework's tensors."""
+    """All kinds of collectives on one framework's tensors."""
 
     def __init__(self, adapter: TensorAdapter, recording: Optional[Recording] = None) -> None:
         recording = recording or Recording()

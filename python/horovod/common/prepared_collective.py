@@ -1,6 +1,6 @@
-"""Collectives whose results have the shapes of their inputs, which trainings call most. Requests from
-host memory are prepared, so that making one costs a look-up, and waiting is part of the call that
-submits it."""
+"""Collectives whose results have the shapes of their inputs; these are the most frequent ones in training. Their requests
+from host memory are kept, so that a request costs a look-up, and submission and wait are one call.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,19 +17,18 @@ Places = tuple[int, Tensor, int]
 
 
 class PreparedCollective(Collective):
-    """A kind of collective with requests that are kept. All of its calls have the same fields, in
-    the same order."""
+    """A kind of collective that keeps its requests. All of its calls have the same fields, in the same order."""
 
     def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
         super().__init__(adapter, recording)
         self._prepared: dict[tuple[Any, ...], _ffi.Prepared] = {}
 
     def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
-        """For a tensor in host memory, at that address, which is not to be overwritten."""
+        """Returns a new output for a tensor in host memory, at that address, which must not be overwritten."""
         raise NotImplementedError
 
     def check_fields(self, fields: Fields) -> None:
-        """Raises ValueError for fields that can't be, whatever the tensors."""
+        """Raises ValueError for fields that are invalid for any tensors."""
 
     def run(self, tensor: Tensor, call: Call) -> Any:
         address = self.adapter.check(tensor)
@@ -77,7 +76,7 @@ class PreparedCollective(Collective):
             return ops.start_group(prepared, sources, targets, tuple(outputs), memory, process_set_id)
 
     def _prepare(self, tensor: Tensor, fields: Fields) -> _ffi.Prepared:
-        """The request of a tensor like this one, by any name."""
+        """Returns the kept request for a tensor like this one, under any name."""
         key = (tensor.dtype, tensor.shape, tuple(fields.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -86,7 +85,7 @@ class PreparedCollective(Collective):
         return prepared
 
     def _prepare_group(self, tensors: list[Tensor], name: str, fields: Fields, keep: bool) -> _ffi.Prepared:
-        """The requests of a group like this one, by this name; `keep`: for the next one."""
+        """Returns the requests for a group like this one, under this name. `keep`: they are kept for the next group."""
         like = tuple([(tensor.dtype, tensor.shape) for tensor in tensors])
         key = (name, like, tuple(fields.values()))
         prepared = self._prepared.get(key)

@@ -1,10 +1,9 @@
-"""How the process sets of an elastic job come into its next world.
+"""Registration of the process sets of an elastic job in its next world.
 
-Every process that enters a world (by reset, as a newcomer, or late in its init) takes part in the
-same two small operations, before anything else: a reduction elects the leader, the rank whose
-registry has the greatest revision, and the leader sends its snapshot of the registry to all. Then
-all apply it and register these sets in their order. A newcomer, which has only declared its sets so
-far, matches them by their numbers.
+Every process that enters a world (by reset, as a new member, or late in its init) takes part in the same two small
+operations, before anything else. First a reduction elects the leader: the rank whose registry has the greatest revision.
+Then the leader broadcasts a snapshot of its registry. All ranks apply it and register these sets in their order. A new
+member, which has only declared its sets so far, matches them by their numbers.
 """
 
 import json
@@ -28,9 +27,9 @@ _NOT_MADE = "This process set could not come into the present world: "
 
 
 def enter_first(process_sets: list[ProcessSet]) -> None:
-    """Brings the sets given to init into the world that it has joined.
+    """Registers the sets that were passed to init in the world that this process has joined.
 
-    Raises ValueError if they are bad, HorovodInternalError if the world is broken.
+    Raises ValueError if they are invalid, HorovodInternalError if the world is broken.
     """
     for process_set in process_sets:
         declare(process_set)
@@ -63,21 +62,23 @@ def enter() -> None:
 
 
 def _is_shared_by_newcomers() -> bool:
-    """Whether members of this world may have different registries. The same on all members."""
+    """Returns whether members of this world may have different registries. The same on all members."""
     return os.environ.get("HOROVOD_ELASTIC") == "1" and _ffi.query("epoch") > 1
 
 
 def _versioned_rank() -> int:
-    """The registry's revision and, in the low bits, this rank: greater on the rank with the newer
-    registry, then on the lower rank. 0 if there are no sets."""
+    """Returns the registry's revision and, in the low bits, this rank, as one number: greater on the rank with the newer
+    registry, then on the lower rank. 0 if there are no sets.
+    """
     if not registry.revision and not registry.declared:
         return 0
     return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - _process.rank())
 
 
 def _snapshot() -> Any:
-    """This process's registry: the revision, the next number, and of each set its number, its ranks
-    in this world (null: none) and why it has none."""
+    """Returns this process's registry: the revision, the next number, and for each set its number, its ranks in this world
+    (null: none) and why it has none.
+    """
     ranks_now = {member: rank for rank, member in enumerate(members_of(range(_process.size())))}
     sets = []
     for number, entry in registry.entries.items():
@@ -111,8 +112,7 @@ def _ranks_by_rule(process_set: ProcessSet) -> tuple[Optional[list[int]], str]:
 
 
 def _apply(snapshot: Any) -> list[tuple[Entry, list[int]]]:
-    """Replaces this process's registry by the snapshot, without any communication; returns what is
-    to be registered."""
+    """Replaces this process's registry by the snapshot, without communication. Returns the sets to be registered."""
     revision, next_number, sets = snapshot
     before = dict(registry.entries)
     registry.entries.clear()
@@ -135,7 +135,7 @@ def _apply(snapshot: Any) -> list[tuple[Entry, list[int]]]:
 
 
 def _declared(number: int) -> ProcessSet:
-    """What this process has declared under that number, or else something that stands for it."""
+    """Returns the set that this process has declared under that number, or else an object that stands for it."""
     declared = registry.declared
     return declared[number] if number < len(declared) else ProcessSet(())
 

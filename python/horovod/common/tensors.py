@@ -1,5 +1,6 @@
-"""What Horovod needs to know of a framework's tensors: once it has a :class:`TensorAdapter`, the
-collectives and elastic states work with them. :mod:`horovod.numpy` is the example."""
+"""The interface between Horovod and a framework's tensors. With a :class:`TensorAdapter` for it, the collectives and the
+elastic states support a framework; :mod:`horovod.numpy` is the example.
+"""
 
 import functools
 import math
@@ -29,14 +30,15 @@ TAKEN = f"Collectives take {', '.join(DTYPES)}."  # for messages
 
 
 class DevicePath(Protocol):
-    """Tensors in a device's memory that the runtime takes where they are."""
+    """Direct use of tensors in a device's memory by the runtime."""
 
     def takes(self, tensors: Sequence[Tensor], fields: Mapping[str, Any]) -> bool:
-        """Whether it takes these, for an operation with these fields of a request. The same on all
-        ranks whose tensors are alike."""
+        """Returns whether the runtime can use these tensors directly, for an operation whose request has these fields. The answer is
+        the same on all ranks whose tensors are alike.
+        """
 
     def room(self, tensor: Tensor, rows: int) -> Optional[Tensor]:
-        """Memory for a result of so many rows like `tensor`'s; None if there is not so much."""
+        """Returns memory for a result with `rows` rows like `tensor`'s; None if there is not enough."""
 
     def start(
         self,
@@ -48,53 +50,57 @@ class DevicePath(Protocol):
         process_set: int,
         each: Sequence[Mapping[str, Any]],
     ) -> int:
-        """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
-        size, to memory of the runtime's. `each`: further fields of each request."""
+        """Submits `tensors` and returns the handle. A result goes to its output, or to memory of the runtime if that is None or has
+        another size. `each`: further fields of each request.
+        """
 
     def from_result(self, result: _ffi.Result, like: Tensor, output: Optional[Tensor]) -> Tensor:
-        """The result as a tensor of `like`'s type and device; `output` itself if it holds the result."""
+        """Returns the result as a tensor of `like`'s dtype and device; `output` itself if it holds the result."""
 
 
 class TensorAdapter(Protocol):
-    """A framework's tensors. Memory is contiguous wherever it is addressed."""
+    """Operations on a framework's tensors. Wherever memory is given by an address, it is contiguous."""
 
     @property
     def devices(self) -> Optional[DevicePath]:
-        """Of tensors that need not go through host memory; None: all do."""
+        """The path for tensors that need not be copied to host memory; None: all tensors are copied."""
 
     def check(self, tensor: Tensor) -> Optional[int]:
-        """Raises ValueError if collectives can't take `tensor`. Its :meth:`address`."""
+        """Returns the tensor's :meth:`address`. Raises ValueError if collectives don't support `tensor`."""
 
     def kind(self, value: Any, exact: bool = False) -> Optional[Kind]:
-        """The kind of a tensor that its kind and bytes describe fully; None for any other value.
-        `exact`: and that nothing but its bytes is worth keeping of (no subclass, no gradient, in
-        host memory)."""
+        """Returns the kind of a tensor that is fully described by its kind and its bytes; None for any other value. `exact`: also
+        None if anything but the bytes is worth keeping (a subclass, a gradient, a device).
+        """
 
     def address(self, tensor: Tensor) -> Optional[int]:
-        """Where its bytes lie in host memory; None if they don't, one after the other."""
+        """Returns the address of the tensor's bytes in host memory; None if they are elsewhere or not contiguous."""
 
     def storage(self, tensor: Tensor) -> Optional[Hashable]:
-        """What identifies the memory that :meth:`assign` overwrites, on any device; None if the
-        tensor can't be overwritten in place."""
+        """Returns an identifier of the memory that :meth:`assign` overwrites, on any device; None if the tensor can't be overwritten
+        in place.
+        """
 
     def on_host(self, value: Any) -> Any:
-        """A tensor's values in host memory: without a copy if they are there already and remain
-        valid without `value`. Anything but a tensor is returned unchanged."""
+        """Returns a tensor's values in host memory, without a copy if they are there already and stay valid without `value`. Anything
+        but a tensor is returned unchanged.
+        """
 
     def empty_like(self, tensor: Tensor) -> tuple[Tensor, Optional[int]]:
-        """A tensor of the same kind in the same place, of any values, and its :meth:`address`."""
+        """Returns an uninitialized tensor of the same kind in the same place, and its :meth:`address`."""
 
     def from_memory(self, memory: Any, offset: int, kind: Kind, like: Tensor = None) -> Tensor:
-        """A tensor of that kind over a writable buffer, from `offset` on; it keeps the buffer.
-        `like`: a copy where that tensor is, unless that is in host memory."""
+        """Returns a tensor of that kind over a writable buffer, from `offset` on, which it keeps alive. With `like`, a copy in the
+        place of that tensor, unless that is in host memory.
+        """
 
     def assign(self, target: Tensor, source: Tensor) -> None:
-        """Overwrites `target` with the values of `source`, of the same kind, wherever each is."""
+        """Overwrites `target` with the values of `source`, which has the same kind. Each may be in any place."""
 
 
 @functools.cache
 def itemsize(dtype: str) -> int:
-    """How many bytes an element of that type has, by its name."""
+    """Returns the size in bytes of an element of the dtype with this name."""
     if dtype == "bool":
         return 1
     bits = re.match(r"[a-z]+(\d+)", dtype)
@@ -104,19 +110,18 @@ def itemsize(dtype: str) -> int:
 
 
 def size_of(kind: Kind) -> int:
-    """How many bytes such a tensor has."""
+    """Returns the size in bytes of a tensor of this kind."""
     shape, dtype = kind
     return math.prod(shape) * itemsize(dtype)
 
 
 def new(adapter: TensorAdapter, kind: Kind, like: Tensor = None) -> Tensor:
-    """Such a tensor of zeros in host memory, or where `like` is."""
+    """Returns a tensor of this kind filled with zeros, in host memory or in the place of `like`."""
     return adapter.from_memory(_ffi.zeros(size_of(kind)), 0, kind, like)
 
 
 def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
-    """The kind of a tensor of which it is known that it has one. Raises TypeError for anything
-    else."""
+    """Returns the kind of a tensor. Raises TypeError for a value that has none."""
     kind = adapter.kind(tensor)
     if kind is None:
         raise TypeError(f"{type(tensor)} is no tensor that Horovod knows")
@@ -124,8 +129,9 @@ def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
 
 
 def check_group(adapter: TensorAdapter, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Optional[int]]]:
-    """The tensors of a grouped operation, and their addresses in host memory. Raises ValueError if
-    there are none, or one is no tensor for collectives."""
+    """Returns the tensors of a grouped operation, and their addresses in host memory. Raises ValueError if there are none, or
+    collectives don't support one of them.
+    """
     tensors = list(tensors)
     if not tensors:
         raise ValueError("A grouped operation needs at least one tensor.")
