@@ -1,5 +1,6 @@
-"""What can't be imported: modules of Horovod that this version lacks, and frameworks that are not installed. The
-ImportError is one line that explains it."""
+"""Explanations of failed imports: of modules of Horovod that this version does not have, and of frameworks that are not
+installed. The ImportError is one line.
+"""
 
 import importlib
 import importlib.abc
@@ -21,7 +22,7 @@ _MODULES = {
 
 
 def _reason(name: str) -> str:
-    """Why there is no such module; empty if it is none of those."""
+    """Returns why there is no such module; "" if it is not one of Horovod's missing modules."""
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
         prefix = ".".join(parts[:length])
@@ -31,13 +32,13 @@ def _reason(name: str) -> str:
 
 
 def explain(name: str) -> NoReturn:
-    """Raises the ImportError for one of the modules that are not here."""
+    """Raises the ImportError for one of the missing modules."""
     # Without `name`: `from horovod import keras` would drop the text of an error that has it.
     raise ModuleNotFoundError(f"{name}: {_reason(name)}")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Asked last: only for what nobody else has found."""
+    """An import finder that is asked last, for modules that no other finder has found."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if not name.startswith("horovod.") or not _reason(name):
@@ -48,13 +49,14 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def first_line(error: Exception) -> str:
-    """What `error` says, without what follows in other lines."""
+    """Returns the first line of `error`'s text."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def framework(module: str, needed: str, failures: type[Exception] = ImportError) -> Any:
-    """Imports the package that one of Horovod's is for. If that raises one of `failures`, raises ImportError: what
-    is `needed`, and why it can't be imported."""
+    """Imports the package that one of Horovod's packages supports. If the import raises one of `failures`, raises an ImportError
+    with `needed` and the reason.
+    """
     try:
         return importlib.import_module(module)
     except failures as error:
@@ -62,5 +64,5 @@ def framework(module: str, needed: str, failures: type[Exception] = ImportError)
 
 
 def explain_imports() -> None:
-    """From now on an import of a missing module says what is missing."""
+    """Installs the finder that explains imports of missing modules."""
     sys.meta_path.append(_Finder())

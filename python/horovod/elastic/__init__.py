@@ -1,5 +1,5 @@
-"""Elastic training, whatever framework the tensors are of.
+"""Elastic training, for the tensors of any framework.
 
-A framework's own ``elastic`` package is made of these: :mod:`horovod.elastic.loop` runs a training
-through changes of the world, :mod:`horovod.elastic.tensor_state` keeps what it needs to go on.
+A framework's own ``elastic`` package is built on these modules: :mod:`horovod.elastic.loop` runs a training through changes
+of the world, :mod:`horovod.elastic.tensor_state` keeps the state that it needs to continue.
 """

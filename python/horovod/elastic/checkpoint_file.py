@@ -37,11 +37,11 @@ _LONG = 1000  # items, from which on a list of numbers has its own section
 
 
 class Damaged(Exception):
-    """A file is not a whole checkpoint; the message says why."""
+    """A file is not a complete checkpoint; the message says why."""
 
 
 class Origin(NamedTuple):
-    """Which commit a file is of, and who made it."""
+    """The commit in a file, and the job and world that made it."""
 
     commit: int
     world: int = 0  # grows with every world that writes, from one job to the next, too
@@ -50,7 +50,7 @@ class Origin(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     path: str
     origin: Origin
@@ -109,7 +109,7 @@ def _decode(node: list[Any], sections: list[Any]) -> Any:
 
 
 def _as_array(values: Sequence[Any]) -> Optional["array.array[Any]"]:
-    """The values, if they all are integers that 64 bits can hold, or all are floats."""
+    """Returns the values as an array if all are integers of at most 64 bits, or all are floats."""
     kinds = set(map(type, values))
     try:
         if kinds == {int}:
@@ -124,7 +124,7 @@ def _buffer(numbers: "array.array[Any]") -> Any:
 
 
 def _bytes_of(tensor: Any, kind: Kind, trees: Trees) -> Any:
-    """The tensor's bytes as a buffer, without a copy if it is in one piece."""
+    """Returns the tensor's bytes as a buffer, without a copy if the tensor is contiguous."""
     if size_of(kind) == 0:
         return b""
     tensor = trees.in_one_piece(tensor)
@@ -138,9 +138,9 @@ def write(
     values: dict[str, Any],
     state_dicts: dict[str, Any],
 ) -> None:
-    """Writes a checkpoint to `file`, open for writing and empty. Raises OSError, and whatever
-    pickling does; ValueError if all that is neither tensors nor long lists of numbers is more than
-    a header may be."""
+    """Writes a checkpoint to `file`, which is open for writing and empty. Raises OSError, and whatever pickling raises; ValueError
+    if everything except tensors and long lists of numbers exceeds the limit of a header.
+    """
     sections: list[tuple[dict[str, Any], Any]] = []
     state = _encode({"values": values, "trees": state_dicts}, sections, trees)
     offset = 0  # from the end of the header, until that is known
@@ -164,11 +164,11 @@ def write(
 
 
 def read(trees: Trees, path: str) -> Checkpoint:
-    """Reads a checkpoint. Nothing is unpickled before all checksums are found right.
+    """Reads a checkpoint. Nothing is unpickled before all checksums are verified.
 
     Raises:
       OSError: it can't be read.
-      Damaged: it is not whole, or of another version.
+      Damaged: it is incomplete, or of another version.
     """
     with open(path, "rb", opener=_open_regular) as file:
         return read_from(trees, file, os.fstat(file.fileno()).st_size, path)
@@ -186,18 +186,18 @@ def read_from(trees: Trees, file: BinaryIO, size: int, path: str) -> Checkpoint:
 
 
 def read_origin(path: str) -> Origin:
-    """Of which commit and world a checkpoint is, by its header alone. Raises as :func:`read`."""
+    """Returns a checkpoint's origin, from its header alone. Raises as :func:`read`."""
     with open(path, "rb", opener=_open_regular) as file:
         return read_origin_from(file)
 
 
 def read_origin_from(file: BinaryIO) -> Origin:
-    """The same from a file that is open at its beginning. Raises as :func:`read`."""
+    """Returns a checkpoint's origin from a file that is open at its beginning. Raises as :func:`read`."""
     return _origin(_read_header(file)[0])
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Opens regular files only, for open(): a FIFO would be waited for. Raises OSError, Damaged."""
+    """An opener for open() that opens regular files only, because opening a FIFO would block. Raises OSError, Damaged."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -242,7 +242,7 @@ def _read_into(file: BinaryIO, data: Any) -> int:
 
 
 def _opened(data: Any, what: dict[str, Any], trees: Trees) -> Any:
-    """What a section holds."""
+    """Returns the content of a section."""
     if what["kind"] == "tensor":
         return trees.adapter.from_memory(data, 0, (tuple(what["shape"]), what["dtype"]))
     if what["kind"] == "numbers":

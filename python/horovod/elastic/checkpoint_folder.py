@@ -1,4 +1,6 @@
-"""The place of checkpoints: names, order, which world writes; and the folder, where a file gets whole."""
+"""The place of checkpoints: their names and order, the world that writes them, and the folder, in which a file appears
+complete.
+"""
 
 import atexit
 import contextlib
@@ -22,8 +24,9 @@ _LONE_JOB = f"{socket.gethostname()}-{uuid.uuid4().hex}"
 
 
 class Found(NamedTuple):
-    """A checkpoint in the folder. Of two the greater is the newer one: what a newer world has
-    written counts, however far an older one came that had been given up."""
+    """A checkpoint in the folder. Of two, the greater one is newer: a file of a newer world is newer than one of an older world,
+    which had been given up, whatever their commits.
+    """
 
     world: int
     commit: int
@@ -31,17 +34,17 @@ class Found(NamedTuple):
 
 
 def job() -> str:
-    """What tells this job from others."""
+    """Returns the text that identifies this job."""
     return _ffi.job_id() or _LONE_JOB
 
 
 def owner_only(path: str, flags: int) -> int:
-    """Opens files that nobody else may read, for open()."""
+    """An opener for open() of files that only their owner may read."""
     return os.open(path, flags, 0o600)
 
 
 class Place:
-    """Checkpoints by their names, in a place that all workers of a job use. For one thread at a time.
+    """Checkpoints by name, in a place that all workers of a job use. Only one thread may use it at a time.
 
     Each world has its own names, so no world replaces a checkpoint of another.
     """
@@ -53,37 +56,38 @@ class Place:
     # What a subclass has.
 
     def make(self) -> None:
-        """Raises OSError."""
+        """Creates the place. Raises OSError."""
         raise NotImplementedError
 
     def take(self, job: str, waits: bool = False) -> bool:
-        """Makes the place this job's; `waits`: for the processes of one that was killed to go. False if another process of
-        the job has it, or nobody can have it. Raises folder_lock.InUse if another job has it."""
+        """Takes the place for this job. `waits`: it waits until the processes of a killed job are gone. Returns False if another
+        process of the job has it, or if it can't be locked. Raises folder_lock.InUse if another job has it.
+        """
         raise NotImplementedError
 
     def release(self) -> None:
-        """Gives the place up, at the end of the process."""
+        """Releases the place, at the end of the process."""
 
     def at_exit(self, call: Callable[[], None]) -> None:
-        """Has `call` called at the end of the process, while it can still write here."""
+        """Registers `call` to be called at the end of the process, while it can still write here."""
         atexit.register(call)
 
     def path_of(self, name: str) -> str:
         raise NotImplementedError
 
     def read(self, trees: Trees, name: str) -> Checkpoint:
-        """Raises OSError, Damaged."""
+        """Returns a checkpoint. Raises OSError, Damaged."""
         raise NotImplementedError
 
     def remove_unfinished(self) -> None:
-        """Removes what jobs that were killed have left. REQUIRES: no other job writes here."""
+        """Removes unfinished files of killed jobs. REQUIRES: no other job writes here."""
 
     def _names(self) -> list[str]:
-        """Of all that is here. Raises OSError."""
+        """Returns the names of all files here. Raises OSError."""
         raise NotImplementedError
 
     def _read_origin(self, name: str) -> Origin:
-        """Raises as :meth:`read`."""
+        """Returns a checkpoint's origin. Raises as :meth:`read`."""
         raise NotImplementedError
 
     def _put(self, name: str, write: Callable[[BinaryIO], None], confirm: Callable[[], None]) -> None:
@@ -91,25 +95,25 @@ class Place:
         raise NotImplementedError
 
     def _remove(self, name: str) -> None:
-        """Does nothing if it can't be removed."""
+        """Removes a file. Does nothing if it can't be removed."""
         raise NotImplementedError
 
     # What all have.
 
     def found(self) -> list[Found]:
-        """The checkpoints there are, newest first. Raises OSError."""
+        """Returns the checkpoints, newest first. Raises OSError."""
         matches = [match for match in map(_NAME.fullmatch, self._names()) if match]
         return sorted((Found(int(m[2] or 0), int(m[1]), m[0]) for m in matches), reverse=True)
 
     def origin_of(self, commit: int, epoch: int) -> Origin:
-        """How to sign a commit in that world of this job. Raises OSError."""
+        """Returns the origin to record for a commit in that world of this job. Raises OSError."""
         if job() not in self._before:
             self._before[job()] = self._newest_world_before(epoch)
         before = self._before[job()]
         return Origin(commit, before + epoch, job(), before)
 
     def _newest_world_before(self, epoch: int) -> int:
-        """The newest world of the jobs before this one, whose newest world is `epoch`."""
+        """Returns the newest world of the jobs before this one, whose newest world is `epoch`."""
         there = self.found()
         for found in there:
             try:
@@ -127,22 +131,24 @@ class Place:
         write: Callable[[BinaryIO], None],
         confirm: Callable[[], None],
     ) -> Found:
-        """Writes a checkpoint by `write`, atomically. `confirm` is called last and raises if it must
-        not appear. Raises what the two raise, and OSError."""
+        """Writes a checkpoint by calling `write`, atomically. `confirm` is called last and raises if the checkpoint must not appear.
+        Raises what the two raise, and OSError.
+        """
         name = f"checkpoint-{origin.commit}-w{origin.world}.hvd"
         self._put(name, write, confirm)
         return Found(origin.world, origin.commit, name)
 
     def remove_older_than(self, newest: Found, kept: int, damaged: set[str]) -> None:
-        """Removes what is older than `newest`, up to `kept` checkpoints with it; those named `damaged`
-        neither count nor go."""
+        """Removes checkpoints older than `newest` but keeps up to `kept`, `newest` included. Those named `damaged` are neither counted
+        nor removed.
+        """
         older = [item for item in self.found() if item <= newest and item.name not in damaged]
         for found in older[kept:]:
             self._remove(found.name)
 
 
 class CheckpointFolder(Place):
-    """Checkpoints in a folder of a file system: locked, synced to disk, renamed."""
+    """Checkpoints in a folder of a file system: locked, synced to disk, and renamed when complete."""
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
         super().__init__(os.path.abspath(path))

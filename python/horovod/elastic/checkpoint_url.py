@@ -1,8 +1,8 @@
-"""Checkpoints below a URL, in any store that fsspec knows: s3://bucket/job, gs://..., memory://...
+"""Checkpoints below a URL, in any store that fsspec supports: s3://bucket/job, gs://..., memory://...
 
-Object stores have no rename and no lock. So an object gets its own name at once, and appears when its upload is
-completed, which is one request; the URL belongs to the job whose claim is there (url_claim). Which store, with which
-credentials, is for fsspec's configuration and that of its parts to say.
+Object stores have neither rename nor lock. So an object gets its final name at once, and appears when its upload is
+completed, which is one request. The URL belongs to the job whose claim is stored there (url_claim). The store and its
+credentials are configured through fsspec and its packages.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ _PIECE = 8 << 20
 
 
 class Unreachable(RuntimeError):
-    """The store can't be asked; the message says why."""
+    """The store does not answer a request; the message says why."""
 
 
 def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
-    """The place that `checkpoint_dir` names. Raises ValueError if it is neither a path nor a URL."""
+    """Returns the place that `checkpoint_dir` names. Raises ValueError if it is neither a path nor a URL."""
     text = os.fspath(folder)
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -46,7 +46,7 @@ def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
 
 
 class CheckpointUrl(Place):
-    """Checkpoints below a URL. What the store refuses is :class:`Unreachable`, but for an object that is not there."""
+    """Checkpoints below a URL. Errors of the store become :class:`Unreachable`, except for a missing object."""
 
     def __init__(self, url: str, scheme: str) -> None:
         super().__init__(re.sub(r"//[^/@]*@", "//", url.rstrip("/")))  # without a password
@@ -56,7 +56,7 @@ class CheckpointUrl(Place):
         self._claim: Claim
 
     def make(self) -> None:
-        """Raises ImportError, ValueError, Unreachable."""
+        """Checks that the store can be used. Raises ImportError, ValueError, Unreachable."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -141,7 +141,7 @@ class CheckpointUrl(Place):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """A context that makes what clients of stores raise, each its own, one error in one line."""
+        """Returns a context that turns the exceptions of the stores' clients, which all differ, into one-line errors."""
         try:
             yield
         except (FileNotFoundError, Damaged, InUse, Unreachable):
@@ -156,7 +156,7 @@ def _discard(file: Any) -> None:
 
 
 class _Pieces:
-    """Writes to a file in pieces, which it can send on while the next come: it would keep what is written at once."""
+    """Writes to a file in pieces, which the file can send while the next ones are produced: it would buffer a single large write."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Commits on disk, for a job whose workers may all be lost at once."""
+"""Commits on disk, for a job that may lose all its workers at once."""
 
 import functools
 import os
@@ -37,18 +37,18 @@ def _world() -> int:
 
 
 class _Outdated(Exception):
-    """The job may have gone on without this process."""
+    """The job may have continued without this process."""
 
 
 class Checkpoints:
-    """Writes commits to files in a folder, or below a URL, and finds the newest that is whole.
+    """Writes commits to files in a folder, or below a URL, and finds the newest complete one.
 
-    Used by one thread; files are written by another, at most one at a time. A commit that is due
-    while a file is being written gets one at the end of the process, unless a newer one has come.
-    What can't be written gives one line on stderr and is left; so does what is written for a minute.
+    One thread uses it; another thread writes files, one at a time. A commit that is due while a file is being written is
+    written at the end of the process, unless a newer one has followed. A file that can't be written, or that takes more than a
+    minute, is reported in one line on stderr, and training continues.
 
-    Raises OSError if the folder can't be made, TypeError if it is not a path, ValueError if `every` is not a
-    positive number, ImportError if what the URL needs is not installed.
+    Raises OSError if the folder can't be created, TypeError if it is not a path, ValueError if `every` is not a positive number,
+    ImportError if a package that the URL needs is not installed.
     """
 
     def __init__(self, trees: Trees, folder: str, every: int) -> None:
@@ -73,7 +73,7 @@ class Checkpoints:
         self._folder.make()
 
     def wants(self, commit: int) -> bool:
-        """Whether it is time to write commit number `commit`, and no file is being written."""
+        """Returns whether commit number `commit` is due and no file is being written."""
         if not self._is_due(commit):
             return False
         if not self._writing():
@@ -85,24 +85,26 @@ class Checkpoints:
         return False
 
     def offer(self, commit: int, values: dict[str, Any], trees: dict[str, Any]) -> None:
-        """Starts writing commit number `commit` if it is due and nothing is being written. Neither `values` nor `trees` may
-        change as long as they are :meth:`in_use`."""
+        """Starts writing commit number `commit` if it is due and no file is being written. `values` and `trees` must not change while
+        they are :meth:`in_use`.
+        """
         if self.wants(commit):
             self._trees = tuple(trees.values())
             self._begin(commit, _world(), lambda: (values, trees))
 
     def postpone(self, commit: int, contents: Contents) -> None:
-        """Has commit number `commit` written when the process ends, if it is due, or this process was drained: nobody may
-        go on from its commits in memory. `contents` gives its values and trees then."""
+        """Schedules commit number `commit` to be written when the process ends, if it is due then or this process was drained, so that
+        no process will continue from its commits in memory. `contents` returns its values and trees at that time.
+        """
         self._watch_end()
         self._postponed = (commit, _world(), contents)
 
     def forget(self) -> None:
-        """Drops the postponed commit: its contents are gone."""
+        """Drops the postponed commit, because its contents are gone."""
         self._postponed = None
 
     def in_use(self) -> tuple[Any, ...]:
-        """The state dicts that are being written."""
+        """Returns the state dicts that are being written."""
         return self._trees if self._writing() else ()
 
     def wait(self) -> None:
@@ -127,7 +129,7 @@ class Checkpoints:
         self._watches_end = True
 
     def _finish(self) -> None:
-        """At the end of the process."""
+        """Writes the last commit and releases the folder, at the end of the process."""
         self._ending.set()
         self._write_last()
         self._folder.release()
@@ -142,11 +144,11 @@ class Checkpoints:
             self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
-        """The newest checkpoint that is whole and newer than that commit, or None. One line on
-        stderr says which was taken, and which were skipped and why. `alone`: nobody of this job is
-        writing here, so the folder is locked, and what a job that was killed has left is removed.
+        """Returns the newest complete checkpoint that is newer than that commit, or None. Prints one line on stderr about the one that
+        was loaded, and one about each that was skipped and why. `alone`: no other process of this job is writing here, so the
+        folder is locked, and unfinished files of a killed job are removed.
 
-        Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store can't be asked.
+        Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store does not answer.
         """
         if alone:
             self._take_folder()
@@ -214,9 +216,10 @@ class Checkpoints:
             self._warned = ""
 
     def _confirm(self) -> None:
-        """Makes sure that the job has not gone on without this process, which may have been paused,
-        or cut off. Waits for a world that is about to come, and for a daemon that is away; raises
-        _Outdated when that has taken too long, or no world can come."""
+        """Verifies that the job has not continued without this process, which may have been paused or disconnected. Waits for a world
+        that is about to form, and for a daemon that is unreachable. Raises _Outdated when that has taken too long, or no world can
+        form.
+        """
         deadline = time.monotonic() + _MAX_DOUBT_S
         while True:
             try:

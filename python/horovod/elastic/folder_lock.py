@@ -1,4 +1,4 @@
-"""The lock by which a folder belongs to one job at a time."""
+"""The lock that gives a folder to one job at a time."""
 
 import errno
 import fcntl
@@ -24,9 +24,9 @@ class InUse(Exception):
 
 
 def take(folder: str, job: str, patience: float = 0.0) -> bool:
-    """Locks `folder` for this process and its job, until the process ends. True on success; False
-    if another process of the job has the lock, or if the folder can't be locked. A folder that can
-    be written and not locked is reported on stderr, one line.
+    """Locks `folder` for this process and its job, until the process ends. Returns True on success; False if another process of
+    the job has the lock, or if the folder can't be locked. A folder that can be written but not locked is reported on stderr,
+    in one line.
 
     Raises InUse if another job still has it after `patience` seconds.
     """

@@ -1,4 +1,4 @@
-"""Broadcasts of many tensors at once, from memory to memory where they lie."""
+"""Broadcasts of many tensors at once, directly from memory to memory."""
 
 import contextlib
 import mmap
@@ -21,19 +21,19 @@ _Sized = tuple[Tensor, Kind, int]  # a tensor, its kind, and how many bytes it h
 
 
 class Destinations(NamedTuple):
-    """Where the tensors of another rank's tree go."""
+    """The tensors that receive another rank's tree."""
 
     tensors: list[Tensor]
     fresh: Optional[mmap.mmap]  # the memory of those that are new
 
     def take_memory(self) -> None:
-        """Takes the new memory from the system, in the order in which it is written to."""
+        """Allocates the pages of the new memory, in the order in which it is written."""
         if self.fresh is not None:
             _ffi.take_new_memory(self.fresh)
 
 
 def destinations(trees: Trees, schema: bytes, kinds: Sequence[Kind], own: Any) -> Destinations:
-    """Tensors of `own` where they fit, new ones in host memory otherwise."""
+    """Returns tensors of `own` where they fit, and new ones in host memory otherwise."""
     found = trees.counterparts(schema, kinds, own)
     missing = [number for number in range(len(kinds)) if number not in found]
     tensors, fresh = trees.new_together([kinds[number] for number in missing])
@@ -43,7 +43,7 @@ def destinations(trees: Trees, schema: bytes, kinds: Sequence[Kind], own: Any) -
 
 @contextlib.contextmanager
 def meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """A context during which a thread does `work`."""
+    """A context during which a thread runs `work`."""
     thread = threading.Thread(target=work, name="hvd-meanwhile", daemon=True)
     thread.start()
     try:
@@ -59,10 +59,11 @@ def broadcast_tree(
     name: str,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s tree on all ranks: nested dicts, lists and tuples of tensors and
-    other values, which are pickled. Each rank gives its own. Where the root's has a tensor of the
-    same shape and type in the same place, that of `own` is overwritten and part of the result;
-    other tensors are new, in host memory. The root gets `own` itself."""
+    """Returns rank `root_rank`'s tree on all ranks: nested dicts, lists and tuples of tensors and other values, which are pickled.
+
+    Each rank passes its own tree. If the root's tree has a tensor of the same shape and dtype at the same position, the tensor
+    of `own` is overwritten and becomes part of the result; other tensors are new, in host memory. The root gets `own` itself.
+    """
     if rank() == root_rank:
         taken = trees.take_tensors(own)
         broadcast_object((taken.schema, taken.kinds), root_rank, name + ".schema", process_set)
@@ -89,9 +90,9 @@ def broadcast_tensors(
     process_set: ProcessSet,
     append: bool = False,
 ) -> None:
-    """Overwrites the tensors, wherever they are, with those of rank `root_rank`, in place. Their
-    number, shapes and types are the same on all ranks. `append`: they are also appended to what was
-    begun in the store."""
+    """Overwrites the tensors, wherever they are, with those of rank `root_rank`, in place. Their number, shapes and dtypes are the
+    same on all ranks. `append`: they are also appended to the commit that was begun in the store.
+    """
     is_root = rank() == root_rank
     process_set_id = process_sets.check(process_set)
     started: Optional[_Started] = None
@@ -124,7 +125,7 @@ def broadcast_tensors(
 
 
 def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[list[_Sized]]:
-    """What is sent by one operation. Follows from the sizes, so it is the same on all ranks."""
+    """Yields the tensors of each operation. The groups depend only on the sizes, so they are the same on all ranks."""
     group: list[_Sized] = []
     total = 0
     for tensor in tensors:
@@ -142,7 +143,7 @@ def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[list[_Sized]]:
 
 
 def _buffer(trees: Trees, tensor: Tensor, kind: Kind, is_root: bool) -> Tensor:
-    """The memory to send from or receive in: the tensor's own, if possible."""
+    """Returns the memory to send from or to receive in: the tensor's own, if possible."""
     if is_root or trees.adapter.address(tensor) is not None:
         return trees.in_one_piece(tensor)
     return new(trees.adapter, kind)

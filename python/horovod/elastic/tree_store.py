@@ -1,5 +1,6 @@
-"""Commits with state dicts in the memory that outlives this process: see
-:mod:`horovod.elastic.commit_store`. Their tensors are read where they lie."""
+"""Commits with state dicts in the memory that outlives this process: see :mod:`horovod.elastic.commit_store`. Their tensors are
+read in place.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -20,7 +21,7 @@ class Placed(commit_store.Placed):
         self._contents: Optional[tuple[dict[str, Any], dict[str, Any]]] = None
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Values and state dicts; the latter's tensors are views of the store."""
+        """Returns values and state dicts; the latter's tensors are views of the store."""
         if self._contents is None:
             head = self.head()
             memory = _ffi.memory(self.tensors(), head.size) if head.size > 0 else None
@@ -47,8 +48,9 @@ def place(
     state_dicts: dict[str, Any],
     keep: Optional[Placed],
 ) -> Optional[Placed]:
-    """Copies a commit into the store without sealing it; the commit `keep` is not overwritten. None
-    if the store can't keep it; an unexpected reason is printed to stderr, one line."""
+    """Copies a commit into the store without sealing it; the commit `keep` is not overwritten. Returns None if the store can't
+    keep it; an unexpected reason is printed to stderr, in one line.
+    """
     if not commit_store.keeps(owner):
         return None
     try:
@@ -66,9 +68,9 @@ def begin(
     kinds: Sequence[Kind],
     keep: Optional[Placed],
 ) -> Optional[Placed]:
-    """Begins a commit that holds these values, pickled, and state dicts, taken apart, whose tensors
-    are going to be appended. Otherwise as :func:`place`, but without Python's lock while it takes
-    memory."""
+    """Begins a commit with these pickled values and these state dicts, taken apart, whose tensors are going to be appended. It
+    releases the GIL while it allocates memory. Otherwise as :func:`place`.
+    """
     if not commit_store.keeps(owner):
         return None
     try:
@@ -79,10 +81,8 @@ def begin(
 
 
 def compare(newest: Placed, values: bytes, schema: bytes, kinds: Sequence[Kind]) -> bool:
-    """Begins to compare such a commit, whose tensors are going to be appended, with `newest`, the
-    last one that was sealed. False if it certainly differs.
-
-    :func:`is_same` tells in the end.
+    """Begins to compare a commit whose tensors are going to be appended with `newest`, the last one that was sealed. Returns False
+    if they certainly differ; otherwise :func:`is_same` returns the result at the end.
     """
     packed = _head(values, schema, kinds).packed()
     if not newest.begins_with(packed):
@@ -93,7 +93,7 @@ def compare(newest: Placed, values: bytes, schema: bytes, kinds: Sequence[Kind])
 
 
 def is_same() -> bool:
-    """Ends a comparison: whether length and checksum are the same."""
+    """Ends a comparison. Returns whether length and checksum are the same."""
     return _ffi.store_is_same()
 
 

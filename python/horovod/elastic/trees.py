@@ -1,5 +1,6 @@
-"""State dicts: nested dicts, lists and tuples with tensors among their values, taken apart, copied
-and put together."""
+"""State dicts: nested dicts, lists and tuples with tensors among their values, and functions to take them apart, copy them and
+reassemble them.
+"""
 
 import copy
 import functools
@@ -20,7 +21,7 @@ _EARLIER_MODULES = ("horovod.torch._trees",)
 
 
 class Taken(NamedTuple):
-    """A tree taken apart. All but the tensors can be sent or stored as it is."""
+    """A tree taken apart. All parts except the tensors can be sent or stored as they are."""
 
     schema: bytes  # the tree, pickled, with numbers instead of tensors
     kinds: list[Kind]
@@ -28,18 +29,18 @@ class Taken(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """Stands for a tensor."""
+    """The number of a tensor, in its place in a tree."""
 
     number: int
 
 
 def is_dict(value: Any) -> bool:
-    """Whether `value` is a dict, ordered or not; other subclasses are left as they are."""
+    """Returns whether `value` is a dict or an OrderedDict; other subclasses are leaves."""
     return type(value) in (dict, OrderedDict)
 
 
 def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A copy of `value`, with `function` applied to the leaves: all but dicts, lists and tuples."""
+    """Returns a copy of `value`, with `function` applied to the leaves: all values except dicts, lists and tuples."""
     if is_dict(value):
         return type(value)((key, mapped(item, function)) for key, item in value.items())
     if type(value) in (list, tuple):
@@ -48,7 +49,7 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def places(sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Where parts of so many bytes begin in a buffer that holds them all, and how large that is."""
+    """Returns the offsets of parts of these sizes in a buffer that holds all of them, and the buffer's size."""
     offsets = []
     end = 0
     for size in sizes:
@@ -64,8 +65,9 @@ def _tensor(number: int) -> Any:
 
 @functools.cache
 def _taker(by_value: bool) -> type:
-    """The class of picklers that take tensors out; `by_value`: also of functions and classes that
-    have no name, which is slower."""
+    """Returns the class of picklers that take tensors out. `by_value`: it also pickles functions and classes without a name, which
+    is slower.
+    """
     base: Any = pickle.Pickler
     if by_value:
         import cloudpickle  # not before it is needed: it costs imports
@@ -114,7 +116,7 @@ class Trees:
         self.adapter = adapter
 
     def take_tensors(self, tree: Any) -> Taken:
-        """Takes `tree` apart. Raises whatever its values do if they can't be pickled."""
+        """Takes `tree` apart. Raises whatever its values raise if they can't be pickled."""
         try:
             return self._taken(tree, by_value=False)
         except commit_store.UNPICKLABLE:
@@ -127,20 +129,21 @@ class Trees:
         return Taken(stream.getvalue(), taker.kinds, taker.tensors)
 
     def new_together(self, kinds: Sequence[Kind]) -> tuple[list[Tensor], Optional[mmap.mmap]]:
-        """Such tensors in one new block of host memory, and the block; None if they have no
-        elements. One block needs fewer pages, which can be larger."""
+        """Returns new tensors of these kinds in one new block of host memory, and the block; None if they have no elements. One block
+        needs fewer pages, which can be larger.
+        """
         size = places([size_of(kind) for kind in kinds])[1]
         memory = _ffi.new_memory(size) if size > 0 else None
         return self.views(kinds, memory), memory
 
     def views(self, kinds: Sequence[Kind], memory: Any) -> list[Tensor]:
-        """The tensors that lie in a buffer at their :func:`places`."""
+        """Returns the tensors that are in a buffer at their :func:`places`."""
         offsets = places([size_of(kind) for kind in kinds])[0]
         from_memory = self.adapter.from_memory
         return [from_memory(memory, offset, kind) for kind, offset in zip(kinds, offsets)]
 
     def in_one_piece(self, tensor: Tensor) -> Tensor:
-        """The tensor, or a contiguous copy in host memory if it is not one already."""
+        """Returns the tensor, or a contiguous copy in host memory if it is not contiguous there."""
         if self.adapter.address(tensor) is not None:
             return tensor
         whole = new(self.adapter, kind_of(self.adapter, tensor))
@@ -148,12 +151,13 @@ class Trees:
         return whole
 
     def addresses(self, tensors: Sequence[Tensor]) -> list[int]:
-        """Where these tensors lie, each of which is :meth:`in_one_piece`."""
+        """Returns the addresses of these tensors, each of which is :meth:`in_one_piece`."""
         return [self.adapter.address(tensor) for tensor in tensors]  # type: ignore[misc]  # None for others only
 
     def counterparts(self, schema: bytes, kinds: Sequence[Kind], own: Any) -> dict[int, Tensor]:
-        """Tensors of the tree `own` that are where another tree, taken apart, has one of the same
-        shape and type, by the number of the latter."""
+        """Returns the tensors of the tree `own` at whose positions another tree, taken apart, has one of the same shape and dtype, by
+        the number of the latter.
+        """
         found: dict[int, Tensor] = {}
         used = set()
 
@@ -176,8 +180,7 @@ class Trees:
         return found
 
     def copied(self, value: Any, spare: Any = None) -> Any:
-        """A copy of `value` in host memory, tensors in the memory of `spare` (an older copy) where
-        they fit."""
+        """Returns a copy of `value` in host memory. Tensors reuse the memory of `spare`, an older copy, where they fit."""
         if is_dict(value):
             spare = spare if is_dict(spare) else {}
             return type(value)((key, self.copied(item, spare.get(key))) for key, item in value.items())

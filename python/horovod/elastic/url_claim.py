@@ -1,5 +1,6 @@
-"""The claim by which a URL belongs to one job at a time: an object that says which, written anew every few seconds. A
-claim that does not change is left from a job that was killed. No two hosts' clocks are compared."""
+"""The claim that gives a URL to one job at a time: an object that names the job and is rewritten every few seconds. A claim
+that does not change was left by a killed job. The clocks of different hosts are never compared.
+"""
 
 import contextlib
 import json
@@ -23,12 +24,12 @@ Holder = dict[str, Any]  # what a claim says
 
 
 class Claim:
-    """The claim of this process for its job. Used by one thread; beats on one of its own.
+    """The claim of this process for its job. One thread uses it; a thread of its own renews it.
 
     Args:
-      store: fsspec's file system.
+      store: the fsspec file system.
       where: the URL, for messages.
-      key_of: the key of an object there.
+      key_of: a function that returns the key of an object there.
     """
 
     def __init__(self, store: Any, where: str, key_of: Callable[[str], str]) -> None:
@@ -41,9 +42,9 @@ class Claim:
         self._ended = threading.Event()
 
     def take(self, job: str) -> None:
-        """Makes the URL `job`'s until :meth:`release`; waits for another job's claim to be one that nobody renews.
+        """Claims the URL for `job` until :meth:`release`; waits until another job's claim is one that nobody renews.
 
-        Raises InUse if another job has it; what the store raises.
+        Raises InUse if another job has it, and what the store raises.
         """
         if self._thread is not None:
             return self.confirm()
@@ -54,7 +55,7 @@ class Claim:
         self._thread.start()
 
     def confirm(self) -> None:
-        """Raises InUse if another job has taken the URL, which it does after a pause of this process."""
+        """Raises InUse if another job has taken the URL, which happens after a long pause of this process."""
         holder = self._read()
         if self._is_another(holder):
             self._lost = self._text(holder)
@@ -62,7 +63,7 @@ class Claim:
             raise InUse(self._lost)
 
     def release(self) -> None:
-        """Gives the URL up, if this process was the last to claim it."""
+        """Releases the URL, if this process was the last to claim it."""
         if self._thread is None:
             return
         self._ended.set()

@@ -1,5 +1,7 @@
-"""The distributed optimizer for Adasum, which reduces what a local step changes instead of the
-gradients."""
+"""The distributed optimizer for Adasum, which reduces the changes of a local step instead of the gradients.
+
+Source: Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,10 +16,10 @@ from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, syn
 
 
 class AdasumOptimizer(WrappedOptimizer):
-    """Steps locally, then moves each parameter by the Adasum of the ranks' moves.
+    """Steps locally, then changes each parameter by the Adasum of the ranks' changes.
 
-    Whether torch's GradScaler skips a step is decided from local gradients here, so the ranks agree
-    first: one whose gradients are finite makes them infinite if another's are not.
+    torch's GradScaler decides from local gradients here whether it skips a step. So the ranks agree first: a rank with finite
+    gradients makes them infinite if another rank's are not finite.
     """
 
     def _setup(self, named_parameters: Any, **settings: Any) -> None:
@@ -43,8 +45,7 @@ class AdasumOptimizer(WrappedOptimizer):
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """Steps as the wrapped optimizer on this rank's gradients, then reduces the changes of the
-        parameters."""
+        """Steps as the wrapped optimizer does on this rank's gradients, then reduces the changes of the parameters."""
         if closure is not None:
             kwargs["closure"] = closure
         if not self._reduces():
@@ -84,11 +85,11 @@ class AdasumOptimizer(WrappedOptimizer):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A context that changes nothing: gradients are not reduced."""
+        """Returns a context that changes nothing: gradients are not reduced."""
         yield
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the wrapped optimizer's."""
+        """Loads a state as the wrapped optimizer does."""
         self._arrived = self._agreed = False
         super().load_state_dict(state_dict)
 

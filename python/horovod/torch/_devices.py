@@ -1,4 +1,4 @@
-"""CUDA tensors that the runtime takes where they are; all others go through host memory."""
+"""Direct use of CUDA tensors by the runtime; all others are copied to host memory."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _device: Optional[int] = None  # the first one; a process has one communicator, 
 
 
 def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether all tensors are on the one CUDA device that is the runtime's."""
+    """Returns whether all tensors are on the runtime's CUDA device."""
     global _runtime_takes, _device
     if not all(tensor.is_cuda for tensor in tensors):
         return False
@@ -31,8 +31,9 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
-    """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
-    ranks whose tensors have the same types and devices; otherwise the request fails as a mismatch."""
+    """Returns whether :func:`start` supports `tensors`, to be reduced if `fields` say how. The answer is the same on all ranks whose
+    tensors have the same dtypes and devices; otherwise the request fails as a mismatch.
+    """
     if "reduction" in fields:
         are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):
@@ -41,8 +42,9 @@ def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
 
 
 def room(tensor: torch.Tensor, rows: int) -> Optional[torch.Tensor]:
-    """Memory for a result of the expected number of rows like `tensor`'s. None if there is not
-    enough: the runtime then allocates what the result needs."""
+    """Returns memory for a result with the expected number of rows like `tensor`'s. None if there is not enough: the runtime then
+    allocates what the result needs.
+    """
     try:
         return tensor.detach().new_empty((rows, *tensor.shape[1:]))
     except RuntimeError:
@@ -58,12 +60,11 @@ def start(
     process_set: int,
     each: Sequence[Mapping[str, Any]],
 ) -> int:
-    """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
-    size, to memory of the runtime's; `each` has the fields of each request.
+    """Submits `tensors` and returns the handle. A result goes to its output, or to memory of the runtime if that is None or has
+    another size; `each` has the fields of each request.
 
-    The runtime waits for what the current stream was given until now, so `outputs` may be memory
-    that this stream has just released. After synchronize, which returns `finish(handle)`, every
-    stream can use the result.
+    The runtime waits for all work that was submitted to the current stream, so `outputs` may be memory that this stream has just
+    released. After synchronize, which returns `finish(handle)`, every stream can use the result.
     """
     sources = [tensor.detach() for tensor in tensors]
     with torch.cuda.device(_device):
@@ -86,7 +87,7 @@ def start(
 
 
 def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """A copy in torch's memory. Complete on return: the memory at `address` may be released."""
+    """Returns a copy in torch's memory. It is complete on return: the memory at `address` may be released."""
     size = math.prod(shape) * like.element_size()
     capsule = _ffi.as_dlpack(address, size, _device)  # type: ignore[arg-type]  # takes() has found one
     with torch.cuda.device(_device):
@@ -97,8 +98,9 @@ def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tenso
 
 
 def from_result(result: _ffi.Result, like: torch.Tensor, output: Optional[torch.Tensor]) -> torch.Tensor:
-    """The result of :func:`start` as a tensor of `like`'s type and device: `output`, if that is
-    where it is. After that its handle may be released."""
+    """Returns the result of :func:`start` as a tensor of `like`'s dtype and device: `output`, if the result is there. After that its
+    handle may be released.
+    """
     if math.prod(result.shape) == 0:
         return torch.empty(result.shape, dtype=like.dtype, device=like.device)
     if output is not None and output.data_ptr() == result.address:

@@ -1,4 +1,4 @@
-"""The collectives of torch's tensors, and their gradients."""
+"""The collectives on torch's tensors, and their gradients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from horovod.torch import _tensors
 
 
 class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
-    """A collective whose results have gradients; of a group unless `single`."""
+    """The autograd function of a collective; of a group unless `single`."""
 
     @staticmethod
     def forward(
@@ -42,7 +42,7 @@ def _wants_gradient(tensor: torch.Tensor) -> bool:
 
 
 class _Recording(Recording):
-    """Runs collectives by `function` if a gradient is wanted."""
+    """Runs collectives through `function` if a gradient is needed."""
 
     def run(
         self,

@@ -34,7 +34,7 @@ _SYNCHRONIZED_BEFORE_STEP = (
 
 
 class _Plain(NamedTuple):
-    """A gradient on its way that is reduced where it is."""
+    """A gradient that is being reduced in place."""
 
     p: torch.Tensor
     buffer: torch.Tensor
@@ -45,7 +45,7 @@ class _Plain(NamedTuple):
 
 
 class _Dense(NamedTuple):
-    """A gradient on its way: `buffer`, made of `grad` by compression, is what is reduced."""
+    """A gradient that is being reduced in `buffer`, which compression has made from `grad`."""
 
     p: torch.Tensor
     grad: torch.Tensor
@@ -75,8 +75,9 @@ class _Group:
         self._next = 0  # before it none was missing, as far as is known
 
     def is_complete(self, ready: set[torch.Tensor]) -> bool:
-        """Whether all that are trained are `ready`. Asked after each of them: goes on where it
-        stopped, so that a step looks at each but a few times."""
+        """Returns whether all trained parameters of the group are `ready`. It is called after each of them and resumes where it
+        stopped, so a step examines each parameter only a few times.
+        """
         while self._next < len(self.parameters):
             p = self.parameters[self._next]
             if p.requires_grad and p not in ready:
@@ -95,8 +96,7 @@ class _SparseOperation(NamedTuple):
 
 
 class GradientOptimizer(WrappedOptimizer):
-    """Starts a gradient's reduction when backward() has computed it, and waits for all before a
-    step."""
+    """Starts a gradient's reduction when backward() has computed it, and waits for all reductions before a step."""
 
     def _setup(
         self,
@@ -192,7 +192,7 @@ class GradientOptimizer(WrappedOptimizer):
         return Call(name, self._process_set, True, self._fields)
 
     def _plain(self, p: torch.Tensor) -> Optional[_Plain]:
-        """The gradient, if it can be reduced where it is."""
+        """Returns the gradient if it can be reduced in place, else None."""
         grad = p.grad
         if grad is None or self._compression is not Compression.none or p in self._sparse_dims:
             return None
@@ -210,7 +210,7 @@ class GradientOptimizer(WrappedOptimizer):
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _note_sparse_dim(self, p: torch.Tensor) -> int:
-        """Notes what the others' gradients look like when this rank has none, and returns it."""
+        """Records the form of a sparse gradient, for steps in which this rank has none, and returns it."""
         if p in self._sparse_dims and p.grad._nnz() == 0:
             # zero_grad() has made all dimensions sparse, which those of the others are not.
             p.grad = p.grad.to_dense().to_sparse(self._sparse_dims[p])
@@ -247,8 +247,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._operations.clear()
 
     def _complete(self) -> None:
-        """Reduces what is not reduced yet, the gradients that are missing as zeros, and waits for
-        all."""
+        """Starts the reductions that have not started, with zeros for missing gradients, and waits for all."""
         if self._reduced:
             return
         try:
@@ -280,15 +279,13 @@ class GradientOptimizer(WrappedOptimizer):
 
     @not_compiled
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to
-        clip them."""
+        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to clip them."""
         self._complete()
         self._synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """A context in which step() does not synchronize, since :meth:`synchronize` has been
-        called."""
+        """Returns a context in which step() does not synchronize, because :meth:`synchronize` was called."""
         self._should_synchronize = False
         try:
             yield
@@ -297,11 +294,10 @@ class GradientOptimizer(WrappedOptimizer):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A context in which backward() only adds to this rank's gradients; the first backward()
-        after it, or step(), reduces the sum. All ranks must leave it before the same backward().
+        """Returns a context in which backward() only adds to this rank's gradients. The first backward() or step() after it reduces
+        the sum. All ranks must leave it before the same backward().
 
-        For accumulation over a number of batches that changes; see `backward_passes_per_step`,
-        whose count it does not touch.
+        It is for accumulation over a varying number of batches; see `backward_passes_per_step`, whose count it does not change.
         """
         before, self._local_only = self._local_only, True
         try:
@@ -311,8 +307,9 @@ class GradientOptimizer(WrappedOptimizer):
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """Waits for the reductions, then steps as the wrapped optimizer. After each call of
-        `closure`, gradients are reduced; it must be called equally often on all ranks."""
+        """Waits for the reductions, then steps as the wrapped optimizer does. Gradients are reduced after each call of `closure`,
+        which must be called equally often on all ranks.
+        """
         if closure is not None:
             kwargs["closure"] = self._reducing(closure)
         elif self._should_synchronize:
@@ -337,7 +334,7 @@ class GradientOptimizer(WrappedOptimizer):
         return reducing_closure
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
-        """As the wrapped optimizer's; drops an unfinished group of backward passes.
+        """Zeroes the gradients as the wrapped optimizer does, and drops an unfinished group of backward passes.
 
         Raises AssertionError while gradients are being reduced.
         """
@@ -348,7 +345,7 @@ class GradientOptimizer(WrappedOptimizer):
         super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the wrapped optimizer's. Reductions under way are dropped."""
+        """Loads a state as the wrapped optimizer does. Reductions in flight are dropped."""
         self._forget()
         self._synchronized = False
         self._reduced = False

@@ -1,4 +1,4 @@
-"""Giving models and optimizers what a state dict holds, with as little copying as they allow."""
+"""Loading of state dicts into models and optimizers, with as few copies as possible."""
 
 import functools
 from typing import Any
@@ -12,7 +12,7 @@ TREES = Trees(_tensors)
 
 
 class _Given:
-    """A tensor that a deep copy leaves as it is."""
+    """A tensor that a deep copy does not copy."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor
@@ -22,8 +22,9 @@ class _Given:
 
 
 def tensors_of(value: Any) -> Any:
-    """The state dict of a model or optimizer, with the very tensors that it uses as far as it gives
-    them away; to load one with these takes no copy."""
+    """Returns the state dict of a model or optimizer, if possible with the tensors that it uses itself; loading such a dict needs
+    no copy.
+    """
     if isinstance(value, torch.nn.Module):
         try:
             return value.state_dict(keep_vars=True)
@@ -42,14 +43,14 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any])
 
 @functools.cache
 def _loads_like_torch(kind: type) -> bool:
-    """Whether nobody but torch and Horovod has a say in how optimizers of the type are loaded."""
+    """Returns whether only torch and Horovod define how optimizers of this type are loaded."""
     loading = [base for base in kind.__mro__ if "load_state_dict" in vars(base)]
     return all(base is torch.optim.Optimizer or base.__module__.startswith("horovod.") for base in loading)
 
 
 @functools.cache
 def _torch_copies() -> bool:
-    """Whether torch copies a state dict deeply before it looks at it, as it did until 1.13."""
+    """Returns whether torch copies a state dict deeply before it reads it, as it did until 1.13."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     given = torch.zeros(1)
     optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: {"given": given}}})

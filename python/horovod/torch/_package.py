@@ -1,4 +1,4 @@
-"""PyTorch, before another module of this package imports it."""
+"""Checks that PyTorch is installed, before another module of this package imports it."""
 
 from horovod import _missing
 

@@ -1,4 +1,4 @@
-"""torch's tensors for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
+"""The torch implementation of :class:`horovod.common.tensors.TensorAdapter`."""
 
 import functools
 import math
@@ -96,8 +96,7 @@ def assign(target: torch.Tensor, source: torch.Tensor) -> None:
 
 
 def not_compiled(function: _Function) -> _Function:
-    """Keeps torch.compile out of `function`, where torch has it, without importing the compiler for
-    that."""
+    """Excludes `function` from torch.compile, if torch has it, without importing the compiler for that."""
     disabled = None
 
     @functools.wraps(function)

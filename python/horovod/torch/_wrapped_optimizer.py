@@ -1,5 +1,4 @@
-"""What the distributed optimizers have in common: names and hooks of parameters, shared groups and
-state."""
+"""The common base of the distributed optimizers: names and hooks of parameters, shared groups and state."""
 
 import collections
 import weakref
@@ -16,7 +15,7 @@ from horovod.torch._tensors import not_compiled
 
 
 def _in_backward() -> bool:
-    """Whether this thread is in backward(); False where torch can't tell."""
+    """Returns whether this thread is in backward(); False if this version of torch can't tell."""
     current = getattr(torch._C, "_current_graph_task_id", None)
     return current is not None and current() != -1
 
@@ -26,11 +25,10 @@ _Behind: Any = object
 
 
 class WrappedOptimizer(_Behind):  # type: ignore[misc]
-    """Goes before a torch optimizer's class in the bases of a class made for it, and calls it by
-    super().
+    """The base class that precedes a torch optimizer's class in a class made for it, and calls that class through super().
 
-    Not thread-safe, as torch's optimizers. Subclasses define `_setup`, which calls
-    `_setup_parameters`, and `_gradient_arrived` and `_finish_gradients`.
+    Not thread-safe, like torch's optimizers. Subclasses define `_setup`, which calls `_setup_parameters`, and
+    `_gradient_arrived` and `_finish_gradients`.
     """
 
     state: Any  # the wrapped optimizer's
@@ -62,16 +60,16 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         return groups
 
     def _trained(self) -> list[torch.Tensor]:
-        """The parameters that take part, in the same order on all ranks."""
+        """Returns the parameters that take part, in the same order on all ranks."""
         return [p for group in self._groups() for p in group["params"] if p.requires_grad]
 
     def _reduces(self) -> bool:
-        """Whether gradients are put together with those of other ranks."""
+        """Returns whether gradients are reduced with those of other ranks."""
         return process_sets.takes_part(self._process_set)
 
     @staticmethod
     def find_duplicates(names: Iterable[str]) -> set[str]:
-        """The names that occur more than once."""
+        """Returns the names that occur more than once."""
         return {name for name, count in collections.Counter(names).items() if count > 1}
 
     def _checked_names(self, named_parameters: Any) -> dict[torch.Tensor, str]:
@@ -99,7 +97,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         return names
 
     def _adopt_parameters(self) -> None:
-        """Gives parameters that have none a name, and hooks."""
+        """Gives new parameters a name and hooks."""
         for i, group in enumerate(self._groups()):
             for j, p in enumerate(group["params"]):
                 self._parameter_names.setdefault(p, f"allreduce.noname.{i}.{j}")
@@ -128,12 +126,12 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self._grad_accumulators.append(accumulator)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """As the wrapped optimizer's; the new parameters' gradients are reduced as well."""
+        """Adds a group as the wrapped optimizer does; the new parameters' gradients are reduced as well."""
         super().add_param_group(param_group)
         self._adopt_parameters()
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Gradients of `passes` (> 0) backward() calls are summed up before they are reduced."""
+        """Sets how many (> 0) backward() calls accumulate gradients before these are reduced."""
         self.backward_passes_per_step = checked_passes(passes)
 
     @property
@@ -148,8 +146,9 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self.__dict__["param_groups"] = groups
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the wrapped optimizer's. Groups and state stay the objects that others (schedulers)
-        hold."""
+        """Loads a state as the wrapped optimizer does. Groups and state stay the same objects, because others, such as schedulers,
+        refer to them.
+        """
         groups, state = self._groups(), self.state
         super().load_state_dict(state_dict)
         if self.state is not state:
@@ -163,16 +162,15 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             self.param_groups = groups
 
     def _changed_settings(self) -> dict[str, Any]:
-        """Settings that differ from those given to `_setup_parameters` and `_setup`; a copy gets them."""
+        """Returns the settings that differ from those passed to `_setup_parameters` and `_setup`; a copy gets them."""
         return {"backward_passes_per_step": self.backward_passes_per_step}
 
     # For subclasses.
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
-        """backward() has added to p.grad."""
+        """Is called when backward() has added to p.grad."""
         raise NotImplementedError
 
     def _finish_gradients(self) -> None:
-        """Brings gradients that backward() has left half done into the state that a look at them
-        should find."""
+        """Completes gradients that backward() has left unreduced, before they are read."""
         raise NotImplementedError

@@ -117,14 +117,14 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
 
 
 def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """[C] as a shape that is broadcast along `like`'s dimension 1."""
+    """Returns a tensor of shape [C] in a shape that broadcasts along `like`'s dimension 1."""
     return values.reshape([1, -1] + [1] * (like.dim() - 2))
 
 
 class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
-    """Statistics are put together as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise
-    Algorithm for Computing Sample Variances, 1979: exact also where the mean is large beside the
-    deviation."""
+    """The autograd function. Statistics are combined as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for
+    Computing Sample Variances, 1979, which is accurate even if the mean is much larger than the deviation.
+    """
 
     @staticmethod
     def forward(
@@ -179,8 +179,9 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
 
 
 def _statistics(values: torch.Tensor, process_set: ProcessSet) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Mean and variance (biased) of each channel, both [C], over all ranks' `values`, and how many
-    values a channel has."""
+    """Returns mean and (biased) variance of each channel, both of shape [C], over all ranks' `values`, and the number of values of a
+    channel.
+    """
     channels = values.shape[1]
     others = [d for d in range(values.dim()) if d != 1]
     count = values.numel() // channels if channels else 0
