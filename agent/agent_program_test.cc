@@ -227,7 +227,7 @@ TEST_F(JoinProgramTest, EndWithParent_ParentIsKilled_LeavesNothing) {
   kill(guard_->pid(), SIGKILL);
   worker.AwaitEnd();
   EXPECT_EQ(ReadAll(err_),
-            "horovod-agent ends, with its workers: the process that started it has ended\n");
+            "horovod-agent stops its workers and exits: the process that started it has ended\n");
 }
 
 TEST_F(JoinProgramTest, EndWithStdin_InputCloses_LeavesNothing) {
@@ -238,7 +238,7 @@ TEST_F(JoinProgramTest, EndWithStdin_InputCloses_LeavesNothing) {
   input_.reset();
   EXPECT_EQ(guard_->Wait().exit_code, 1);
   worker.AwaitEnd();
-  EXPECT_EQ(ReadAll(err_), "horovod-agent ends, with its workers: its stdin has ended\n");
+  EXPECT_EQ(ReadAll(err_), "horovod-agent stops its workers and exits: its stdin has ended\n");
 }
 
 TEST_F(JoinProgramTest, ParentEnds_WithoutTheOption_JobGoesOn) {

@@ -166,7 +166,7 @@ int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const os::Starte
   Agent agent(loop, writer, std::move(open_link), settings);
   loop.Post([&] { agent.Begin(bootstrap); });
   starter.Watch(loop, [&agent](const std::string& what) {
-    fprintf(stderr, "%s ends, with its workers: %s\n", protocol::kAgentProgram, what.c_str());
+    fprintf(stderr, "%s stops its workers and exits: %s\n", protocol::kAgentProgram, what.c_str());
     agent.LauncherGone();
   });
   return agent.Run();

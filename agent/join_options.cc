@@ -73,8 +73,9 @@ class Parser {
       return JoinCommand{std::nullopt, absl::StrCat(protocol::kAgentProgram, " ", kVersion, "\n"),
                          0};
     }
-    if (options_.daemons.empty()) return Missing("--join", "where is the daemon?");
-    if (options_.token_file.empty()) return Missing("--token-file", "the daemon has written it");
+    if (options_.daemons.empty()) return Missing("--join", "give the daemon's HOST:PORT");
+    if (options_.token_file.empty())
+      return Missing("--token-file", "give the file that horovod-rendezvousd has written");
     options_.command = result.command;
     if (options_.adopt.has_value()) {
       RETURN_IF_ERROR(CheckAdoption());

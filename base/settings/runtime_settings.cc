@@ -67,7 +67,8 @@ Row SwitchRow(absl::string_view variable, absl::string_view usual, absl::string_
 std::vector<RuntimeSetting> Tuneables() {
   return {
       NumberRow("HOROVOD_FUSION_THRESHOLD", "134217728",
-                "Most bytes that are reduced together; 0: no fusion", ReadFusionThreshold)
+                "Maximum number of bytes fused into one reduction; 0: no fusion",
+                ReadFusionThreshold)
           .Flag("--fusion-threshold-mb", "MB")
           .Times(int64_t{1} << 20)
           .Key("params.fusion_threshold_mb"),
@@ -76,7 +77,7 @@ std::vector<RuntimeSetting> Tuneables() {
           .Flag("--cycle-time-ms", "MS")
           .Key("params.cycle_time_ms"),
       NumberRow("HOROVOD_CACHE_CAPACITY", "1024",
-                "Tensors whose negotiation is remembered; 0: none",
+                "Number of tensors whose negotiation is cached; 0: none",
                 Count(&EngineEnv::cache_capacity))
           .Flag("--cache-capacity", "N")
           .Key("params.cache_capacity"),
@@ -96,15 +97,14 @@ std::vector<RuntimeSetting> Tuneables() {
       SwitchRow("HOROVOD_TORUS_ALLREDUCE", "0", "The same as HOROVOD_HIERARCHICAL_ALLREDUCE=1",
                 ReadTorus)
           .Flag("--torus-allreduce")
-          .Zero("No other meaning", "--no-torus-allreduce")
+          .Zero("No effect", "--no-torus-allreduce")
           .Key("params.torus_allreduce"),
       SwitchRow("HOROVOD_SHARED_MEMORY", "1", "Shared memory among the processes of a host",
                 Switch(&RuntimeEnv::shared_memory))
-          .Zero("TCP within a host, too"),
+          .Zero("TCP also within a host"),
       TextRow("HOROVOD_GPU_OPERATIONS", "NCCL",
-              "For tensors on GPUs. NCCL: NCCL, or host memory where it can't be used, which rank "
-              "0 says; "
-              "NCCL_ONLY: an error there instead; HOST: host memory",
+              "Reduction of tensors on GPUs. NCCL: NCCL, or host memory where NCCL can't be used, "
+              "which rank 0 reports; NCCL_ONLY: an error in that case; HOST: host memory",
               ReadGpuOperations),
   };
 }
@@ -112,7 +112,7 @@ std::vector<RuntimeSetting> Tuneables() {
 std::vector<RuntimeSetting> LogSettings() {
   return {
       TextRow("HOROVOD_LOG_LEVEL", "WARNING",
-              "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL, in any case of letters", ReadLogLevel)
+              "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL, case-insensitive", ReadLogLevel)
           .Flag("--log-level", "LEVEL")
           .Key("logging.level"),
       SwitchRow("HOROVOD_LOG_HIDE_TIME", "0", "No time in the runtime's log",
@@ -189,7 +189,8 @@ std::vector<RuntimeSetting> AutotuneSettings() {
               Text(&AutotuneEnv::log))
           .Flag("--autotune-log-file", "FILE")
           .Key("autotune.log_file"),
-      NumberRow("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "3", "Samples that are not counted",
+      NumberRow("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "3",
+                "Number of warm-up samples, which are not used",
                 Count(&AutotuneEnv::warmup_samples))
           .Flag("--autotune-warmup-samples", "N")
           .Key("autotune.warmup_samples"),

@@ -120,7 +120,7 @@ void Parser::DeclareGeneral() {
                                   options::ParseInteger("--handover", text, 3, 1 << 20));
                  return absl::OkStatus();
                });
-  Text("--config-file", "FILE", "YAML with settings by Horovod's keys; flags win over it",
+  Text("--config-file", "FILE", "YAML file with Horovod's settings; flags take precedence",
        &options_.config_file);
   flags_.Harmless("--disable-cache");  // Nothing is cached.
   flags_.Harmless("--gloo");

@@ -34,7 +34,7 @@ void OutputFlags::Declare(options::FlagTable& flags) {
                     options::ParseInteger("--output-rotate-files", text, 0, kMostRotatedFiles));
                 return absl::OkStatus();
               });
-  flags.Value("--output-format", "FORMAT", "text, or json: an object a line",
+  flags.Value("--output-format", "FORMAT", "text, or json: one object per line",
               [this](const std::string& text) {
                 options_.json = text == "json";
                 if (options_.json || text == "text") return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::StatusOr<OutputOptions> OutputFlags::Finish() const {
   }
   if (has_count_ && options.rotate_bytes == 0) {
     return absl::InvalidArgumentError(
-        "--output-rotate-files is of use with --output-rotate-mb only; give that, too");
+        "--output-rotate-files needs --output-rotate-mb; give that, too");
   }
   if (!has_count_) options.rotated_files = kUsualRotatedFiles;
   return options;
