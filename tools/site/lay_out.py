@@ -1,7 +1,7 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
-A link to a source file becomes a link to a page that shows it or to its reference, a link to a folder one to its README or to a page that shows its
-files. Modules get pages of their reference, which mkdocstrings fills in, and public headers those of headers.py.
+Pictures are copied. A link to a source file becomes a link to a page that shows it, or to its reference. A link to a folder becomes a link to its README,
+or to a page that shows its files. Modules get pages of their reference, which mkdocstrings fills in, and public headers those of headers.py.
 """
 
 import os
@@ -17,6 +17,8 @@ PAGES = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
     "docs/*.md",
     "examples/**/README.md",
     "tools/bench/RESULTS.md",
@@ -75,6 +77,11 @@ def with_links(page: Path, folder: Path) -> str:
             here = (folder / page.relative_to(ROOT)).parent
             return f"{before}{os.path.relpath(folder / 'reference' / IN_REFERENCE[path], here)}{anchor}{after}"
         if "://" in target or target.endswith(".md") or not path.exists():
+            return link.group(0)
+        if path.suffix == ".svg":
+            copy = folder / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
             return link.group(0)
         if path.is_dir():
             if not (path / "README.md").exists():
