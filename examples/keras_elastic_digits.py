@@ -36,7 +36,7 @@ def print_accuracy(epoch, logs):
 
 @hvd.elastic.run
 def train(state):  # called again after a change of the workers
-    # Each worker trains on its own part of the first 1500, in this order: what was done before a change is left out.
+    # Each worker trains on its own part of the first 1500, in this order: batches done before a change are skipped.
     own = slice(hvd.rank(), 1500 // hvd.size() * hvd.size(), hvd.size())
     test = slice(1500 + hvd.rank(), None, hvd.size())
     model.fit(

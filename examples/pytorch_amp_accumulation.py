@@ -2,7 +2,7 @@
 
     horovodrun -np 2 python examples/pytorch_amp_accumulation.py
 
-The scaler is used as in any other training: it sees the reduced gradients, so all workers skip the
+The scaler is used as usual: it sees the reduced gradients, so all workers skip the
   same steps. The last
 group of an epoch may be short.
 """

@@ -37,7 +37,7 @@ class Digits(pl.LightningModule):
         return F.cross_entropy(self.net(images), labels)
 
     def validation_step(self, batch, _):
-        """Sums over all workers, since Lightning 1.x averages over none with Horovod."""
+        """Sums over all workers: with Horovod, Lightning 1.x does not average over them."""
         images, labels = batch
         right = (self.net(images).argmax(dim=1) == labels).float().mean()
         self.log("accuracy", hvd.allreduce(right, name="right"), batch_size=len(labels))
@@ -50,7 +50,7 @@ hvd.init()
 torch.set_num_threads(1)
 train_set = digits.load(args.data_dir, train=True)
 test_set = digits.load(args.data_dir, train=False)
-# More workers make larger steps. Lightning 1.x multiplies by the number of workers itself.
+# The learning rate grows with the number of workers. Lightning 1.x does that itself.
 lr = args.lr if pl.__version__.startswith("1.") else args.lr * hvd.size()
 trainer = pl.Trainer(
     strategy="horovod",

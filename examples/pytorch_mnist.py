@@ -54,7 +54,7 @@ def main():
     sampler = torch.utils.data.distributed.DistributedSampler(train_set, num_replicas=hvd.size(), rank=hvd.rank())
     loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 
-    # 3. More workers make larger steps; with Adasum they find the step's size themselves.
+    # 3. The learning rate grows with the number of workers; Adasum adapts the step size itself.
     model = Net().to(device)
     lr = args.lr if args.use_adasum else args.lr * hvd.size()
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=args.momentum)
@@ -98,7 +98,7 @@ def train(model, loader, optimizer, device):
 
 
 def test(model, test_set, device):
-    """Each worker tests a part; returns the share of right answers in the whole."""
+    """Each worker tests a part of the data; returns the accuracy over all of it."""
     model.eval()
     images, labels = (tensor[hvd.rank() :: hvd.size()].to(device) for tensor in test_set.tensors)
     with torch.no_grad():

@@ -1,8 +1,8 @@
-"""The same training, able to go on when workers come and go:
+"""The training of pytorch_mnist.py as an elastic job: it goes on when workers come and go:
 
 horovodrun -np 2 --min-np 1 python examples/pytorch_mnist_elastic.py
 
-With --checkpoint-dir it can be started again even after all workers were lost.
+With --checkpoint-dir it can be started again even after the loss of all workers.
 """
 
 import argparse
@@ -33,15 +33,14 @@ test_set = digits.load(args.data_dir, train=False)
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr * hvd.size(), momentum=0.5)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-# Deals out what is left of an epoch again when the number of workers changes.
+# Divides the rest of an epoch among the workers again when their number changes.
 sampler = hvd.elastic.ElasticSampler(train_set, seed=args.seed)
 loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 
 
 @hvd.elastic.run
 def train(state):
-    """Goes on from wherever `state` is: this is called again after a change, with the last
-    commit."""
+    """Continues from `state`: called again after each change of workers, with the last commit."""
     while state.epoch <= args.epochs:
         for index, (images, labels) in enumerate(loader):
             state.optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""Two trainings in one job: each half of the workers tries a learning rate of its own, and the
+"""Two trainings in one job: each half of the workers tries a different learning rate, and the
 better model wins:
 
 horovodrun -np 4 python examples/pytorch_process_sets.py --lr 0.1 0.005
@@ -20,7 +20,7 @@ parser.add_argument("--batch-size", type=int, default=32, help="images per worke
 parser.add_argument("--lr", type=float, nargs=2, default=[0.1, 0.005], help="one for each half")
 args = parser.parse_args()
 
-# Every second rank, from 0 and from 1. The sets know nothing of each other's operations.
+# The even ranks and the odd ranks. Operations of one set are independent of those of the other.
 halves = [hvd.ProcessSet(rule=lambda size, first=first: range(first, size, 2)) for first in (0, 1)]
 hvd.init(process_sets=halves)
 if hvd.size() < 2:
@@ -37,7 +37,7 @@ loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, samp
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), process_set=half)
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)  # from rank 0 to all of the job
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)  # from rank 0 to all ranks of the job
 
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)
@@ -51,7 +51,7 @@ with torch.no_grad():
     right = (model(images).argmax(dim=1) == labels).sum()
 accuracy = hvd.allreduce(right, op=hvd.Sum, process_set=half).item() / len(test_set)
 
-# Among all ranks again: whose model is the best, everybody gets.
+# Among all ranks again: everybody gets the best model.
 accuracies = hvd.allgather_object(accuracy)
 best = accuracies.index(max(accuracies))
 hvd.broadcast_parameters(model.state_dict(), root_rank=best)

@@ -25,7 +25,7 @@ args = parser.parse_args()
 
 
 def convolution(channels_in, channels_out, size, stride=1):
-    """With batch normalization."""
+    """A convolution with batch normalization."""
     return nn.Sequential(
         nn.Conv2d(channels_in, channels_out, size, stride, size // 2, bias=False),
         nn.BatchNorm2d(channels_out),

@@ -1,8 +1,8 @@
 """scheduler.py SLOTS "COMMAND" "URGENT COMMAND": two trainings on this machine's slots, with preemption.
 
-The first is elastic and takes all slots. As soon as it trains, the urgent one comes and gets all
-but one of them, each of which the first gives back at its next commit, without losing a step. It
-gets them back when the urgent one has ended. A worker that dies is replaced.
+The first is elastic and takes all slots. As soon as it trains, the urgent one arrives and gets all
+slots but one: the first gives each of them back at its next commit, without losing a step, and gets
+them again when the urgent one has ended. A worker that dies is replaced.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ calls = queue.Queue()  # (function, arguments...) for the main thread
 
 
 def later(function):
-    """A callback must return at once: this one has the main thread call the function."""
+    """Has the main thread call a function; for callbacks, which must return at once."""
     return lambda *arguments: calls.put((function, *arguments))
 
 
@@ -35,7 +35,7 @@ class Training:
 
     def offer(self, slots):
         self.offered = slots
-        self.held |= slots  # until they are free
+        self.held |= slots  # until free() is called for them
         self.job.offer_slots([rendezvous.Host(slot, 1, "this-machine") for slot in sorted(slots)])
         print(f"{self.name}: may use {len(slots)} slots", flush=True)
 
@@ -57,7 +57,7 @@ class Training:
             os.killpg(self.processes[worker].pid, number)
 
     def end(self, worker, returncode):
-        self.kill(worker, signal.SIGKILL)  # what it has left behind
+        self.kill(worker, signal.SIGKILL)  # the worker's descendants
         del self.processes[worker]
         self.job.report_exit(worker, returncode)
 
@@ -72,7 +72,7 @@ class Training:
 
 
 def share(first, urgent, all_slots, kept):
-    """Who may use which slots, after something has changed."""
+    """The policy: sets which job may use which slots; called after every change."""
     if first.trains and first.offered == all_slots and not urgent.offered:
         first.offer(kept)
     if first.offered == kept and first.held <= kept and not urgent.offered:

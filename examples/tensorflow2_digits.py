@@ -1,4 +1,4 @@
-"""Handwritten digits, those of scikit-learn, with TensorFlow 2 and a training loop of one's own on several workers."""
+"""Handwritten digits, those of scikit-learn, with TensorFlow 2 and a custom training loop on several workers."""
 
 import numpy
 import tensorflow as tf

@@ -14,7 +14,7 @@ import horovod.dask
 
 
 def train(epochs, rate):
-    """What each process calls; returns the test accuracy."""
+    """Trains; called in each process of the job. Returns the test accuracy."""
     import torch
     import torch.nn.functional as F
     from sklearn.datasets import load_digits

@@ -14,7 +14,7 @@ from horovod.ray import RayExecutor
 
 
 def train(epochs, rate):
-    """What each worker calls; returns the test accuracy."""
+    """Trains; called in each worker. Returns the test accuracy."""
     import torch
     import torch.nn.functional as F
     from sklearn.datasets import load_digits

@@ -1,4 +1,4 @@
-// The allocation of a cluster's slots to jobs.
+// The allocation policy of the example scheduler: divides a cluster's slots among jobs.
 #ifndef EXAMPLES_SCHEDULER_PACKING_H_
 #define EXAMPLES_SCHEDULER_PACKING_H_
 
@@ -8,15 +8,15 @@
 struct Demand {
   int min = 1;
   int max = 1;
-  bool running = false;  // it has been given slots before
+  bool running = false;  // it has had slots before
 };
 
-// The number of slots of each job, in the order of `jobs`, which is their priority: 0, or from min
-// to max. Pure.
-// - A running job always keeps its min.
-// - Other jobs start in their order as long as all mins fit. A job that does not fit waits, and
-//   does not hold up smaller jobs behind it.
-// - The remaining slots are given out one by one, in turn, to the jobs that can use them.
+// Returns the number of slots for each job: 0, or between min and max. `jobs` is in the order of
+// priority. Pure.
+//   - A running job always keeps its min.
+//   - Other jobs start in order of priority while their mins fit. A job that does not fit waits,
+//     without delaying smaller jobs after it.
+//   - The remaining slots are dealt out one at a time, in turn, to the jobs that can use them.
 std::vector<int> Pack(int slots, const std::vector<Demand>& jobs);
 
 #endif  // EXAMPLES_SCHEDULER_PACKING_H_

@@ -35,7 +35,7 @@ absl::Status Scheduler::Add(const JobRequest& request) {
   options.spec.min_workers = request.min;
   options.spec.max_workers = request.max;
   options.spec.start_workers = request.min;
-  options.spec.start_timeout = absl::Hours(24);  // it may have to wait for others
+  options.spec.start_timeout = absl::Hours(24);  // it may have to wait until other jobs end
   options.spec.elastic.emplace();
   options.start_worker = [this, self](const hvd::rendezvous::server::WorkerStart& start) {
     loop_.Post([this, self, start] { StartWorker(*self, start); });
@@ -67,8 +67,8 @@ void Scheduler::Stop() {
   }
 }
 
-// Compares each job's share with its slots. Jobs with too many give back first: their slots come
-// back by OnSlotFree, which decides again.
+// Compares each job's share with its slots. Jobs with too many slots give them back first. A slot
+// is free when OnSlotFree is called, which then decides again.
 void Scheduler::Decide() {
   if (std::all_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job->ended; })) {
     return loop_.Stop();
@@ -97,7 +97,8 @@ void Scheduler::Resize(Job& job, int share) {
   const size_t before = job.offered.size();
   while (static_cast<int>(job.offered.size()) > share) job.offered.erase(--job.offered.end());
   const bool first = !job.running && share > 0;
-  // The first world needs all of its slots at once.
+  // A job starts only when its smallest number of slots is free: its first world needs them at
+  // once.
   if (first && static_cast<int>(free_.size()) < job.request.min) return;
   while (static_cast<int>(job.offered.size()) < share && !free_.empty()) {
     const std::string slot = *free_.begin();
@@ -155,7 +156,7 @@ void Scheduler::StopWorker(Job& job, hvd::WorkerId worker, absl::Duration grace)
 void Scheduler::OnWorkerExit(Job& job, hvd::WorkerId worker) {
   const auto found = job.workers.find(worker);
   loop_.Forget(found->second.process.pidfd());
-  found->second.process.SignalGroup(SIGKILL);  // what it left behind
+  found->second.process.SignalGroup(SIGKILL);  // the worker's descendants
   const hvd::os::ExitStatus status = found->second.process.Wait();
   job.workers.erase(found);
   hvd::rendezvous::membership::WorkerExited exit;

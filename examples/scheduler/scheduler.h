@@ -1,5 +1,5 @@
-// A scheduler of elastic jobs on one machine's slots: a small model of a cluster scheduler on
-// rendezvous/server/server.h.
+// A scheduler that runs elastic jobs on the slots of one machine: a small model of a cluster
+// scheduler that embeds rendezvous/server/server.h.
 #ifndef EXAMPLES_SCHEDULER_SCHEDULER_H_
 #define EXAMPLES_SCHEDULER_SCHEDULER_H_
 
@@ -19,11 +19,11 @@ struct JobRequest {
   std::string name;
   int min = 1;
   int max = 1;
-  std::string command;  // for sh
+  std::string command;  // run by sh -c
 };
 
-// Belongs to the thread that calls Run; jobs' callbacks are posted to the loop. Each slot is a host
-// of its own to its job, so that slots can come and go one by one.
+// Used by the thread that calls Run; the callbacks of jobs are posted to its loop. To a job each
+// slot is a separate host, so that slots can be added and removed one at a time.
 class Scheduler {
  public:
   Scheduler(hvd::EventLoop& loop, hvd::rendezvous::server::RendezvousServer& server, int slots);
@@ -31,7 +31,7 @@ class Scheduler {
   // Errors: those of RendezvousServer::AddJob.
   absl::Status Add(const JobRequest& request);
 
-  // Runs all jobs to their ends. The exit code is that of the first job that failed, else 0.
+  // Runs all jobs to their ends. Returns the exit code of the first job that failed, else 0.
   int Run();
 
   // Ends all jobs; the second call ends them at once.
@@ -45,10 +45,10 @@ class Scheduler {
   struct Job {
     JobRequest request;
     bool running = false;
-    bool ending = false;  // it gives back slots that it may keep, since it needs no more
+    bool ending = false;  // it gives back slots without being asked, because it is about to end
     bool ended = false;
-    std::set<std::string> slots;    // that it holds, also those that it is leaving
-    std::set<std::string> offered;  // that it may use
+    std::set<std::string> slots;    // the slots that it holds, including those that it is leaving
+    std::set<std::string> offered;  // the slots that it may use
     std::map<hvd::WorkerId, Worker> workers;
     std::unique_ptr<hvd::rendezvous::server::ServedJob> served;
   };

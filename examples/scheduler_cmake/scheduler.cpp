@@ -1,7 +1,8 @@
 // scheduler SLOTS "COMMAND" "URGENT COMMAND": runs two trainings on this machine's slots, with
-// preemption. The first is elastic and takes all slots; as soon as it trains, the urgent one comes,
-// and takes all but one of them, each of which the first gives back at its next commit, without
-// losing a step. It gets them back when the urgent one has ended. A worker that dies is replaced.
+// preemption. The first is elastic and takes all slots. As soon as it trains, the urgent one
+// arrives and takes all slots but one: the first gives each of them back at its next commit,
+// without losing a step, and gets them again when the urgent one has ended. A worker that dies is
+// replaced.
 // Uses nothing but horovod/rendezvous.hpp.
 #include <fcntl.h>
 #include <spawn.h>
@@ -28,7 +29,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Tasks for the main thread, in the order of their times. Callbacks only put something in here.
+// A queue of tasks for the main thread, ordered by time. Callbacks, which must return at once, only
+// add tasks.
 class Queue {
  public:
   void Post(std::function<void()> task, double seconds = 0) {
@@ -59,7 +61,7 @@ class Queue {
   std::multimap<Clock::time_point, std::function<void()>> tasks_;
 };
 
-// A process of its own group, with this process's variables and `more`.
+// Starts a process in a new process group, with this process's environment and `more`.
 pid_t Spawn(const std::string& command, const std::vector<std::string>& more) {
   std::vector<char*> variables;
   for (const std::string& variable : more) variables.push_back(const_cast<char*>(variable.c_str()));
@@ -79,7 +81,7 @@ pid_t Spawn(const std::string& command, const std::vector<std::string>& more) {
   return -1;
 }
 
-// A job and its processes. All but the callbacks is the main thread's.
+// A job and its processes. Used by the main thread, except the callbacks.
 class Training {
  public:
   using Event = std::function<void()>;
@@ -114,7 +116,8 @@ class Training {
     job_ = server.add_job(std::move(options));
   }
 
-  // All slots that it may use now. Each is a host, so that they come and go one by one.
+  // Sets the slots that the job may use from now on. Each slot is a separate host, so that slots
+  // can be added and removed one at a time.
   void Offer(const std::set<std::string>& slots) {
     std::vector<horovod::rendezvous::Host> hosts;
     for (const std::string& slot : slots) hosts.push_back({slot, 1, "this-machine"});
@@ -127,9 +130,9 @@ class Training {
   bool over() const { return result_.has_value() && processes_.empty(); }
   int exit_code() const { return result_->exit_code; }
 
-  Event on_world = [] {};                                                       // one has formed
-  Event on_end = [] {};                                                         // there is a result
-  std::function<void(const std::string&)> on_free = [](const std::string&) {};  // of a slot
+  Event on_world = [] {};  // a world has formed
+  Event on_end = [] {};    // the job has a result
+  std::function<void(const std::string&)> on_free = [](const std::string&) {};  // a slot is free
 
  private:
   void Say(const std::string& text) { std::cout << name_ + ": " + text << std::endl; }
@@ -148,7 +151,8 @@ class Training {
     job_->report_started(id, pid);
     std::thread([this, id, pid] {
       siginfo_t info;
-      waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);  // its number stays taken
+      // WNOWAIT leaves the zombie, so its process id is not reused yet.
+      waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
       queue_.Post([this, id] { End(id); });
     }).detach();
   }
@@ -159,7 +163,7 @@ class Training {
   }
 
   void End(uint64_t worker) {
-    Signal(worker, SIGKILL);  // what it has left behind
+    Signal(worker, SIGKILL);  // the worker's descendants
     int status = 0;
     waitpid(processes_[worker], &status, 0);
     processes_.erase(worker);
@@ -173,10 +177,11 @@ class Training {
   Queue& queue_;
   const std::string name_;
   const std::string command_;
-  std::set<std::string> held_;  // also slots that it is leaving
+  std::set<std::string> held_;  // including slots that it is leaving
   std::map<uint64_t, pid_t> processes_;
   std::optional<horovod::rendezvous::Result> result_;
-  std::optional<horovod::rendezvous::Job> job_;  // last: no callback comes once it has gone
+  // Last, so that it is destroyed first: no callback comes after that.
+  std::optional<horovod::rendezvous::Job> job_;
 };
 
 int Run(int slots, const std::string& command, const std::string& urgent_command) {
