@@ -57,7 +57,8 @@ class DeadlineTimerTest : public testing::Test {
 
 TEST_F(DeadlineTimerTest, ClockIsSetBackByAnHour_TheWaitEndsAllTheSame) {
   clock_is_ahead = kHour;
-  ASSERT_GE(WallNow(), absl::FromTimeT(time(nullptr)) + absl::Minutes(59)) << "no clock of its own";
+  ASSERT_GE(WallNow(), absl::FromTimeT(time(nullptr)) + absl::Minutes(59))
+      << "the clock defined here is not in use";
   std::thread waiter([this] {
     absl::MutexLock lock(&mutex_);
     waiting_.Notify();
