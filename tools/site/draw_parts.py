@@ -60,7 +60,9 @@ def main() -> None:
     ]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     title = "<title>horovodrun contains the rendezvous daemon and starts an agent on each host; agents start workers</title>"
-    IMAGE.write_text("\n".join([head, title, STYLE, ARROW, *(part for part in parts if part), "</svg>\n"]), encoding="utf-8")
+    IMAGE.write_text(
+        "\n".join([head, title, STYLE, ARROW, *(part for part in parts if part), "</svg>\n"]), encoding="utf-8"
+    )
 
 
 def box(x: int, y: int, width: int, height: int, name: str, what: str, style: str = "") -> list[str]:
