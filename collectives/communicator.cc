@@ -9,11 +9,12 @@
 namespace hvd::collectives {
 namespace {
 
-// Copying a smaller stretch costs less than the fixed costs of a broadcast.
+// Stretches below this size are packed: copying one costs less than a broadcast's fixed costs.
 constexpr size_t kPackedBytes = size_t{512} << 10;
 constexpr size_t kPackBytes = size_t{8} << 20;
 
-// The number of stretches in the next pack, the first of which is small, and their bytes.
+// The number of stretches that the next pack holds, and their size in `bytes`. 0: the first stretch
+// is too large to be packed.
 size_t CountPack(absl::Span<const Stretch> stretches, size_t& bytes) {
   size_t count = 0;
   for (bytes = 0; count < stretches.size(); ++count) {

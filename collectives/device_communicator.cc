@@ -13,10 +13,12 @@ namespace {
 
 using Connected = absl::StatusOr<std::unique_ptr<DeviceCommunicator>>;
 
-// A rank that fails at once must wait for the others, which still try, and for their timeout.
+// Additional time for the exchange of the results: a rank that has failed at once has to wait until
+// the other ranks' attempts have failed, too, up to their timeout.
 constexpr absl::Duration kGivingUp = absl::Seconds(15);
 
-// The problem of the first rank that has one; empty: there is none. `said_by` precedes this rank's.
+// Exchanges the ranks' problems; returns that of the first rank that has one, the same on all
+// ranks; empty: there is none. `own` is this rank's, and `said_by` the prefix for its message.
 absl::StatusOr<std::string> FirstProblem(KeyExchange& keys, absl::string_view what,
                                          absl::string_view said_by, const absl::Status& own,
                                          absl::Duration timeout) {
@@ -33,11 +35,13 @@ Connected ConnectDevices(DeviceBackend& backend, const GroupInfo& group, int dev
                          Communicator& host, const WaitBounds& bounds, std::string* why_staged) {
   why_staged->clear();
   CommunicatorKeyExchange keys(host);
-  // Ranks with a mailbox share memory, and nothing goes over the network.
+  // Ranks whose communicator has a mailbox share memory, so no data goes over the network.
   const bool encrypts = group.tls != nullptr && host.mailbox() == nullptr;
   Connected connected = encrypts
                             ? absl::UnimplementedError("--encrypt-data, and NCCL does not encrypt")
                             : backend.Connect(group, device, keys, bounds);
+  // All ranks have to agree on the outcome, so each publishes its own over `host`, even if it has
+  // failed. Only PermissionDenied and a cancellation end the call before that.
   if (absl::IsPermissionDenied(connected.status())) return connected;
   if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
   ASSIGN_OR_RETURN(

@@ -16,7 +16,7 @@ constexpr size_t kDialerAt = kProtocolBytes + kEpochBytes + kRankBytes;
 constexpr size_t kChallengeBytes = kNonceBytes + kProofBytes;
 constexpr absl::string_view kWelcome("w", 1);
 
-// `bytes` of `number`, most significant first.
+// `number` in `bytes` bytes, the most significant one first.
 std::string BigEndian(uint64_t number, size_t bytes) {
   std::string text;
   while (bytes-- > 0) text.push_back(static_cast<char>(number >> (8 * bytes) & 0xff));
@@ -36,7 +36,9 @@ std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer
                       BigEndian(acceptor, kRankBytes), nonce);
 }
 
-// What both ends keep.
+// The common state of both ends. The two proofs of a handshake differ even though the ends share a
+// secret: a proof covers the direction (from, to) and the nonces with the prover's first. The nonce
+// of the checking end is fresh, so neither a replayed nor a reflected proof is valid.
 class End : public PeerHandshake {
  public:
   End(absl::string_view protocol, const GroupInfo& group, int peer, std::string binding)
@@ -128,6 +130,8 @@ class Acceptor : public End {
 
  private:
   absl::StatusOr<std::string> OnHello(absl::string_view bytes) {
+    // The dialer's rank is taken from the message. Then the whole message must equal the one that
+    // such a dialer sends to this rank, which checks protocol, epoch, size and both ranks at once.
     const absl::Status stranger = absl::PermissionDeniedError("a stranger, or of another epoch");
     if (bytes.size() != kHelloBytes) return stranger;
     const absl::string_view nonce = bytes.substr(kHelloBytes - kNonceBytes);

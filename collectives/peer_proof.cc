@@ -6,7 +6,8 @@
 namespace hvd::collectives {
 namespace {
 
-// A part with its length before it, so that no two subjects give the same text.
+// A variable-length part with its length in front, so that different subjects never give the same
+// text.
 std::string Part(absl::string_view text) { return absl::StrCat(text.size(), ":", text); }
 
 std::string ToText(const ProofSubject& subject) {

@@ -10,7 +10,7 @@
 namespace hvd::collectives {
 namespace {
 
-// Per stored type: the type it is computed in, and the way there and back.
+// For each stored type: the type in which it is computed, and the conversions to it and back.
 template <typename T>
 struct Lane {
   using Compute = T;
@@ -28,8 +28,8 @@ struct Lane<Float16> : ThroughFloat<Float16> {};
 template <>
 struct Lane<Bfloat16> : ThroughFloat<Bfloat16> {};
 
-// Signed overflow is undefined in C++, so integers are added and multiplied as unsigned ones, which
-// wrap.
+// Integers are added and multiplied as unsigned types, which wrap around: signed overflow is
+// undefined in C++.
 template <typename T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::common_type<T>>::type;
@@ -54,8 +54,9 @@ struct Product {
   }
 };
 
-// "b != b" is how a NaN on the right wins; one on the left wins because no comparison with it
-// holds.
+// The result is NaN if either operand is: "b != b" selects `b` if it is NaN; if `a` is NaN, all
+// comparisons are false, which selects `a`. The operators are not short-circuit ("|", not "||"), so
+// that the loop can be vectorised.
 struct Min {
   template <typename T>
   static HVD_ALWAYS_INLINE T Apply(T a, T b) {
@@ -88,7 +89,7 @@ void PortableKernel(void* out, const void* a, const void* b, size_t count) {
   Loop<T, Op>(out, a, b, count);
 }
 
-// The sources' elements, reduced in the type they are computed in and stored once.
+// Reduces all sources element by element, in the computing type, and rounds only once, at the end.
 template <typename T, typename Op>
 HVD_ALWAYS_INLINE void LoopOverAll(void* out, absl::Span<const void* const> sources, size_t begin,
                                    size_t count) {
@@ -110,6 +111,8 @@ template <typename T>
 constexpr bool kIsFloat16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
 #if defined(__x86_64__)
+// kLanes converted elements as an array, so that Op's scalar code applies to them and the compiler
+// vectorises the loop.
 struct LaneArray {
   alignas(32) float values[kLanes];
 
@@ -171,7 +174,7 @@ void Avx2ReduceAll(void* out, absl::Span<const void* const> sources, size_t coun
 }
 #endif
 
-// Calls function(tag of the operation).
+// Calls function(Sum()), function(Min()), function(Max()) or function(Product()).
 template <typename Function>
 auto DispatchOp(ReduceOp op, Function function) {
   switch (op) {
@@ -226,7 +229,9 @@ Reducer::Reducer(DataType type, ReduceOp op, bool portable)
 void Reducer::operator()(void* out, absl::Span<const void* const> sources, size_t count) const {
   if (sources.size() == 2) return pair_(out, sources[0], sources[1], count);
   if (all_ != nullptr) return all_(out, sources, count);
-  constexpr size_t kStepBytes = 8 << 10;  // the intermediate results stay in the nearest cache
+  // Other types lose nothing when intermediate results are stored, so the pairwise kernel serves
+  // for any number of sources. It works in steps whose intermediate results stay in the L1 cache.
+  constexpr size_t kStepBytes = 8 << 10;
   const size_t step = kStepBytes / element_bytes_;
   for (size_t begin = 0; begin < count; begin += step) {
     const size_t offset = begin * element_bytes_, now = std::min(step, count - begin);

@@ -11,11 +11,11 @@
 namespace hvd::collectives {
 namespace {
 
-// The conversion of a double that the type can't hold is undefined in C++; here it gives the
-// nearest value, NaN gives 0.
+// Converts to T, truncating towards zero. C++ leaves the conversion undefined for values that T
+// can't hold; here they give the nearest value of T, and NaN gives 0.
 template <typename T>
 T Truncate(double value) {
-  // 2^digits is exact as a double, while max() itself may not be.
+  // The end of the range, 2^digits, is exact as a double, while max() = 2^digits - 1 may not be.
   constexpr double kEnd =
       2.0 * static_cast<double>(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
   if (value >= kEnd) return std::numeric_limits<T>::max();
@@ -26,7 +26,7 @@ T Truncate(double value) {
 }
 
 #if defined(__x86_64__)
-// Returns how many it has done.
+// Scales whole groups of kLanes elements; returns the number of elements that it has scaled.
 template <typename T>
 HVD_AVX2 size_t ScaleLanes(T* data, size_t count, float factor) {
   size_t done = 0;

@@ -30,12 +30,14 @@ T Store(double value) {
   }
 }
 
-// The factor of a vector in the sum; 1 for a zero vector, where the factor has no effect.
+// The factor of a vector in the sum, see adasum.h. For a zero vector the factor has no effect, and
+// 1 avoids the division by zero.
 double Factor(double dot, double norm_squared) {
   return norm_squared > 0 ? 1 - dot / (2 * norm_squared) : 1;
 }
 
-// out = adasum(a, b); out may be a or b.
+// out = adasum(a, b); `out` may equal `a` or `b`. The dot products are sums of doubles for all
+// types: float16 would overflow.
 template <typename T>
 void Combine(const T* a, const T* b, T* out, size_t count) {
   double dot = 0, norm_a = 0, norm_b = 0;
@@ -64,7 +66,7 @@ class Exchanger {
 
   absl::Status CombineWith(int peer) {
     RETURN_IF_ERROR(Exchange(peer));
-    // The lower rank's vector comes first on both sides, so that both round alike.
+    // The lower rank's vector comes first on both ranks, so that both round alike.
     const bool first = communicator_.rank() < peer;
     Combine<T>(first ? data_ : theirs_.get(), first ? theirs_.get() : data_, data_, count_);
     return absl::OkStatus();
@@ -91,8 +93,10 @@ class Exchanger {
   const std::unique_ptr<T[]> theirs_;
 };
 
-// First combines pairs of the first ranks, as many as are needed so that the even ones of these and
-// all others are a power of two; the odd ones get the result at the end.
+// Recursive doubling over whole vectors. If the size is not a power of two, P + folded with P the
+// largest power of two below, the first 2 * folded ranks are combined in pairs first. The even
+// ranks of these pairs and all other ranks are P places, which are combined in log2(P) rounds:
+// place p with place p XOR 2^k in round k. The odd ranks get the result at the end.
 template <typename T>
 absl::Status Run(Communicator& communicator, T* data, size_t count, const CallOptions& options) {
   const int rank = communicator.rank(), size = communicator.size();

@@ -6,7 +6,8 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// Regions are for both directions, so Gloo wants pointers to non-const; it only reads what is sent.
+// Gloo's buffers serve both directions and so need a pointer to non-const; it does not write to
+// memory that is only sent.
 void* Mutable(const void* data) { return const_cast<void*>(data); }
 
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
@@ -51,8 +52,9 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
       RETURN_IF_ERROR(send.AwaitSent(peer, phase.deadline));
     }
   }
-  // In rank order everywhere, so that all ranks get the same bits. The sum grows in the place of
-  // rank 0's data, or in `out` at once if two ranks are all there are.
+  // All ranks add in rank order, so that the results are bitwise equal. Partial sums go to the
+  // scratch memory, in place of rank 0's data. Only the last step writes to `out`, which may equal
+  // `in`, since `in` is needed until then.
   const auto of = [&](int r) { return r == rank ? At(in, 0) : others + r * bytes; };
   if (size == 2) {
     reduction.function(out, of(0), of(1), count);
@@ -65,6 +67,8 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
   return absl::OkStatus();
 }
 
+// Receives block `rank` of every rank into scratch memory, then adds the blocks in rank order. As
+// above, only the last step writes to `out`.
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
                                  const std::vector<Block>& blocks,
                                  const ElementReduction& reduction) {
@@ -107,7 +111,7 @@ absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vecto
   RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
   GlooPeers::Region from(phase.peers, Mutable(in), send.back().offset + send.back().bytes);
   GlooPeers::Region to(phase.peers, out, receive.back().offset + receive.back().bytes);
-  // Everyone starts with another peer, lest all of them send to rank 0 first.
+  // Each rank starts with a different peer, so that they don't all send to rank 0 first.
   for (int i = 1; i < size; ++i) {
     const int target = (rank + i) % size, source = (rank - i + size) % size;
     if (receive[source].bytes > 0) {

@@ -9,7 +9,13 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// Sums that go from rank to rank, in place.
+// An all-reduce by recursive doubling, in place. (Described in R. Thakur, R. Rabenseifner, W.
+// Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.)
+//
+// Let P be the largest power of two up to the number of ranks. Each rank from P on sends its data
+// to a partner below P, which adds it. Then the first P ranks run log2(P) rounds: in round k rank r
+// exchanges its partial sum with rank r XOR 2^k, and both add the two. At the end the partners send
+// the result back.
 class PairwiseSum {
  public:
   PairwiseSum(const Phase& phase, char* sum, char* theirs, size_t bytes,
@@ -33,6 +39,8 @@ class PairwiseSum {
       Add(doubling.stands_in_for);
     }
     for (const int partner : doubling.pairs) {
+      // Both ranks post the receive before they wait for the send, so neither waits for the other.
+      // Send() returns when the data has been sent: only then may Add() overwrite `sum_`.
       RETURN_IF_ERROR(in_.Receive(partner, 0, bytes_));
       RETURN_IF_ERROR(Send(partner));
       RETURN_IF_ERROR(in_.AwaitReceived(partner, phase_.deadline));
@@ -52,7 +60,8 @@ class PairwiseSum {
     return into.AwaitReceived(peer, phase_.deadline);
   }
 
-  // The lower rank's first, so that both of a pair get the same bits.
+  // The lower rank's operand comes first on both ranks of a pair, so that their results are bitwise
+  // equal: for NaNs even a sum depends on the order.
   void Add(int partner) {
     const bool theirs_first = partner < phase_.peers.rank();
     reduction_.function(sum_, theirs_first ? theirs_ : sum_, theirs_first ? sum_ : theirs_,
@@ -74,7 +83,8 @@ absl::Status SumPairwise(const Phase& phase, char* sum, char* theirs, size_t byt
   return PairwiseSum(phase, sum, theirs, bytes, reduction).Run();
 }
 
-// The `count` blocks from `first` on, round the end: one stretch of memory or two.
+// The memory of the `count` blocks from `first` on, modulo the number of blocks: one or two
+// contiguous ranges.
 std::array<Block, 2> Stretches(const std::vector<Block>& blocks, int first, int count) {
   const auto span = [&](int from, int to) {
     if (from >= to) return Block();
@@ -98,13 +108,19 @@ absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out
                                    const ElementReduction& reduction) {
   const size_t bytes = blocks.back().offset + blocks.back().bytes;
   char* const sum = phase.scratch.Get(2 * bytes);
-  if (bytes > 0) std::memcpy(sum, in, bytes);  // nothing at all: both may be null
+  if (bytes > 0) std::memcpy(sum, in, bytes);  // memcpy must not get the null pointer of 0 bytes
   RETURN_IF_ERROR(SumPairwise(phase, sum, sum + bytes, bytes, reduction));
   const Block& own = blocks[phase.peers.rank()];
-  if (own.bytes > 0) std::memcpy(out, sum + own.offset, own.bytes);  // no block: `out` may be null
+  if (own.bytes > 0) std::memcpy(out, sum + own.offset, own.bytes);
   return absl::OkStatus();
 }
 
+// Bruck's algorithm (J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, "Efficient Algorithms
+// for All-to-All Communications in Multiport Message-Passing Systems", 1997). Before a round the
+// rank has the `have` blocks from its own on, modulo the size. It sends them to the rank `have`
+// before it, and receives those of the rank `have` after it, which follow its own. The last round
+// moves only the blocks that are missing. Blocks are received in place, so nothing is rotated at
+// the end. Empty messages are omitted: both ends know all sizes.
 absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.deadline));
@@ -129,6 +145,8 @@ absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector
   return absl::OkStatus();
 }
 
+// In a binomial tree with root 0 the ranks of a subtree are consecutive, so each rank sends the
+// blocks of its subtree to its parent as one message.
 absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const Tree tree = BinomialTree(rank, size, 0);
@@ -163,6 +181,8 @@ absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int r
   return absl::OkStatus();
 }
 
+// From D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", 1988. After
+// the round with distance 2^k a rank knows that the 2^(k+1)-1 ranks before it have entered.
 absl::Status DisseminationBarrier(const Phase& phase) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.deadline));

@@ -27,8 +27,8 @@ absl::Status CheckGroup(const GroupInfo& group) {
   return absl::OkStatus();
 }
 
-// Those that are linked from the start. In a large group they make a tree, so that news of a lost
-// rank reach everyone, whoever has done what with whom.
+// The ranks that this rank is linked with from the start. In a large group these links form a tree,
+// so that a failure spreads to all ranks, whichever operations have linked further ranks.
 std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
   if (group.size > most_direct) return BinomialTree(group.rank, group.size, 0).Neighbours();
   std::vector<int> all(group.size);
@@ -36,8 +36,9 @@ std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
   return all;
 }
 
-// Everyone learns where everyone else is, over the first links: the daemon, who is asked by all at
-// once, need tell each only of a few.
+// Distributes the addresses of all ranks over the first links. So the daemon, which serves all
+// ranks at once, has to send each rank only the addresses of its first links, not those of the
+// group.
 absl::Status ShareAddresses(const GlooPeers& peers, absl::Time deadline, const WaitBounds& bounds) {
   GlooLinks& links = *peers.links();
   std::string all(peers.size() * link::kLinkAddressBytes, '\0');
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& 
                                                                const WaitBounds& bounds,
                                                                int most_direct) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  link::ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
+  link::ScopedSigpipeBlock no_sigpipe;  // the threads that are started here inherit the mask
   ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, GlooMesh::Open(group));
   const std::vector<int> first = FirstLinks(group, most_direct);
   ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,

@@ -14,13 +14,14 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// Up to here a rank takes everyone's data at once: one latency instead of two. Counted over all
-// that it receives.
+// Up to this size, counted over all data that a rank receives, an all-reduce sends every rank's
+// data to all others: one latency instead of two.
 constexpr size_t kOneShotBytes = 64 * 1024;
-// Up to here all pairs exchange blocks at once; beyond, the ring's overlap of sending and reducing
-// wins.
+// Up to this size all pairs exchange blocks at once. Beyond, the ring is faster, because sending
+// and reducing overlap.
 constexpr size_t kDirectBytes = 512 * 1024;
-// Large groups: a ring has so many steps that it is worth as much more data to need only a few.
+// In large groups the size-1 steps of a ring cost more than the additional data of doubling or a
+// tree, up to a limit that grows with the number of ranks.
 constexpr size_t kDoublingBytesPerRank = 8 * 1024;
 constexpr size_t kTreeBytesPerRank = 64 * 1024;
 
@@ -55,6 +56,8 @@ absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOption
   if (status.ok()) {
     status = body(Phase{peers_, scratch_, Clock::Real().Now() + options.timeout});
     if (status.ok()) return status;
+    // Other ranks must not wait for this one. If Abort() was called meanwhile, its reason takes
+    // precedence over the error that it caused.
     links.Break(status, links.rank());
     if (absl::IsAborted(links.status())) status = links.status();
   }

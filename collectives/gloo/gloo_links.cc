@@ -14,7 +14,8 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// Gloo's name for a sequence of messages.
+// Gloo's tags for independent sequences of messages between two ranks. Nothing is ever sent on
+// kProbeSlot; see FindLost.
 enum Slot : uint64_t { kDataSlot = 1, kSentinelSlot = 2, kProbeSlot = 3 };
 
 }  // namespace
@@ -56,6 +57,8 @@ absl::Status GlooLinks::Region::Await(bool sent, int peer, absl::Time deadline) 
   const absl::Status waited = link::GlooCall(
       [&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
   if (waited.ok() && completed) return waited;
+  // The clock is checked before Explain(): Gloo reports an expired timeout as an exception, too,
+  // which Explain() would take for a lost peer.
   if (Clock::Real().Now() >= deadline) {
     return absl::DeadlineExceededError(
         absl::StrCat("rank ", peer, sent ? " took" : " sent", " no data in time"));
@@ -115,7 +118,9 @@ absl::Status GlooLinks::Register(const std::vector<int>& peers) {
       return absl::OkStatus();
     }
   }
-  CloseConnections(peers);  // the watcher has been there already
+  // The links broke meanwhile. The watcher has closed, or will close, only the connections of
+  // linked_, which these are not in.
+  CloseConnections(peers);
   return status();
 }
 
@@ -160,8 +165,8 @@ void GlooLinks::Break(const absl::Status& why, int cause) {
     if (!absl::IsAborted(status_)) status_ = why;
     if (!first) return;
     cause_ = cause;
-    // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other
-    // way round.
+    // Calling Gloo with the mutex held can't deadlock: these calls only set flags and notify, and
+    // Gloo never calls this class with its own locks held.
     for (Region* region : regions_) {
       region->buffer_->abortWaitRecv();
       region->buffer_->abortWaitSend();
@@ -183,13 +188,18 @@ void GlooLinks::OnBroken(std::function<void(const absl::Status&)> listener) {
   if (!status.ok()) listener(status);
 }
 
+// The watcher thread. Waits for the sentinels until a failure, or until it is interrupted by
+// Break() or the destructor; then sends the last message and closes the connections. The order
+// matters: a peer that sees its connection close first would only know that this rank is gone, not
+// which rank caused it.
 void GlooLinks::Watch() {
   for (;;) {
     bool answered = false;
     const absl::Status waited = link::GlooCall([&] {
       answered = sentinel_->waitRecv(nullptr, link::GlooTimeout(absl::InfiniteDuration()));
     });
-    if (waited.ok() && !answered) break;  // leaving, or broken already
+    if (waited.ok() && !answered) break;  // interrupted: leaving, or broken already
+    // A goodbye alone is no failure: this rank may not need that peer any more.
     bool all_in_order = waited.ok();
     for (int peer = 0; peer < size_; ++peer) all_in_order &= LastWordOf(peer) <= 0;
     if (all_in_order) continue;
@@ -207,6 +217,9 @@ void GlooLinks::Watch() {
   CloseConnections(LinkedPeers());
 }
 
+// Finds the cause, in the order of precision: a last message that names it; a peer whose connection
+// broke without a last message, as that of a process that was killed; a peer that left cleanly
+// although this rank still waits for it; otherwise only Gloo's error is known.
 void GlooLinks::BreakOverPeers(const absl::Status& waited) {
   std::vector<int> left;
   for (int peer = 0; peer < size_; ++peer) {
@@ -230,8 +243,9 @@ void GlooLinks::BreakOverPeers(const absl::Status& waited) {
 
 void GlooLinks::SayLastWord(int32_t value) {
   LastWord word = {value, ~value};
-  // The peers' sentinels are posted, so these go to the sockets at once, if there is room. There is
-  // no second try.
+  // The peers' sentinels are posted (see Greet), so Gloo writes these messages to the sockets at
+  // once if there is room. They are best effort: if a socket's buffer is full, the peer only sees
+  // the connection close.
   const auto buffer = mesh_->context().createUnboundBuffer(&word, sizeof(word));
   for (const int peer : LinkedPeers()) {
     (void)link::GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
@@ -248,8 +262,9 @@ void GlooLinks::CloseConnections(const std::vector<int>& peers) {
   }
 }
 
-// There is no lock that Gloo's thread would take; a word is written once and checks itself, so a
-// stale answer is all that can come of it.
+// Gloo's thread writes the last messages into memory without any lock of this class, so this read
+// races with it by design. It is harmless: each message is written once, and `check` reveals one
+// that is not complete yet, so the worst result is 0, that none has arrived.
 __attribute__((no_sanitize("thread"))) int32_t GlooLinks::LastWordOf(int peer) const {
   const volatile LastWord& word = last_words_[peer];
   const int32_t value = word.value;
@@ -261,6 +276,8 @@ std::vector<int> GlooLinks::FindLost(std::string& why) {
   const auto probe = mesh_->context().createUnboundBuffer(nullptr, 0);
   for (const int peer : LinkedPeers()) {
     if (LastWordOf(peer) != 0) continue;
+    // A receive on a broken connection throws at once. On an intact one it has no effect, since
+    // nothing is sent on kProbeSlot.
     const absl::Status probed = link::GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); });
     if (probed.ok()) continue;
     lost.push_back(peer);

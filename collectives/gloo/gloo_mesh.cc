@@ -16,7 +16,7 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// For the program's own, and for strangers.
+// File descriptors for the rest of the process, and for strangers.
 constexpr size_t kSpareFiles = 400;
 
 }  // namespace
@@ -42,26 +42,29 @@ void LoopTicker::handleEvents(int events) {
 
 absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Open(const GroupInfo& group) {
   std::unique_ptr<GlooMesh> mesh(new GlooMesh(group));
-  // First, since Gloo runs into undefined behaviour if the address can't be resolved and leaks
-  // memory if it can't be bound.
+  // The acceptor comes first because it validates the address: Gloo's CreateDevice has undefined
+  // behaviour if the address can't be resolved, and leaks memory if it can't be bound.
   ASSIGN_OR_RETURN(mesh->acceptor_, link::LinkAcceptor::Start(mesh->group_));
   RETURN_IF_ERROR(link::GlooCall([&] {
     const auto device = std::static_pointer_cast<::gloo::transport::tcp::Device>(
         ::gloo::transport::tcp::CreateDevice(group.address.c_str()));
     mesh->context_ = MakeGuardedContext(device, group.rank, group.size);
     mesh->ticker_.Attach(*device);
-    // Pairs keep the timeout they were made with; our own deadlines are the ones that count.
+    // Disables Gloo's own timeout, which a pair keeps for its whole life. GlooLinks has a deadline
+    // for every wait.
     mesh->context_->setTimeout(std::chrono::hours(24));
   }));
   return mesh;
 }
 
+// The members' destructors wait for iterations of Gloo's event loop, once per pair; see LoopTicker.
 GlooMesh::~GlooMesh() { ticker_.SetActive(true); }
 
 absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadline,
                                const Cancellation* cancellation) {
   os::AllowMoreFiles(peers.size() + kSpareFiles);
-  // Acceptors always answer, so all of these come to an end, and then all of those.
+  // Free of deadlocks: acceptors answer on their own threads, so every rank completes its calls to
+  // lower ranks, whatever those do; and then all calls from higher ranks have been made.
   for (const int peer : peers) {
     if (peer > group_.rank) continue;
     RETURN_IF_ERROR(
@@ -79,7 +82,7 @@ absl::Status GlooMesh::Adopt(int peer, absl::StatusOr<net::Wire> connection) {
   const absl::Status adopted =
       link::GlooCall([&] { AdoptConnection(*context_, peer, *std::move(connection)); });
   if (adopted.ok()) return adopted;
-  // The kernel knows no peer of a connection that it has closed meanwhile.
+  // The connection has closed meanwhile: its peer's address, which Gloo asks for, is unknown then.
   return absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: ", adopted.message()));
 }
 

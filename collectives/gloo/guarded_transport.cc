@@ -23,49 +23,54 @@ namespace {
 
 namespace tcp = ::gloo::transport::tcp;
 
-// What a TLS record holds.
+// The maximum payload of a TLS record.
 constexpr size_t kRecordBytes = 16 << 10;
 
 #if defined(__x86_64__)
-// What libgloo.so.0.5.0 allocates. Our classes are laid out by headers of which one may be a
-// stand-in (third_party/shims/gloo).
+// The classes below derive from classes of libgloo.so, so their layouts must match the library's.
+// The check is needed because one of the headers may be a stand-in (third_party/shims/gloo).
 static_assert(sizeof(tcp::Pair) == 896, "not the tcp::Pair of libgloo.so.0.5.0");
 static_assert(sizeof(tcp::Context) == 224, "not the tcp::Context of libgloo.so.0.5.0");
 #endif
 
+// A pair that starts connected, catches the exceptions of Gloo's event loop, and can use TLS.
+// Gloo's lock `m_` protects the pair; the loop calls handleEvents() without it.
 class GuardedPair : public tcp::Pair {
  public:
-  // Gloo's constructor listens. Nobody is taken there (see handleEvents), and the door is shut
-  // here at once.
+  // The base class's constructor opens a listening socket. No connection is accepted there (see
+  // handleEvents), and this constructor closes it at once.
   GuardedPair(tcp::Context* context, tcp::Device* device, int rank,
               std::chrono::milliseconds timeout, net::Wire connection)
       : Pair(context, device, rank, timeout), tls_(connection.TakeTls()) {
     std::lock_guard<std::mutex> lock(m_);
-    // To close a socket takes it from the loop, too. unregisterDescriptor() would also wait for the
-    // loop's next turn, so that no event finds a handler that is gone; this one stays, and ignores
-    // an event of the listener that the loop has fetched already.
+    // Closing the listener also removes it from the loop's epoll set. unregisterDescriptor() is not
+    // needed: it would wait for the loop's next iteration, so that no pending event reaches a
+    // destroyed handler. This handler stays, and ignores an event that the loop has fetched
+    // already.
     ::close(std::exchange(fd_, connection.TakeFd().release()));
     try {
       handleConnected();
     } catch (...) {
-      // The loop does not know it yet, so ~Pair() must not find it.
+      // The socket is not in the loop yet, so ~Pair() must not try to remove it.
       ::close(std::exchange(fd_, -1));
       throw;
     }
-    // Of what the session has taken from the socket already the loop is not told.
+    // The TLS session may have read more from the socket than the handshake; epoll does not report
+    // that data.
     if (tls_ != nullptr && tls_->HasBuffered()) HandleGuarded(EPOLLIN);
   }
 
-  // What ~Pair() does, while the loop still finds our handleEvents().
+  // Closes the pair as ~Pair() would, but while this class's handleEvents() is still in place: in
+  // ~Pair() the loop would call the base class's, which may throw.
   ~GuardedPair() override {
     std::lock_guard<std::mutex> lock(m_);
     if (state_ != CLOSED) changeState(CLOSED);
   }
 
-  // Called by the loop, which must never wait for the lock: its holder may be waiting for the
-  // loop's next turn. The event comes again, at once: so the processor is given up, or the loop
-  // would turn round and round in the place of the lock's holder. The lock is held until the
-  // connection is broken, lest anyone meet it half made.
+  // Called by the loop, which must never block on the lock: the thread that holds it may wait for
+  // the loop's next iteration. epoll is level-triggered, so the event comes again at once. The loop
+  // yields the CPU first, so that it does not spin in place of the lock's holder. The lock is held
+  // until an exception is recorded, so that no other thread sees a half-broken pair.
   void handleEvents(int events) override {
     std::unique_lock<std::mutex> lock(m_, std::try_to_lock);
     if (!lock) {
@@ -77,8 +82,9 @@ class GuardedPair : public tcp::Pair {
   }
 
  protected:
-  // As Pair's, but through the session: as much as there is now; true if `op` is done. Gloo repeats
-  // an operation that is not, and lets no other one pass, which is what TLS wants.
+  // Like Pair's, but through the TLS session: writes as much as possible now; returns whether `op`
+  // is complete. Gloo retries an incomplete operation before any other one. TLS requires that: a
+  // write that would block must be repeated with the same data.
   bool write(tcp::Op& op) override {
     if (tls_ == nullptr) return Pair::write(op);
     ::gloo::NonOwningPtr<tcp::UnboundBuffer> buffer;
@@ -93,8 +99,8 @@ class GuardedPair : public tcp::Pair {
       prepareWrite(op, buffer, parts.data(), count);
       std::array<char, kRecordBytes> record;
       const IoResult sent = tls_->Write(NextRecord(parts, count, record));
-      // The loop reads what the peer said last, and then finds the end. It must not be told here:
-      // the caller may hold a lock that the loop waits for.
+      // The loop then reads the peer's last data, finds the end, and signals the failure. It must
+      // not be signalled here: the caller may hold a lock that the loop waits for.
       if (sent.end) shutdown(fd_, SHUT_RDWR);
       if (sent.end || sent.would_block) return false;
       op.nwritten += sent.bytes;
@@ -131,7 +137,8 @@ class GuardedPair : public tcp::Pair {
     }
   }
 
-  // A message's head goes with the first bytes of what follows it.
+  // The data for the next TLS record. A message's preamble and the first bytes of its payload share
+  // a record, so that a small message needs one record instead of two.
   static absl::string_view NextRecord(const std::array<iovec, 2>& parts, int count,
                                       std::array<char, kRecordBytes>& record) {
     const auto view = [](const iovec& part) {
@@ -151,7 +158,7 @@ class GuardedPair : public tcp::Pair {
     return tls_->unsafe() ? kUnsafe + tls_->failure() : "Connection closed by peer";
   }
 
-  const std::unique_ptr<net::TlsSession> tls_;  // nullptr: the bytes go as they are
+  const std::unique_ptr<net::TlsSession> tls_;  // nullptr: no TLS
 };
 
 class GuardedContext : public tcp::Context {

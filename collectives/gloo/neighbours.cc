@@ -24,9 +24,12 @@ std::vector<int> Tree::Neighbours() const {
 }
 
 Tree BinomialTree(int rank, int size, int root) {
-  const int place = (rank - root + size) % size;  // in a tree that hangs from 0
+  // Ranks are renumbered so that the root is place 0. The parent of a place is the place without
+  // the lowest bit that is set, and that bit's value is the size of a full subtree. The children
+  // differ from this place by one lower bit.
+  const int place = (rank - root + size) % size;
   Tree tree;
-  int below = 1;  // how many places this one has below it, itself included, if there are so many
+  int below = 1;  // the size of a full subtree of this place
   while (below < size && (place & below) == 0) below *= 2;
   if (place != 0) tree.parent = (place - below + root) % size;
   tree.below = std::min(below, size - place);
@@ -45,7 +48,7 @@ std::vector<int> Doubling::Neighbours() const {
 }
 
 Doubling RecursiveDoubling(int rank, int size) {
-  int pairing = 1;
+  int pairing = 1;  // the number of ranks that exchange in pairs
   while (pairing * 2 <= size) pairing *= 2;
   Doubling doubling;
   if (rank >= pairing) {

@@ -8,20 +8,21 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's
-// two notices per message don't show. Multiples of every element size.
+// The segment sizes. Segments are small enough that received data is still in the cache when it is
+// reduced, and large enough that Gloo's two control messages per message don't matter. They are
+// multiples of every element size.
 constexpr size_t kReduceSegmentBytes = 512 * 1024;
 constexpr size_t kCopySegmentBytes = 4 * 1024 * 1024;
-// Receives that are posted ahead, so that the sender never waits for us to ask.
+// The number of receives that are posted in advance, so that the sender need not wait for one.
 constexpr size_t kAhead = 4;
 
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
 
-// A segment of the block that a rank receives in one of the steps of a ring.
+// A segment of the block that a rank receives in one step of a ring.
 struct Item {
   int step = 0;
-  Block part;  // of the whole buffer
+  Block part;  // its range in the whole buffer
 };
 
 void AppendSegments(int step, const Block& block, size_t segment_bytes, std::vector<Item>& items) {
@@ -30,8 +31,8 @@ void AppendSegments(int step, const Block& block, size_t segment_bytes, std::vec
   }
 }
 
-// What rank `rank` receives in the size-1 steps of a ring whose step s brings it block (rank -
-// shift - s).
+// The segments that `rank` receives in the size-1 steps of a ring, in order. In step s it receives
+// block (rank - shift - s) modulo size.
 std::vector<Item> ReceivedItems(const std::vector<Block>& blocks, int rank, int shift,
                                 size_t segment_bytes) {
   const int size = static_cast<int>(blocks.size());
@@ -48,8 +49,9 @@ std::vector<Item> Segments(const Block& block, size_t segment_bytes) {
   return items;
 }
 
-// Where partial sums of a ring reduce-scatter wait to be passed on: in place in `out` where that is
-// as large as `in`, else in two places of the largest block's size, used in turn.
+// The memory for the partial sums of a ring reduce-scatter, from which they are sent on. If `out`
+// is as large as `in`, each sum is stored at its place in `out`. Otherwise two buffers of the
+// largest block's size are used alternately, one per step; see reused().
 class Partials {
  public:
   Partials(const Phase& phase, void* out, bool whole_out, const std::vector<Block>& blocks)
@@ -65,19 +67,20 @@ class Partials {
     region_ = std::make_unique<GlooPeers::Region>(phase.peers, base_, bytes);
   }
 
-  // Where the sum for `item` belongs.
+  // The address for the sum of `item`.
   char* Place(const Item& item) {
     if (!whole_out_ && IsLast(item)) return At(out_, item.part.offset - blocks_[rank_].offset);
     return base_ + Offset(item);
   }
-  // The same, within region().
+  // Its offset within region().
   size_t Offset(const Item& item) const {
     if (whole_out_) return item.part.offset;
     return (item.step % 2) * largest_ + (item.part.offset - BlockOf(item).offset);
   }
   GlooPeers::Region& region() { return *region_; }
+  // Whether the memory of a step is used again two steps later.
   bool reused() const { return !whole_out_; }
-  // The last step brings this rank's own block, which stays.
+  // The last step completes this rank's own block, which is not sent on.
   bool IsLast(const Item& item) const { return item.step == static_cast<int>(blocks_.size()) - 2; }
 
  private:
@@ -98,12 +101,19 @@ class Partials {
 
 }  // namespace
 
-// A rank begins with its own part of block rank-1. Step s brings the sum so far of block rank-2-s;
-// the rank adds its part and sends the sum on, which is the next rank's step s+1. So the last step,
-// size-2, brings the rank's own block. Messages are in the order of `items` on both sides.
+// The ring algorithm (P. Patarasuk, X. Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
+// of Workstations", 2009), pipelined in segments. Block numbers are modulo size.
 //
-// Item i lands in place i % kAhead. The receive of item i+kAhead is posted once item i has been
-// added, when the place is free again.
+// A rank first sends its own part of block rank-1 to the next rank. In step s it receives the
+// partial sum of block rank-2-s, adds its own part, and sends the result on: that is the next
+// rank's step s+1. In the last step, s = size-2, it receives the partial sum of its own block and
+// completes it. So a rank sends size-1 blocks, and block r is summed in the order of ranks r+1,
+// r+2, ..., r.
+//
+// Two pipelines overlap with the additions. Receiving: segment i is received into place i % kAhead
+// of `landing`; the receive for segment i+kAhead is posted when segment i has been added, since the
+// place is free then. Sending: partial sums are sent from Partials without waiting, except as noted
+// below. Messages need no tags, because both ends handle the segments in the order of `items`.
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks,
                                const ElementReduction& reduction) {
@@ -127,11 +137,14 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
   for (const Item& item : first) {
     RETURN_IF_ERROR(send.Send(next, item.part.offset, item.part.bytes));
   }
-  size_t passed_on = 0, left = 0;  // partial sums sent, and those known to have left
-  size_t two_steps_ago = 0;        // number of items that are at least two steps old
+  // Counts: partial sums whose sending has started; those of them that have been sent completely;
+  // items that are at least two steps older than `item`.
+  size_t passed_on = 0, left = 0;
+  size_t two_steps_ago = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
-    // Where sums share a place, those of two steps ago must have left it.
+    // If step s uses the memory of step s-2 again, the sums of that step must have been sent. Sends
+    // to one peer complete in order, so counting them is enough.
     while (items[two_steps_ago].step <= item.step - 2) ++two_steps_ago;
     for (; partials.reused() && left < two_steps_ago; ++left) {
       RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.deadline));
@@ -154,8 +167,9 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
   return absl::OkStatus();
 }
 
-// A rank begins with its own block. Step s brings block rank-1-s, straight to where it stays, and
-// the rank sends it on. The last step brings the next rank's own block, which goes no further.
+// A rank first sends its own block to the next rank. In step s it receives block rank-1-s into its
+// final place and sends it on. The last step, size-2, brings the next rank's own block, which is
+// not sent on.
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
@@ -184,6 +198,8 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
   return absl::OkStatus();
 }
 
+// Each rank sends a segment on as soon as it has arrived, so that all links of the chain work at
+// the same time. The chain ends at the rank before the root.
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;

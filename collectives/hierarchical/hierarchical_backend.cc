@@ -23,10 +23,12 @@ constexpr char kOutcomeKey[] = "hierarchical-outcome";
 constexpr char kDoorKey[] = "hierarchical-door";
 constexpr absl::string_view kConnected = "connected";
 
-// Up to this size all ranks may exchange a few bytes with all others through the daemon.
+// Up to this size of the group the daemon sends every rank the entries of all others. For larger
+// groups that would be too much data; see ConnectLarge.
 constexpr int kLargeGroup = 64;
 
-// The entry of a rank: its options, one character each, then its host's identity and its door.
+// A rank's entry in the key exchange: one character per option, the host's identity, a line break,
+// the name of the rank's HostDoor.
 std::string EncodeEntry(const HierarchyOptions& options, absl::string_view identity,
                         absl::string_view door) {
   return absl::StrCat(options.allreduce ? "1" : "0", options.allgather ? "1" : "0", identity, "\n",
@@ -37,7 +39,7 @@ struct Entry {
   std::string identity, door;
 };
 
-// Removes from `options` those that the rank has switched off.
+// Switches off those of `options` that the rank has switched off.
 Entry DecodeEntry(absl::string_view entry, HierarchyOptions& options) {
   const size_t identity_end = entry.rfind('\n');
   if (identity_end == absl::string_view::npos || identity_end < 2) return {};
@@ -79,7 +81,7 @@ class HierarchicalBackend : public Backend {
   }
 
  private:
-  // The time left of a caller's bounds.
+  // A caller's bounds, reduced by the time that has passed.
   class Bounds {
    public:
     explicit Bounds(const WaitBounds& whole)
@@ -96,7 +98,7 @@ class HierarchicalBackend : public Backend {
   struct Layout {
     HostLayout hosts;
     HierarchyOptions options;
-    bool reaches_first = false;  // the first rank of this one's host
+    bool reaches_first = false;  // whether this rank reaches the first rank of its host
   };
 
   std::string OwnEntry(const HostDoor& door) const {
@@ -117,6 +119,8 @@ class HierarchicalBackend : public Backend {
     return layout;
   }
 
+  // Connects a group that is on one host. ReachExchange makes `local` return Unimplemented on all
+  // ranks if any of them can't reach the first one, so all ranks take the same branch.
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectHost(const GroupInfo& group,
                                                             bool reaches_first, KeyExchange& keys,
                                                             const Bounds& left) {
@@ -126,8 +130,8 @@ class HierarchicalBackend : public Backend {
     return across_->Connect(group, keys, left.Now());
   }
 
-  // Asks the daemon only whether all share a host; if not, the ranks' entries are exchanged over
-  // the mesh.
+  // Connects a large group. The daemon only compares the identities: its answer tells whether all
+  // ranks share a host. If not, the ranks exchange their entries over the mesh.
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectLarge(const GroupInfo& group,
                                                              const HostDoor& door,
                                                              KeyExchange& keys,
@@ -158,7 +162,10 @@ class HierarchicalBackend : public Backend {
     return entries.status();
   }
 
-  // The mesh came first: it detects strangers and missing ranks on every rank alike.
+  // Adds the host's communicator to the mesh, which is connected first because it detects strangers
+  // and missing ranks on all ranks alike. Every rank takes part in both rounds of `keys`, even if
+  // it is alone on its host or `local` has failed; otherwise the other ranks would wait. The last
+  // round decides: either all ranks use the hierarchy or all use the mesh alone.
   absl::StatusOr<std::unique_ptr<Communicator>> AddHosts(const GroupInfo& group,
                                                          const Layout& layout,
                                                          std::unique_ptr<MeshCommunicator> mesh,

@@ -11,8 +11,8 @@
 namespace hvd::collectives::hierarchical {
 namespace {
 
-// How long a rank that has lost a peer in its host waits for the mesh to report the peer and the
-// reason. A process that dies leaves both, the mesh a little later.
+// How long a rank that has lost a peer of its host waits for the mesh to report which peer, and
+// why. When a process dies, the mesh detects it a little later than the host's communicator.
 constexpr absl::Duration kNewsTimeout = absl::Milliseconds(250);
 
 }  // namespace
@@ -60,6 +60,8 @@ absl::Status HierarchicalCommunicator::InHost(const absl::Status& status) {
   return status;
 }
 
+// Breaks both communicators, so that the ranks that wait in either of them fail, too. The reason is
+// determined first, since the aborts would hide it.
 absl::Status HierarchicalCommunicator::Fail(absl::string_view operation,
                                             const absl::Status& status) {
   const absl::Status reason = failed_in_host_ ? ExplainHostFailure(operation, status) : status;
@@ -76,8 +78,8 @@ absl::Status HierarchicalCommunicator::Fail(absl::string_view operation,
 absl::Status HierarchicalCommunicator::ExplainHostFailure(absl::string_view operation,
                                                           const absl::Status& status) {
   const std::string what = absl::StrCat(operation, " (", ToString(), "): ");
-  // The host's communicator has another numbering of the ranks, and does not know the reason of an
-  // abort.
+  // The mesh's reason is preferred: the host's communicator numbers the ranks differently, and does
+  // not know why another rank aborted.
   if (absl::IsUnavailable(status) || absl::IsAborted(status)) {
     absl::MutexLock lock(&mutex_);
     const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -94,6 +96,8 @@ absl::Status HierarchicalCommunicator::ExplainHostFailure(absl::string_view oper
                                    absl::StrJoin(layout_.members(), ", "), ": ", status.message()));
 }
 
+// Runs on a thread of the mesh. Wakes this rank if it waits within its host, for a rank that waits
+// in the mesh and will never come.
 void HierarchicalCommunicator::OnMeshBroken(const absl::Status& why) {
   {
     absl::MutexLock lock(&mutex_);

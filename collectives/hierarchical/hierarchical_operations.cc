@@ -1,4 +1,4 @@
-// The operations, composed of the host's and the mesh's.
+// The operations of HierarchicalCommunicator, composed of those of the host and of the mesh.
 #include <algorithm>
 #include <numeric>
 
@@ -8,18 +8,19 @@
 namespace hvd::collectives::hierarchical {
 namespace {
 
-// Up to here one rank of each host exchanges the sums; beyond, each takes its part.
+// Up to this size only the first rank of each host exchanges sums with other hosts, which saves
+// messages. Beyond, all columns do so in parallel, each for its share.
 constexpr size_t kLeadersBytes = 64 * 1024;
-// The size that a column reduces at once: the data between the steps is then still in the caches,
-// and the steps' waits for other ranks cost little yet.
+// The size of a column's share of one chunk. Small enough that the data stays in the caches from
+// step to step, large enough that the waits of each step cost little.
 constexpr size_t kPartBytes = 1024 * 1024;
-// A host forwards a chunk while the next one arrives.
+// Chunks let a host forward one chunk while the next one arrives.
 constexpr size_t kBroadcastChunkBytes = 4 * 1024 * 1024;
 
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
 
-// `total` in `parts` shares, as equal as possible, then zeros up to `all`.
+// `total` divided into `parts` shares that differ by one at most, followed by zeros: `all` numbers.
 std::vector<size_t> Shares(size_t total, int parts, size_t all) {
   std::vector<size_t> shares(all, 0);
   for (int i = 0; i < parts; ++i) shares[i] = total / parts + (i < static_cast<int>(total % parts));
@@ -50,13 +51,16 @@ absl::Status HierarchicalCommunicator::AllReduce(const void* in, void* out, size
   });
 }
 
+// Three steps: reduce-scatter within the host, so that each rank of a column has the host's sum of
+// its share; all-reduce of the share within the column, across hosts; all-gather within the host.
+// So only one rank of each host sends a share over the network.
 absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, size_t count,
                                                    const Reduction& reduction,
                                                    const TimeLeft& time) {
   const size_t unit = SizeOf(reduction.type);
   std::vector<size_t> shares = Shares(count, reduction.columns, layout_.members().size());
   const size_t own = shares[layout_.index];
-  // The rank's own part is reduced in place, so that no memory is needed.
+  // The share is reduced at its place in `out`, so that no further memory is needed.
   const size_t before = std::accumulate(shares.begin(), shares.begin() + layout_.index, size_t{0});
   char* const part = At(out, before * unit);
   RETURN_IF_ERROR(
@@ -68,8 +72,9 @@ absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, si
   return InHost(local_->AllGather(part, out, shares, time.Now()));
 }
 
-// The blocks of a host are gathered in it; one rank of each host exchanges them; the others get the
-// blocks of other hosts from that rank.
+// Three steps: all-gather within the host; the first ranks of all hosts exchange their hosts'
+// sections; each of them broadcasts the other hosts' sections within its host. This requires that a
+// host's blocks are contiguous in the result, so other layouts use the mesh.
 absl::Status HierarchicalCommunicator::AllGather(const void* in, void* out,
                                                  absl::Span<const size_t> byte_counts,
                                                  const CallOptions& options) {
@@ -105,12 +110,14 @@ absl::Status HierarchicalCommunicator::Broadcast(void* buffer, size_t bytes, int
   });
 }
 
+// Across hosts within one column first, then within each host. If the root is in no column, because
+// its host has more ranks than another one, it first broadcasts within its host, so that the host's
+// rank in column 0 can send in its place.
 absl::Status HierarchicalCommunicator::BroadcastChunk(void* buffer, size_t bytes, int root,
                                                       const TimeLeft& time) {
   const HostLayout::Place from = layout_.PlaceOf(root);
   const bool ours = from.host == layout_.host;
-  // The root itself sends it across if it is in a column.
-  const bool direct = from.index < layout_.columns();
+  const bool direct = from.index < layout_.columns();  // whether the root is in a column
   const int column = direct ? from.index : 0;
   if (ours && !direct) {
     RETURN_IF_ERROR(InHost(local_->Broadcast(buffer, bytes, from.index, time.Now())));
@@ -148,6 +155,8 @@ absl::Status HierarchicalCommunicator::SendReceive(int peer, const void* in, voi
 }
 
 absl::Status HierarchicalCommunicator::Barrier(const CallOptions& options) {
+  // A barrier across hosts between two within the host: the first one ensures that all ranks of the
+  // host have entered before their first rank reports that, the second one releases them.
   return Run("barrier", options, [&](const TimeLeft& time) -> absl::Status {
     RETURN_IF_ERROR(InHost(local_->Barrier(time.Now())));
     if (IsInColumn(0)) RETURN_IF_ERROR(column_->Barrier(time.Now()));

@@ -47,6 +47,7 @@ HostLayout LayOutHosts(const std::vector<std::string>& identities, int rank) {
   HostLayout layout;
   std::map<std::string, size_t> known;
   for (size_t r = 0; r < identities.size(); ++r) {
+    // A new host, unless an earlier rank has the same identity. An empty identity equals no other.
     size_t host = layout.hosts.size();
     if (!identities[r].empty()) host = known.emplace(identities[r], host).first->second;
     if (host == layout.hosts.size()) layout.hosts.emplace_back();

@@ -33,7 +33,7 @@ HostDoor HostDoor::Open() {
   HostDoor door;
   door.socket_ = NewSocket();
   const std::string name = absl::BytesToHexString(RandomBytes(kNameBytes));
-  // Nothing is read: data of a stranger is discarded.
+  // Shut down for reading, so that the kernel does not queue data that strangers send.
   if (With(name, door.socket_, bind) && shutdown(door.socket_.get(), SHUT_RD) == 0) {
     door.name_ = name;
   }
@@ -44,6 +44,8 @@ bool HostDoor::CanReach(absl::string_view name) {
   return name.size() == 2 * kNameBytes && With(name, NewSocket(), connect);
 }
 
+// Prepends the flag to this rank's value and removes it from the others'. All ranks see all flags,
+// so all return the same error.
 absl::StatusOr<std::vector<std::string>> ReachExchange::AllGather(absl::string_view key,
                                                                   absl::string_view value,
                                                                   absl::Duration timeout) {

@@ -11,6 +11,8 @@ namespace hvd::collectives::inproc {
 
 Hub::Hub(int size, std::string secret) : secret_(std::move(secret)), members_(size) {}
 
+// The secrets are checked only after all ranks have joined, so that all ranks return the same
+// status.
 absl::Status Hub::Join(int rank, absl::string_view secret, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   members_[rank].joined = true;
@@ -49,6 +51,7 @@ absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Time deadline) 
   };
   Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&decided), deadline);
   RETURN_IF_ERROR(StatusOf(to));
+  // Messages of a rank that has left are delivered before the error.
   if (!mailbox.empty()) {
     std::string message = std::move(mailbox.front());
     mailbox.pop_front();
@@ -90,6 +93,8 @@ void Hub::OnBroken(int rank, std::function<void(const absl::Status&)> listener) 
   CallListeners();
 }
 
+// Calls each listener at most once: it is removed afterwards. `mutex_` is not held during the
+// calls, but `listeners_mutex_` is, so that Leave() returns only when no call is running.
 void Hub::CallListeners() {
   absl::MutexLock listeners_lock(&listeners_mutex_);
   for (auto it = listeners_.begin(); it != listeners_.end();) {

@@ -40,7 +40,7 @@ class InprocBackend : public MeshBackend {
     return ranks;
   }
 
-  // The first rank to come makes it; the others must know its secret.
+  // The group's hub. The first rank makes it, with its secret; Join() compares those of the others.
   std::shared_ptr<Hub> HubOf(const GroupInfo& group) {
     absl::MutexLock lock(&mutex_);
     std::shared_ptr<Hub>& hub = hubs_[group.epoch];

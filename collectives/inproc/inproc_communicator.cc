@@ -26,7 +26,7 @@ size_t Before(absl::Span<const size_t> counts, int rank) {
   return sum;
 }
 
-// The reduction of all parts, in rank order.
+// Reduces the parts of all ranks in rank order, so that all ranks get bitwise equal results.
 std::string Reduce(const std::vector<std::string>& parts, DataType type, ReduceOp op) {
   std::string result = parts[0];
   for (size_t r = 1; r < parts.size(); ++r) {

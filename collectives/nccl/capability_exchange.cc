@@ -15,7 +15,8 @@ namespace {
 
 constexpr char kShares = '1', kAlone = '0';
 
-// "VERSION|PROBLEM", or "VERSION|WHETHER IT SHARES, GPU AND ID", all but the last of fixed length.
+// The text of a message: "0|PROBLEM", or "VERSION|" followed by kShares or kAlone, the GPU's
+// identity (kGpuBytes), and the id (empty except from rank 0).
 std::string Body(const NcclHello& hello) {
   if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
   const char shares = hello.shares_gpus ? kShares : kAlone;
@@ -45,7 +46,7 @@ ProofSubject SubjectOf(const GroupInfo& group, int rank, absl::string_view body)
   return {"nccl hello", group.epoch, group.size, rank, kEveryRank, body};
 }
 
-// nullopt: not signed with the secret.
+// nullopt: the proof is wrong, or the text is malformed.
 std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_view text) {
   if (text.size() < kProofBytes) return std::nullopt;
   const absl::string_view proof = text.substr(0, kProofBytes);
@@ -54,9 +55,9 @@ std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_v
   return ParseBody(body);
 }
 
-// nullopt: all can, with each other.
+// The first problem in rank order, the same on all ranks; nullopt: all ranks can use NCCL together.
 std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
-  std::map<std::string, size_t> owners;  // of the GPUs
+  std::map<std::string, size_t> owners;  // by GPU: the first rank that uses it
   const bool all_share =
       std::all_of(hellos.begin(), hellos.end(), [](const NcclHello& h) { return h.shares_gpus; });
   for (size_t rank = 0; rank < hellos.size(); ++rank) {

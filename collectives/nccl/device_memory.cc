@@ -9,9 +9,11 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-// The driver's granularity, so that results of about the same size reuse the same memory.
+// Sizes are rounded up to the driver's granularity, so that results of similar sizes can reuse the
+// same memory.
 constexpr size_t kUnit = size_t{2} << 20;
-// Consecutive operations need no more; the rest is for the framework.
+// The number of unused blocks that are kept. Consecutive operations need no more, and the framework
+// needs the rest of the memory.
 constexpr size_t kMostKept = 2;
 
 size_t RoundedUp(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
@@ -50,6 +52,8 @@ DeviceMemory::~DeviceMemory() {
   cuda_.primary_context_release(device_);
 }
 
+// Uses the smallest unused block that is large enough. Surplus blocks are freed here, on a thread
+// that may block, because GiveBack must not.
 absl::StatusOr<std::shared_ptr<void>> DeviceMemory::Take(size_t bytes) {
   absl::MutexLock lock(&mutex_);
   CudaAddress address = 0;
@@ -82,7 +86,7 @@ absl::StatusOr<CudaAddress> DeviceMemory::Allocate(size_t bytes) {
   return address;
 }
 
-// The smallest go first.
+// Frees the smallest blocks first.
 void DeviceMemory::FreeAllBut(size_t count) {
   if (unused_.size() <= count) return;
   const Scope scope(*this);
@@ -92,7 +96,7 @@ void DeviceMemory::FreeAllBut(size_t count) {
   }
 }
 
-// Frees nothing: the driver would wait for the device, which may be stuck.
+// Never frees memory: the driver would wait for the device, which may hang.
 void DeviceMemory::GiveBack(CudaAddress address, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   unused_.emplace(bytes, address);

@@ -12,7 +12,8 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-// Polls that follow each other at once: about as long as the smallest operations take.
+// The number of polls without a pause in between: they take about as long as the smallest
+// operations.
 constexpr int kBusyPolls = 100;
 
 absl::Duration PauseAfter(int polls) {
@@ -29,6 +30,8 @@ absl::StatusOr<std::shared_ptr<NcclSession>> NcclSession::Connect(
   return session;
 }
 
+// The thread that makes the communicator, and later the watchdog, share the ownership of the
+// session: they may outlive the caller's interest in it if NCCL never returns.
 absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   StartSignalFreeThread([self = shared_from_this(), place] {
@@ -47,6 +50,9 @@ absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& b
   return life_.Connected();
 }
 
+// NCCL writes the new communicator to comm_ during the call, perhaps long before the call returns.
+// So the closer can abort it meanwhile, which makes the call return. If the closer has finished
+// before NCCL wrote comm_, nobody else can free the communicator, so this thread aborts it.
 void NcclSession::MakeCommunicator(const NcclPlace& place) {
   static_assert(sizeof(comm_) == sizeof(NcclComm*) && decltype(comm_)::is_always_lock_free);
   const absl::Status made = Touch([&] {
@@ -79,8 +85,9 @@ bool NcclSession::AwaitStuckCall() {
     const absl::Time by = return_by_;
     const bool is_late = Clock::Real().Now() >= by;
     if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
-    // A later deadline of a new operation is noticed when the earlier one has passed, so that an
-    // operation need not wake this thread.
+    // A new operation usually moves return_by_ to a later time. This thread notices that only when
+    // the earlier time has passed, so that operations need not wake it. It wakes before that only
+    // if the session ends or return_by_ becomes earlier.
     const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return is_over() || (is_late ? return_by_ != by : return_by_ < by);
     };
@@ -109,11 +116,13 @@ absl::Status NcclSession::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStre
   RETURN_IF_ERROR(Touch([&]() -> absl::Status {
     RETURN_IF_ERROR(Check(nccl_.group_start(), "starting a group"));
     const NcclResult enqueued = body(comm(), stream_->get());
-    const NcclResult ended = nccl_.group_end();  // also after a failure: the state is the thread's
+    // The group must be ended even after a failure, since its state belongs to this thread.
+    const NcclResult ended = nccl_.group_end();
     RETURN_IF_ERROR(Check(enqueued, "enqueuing"));
     return Check(ended, "ending a group");
   }));
-  // Until then nothing may be on the stream yet.
+  // A non-blocking communicator may put the work onto the stream after group_end() has returned.
+  // Until it is settled, an event that is recorded on the stream could come before that work.
   return AwaitSettled(deadline_, nullptr);
 }
 
@@ -130,7 +139,8 @@ absl::Status NcclSession::Synchronize() {
       return absl::OkStatus();
     }));
     if (done) return true;
-    RETURN_IF_ERROR(Settled().status());  // errors show here, while the stream hangs
+    // NCCL reports asynchronous errors only here; after one the stream would hang.
+    RETURN_IF_ERROR(Settled().status());
     return false;
   });
 }
@@ -157,7 +167,7 @@ absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
 
 absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const {
   if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
-  const char* detail = nccl_.get_last_error(nullptr);  // it takes no notice of its argument
+  const char* detail = nccl_.get_last_error(nullptr);  // NCCL ignores the argument
   return FromNccl(result, what, nccl_.get_error_string(result), detail == nullptr ? "" : detail);
 }
 
@@ -188,7 +198,8 @@ absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancella
 
 void NcclSession::Pause(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
-  // A rank that leaves cleanly has a status as well, and must wait, too.
+  // Only a change of the status ends the pause early. A session that is being closed cleanly has an
+  // error status from the start, and EndGently must pause all the same.
   const bool was_ok = life_.status().ok();
   const auto broken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return was_ok && !life_.status().ok();
@@ -206,7 +217,8 @@ void NcclSession::Break(const absl::Status& why) {
 
 absl::Status NcclSession::Fail(const absl::Status& why) {
   Break(why);
-  AwaitClosed();  // the device may still write to the caller's buffers until then
+  // Until the communicator is closed, the device may still access the caller's buffers.
+  AwaitClosed();
   absl::MutexLock lock(&mutex_);
   return life_.status();
 }
@@ -225,20 +237,25 @@ void NcclSession::StartCloser(bool gently) {
   StartSignalFreeThread([self = shared_from_this(), gently] { self->End(gently); }).detach();
 }
 
+// Order: wait until no call is in progress, since NCCL frees the communicator below; end the
+// communicator; free the stream; publish kClosed. The first wait is bounded, because a stuck call
+// returns only when the communicator is aborted during it.
 void NcclSession::End(bool gently) {
-  AwaitNoCall();  // or the call is stuck, and returns when the communicator is aborted
+  AwaitNoCall();
   NcclComm* const made = comm_.exchange(nullptr);
   {
     const DeviceStream::ScopedDevice device(*stream_);
     if (made != nullptr && !(gently && EndGently(made))) nccl_.comm_abort(made);
   }
-  // If a thread is stuck nevertheless, the stream lives as long as that thread keeps the session.
+  // If a thread is still in a call, the stream must stay: it is freed with the session, which that
+  // thread keeps alive.
   if (AwaitNoCall()) stream_.reset();
   absl::MutexLock lock(&mutex_);
   life_.Closed();
 }
 
-// NCCL completes what peers still need of this rank: finalizing waits for that.
+// Finalizing waits until NCCL has sent the data that peers still need from this rank. Returns false
+// if that fails or takes too long; then the caller aborts the communicator.
 bool NcclSession::EndGently(NcclComm* comm) {
   const absl::Time deadline = Clock::Real().Now() + limits_.finalize;
   if (!Check(nccl_.comm_finalize(comm), "finalizing").ok()) return false;

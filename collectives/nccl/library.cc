@@ -36,7 +36,7 @@ absl::StatusOr<Library> Open(absl::string_view what, absl::Span<const std::strin
       absl::StrCat(what, " can't be loaded: ", absl::StrJoin(errors, "; ")));
 }
 
-// Fills in function pointers and collects missing ones.
+// Looks up functions by name and collects the names of missing ones.
 class Resolver {
  public:
   explicit Resolver(Library library) : library_(std::move(library)) {}
@@ -131,7 +131,7 @@ std::string OwnFile() {
 absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl_files,
                                               absl::Span<const std::string> cuda_files) {
   GpuLibraries result;
-  // The driver first: without it there is no device, and NCCL need not be loaded.
+  // The driver comes first: without it there is no device, so NCCL need not be loaded.
   RETURN_IF_ERROR(LoadCuda(cuda_files, &result));
   result.nccl_status = LoadNccl(nccl_files, &result);
   if (!result.nccl_status.ok()) result.nccl_version = 0;

@@ -29,7 +29,8 @@ absl::StatusOr<std::string> MakeId(const NcclFunctions& nccl, const DeviceStream
 
 class NcclBackend : public DeviceBackend {
  public:
-  // `find` is called when the libraries are needed.
+  // `find` returns the libraries. It is called when they are needed first, so that a program
+  // without GPU tensors does not load them.
   NcclBackend(std::function<const absl::StatusOr<GpuLibraries>&()> find,
               const NcclEnvironment& environment, const NcclBounds& limits)
       : find_(std::move(find)), environment_(environment), limits_(limits) {}
@@ -72,7 +73,8 @@ class NcclBackend : public DeviceBackend {
     return std::make_unique<NcclCommunicator>(*find_(), group, device, std::move(session));
   }
 
-  // Opens the device, so that peers get to know a failure now.
+  // Opens the device before the exchange, so that a failure is published in it. A rank that skipped
+  // the exchange would make the others wait.
   NcclHello MakeHello(const GroupInfo& group, int device, std::unique_ptr<DeviceStream>* stream) {
     const absl::StatusOr<GpuLibraries>& libraries = find_();
     NcclHello hello;
@@ -81,6 +83,7 @@ class NcclBackend : public DeviceBackend {
       RETURN_IF_ERROR(libraries->nccl_status);
       ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries->cuda, device));
       ASSIGN_OR_RETURN(const std::string uuid, (*stream)->Uuid());
+      // Combined with NCCL's host id: ranks that NCCL takes for different hosts never share a GPU.
       hello.gpu = HmacSha256(environment_.host_id, uuid);
       if (group.rank != 0) return absl::OkStatus();
       ASSIGN_OR_RETURN(hello.id, MakeId(libraries->nccl, **stream));

@@ -30,7 +30,7 @@ bool AllEqual(absl::Span<const size_t> counts) {
   return std::all_of(counts.begin(), counts.end(), [&](size_t c) { return c == counts[0]; });
 }
 
-// Block r of `count` elements in `size` blocks that differ by one at most.
+// The sizes of `size` blocks of `count` elements in total that differ by one at most.
 std::vector<size_t> SplitEvenly(size_t count, int size) {
   std::vector<size_t> counts(size, count / size);
   for (size_t r = 0; r < count % size; ++r) ++counts[r];
@@ -43,8 +43,8 @@ std::vector<size_t> Times(absl::Span<const size_t> counts, size_t factor) {
   return result;
 }
 
-// Calls f for one rank after another until it fails; ranks without a block are left out, on all
-// ranks alike.
+// Calls f(rank, offset, count) for each rank until it fails. Empty blocks are left out; that is
+// consistent because both ends of a transfer know its size.
 template <typename F>
 NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
   size_t offset = 0;
@@ -138,6 +138,7 @@ absl::Status NcclCommunicator::AllGather(const void* in, void* out,
 absl::Status NcclCommunicator::GatherBlocks(const void* in, void* out,
                                             absl::Span<const size_t> byte_counts) {
   return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    // NCCL's all-gather requires equal sizes; otherwise each rank broadcasts its block.
     if (byte_counts[0] > 0 && AllEqual(byte_counts)) {
       return nccl_.all_gather(in, out, byte_counts[0], NcclType::kUint8, comm, stream);
     }
@@ -199,6 +200,7 @@ absl::Status NcclCommunicator::ReduceScatterScaled(const void* in, void* out,
     if (!reduction.has_value()) return ReduceScatterOnHost(in, out, counts, type, op);
     return WithFactor(type, *reduction, factor, [&](NcclOp nccl_op) {
       return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+        // NCCL's reduce-scatter requires equal sizes; otherwise each block is reduced to its rank.
         if (counts[0] > 0 && AllEqual(counts)) {
           return nccl_.reduce_scatter(in, out, counts[0], reduction->type, nccl_op, comm, stream);
         }
@@ -226,6 +228,7 @@ absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, 
 }
 
 absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
+  // NCCL has no barrier; an all-reduce completes only when all ranks have called it.
   return Run("barrier", options, [&]() -> absl::Status {
     void* byte = nullptr;
     RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
@@ -290,7 +293,7 @@ absl::Status NcclCommunicator::CopyFromHost(void* to, const void* from_host, siz
   });
 }
 
-// Each rank reduces its part on the host, and the parts are gathered.
+// Each rank reduces one part on its host; then the parts are gathered.
 absl::Status NcclCommunicator::AllReduceOnHost(const Piece& piece, DataType type, ReduceOp op) {
   const std::vector<size_t> counts = SplitEvenly(piece.count, size_);
   const std::vector<size_t> bytes = Times(counts, SizeOf(type));
@@ -304,7 +307,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
                                                    ReduceOp op) {
   const size_t own_bytes = counts[rank_] * SizeOf(type);
   const size_t all_bytes = own_bytes * size_;
-  void* parts = nullptr;  // everybody's part of what this rank keeps
+  void* parts = nullptr;  // all ranks' values of the block that this rank keeps
   RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
     if (all_bytes == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(parts, stream.Scratch(DeviceStream::kOwn, all_bytes));
@@ -322,7 +325,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   }
   RETURN_IF_ERROR(session_->OnStream(
       [&](DeviceStream& stream) { return stream.CopyFromHost(out, host, own_bytes); }));
-  return session_->Synchronize();  // `host` is used again
+  return session_->Synchronize();  // the next call reuses `host`
 }
 
 }  // namespace hvd::collectives::nccl

@@ -64,7 +64,7 @@ class StagedCommunicator : public DeviceCommunicator {
 
   absl::Status Broadcast(void* buffer, size_t bytes, int root,
                          const CallOptions& options) override {
-    const size_t given = rank() == root ? bytes : 0;
+    const size_t given = rank() == root ? bytes : 0;  // other ranks have no input to copy
     return Staged(buffer, given, buffer, bytes, [&](const char* from, char* to) {
       if (given > 0) std::copy(from, from + given, to);
       return host_.Broadcast(to, bytes, root, options);
@@ -135,7 +135,8 @@ class StagedCommunicator : public DeviceCommunicator {
   }
 
  private:
-  // Memory that is kept between calls, since touching fresh pages costs more than most operations.
+  // Memory that is reused between calls: page faults in fresh memory would cost more than most
+  // operations.
   static char* Grown(std::vector<char>& memory, size_t bytes) {
     if (memory.size() < bytes) memory.resize(bytes);
     return memory.data();
@@ -162,6 +163,7 @@ class StagedCommunicator : public DeviceCommunicator {
     });
   }
 
+  // Copies the input to the host, calls operation(from, to) there, and copies its result back.
   absl::Status Staged(const void* in, size_t in_bytes, void* out, size_t out_bytes,
                       absl::FunctionRef<absl::Status(const char* from, char* to)> operation) {
     char* const from = In(in_bytes);

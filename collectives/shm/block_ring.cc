@@ -8,9 +8,10 @@ namespace hvd::collectives::shm {
 namespace {
 
 constexpr int kNobody = -1;
-constexpr int kNotYet = -2;  // nothing to do in this stage
+constexpr int kNotYet = -2;  // this rank itself has nothing to do in this stage yet
 
-// Whom to wait for, given who holds up each stage, the last one first.
+// The rank to wait for, given the rank that blocks each stage, from the last stage to the first.
+// kNobody: a stage can run.
 int FirstToBlame(std::initializer_list<int> blockers) {
   int blamed = kNobody;
   for (const int blocker : blockers) {
@@ -28,9 +29,10 @@ BlockRing::Progress BlockRing::Begin(size_t blocks) {
   return {begin, begin, begin, next_};
 }
 
-// The acquire pairs with the release in Publish. Of `contributed` and `reduced` it makes the
-// blocks' bytes visible to who reads them next. Of `drained` it puts the others' reads of a block
-// before the writes of the next one in the same slot.
+// Memory order: the acquire load pairs with the release store in Publish. For `contributed` and
+// `reduced` it makes the bytes of the counted blocks visible to this rank, which reads them next.
+// For `drained` it orders the other ranks' reads of a block before this rank's writes of the next
+// block in the same slot.
 int BlockRing::Behind(Counter counter, uint64_t count) const {
   for (int rank = 0; rank < links_.size(); ++rank) {
     if ((links_.segment().state(rank).*counter).load(std::memory_order_acquire) < count) {
@@ -43,11 +45,12 @@ int BlockRing::Behind(Counter counter, uint64_t count) const {
 int BlockRing::BlocksContributing(const Progress& progress) const {
   if (progress.contributed == progress.end) return kNotYet;
   const uint64_t slots = links_.segment().geometry().slots;
-  if (progress.contributed < slots) return kNobody;
-  // The slot's last block was number `contributed - slots`: all must have drained it.
+  if (progress.contributed < slots) return kNobody;  // no slot has been used yet
+  // The slot still holds block `contributed - slots`, which all ranks must have drained.
   return Behind(&segment::RankState::drained, progress.contributed + 1 - slots);
 }
 
+// The release store orders this rank's accesses to the counted blocks before it; see Behind.
 void BlockRing::Publish(Counter counter, uint64_t count) {
   (links_.own_state().*counter).store(count, std::memory_order_release);
   links_.NotifyAll();
@@ -63,11 +66,18 @@ absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage d
   return Run(blocks, contribute, nullptr, drain, deadline);
 }
 
+// One loop iteration runs one stage of one block. Each stage handles the blocks in order, so a
+// rank's state is three counters with drained <= reduced <= contributed (or drained <= contributed
+// without a reduction). The last stage comes first: it frees a slot, for which other ranks may
+// wait.
+//
+// Free of deadlocks: a rank waits only for ranks that are behind it, and the rank with the least
+// progress (in `drained`, then `reduced`, then `contributed`) can always run a stage.
 absl::Status BlockRing::Run(size_t blocks, Stage contribute, const Stage* reduce, Stage drain,
                             absl::Time deadline) {
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
-  // What is drained comes from the stage before.
+  // The last stage reads what the stage before it has published.
   const Counter source =
       reduce != nullptr ? &segment::RankState::reduced : &segment::RankState::contributed;
   const uint64_t& available = reduce != nullptr ? at.reduced : at.contributed;

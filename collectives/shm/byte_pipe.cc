@@ -6,7 +6,8 @@
 namespace hvd::collectives::shm {
 namespace {
 
-// Calls copy(place in the pipe, offset, size) for the one or two stretches from `position` on.
+// Calls copy(place in the pipe, offset, size) for the one or two contiguous parts of the ring
+// buffer that hold the `size` bytes from `position` on.
 template <typename Copy>
 void ForStretches(uint64_t position, size_t size, Copy&& copy) {
   const size_t at = position % segment::kPipeBytes;
@@ -17,9 +18,12 @@ void ForStretches(uint64_t position, size_t size, Copy&& copy) {
 
 }  // namespace
 
-// Each end is the only one to store its own counter, so it may load that relaxed. The other's is
-// loaded with acquire, which pairs with its release: the reader sees the bytes that `written`
-// counts, and the writer overwrites only what the reader has copied.
+// Memory order: each end alone stores its own counter, so it loads that one relaxed. It loads the
+// other end's counter with acquire, which pairs with that end's release store: so the reader sees
+// the bytes that `written` counts, and the writer overwrites only bytes that the reader has copied.
+//
+// The counters are never reduced modulo the size, so that full and empty differ. The other end's
+// counter is clamped: a peer that writes nonsense must not cause an access out of bounds.
 size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size) {
   const uint64_t written = pipe.written.load(std::memory_order_relaxed);
   const size_t used = written - pipe.read.load(std::memory_order_acquire);

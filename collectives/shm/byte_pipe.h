@@ -16,8 +16,8 @@ size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size);
 // pipe. The caller must notify the writer.
 size_t ReadFromPipe(segment::BytePipe& pipe, char* bytes, size_t size);
 
-// HasRoom is for the writer, HasData for the reader. Each loads its own counter relaxed and the
-// other end's counter with acquire; see byte_pipe.cc.
+// HasRoom is for the writer, HasData for the reader: each loads its own counter relaxed and the
+// other end's counter with acquire (see byte_pipe.cc). At the other end the result is only a hint.
 inline bool HasRoom(const segment::BytePipe& pipe) {
   return pipe.written.load(std::memory_order_relaxed) - pipe.read.load(std::memory_order_acquire) <
          segment::kPipeBytes;

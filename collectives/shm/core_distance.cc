@@ -8,12 +8,16 @@
 namespace hvd::collectives::shm {
 namespace {
 
-// The best of a few, each of several round trips, since reading the clock takes as long as one.
+// The minimum of several measurements, each of several round trips, since reading the clock takes
+// about as long as one round trip.
 constexpr int kTries = 4, kRoundTrips = 8;
 constexpr absl::Duration kFar = absl::Nanoseconds(200), kSharedCore = absl::Microseconds(2);
 
 }  // namespace
 
+// Ping-pong between the two ranks of a pair: the lower rank increments its probe, the higher one
+// waits for that and increments its own, for which the lower one waits. The counters go on from
+// earlier measurements, which both ranks have completed equally often.
 absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline) {
   const int partner = links.rank() ^ 1;
   if (partner >= links.size()) return absl::ZeroDuration();

@@ -52,6 +52,7 @@ absl::Status ShmCommunicator::ChooseWriting(size_t bytes, absl::Time deadline) {
   }
   bytes_until_probe_ = kProbeInterval;
   ASSIGN_OR_RETURN(const absl::Duration own, MeasureRoundTrip(*links_, deadline));
+  // The ranks agree on the slowest pair's time.
   ASSIGN_OR_RETURN(const size_t nanoseconds,
                    Largest(static_cast<size_t>(absl::ToInt64Nanoseconds(own)), deadline));
   const bool far = AreFarApart(absl::Nanoseconds(nanoseconds));
@@ -71,7 +72,7 @@ absl::StatusOr<size_t> ShmCommunicator::Largest(size_t value, absl::Time deadlin
 }
 
 size_t ShmCommunicator::StepBytes(size_t bytes) const {
-  // In two steps even if it is not much, so that the ranks work at the same time.
+  // At least two steps unless the part is small, so that ranks work on different blocks at once.
   constexpr size_t kSteps = 2, kSmallestStep = 8 << 10;
   return std::min(ChunkBytes(), RoundUp(std::max(bytes / kSteps, kSmallestStep), segment::kApart));
 }
@@ -116,14 +117,22 @@ absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, const Reducer
   return absl::OkStatus();
 }
 
+// Reduce-scatter and all-gather in one pipeline. The elements are divided into one part per rank,
+// its owner; a block takes `step` elements of every part. Contribute: write the others' parts of
+// `in` to this rank's chunks for them. Reduce: combine the own part of `in` with the peers' chunks,
+// write the result to `out` and to this rank's own chunk. Drain: copy the other owners' results to
+// `out`.
+//
+// A piece's `out` may equal its `in`: in the other owners' parts of a block, `out` is written by
+// the drain stage only, after this rank has contributed that block.
 absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, const Reducer& reducer,
                                           FinishFunction finish, absl::Time deadline) {
   const size_t unit = pieces.element_bytes(), ranks = size(), me = rank();
   RETURN_IF_ERROR(ChooseWriting(pieces.count() * unit, deadline));
   const CopyFunction take = ReaderFor(pieces.count() * unit);
-  const size_t part = (pieces.count() + ranks - 1) / ranks;  // of each rank, in elements
+  const size_t part = (pieces.count() + ranks - 1) / ranks;  // elements per owner
   const size_t step = StepBytes(part * unit) / unit;
-  // What `owner` reduces in block `block`.
+  // Visits the elements that `owner` reduces in block `block`.
   const auto for_each = [&](size_t owner, size_t block, auto&& visit) {
     const size_t end = std::min((owner + 1) * part, pieces.count());
     const size_t begin = owner * part + block * step;
@@ -164,7 +173,7 @@ void ShmCommunicator::ReduceWithPeers(const Reducer& reducer, uint64_t place, si
     memmove(out, in, bytes);
     return;
   }
-  Sources sources = {in};  // first, since it may be `out`
+  Sources sources = {in};  // the first source, since only that may equal `out`
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != rank()) sources.push_back(Chunk(peer, place, rank()) + offset);
   }
@@ -182,7 +191,7 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
     char* const target = static_cast<char*>(out);
     RETURN_IF_ERROR(ChooseWriting(offsets.back() * unit, deadline));
     const size_t step = StepBytes(LargestOf(counts) * unit) / unit;
-    // Calls visit(first element, count) for what `owner` reduces in block `block`.
+    // Calls visit(first element, count) for the elements that `owner` reduces in block `block`.
     const auto for_part = [&](size_t owner, size_t block, auto&& visit) {
       const size_t begin = std::min(block * step, counts[owner]);
       const size_t count = std::min(step, counts[owner] - begin);
@@ -202,6 +211,7 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
                         target + begin * unit, count * unit, count);
       });
     };
+    // No rank needs another one's results, so the reduction runs in place of the drain stage.
     return ring_.ContributeDrain(BlocksFor(LargestOf(counts), step), contribute, reduce, deadline);
   });
 }

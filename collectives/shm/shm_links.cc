@@ -21,7 +21,7 @@
 namespace hvd::collectives::shm {
 namespace {
 
-// Waking a sleeper takes some 30 us: looking for longer than that gains nothing.
+// Waking a sleeping thread takes about 30 us, so polling for much longer gains nothing.
 constexpr absl::Duration kLookFor = absl::Microseconds(50);
 constexpr int kLooksPerClockReading = 32;
 
@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(segment::Meeting meetin
     event.data.u64 = tag;
     return !fd.valid() || epoll_ctl(links->epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0;
   };
+  // The tags of events: 0..size-1 is a link, size the own bell, size+1+r the process of rank r.
   bool watched = watch(links->meeting_.bells[rank], size);
   for (size_t i = 0; i < links->meeting_.links.size(); ++i) {
     watched = watched && watch(links->meeting_.links[i], i);
@@ -80,7 +81,8 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
     const int peer = missing();
     if (peer < 0) return absl::OkStatus();
     RETURN_IF_ERROR(Check());
-    // Who had left has written all that it had to write before.
+    // A rank that has left wrote everything before (release, acquire), so if it is still missing
+    // now, it will never come.
     if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
       Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")), peer);
     } else if (Clock::Real().Now() >= deadline) {
@@ -102,7 +104,7 @@ bool ShmLinks::Look(absl::FunctionRef<bool()> ready) {
     if (waiting_ == Waiting::kYield) sched_yield();
     Pause();
     if (looks % kLooksPerClockReading != 0) continue;
-    // Ranks have other threads, too.
+    // Lets other threads of the ranks run even if there is a core for each rank.
     sched_yield();
     const absl::Time now = Clock::Real().Now();
     if (give_up == absl::InfiniteFuture()) give_up = now + kLookFor;
@@ -121,9 +123,10 @@ absl::Status ShmLinks::Check() {
 
 bool ShmLinks::PrepareSleep(absl::FunctionRef<bool()> ready) {
   own_state().asleep.store(1, std::memory_order_seq_cst);
-  // The fence pairs with that in Notify. Here: store `asleep`, fence, load what is awaited. There:
-  // store what is awaited, fence, load `asleep`. At least one of the two loads sees the other's
-  // store, so nobody sleeps through a notice; release and acquire alone would let both miss it.
+  // Memory order: this fence pairs with the one in Notify. Here: store `asleep`, fence, load the
+  // awaited data. There: store the awaited data, fence, load `asleep`. At least one of the two
+  // loads sees the other's store, so no wake-up is lost. Release and acquire alone would not order
+  // a store before a later load, so both loads could miss.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!ready()) return true;
   own_state().asleep.store(0, std::memory_order_relaxed);
@@ -152,17 +155,18 @@ void ShmLinks::HandleEvent(uint64_t tag) {
     return;
   }
   const bool is_process = tag > static_cast<uint64_t>(size_);
-  // Nothing is sent on a link after the meeting: it has ended.
+  // Nothing is sent on a link after the setup, so an event means that its other end has closed.
   Fd& ended = is_process ? meeting_.processes[tag - size_ - 1] : meeting_.links[tag];
   const int peer = is_process   ? static_cast<int>(tag) - size_ - 1
                    : rank_ == 0 ? static_cast<int>(tag)
                                 : 0;
-  // Closing it is not enough: other ranks have the same description of a process.
+  // close() alone would not remove the descriptor from the epoll set: other ranks hold the same
+  // open file description of a pidfd.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ended.get(), nullptr);
   ended.reset();
   if (segment().state(peer).left.load(std::memory_order_acquire) != 0) return;
   dead_[peer] = true;
-  // It may have ended because of another one, and have said so.
+  // That process may have ended because of another rank's failure, which it has published.
   if (!Check().ok()) return;
   Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: its process has ended")),
         peer);
@@ -170,14 +174,16 @@ void ShmLinks::HandleEvent(uint64_t tag) {
 
 void ShmLinks::Ring(int rank) {
   const uint64_t once = 1;
-  // The counter can't overflow, and a full one would wake as well.
+  // Errors are ignored: the counter would block only when it is full, and then the reader wakes
+  // anyway.
   [[maybe_unused]] const ssize_t written = write(meeting_.bells[rank].get(), &once, sizeof(once));
 }
 
 void ShmLinks::Notify(int peer) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // see PrepareSleep
   std::atomic<uint32_t>& asleep = segment().state(peer).asleep;
-  // One ring is enough. One that comes late, when the peer is awake again, costs it a look.
+  // The exchange makes only one rank ring the bell. If the peer has woken meanwhile, the bell
+  // causes one needless wake-up.
   if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) Ring(peer);
 }
 
@@ -201,6 +207,7 @@ void ShmLinks::Break(const absl::Status& why, int cause) {
     if (!absl::IsAborted(status_)) status_ = why;
   }
   broken_.store(true);
+  // Only the first failure of the group is published: later ones are its consequences.
   uint32_t nobody = 0;
   segment().header().broken_by.compare_exchange_strong(nobody, 1 + cause);
   for (int rank = 0; rank < size_; ++rank) Ring(rank);

@@ -35,6 +35,10 @@ void ShmMailbox::Close() {
 
 bool ShmMailbox::Look(Ready ready) { return links_.Look(ready); }
 
+// PrepareSleep and Wake form a Dekker pattern with sequentially consistent accesses: this thread
+// stores `sleeping_` and then loads `woken_`; Wake stores `woken_` and then loads `sleeping_`. So
+// either this thread sees `woken_`, or Wake sees `sleeping_` and rings the bell. The bell is a
+// counter, so ringing it before the thread sleeps is not lost.
 bool ShmMailbox::PrepareSleep(Ready ready) {
   sleeping_.store(true);
   return links_.PrepareSleep([&] { return woken_.load() || ready(); });

@@ -1,4 +1,4 @@
-// The operations of ShmCommunicator that move data and change nothing in it.
+// The operations of ShmCommunicator that only move data.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -129,7 +129,8 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
   return Run("AllToAll", options, [&](absl::Time deadline) -> absl::Status {
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
-    // A rank knows its own blocks only, but the number of steps must be the same for all.
+    // All ranks must run the same number of steps, but a rank knows only the sizes of its own
+    // blocks. So they agree on the largest block of all ranks.
     ASSIGN_OR_RETURN(const size_t largest, Largest(LargestOf(send_bytes), deadline));
     if (largest == 0) return absl::OkStatus();
     if (largest * size() > segment::kSmallBytes) {
@@ -183,6 +184,9 @@ absl::Status ShmCommunicator::SendReceive(int peer, const void* in, void* out, s
     segment::BytePipe& here = links_->segment().pipe(segment::PipeKind::kData, peer, rank());
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
+    // Both directions advance in the same loop: with more data than the pipes hold, two ranks that
+    // first sent everything would wait for each other. One notification covers the bytes written to
+    // `there` and the room made in `here`.
     size_t sent = 0, received = 0;
     const auto missing = [&] {
       const bool can_go_on =

@@ -35,12 +35,15 @@ void StreamingCopy(void* to, const void* from, size_t bytes) {
   if (__builtin_cpu_supports("avx")) {
     char* target = static_cast<char*>(to);
     const char* source = static_cast<const char*>(from);
+    // Non-temporal stores need aligned addresses, and are fast for whole cache lines only.
     const size_t head =
         std::min(bytes, (kLine - reinterpret_cast<uintptr_t>(target) % kLine) % kLine);
     PlainCopy(target, source, head);
     const size_t lines = (bytes - head) / kLine * kLine;
     StreamLines(target + head, source + head, lines);
     PlainCopy(target + head + lines, source + head + lines, bytes - head - lines);
+    // Non-temporal stores are weakly ordered. The fence puts them before the store that publishes
+    // the data, for which a release store alone would not be enough.
     _mm_sfence();
     return;
   }

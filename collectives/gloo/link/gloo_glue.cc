@@ -33,7 +33,7 @@ absl::Status GlooCall(absl::FunctionRef<void()> call) {
 
 std::chrono::milliseconds GlooTimeout(absl::Duration duration) {
   const absl::Duration longest = absl::Hours(24 * 365 * 10);
-  // Rounded up, so that Gloo doesn't give up before our own clock says that it is time.
+  // Rounded up, so that Gloo's timeout does not expire before the caller's deadline.
   const int64_t ms = absl::ToInt64Milliseconds(std::min(duration, longest)) + 1;
   return std::chrono::milliseconds(std::max<int64_t>(ms, 1));
 }
@@ -45,7 +45,7 @@ ScopedSigpipeBlock::ScopedSigpipeBlock() {
 
 ScopedSigpipeBlock::~ScopedSigpipeBlock() {
   if (sigismember(&before_, SIGPIPE)) return;
-  // One that came meanwhile would be delivered on unblocking: take it away first.
+  // A SIGPIPE that is pending would be delivered when it is unblocked, so it is consumed first.
   const sigset_t sigpipe = Sigpipe();
   const timespec at_once = {0, 0};
   sigset_t pending;

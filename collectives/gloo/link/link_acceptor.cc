@@ -62,7 +62,8 @@ absl::StatusOr<net::Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
     const absl::Status waited = AwaitDescriptor(news_.get(), POLLIN, deadline, cancellation);
     if (absl::IsDeadlineExceeded(waited)) return NotCome(peer);
     RETURN_IF_ERROR(waited);
-    // Looked at only by whoever reads it here, so what comes after this is seen in the next turn.
+    // The counter is reset before arrived_ is checked again, so that no arrival is missed: one that
+    // comes after the reset makes the descriptor readable again.
     eventfd_t count;
     (void)eventfd_read(news_.get(), &count);
   }
@@ -101,7 +102,9 @@ void LinkAcceptor::Admit(Fd fd) {
                                             [this, stranger](uint32_t) { Advance(stranger); });
   stranger->expiry = loop_->After(patience_, [this, stranger] { Forget(stranger); });
   if (!watched.ok()) return Forget(stranger);
-  Advance(stranger);  // its first words may be here, and then it is not taken for a silent one
+  // Its first message may have arrived already. Reading it now keeps the stranger from being closed
+  // as a silent one.
+  Advance(stranger);
 }
 
 void LinkAcceptor::Advance(Strangers::iterator stranger) {
@@ -125,7 +128,8 @@ void LinkAcceptor::Advance(Strangers::iterator stranger) {
 
 void LinkAcceptor::Forget(Strangers::iterator stranger) {
   {
-    // First: whoever sees that it was hung up on has been counted.
+    // Counted before the connection is closed, so that a peer that sees it close knows that it has
+    // been counted.
     absl::MutexLock lock(&mutex_);
     ++refused_;
   }
@@ -142,8 +146,8 @@ bool LinkAcceptor::ForgetOldestSilent() {
   return true;
 }
 
-// A peer that was hung up on tries again, so its newest connection is the good one, unless this
-// rank works with an older one already.
+// A peer whose connection was closed dials again, so its newest connection replaces an older one
+// that Await has not returned yet.
 void LinkAcceptor::Keep(int peer, net::Wire wire) {
   {
     absl::MutexLock lock(&mutex_);

@@ -80,7 +80,7 @@ class Attempts {
     if (error == EMFILE || error == ENFILE) {
       return absl::ResourceExhaustedError(absl::StrCat("no socket: ", strerror(error)));
     }
-    // The kernel there may hang up when too many wait.
+    // The peer's kernel may reset a connection when the acceptor's backlog is full: worth a retry.
     hung_up_ = error == ECONNRESET || error == ETIMEDOUT;
     return absl::UnavailableError(strerror(error));
   }
@@ -89,7 +89,7 @@ class Attempts {
   const int peer_;
   const absl::Time deadline_;
   const Cancellation* const cancellation_;
-  bool hung_up_ = false;  // the last attempt was
+  bool hung_up_ = false;  // whether the peer closed the connection of the last attempt
 };
 
 }  // namespace

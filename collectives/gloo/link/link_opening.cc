@@ -9,8 +9,8 @@
 namespace hvd::collectives::gloo::link {
 namespace {
 
-// Firewalls and NATs forget connections that are silent for some minutes, and links may be: the
-// kernel says a word on them now and then. Best effort.
+// Turns on TCP keepalive: firewalls and NATs drop the state of connections that are idle for some
+// minutes, as links may be. Best effort.
 void KeepAlive(int fd) {
   const auto set = [fd](int level, int option, int value) {
     setsockopt(fd, level, option, &value, sizeof(value));
@@ -27,7 +27,7 @@ LinkOpening::LinkOpening(net::Wire wire, MakeHandshake make_handshake)
   KeepAlive(wire_.fd());
 }
 
-// kProved: it is open.
+// Returns kProved when the wire is open.
 LinkOpening::Progress LinkOpening::OpenWire() {
   switch (wire_.Open()) {
     case net::Opening::kWantsToRead:

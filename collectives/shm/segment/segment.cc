@@ -16,14 +16,14 @@ namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kRingBytes = size_t{4} << 20;  // of one rank
+constexpr size_t kRingBytes = size_t{4} << 20;  // the size of one rank's ring
 constexpr size_t kLargestChunk = size_t{64} << 10;
 constexpr size_t kSmallestChunk = size_t{8} << 10;
 constexpr size_t kFewestSlots = 4;
 
 size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
-// One behind the other.
+// The offsets of the segment's parts, which are contiguous and aligned to pages.
 struct Layout {
   explicit Layout(int ranks) {
     const size_t count = ranks;
@@ -53,10 +53,11 @@ absl::StatusOr<Segment> Segment::Create(int ranks, const RingGeometry& geometry)
   const size_t bytes = TotalBytes(ranks, geometry);
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < bytes) {  // the attempt would be a signal
+  if (limit.rlim_cur < bytes) {  // ftruncate would raise SIGXFSZ
     return absl::ResourceExhaustedError("no memory to share: files are limited (ulimit -f)");
   }
-  // Sealed, so that no peer can make our accesses fault by cutting it off.
+  // The size is sealed: otherwise a peer could shrink the file, and accesses of other ranks would
+  // raise SIGBUS.
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return absl::ErrnoToStatus(errno, "no memory to share");

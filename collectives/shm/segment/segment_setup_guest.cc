@@ -12,7 +12,7 @@
 namespace hvd::collectives::shm::segment {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(1);  // before it comes again
+constexpr absl::Duration kPause = absl::Milliseconds(1);  // between two attempts to connect
 
 class GuestSide {
  public:
@@ -30,8 +30,9 @@ class GuestSide {
   }
 
  private:
-  // Rank 0 may hang up on who has been silent for longest, to make room for others; that can be a
-  // rank that was held up before its first word. So it comes again, as long as rank 0 is there.
+  // To make room for others, rank 0 may close the connection that has been silent for longest. That
+  // can be a member that was delayed before its Hello. So this rank retries as long as rank 0's
+  // socket exists.
   absl::StatusOr<Answer> Introduce(const Invitation& invitation, const Fd& bell,
                                    std::vector<Fd>& passed) {
     absl::Status gone;
@@ -42,7 +43,8 @@ class GuestSide {
         absl::StatusOr<Answer> answer = sent.ok() ? Hear(passed) : GoneError(0, sent);
         if (!absl::IsUnavailable(answer.status())) return answer;
         gone = answer.status();
-      } else if (error != EAGAIN) {  // which says that the queue of connections is full
+      } else if (error != EAGAIN) {  // EAGAIN: the queue of pending connections is full
+        // Rank 0's socket has been closed. The error of an earlier attempt says more.
         if (!gone.ok()) return gone;
         return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
       }
@@ -51,7 +53,7 @@ class GuestSide {
     }
   }
 
-  // 0, or what errno says.
+  // Returns 0 or an errno.
   int Connect(const Invitation& invitation) {
     link_ = NewSocket();
     socklen_t length = 0;
@@ -79,7 +81,8 @@ class GuestSide {
   }
 
   absl::StatusOr<Meeting> Enter(std::vector<Fd> passed) {
-    // Fewer descriptors come if this process may open no more.
+    // The kernel passes fewer descriptors if this process may not open as many. Then Map fails and
+    // rank 0 gets a negative answer, so that all ranks give up together.
     const size_t ranks = static_cast<size_t>(group_.size);
     const bool whole = passed.size() == 1 + ranks || passed.size() == 1 + 2 * ranks;
     absl::StatusOr<Segment> segment = Segment::Map(whole ? std::move(passed.front()) : Fd(),

@@ -21,12 +21,12 @@ namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kNameBytes = 16;  // random
-// Who has connected and not said who it is, beyond the members that are to come.
+// The maximum number of connections that have sent no Hello yet, in addition to one per member.
 constexpr size_t kMostStrangers = 64;
-// For the true rank to come after somebody has said without proof that it is it.
+// How long to wait for the true rank after another process has claimed its rank with a wrong proof.
 constexpr absl::Duration kClaimTime = absl::Seconds(1);
 
-// Who is at the other end: nobody's user if that can't be told.
+// The credentials of the process at the other end; an invalid user id if they are not known.
 ucred UserOf(int socket) {
   ucred peer = {0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
   socklen_t length = sizeof(peer);
@@ -34,9 +34,12 @@ ucred UserOf(int socket) {
   return peer;
 }
 
-// None for a process that this one can't see, as from another container.
+// A pidfd; invalid for a process that is not visible here, such as one in another container.
 Fd OpenProcess(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
+// Rank 0 as a state machine: publish the socket's name, gather all members, hand out the
+// descriptors, collect the confirmations, send the result. The first problem of a member is
+// recorded in `verdict_` and sent to all members, so that all ranks return the same status.
 class HostSide {
  public:
   HostSide(const GroupInfo& group, Fd bell, const WaitBounds& bounds)
@@ -87,10 +90,11 @@ class HostSide {
     return missing;
   }
 
-  // Until everyone has proved who it is. Without a proof nobody takes a rank's place: another
-  // process of this user, in another container of this network namespace, can say that it is one.
-  // Only if the true one does not come is it believed that it has no proof; then it learns why it
-  // is refused.
+  // Accepts connections until all members have proved their identity. A Hello with a wrong proof
+  // must not take a rank's place: it may come from another process of this user, for example in
+  // another container of the same network namespace. It is kept as a claim. If nothing but claims
+  // has come for the missing ranks during kClaimTime, they are taken for members with a wrong
+  // secret, so that they learn why they are refused.
   absl::Status Gather() {
     while (!Missing().empty()) {
       const absl::Time believed =
@@ -119,7 +123,8 @@ class HostSide {
     net::Accepted accepted = net::Accept(listener_.get());
     if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + net::kAcceptPause;
     if (!accepted.connection.valid() || UserOf(accepted.connection.get()).uid != geteuid()) return;
-    // Members speak at once, so whoever has been silent for longest makes room.
+    // Members send their Hello at once, so the connection that has been silent for longest is the
+    // least likely to be one.
     const size_t most = kMostStrangers + static_cast<size_t>(group_.size);
     if (strangers_.size() >= most) strangers_.erase(strangers_.begin());
     strangers_.push_back(std::move(accepted.connection));
@@ -161,7 +166,8 @@ class HostSide {
     return absl::OkStatus();
   }
 
-  // All or none: a message has no gaps, and takes so many.
+  // Hands out the pidfds of all processes or none: an array of passed descriptors can't have gaps,
+  // and one message takes a limited number of them.
   void ChooseProcesses() {
     const bool all = std::all_of(processes_.begin(), processes_.end(),
                                  [](const Fd& process) { return process.valid(); });
@@ -206,9 +212,9 @@ class HostSide {
   const Patience patience_;
   Fd listener_;
   Invitation invitation_;
-  absl::Time rests_until_ = absl::InfinitePast();  // from accepting, for lack of files
-  std::vector<Fd> strangers_;                      // have not said who they are; oldest first
-  std::map<int, Claim> claims_;                    // by rank, of those who could not prove it
+  absl::Time rests_until_ = absl::InfinitePast();  // accepts nothing until then: out of descriptors
+  std::vector<Fd> strangers_;                      // connections without a Hello; oldest first
+  std::map<int, Claim> claims_;                    // by rank: Hellos with a wrong proof
   absl::Time last_claim_ = absl::InfinitePast();
   std::vector<Fd> links_, bells_, processes_;
   Answer verdict_ = {};

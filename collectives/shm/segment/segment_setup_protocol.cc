@@ -44,7 +44,8 @@ bool CheckProof(const GroupInfo& group, const Invitation& invitation, int from,
 sockaddr_un AddressOf(absl::string_view name, socklen_t* length) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  // The leading zero makes it abstract: it is in no file system and ends with the socket.
+  // A leading zero byte makes the address abstract: it is in no file system and vanishes with the
+  // socket.
   memcpy(address.sun_path + 1, name.data(), std::min(name.size(), sizeof(address.sun_path) - 1));
   *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
