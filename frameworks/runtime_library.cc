@@ -18,7 +18,8 @@ bool Find(void* library, const char* name, Function* function) {
 }  // namespace
 
 std::string FindRuntimeLibrary(const char* path) {
-  // Another instance would know of no world.
+  // RTLD_NOLOAD: only the instance that Python has loaded and initialised is useful, never a new
+  // one.
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) return std::string(path) + " is not loaded";
   decltype(&hvd_abi_version) abi_version = nullptr;
@@ -33,7 +34,7 @@ std::string FindRuntimeLibrary(const char* path) {
                        Find(library, "hvd_result", &runtime.result) &&
                        Find(library, "hvd_release", &runtime.release);
   if (!has_all) return std::string(path) + " lacks functions";
-  // Never freed: kernels may run until the process has ended.
+  // Never freed, since kernels may run until the process ends. If two threads race, the first wins.
   const auto* const made = new RuntimeLibrary(runtime);
   const RuntimeLibrary* none = nullptr;
   if (!found.compare_exchange_strong(none, made)) delete made;
@@ -50,8 +51,8 @@ bool WorldGoesOn(int32_t status) {
 std::string ErrorText(int32_t status) { return ErrorText(status, Runtime()->last_error()); }
 
 std::string ErrorText(int32_t status, const std::string& text) {
-  return std::string(WorldGoesOn(status) ? "HorovodRequestError: " : "HorovodInternalError: ") + text +
-         " (code " + std::to_string(status) + ")";
+  return std::string(WorldGoesOn(status) ? "HorovodRequestError: " : "HorovodInternalError: ") +
+         text + " (code " + std::to_string(status) + ")";
 }
 
 }  // namespace hvd::frameworks

@@ -12,7 +12,8 @@ struct Type {
   XlaType xla;
   int32_t hvd;
   size_t bytes;
-  bool is_only_moved = false;  // the runtime does not know it, but one of the same size
+  bool is_only_moved =
+      false;  // the runtime lacks it: moved as a type of the same size, not reduced
 };
 
 constexpr Type kTypes[] = {
@@ -25,7 +26,7 @@ constexpr Type kTypes[] = {
     {XlaType::kF64, HVD_FLOAT64, 8},
 };
 
-// nullptr for one that this operation can't have.
+// nullptr: the operation does not support the type.
 const Type* Find(XlaType type, int32_t op) {
   const bool only_moves = op != HVD_ALLREDUCE && op != HVD_REDUCESCATTER;
   const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
@@ -33,7 +34,7 @@ const Type* Find(XlaType type, int32_t op) {
   return found == std::end(kTypes) || (found->is_only_moved && !only_moves) ? nullptr : found;
 }
 
-// nullptr if there is none of that name and kind.
+// nullptr: there is no attribute of that name, or it is of another kind.
 const void* FindAttribute(const XlaAttributes& attributes, std::string_view name,
                           XlaAttributeKind kind) {
   for (int64_t i = 0; i < attributes.size; ++i) {
@@ -70,8 +71,9 @@ bool ReadString(const XlaAttributes& attributes, std::string_view name, std::str
   return true;
 }
 
-// The shapes of other results depend on the other ranks: the program may have been compiled for
-// another number of them. Take() copies those results, and checks their shapes.
+// Whether the result has the input's shape, so that the runtime can write it to XLA's buffer. The
+// shape of any other result depends on the other ranks, and the program may have been compiled for
+// another number of ranks. So the runtime allocates such a result, and Take() checks and copies it.
 bool HasResultOfKnownShape(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_BROADCAST; }
 
 size_t ByteCount(const XlaBuffer& buffer, int32_t op) {
@@ -100,10 +102,11 @@ std::string CollectiveCall::Read(const XlaCallFrame& frame) {
     return "the program was compiled with another version of Horovod";
   }
   for (int64_t i = 1; i <= count; ++i) {
-    names_.push_back(is_group == 0 ? name_
-                                   : name_ + "_" + std::to_string(i) + "of" + std::to_string(count));
+    names_.push_back(
+        is_group == 0 ? name_ : name_ + "_" + std::to_string(i) + "of" + std::to_string(count));
   }
-  // Its value is not used. It is set so that the memory is initialized.
+  // The extra result, which only orders XLA's calls. It is written so that the memory is
+  // initialized.
   *static_cast<char*>(frame.results.buffers[count]->data) = 0;
   return ReadTensors(frame, common);
 }

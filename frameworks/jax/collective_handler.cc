@@ -44,8 +44,8 @@ XlaError* RefuseVersion(const XlaApi& api) {
                           std::to_string(api.api_version.major_version));
 }
 
-// The handler was compiled for no version of the interface in particular: it answers with the
-// caller's, since none within the major version is too old or too new.
+// Answers with the caller's version, because the handler supports all minor versions of the major
+// version: it uses only fields that all of them have.
 XlaError* AnswerMetadata(const XlaApi& api, XlaMetadata& metadata) {
   if (api.api_version.major_version != kXlaFfiMajorVersion) return RefuseVersion(api);
   metadata.api_version.major_version = api.api_version.major_version;
@@ -64,6 +64,9 @@ std::string TakeResults(const RuntimeLibrary& runtime, int64_t handle, const Col
   return "";
 }
 
+// Submits and waits on this thread, which does the engine's work meanwhile (`waits`). XLA orders
+// the calls of a program by the byte that each passes to the next, so that all ranks block in the
+// same call.
 XlaError* Run(const XlaApi& api, const RuntimeLibrary& runtime, const CollectiveCall& call) {
   int64_t handle = 0;
   int32_t status =
@@ -103,6 +106,7 @@ XlaError* HandleCollective(XlaCallFrame* frame) {
     return AnswerMetadata(*frame->api, *extension.metadata);
   }
   if (frame->stage != XlaStage::kExecute) return nullptr;
+  // Exceptions must not cross the C interface. The likely one is std::bad_alloc.
   try {
     return Execute(*frame);
   } catch (const std::exception& error) {

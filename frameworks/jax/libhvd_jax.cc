@@ -1,4 +1,4 @@
-// What Python calls of libhvd_jax.so, and what it registers with XLA.
+// The exported functions of libhvd_jax.so: those that Python calls, and the handler for XLA.
 #include <string>
 
 #include "frameworks/jax/collective_handler.h"
@@ -6,15 +6,15 @@
 
 extern "C" {
 
-// Lets the collectives run in the libhvd.so at `path`, which this process has loaded. Returns what is
-// wrong, or "".
+// Connects the collectives with the libhvd.so at `path`, which this process has loaded. Returns an
+// error, or "". Valid until this thread's next call.
 HVD_EXPORT const char* hvd_jax_use(const char* path) {
   static thread_local std::string error;
   error = hvd::frameworks::FindRuntimeLibrary(path);
   return error.c_str();
 }
 
-// See TakeFailure. Valid until this thread's next call.
+// See TakeFailure. The result is valid until this thread's next call.
 HVD_EXPORT const char* hvd_jax_take_failure() {
   static thread_local std::string text;
   text = hvd::frameworks::jax::TakeFailure();

@@ -13,12 +13,13 @@
 namespace hvd::frameworks::tensorflow {
 namespace {
 
-// TensorFlow's codes are absl's, as the runtime's are up to here.
+// TensorFlow's status codes are those of absl::StatusCode, and so are the runtime's up to this one.
 constexpr int32_t kLastCommonCode = 16;
 constexpr int kInvalidArgument = 3;
 
 NameQueue& Queue() {
-  static NameQueue* const queue = new NameQueue;  // kernels may run until the process has ended
+  // Never destroyed, since kernels may run until the process ends.
+  static NameQueue* const queue = new NameQueue;
   return *queue;
 }
 
@@ -82,7 +83,7 @@ bool CollectiveCall::TakeInputs() {
   return attributes_.op != HVD_ALLTOALL || TakeSplits();
 }
 
-// The second input. Rows beyond the splits are not sent.
+// Reads the splits of an all-to-all from the second input. Rows beyond their sum are not sent.
 bool CollectiveCall::TakeSplits() {
   const auto* const first = static_cast<const int32_t*>(Tf().TensorData(inputs_[1].get()));
   const int64_t count = dims_[1].empty() ? 0 : dims_[1][0];
@@ -101,7 +102,8 @@ bool CollectiveCall::TakeSplits() {
   return true;
 }
 
-// In the memory of an input where nobody else reads that.
+// Allocates the outputs whose size is known. TensorFlow gives an output its input's memory if
+// nothing else uses that: then the operation runs in place.
 bool CollectiveCall::MakeOutputs() {
   if (!has_known_outputs()) return true;
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -121,9 +123,9 @@ void CollectiveCall::MakeRequests() {
   names_.resize(count);
   requests_.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    names_[i] = count == 1 ? attributes_.name
-                           : attributes_.name + "_" + std::to_string(i + 1) + "of" +
-                                 std::to_string(count);
+    names_[i] = count == 1
+                    ? attributes_.name
+                    : attributes_.name + "_" + std::to_string(i + 1) + "of" + std::to_string(count);
     hvd_request& request = requests_[i];
     request = hvd_request{};
     request.name = names_[i].c_str();
@@ -146,6 +148,7 @@ void CollectiveCall::MakeRequests() {
 
 void CollectiveCall::OnDone(void* call, int64_t handle, int32_t status) {
   auto* const self = static_cast<CollectiveCall*>(call);
+  // An invalid argument that is found only now, after submitting, is a mismatch between ranks.
   if (status != HVD_OK) {
     self->FailFor(status, status == HVD_INVALID_ARGUMENT ? HVD_FAILED_PRECONDITION : status);
   } else {
@@ -185,8 +188,7 @@ bool CollectiveCall::CopyResult(int64_t handle, int index) {
 
 bool CollectiveCall::WriteNumbers(int output, const int32_t* numbers,
                                   const std::vector<int64_t>& dims) {
-  const int64_t count =
-      std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  const int64_t count = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
   const Status status;
   const Tensor tensor(Tf().AllocateOutput(context_, output, kTfInt32, dims.data(),
                                           static_cast<int>(dims.size()), count * sizeof(int32_t),
@@ -208,10 +210,13 @@ bool CollectiveCall::FailFor(int32_t hvd_status, int32_t shown_as) {
   return Fail(Status(code, ErrorText(hvd_status)));
 }
 
+// The order matters. done() may destroy the kernel (and so attributes_), the context and the
+// tensors, so all references to them are dropped before it. The next operation of the same name is
+// started before done(), on this thread.
 void CollectiveCall::End() {
   inputs_.clear();
   outputs_.clear();
-  const std::string name = attributes_.name;  // the kernel may be gone after done()
+  const std::string name = attributes_.name;
   const std::function<void()> done = std::move(done_);
   delete this;
   Queue().End(name);

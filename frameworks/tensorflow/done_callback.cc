@@ -26,7 +26,8 @@ int AddCode(dl_phdr_info* library, size_t, void* context) {
   return 0;
 }
 
-// libstdc++'s std::function: 16 bytes for the callable, then its manager and its invoker.
+// The layout of libstdc++'s std::function: 16 bytes for the callable, then pointers to its manager
+// and its invoker.
 constexpr size_t kFunctionBytes = 32;
 constexpr size_t kManagerOffset = 16;
 static_assert(sizeof(std::function<void()>) == kFunctionBytes);
@@ -41,7 +42,9 @@ std::vector<CodeRange> CodeOf(const std::string& part) {
 
 std::function<void()> TakeDone(TF_AsyncOpKernelDoneCallback* done,
                                const std::vector<CodeRange>& code) {
-  const char* functions[2];  // manager and invoker
+  // Both pointers of a real std::function point into TensorFlow's code. If the object were another
+  // type or had another layout, they would hardly both do so by chance.
+  const char* functions[2];
   static_assert(kManagerOffset + sizeof(functions) == kFunctionBytes);
   std::memcpy(functions, reinterpret_cast<const char*>(done) + kManagerOffset, sizeof(functions));
   for (const char* function : functions) {

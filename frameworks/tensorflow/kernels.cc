@@ -24,7 +24,7 @@ constexpr const char* kDevices[] = {"CPU", "GPU", "XPU"};
 std::atomic<bool> all_wait{false};
 std::atomic<bool> has_said_so{false};
 
-// Looked up once: to ask about one address takes a millisecond.
+// Cached, since one look-up of the loaded libraries takes a millisecond.
 const std::vector<CodeRange>& CodeOfTensorFlow() {
   static const auto* const code = new std::vector<CodeRange>(CodeOf("tensorflow"));
   return *code;
@@ -65,12 +65,11 @@ std::string ReadAttributes(TF_OpKernelConstruction* construction,
   return status.ok() ? "" : status.message();
 }
 
-// A function for each operation: TensorFlow's create callback has no user data.
+// One function per operation, because TensorFlow's create callback has no user data.
 template <size_t kIndex>
 void* Create(TF_OpKernelConstruction* construction) {
   auto attributes = std::make_unique<Attributes>();
-  const std::string error =
-      ReadAttributes(construction, Operations()[kIndex], attributes.get());
+  const std::string error = ReadAttributes(construction, Operations()[kIndex], attributes.get());
   if (!error.empty()) {
     const Status status(kFailedPrecondition, error);
     Tf().OpKernelConstruction_Failure(construction, status.get());
@@ -80,6 +79,8 @@ void* Create(TF_OpKernelConstruction* construction) {
 
 void Destroy(void* kernel) { delete static_cast<Attributes*>(kernel); }
 
+// The fallback if the done callback can't be moved: it is valid only until compute returns, so
+// compute must not return before the operation has ended.
 void RunAndWait(const Attributes& attributes, TF_OpKernelContext* context,
                 TF_AsyncOpKernelDoneCallback* done) {
   std::promise<void> ended;
@@ -91,8 +92,7 @@ void RunAndWait(const Attributes& attributes, TF_OpKernelContext* context,
 void Compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
   const auto& attributes = *static_cast<const Attributes*>(kernel);
   if (Runtime() == nullptr) {
-    const Status status(kFailedPrecondition,
-                        ErrorText(HVD_FAILED_PRECONDITION, kNotImported));
+    const Status status(kFailedPrecondition, ErrorText(HVD_FAILED_PRECONDITION, kNotImported));
     Tf().OpKernelContext_Failure(context, status.get());
     return Tf().RunAsyncOpKernelDoneCallback(done);
   }
@@ -122,8 +122,8 @@ std::string ArgumentName(const char* spec) {
 
 std::string Register(const OperationDefinition& definition, CreateFunction create,
                      const std::string& device) {
-  TF_KernelBuilder* const builder = Tf().NewAsyncKernelBuilder(definition.name, device.c_str(),
-                                                               create, &Compute, &Destroy);
+  TF_KernelBuilder* const builder =
+      Tf().NewAsyncKernelBuilder(definition.name, device.c_str(), create, &Compute, &Destroy);
   if (device != "CPU") {
     for (const auto* arguments : {&definition.inputs, &definition.outputs}) {
       for (const char* spec : *arguments) {

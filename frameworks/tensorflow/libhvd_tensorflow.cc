@@ -1,4 +1,5 @@
-// What libhvd_tensorflow.so does when TensorFlow loads it, and what Python calls of it.
+// The entry points of libhvd_tensorflow.so: the registration when TensorFlow loads it, and the
+// functions that Python calls.
 #include <string>
 
 #include "frameworks/runtime_library.h"
@@ -10,7 +11,8 @@
 namespace hvd::frameworks::tensorflow {
 namespace {
 
-// TensorFlow makes the operations of a library known that are registered while it is loaded.
+// Registers operations and kernels. It must run while TensorFlow loads the library: TensorFlow
+// publishes only the operations that are registered during that.
 std::string RegisterAll() {
   if (std::string error = FindTensorFlow(); !error.empty()) return error;
   if (std::string error = RegisterOperations(); !error.empty()) return error;
@@ -29,23 +31,22 @@ __attribute__((constructor)) void OnLoad() { Problem(); }
 
 extern "C" {
 
-// Why the operations could not be registered; "" if they are.
+// The error of the registration; "": all operations are registered.
 HVD_EXPORT const char* hvd_tensorflow_problem() {
   return hvd::frameworks::tensorflow::Problem().c_str();
 }
 
-// Lets the operations run in the libhvd.so at `path`, which this process has loaded. Returns what is
-// wrong, or "".
+// Connects the operations with the libhvd.so at `path`, which this process has loaded. Returns an
+// error, or "". The result is valid until this thread's next call.
 HVD_EXPORT const char* hvd_tensorflow_use(const char* path) {
   static thread_local std::string error;
   error = hvd::frameworks::FindRuntimeLibrary(path);
   return error.c_str();
 }
 
-// Makes the operations callable in programs that XLA has compiled. Returns what is missing, or "".
+// Registers the custom call for programs that XLA compiles. Returns an error, or "".
 HVD_EXPORT const char* hvd_tensorflow_use_xla() {
-  static const auto* const error =
-      new std::string(hvd::frameworks::tensorflow::RegisterXlaCall());
+  static const auto* const error = new std::string(hvd::frameworks::tensorflow::RegisterXlaCall());
   return error->c_str();
 }
 

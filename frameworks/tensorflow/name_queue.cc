@@ -16,6 +16,8 @@ void NameQueue::Begin(const std::string& name, std::function<void()> start) {
   start();
 }
 
+// The name's entry stays while any operation of it is in flight or waits, so Begin() can tell.
+// Functions are called without the lock, since they may call Begin() or End() themselves.
 void NameQueue::End(const std::string& name) {
   std::function<void()> next;
   {

@@ -18,7 +18,7 @@ using Shape = std::unique_ptr<TF_ShapeHandle, DeleteShape>;
 
 bool IsOk(const TF_Status* status) { return Tf().GetCode(status) == kTfOk; }
 
-// Every output has the shape of its input.
+// Each output has the shape of the input with the same index.
 void SameShapes(TF_ShapeInferenceContext* context, TF_Status* status) {
   const int count = static_cast<int>(Tf().ShapeInferenceContextNumInputs(context));
   for (int i = 0; i < count && IsOk(status); ++i) {
@@ -28,7 +28,8 @@ void SameShapes(TF_ShapeInferenceContext* context, TF_Status* status) {
   }
 }
 
-// Output `index` has the shape of that input but for the number of its rows, which is not known.
+// Output `index` has the shape of input `index`, except for the number of rows, which depends on
+// the other ranks and so is unknown.
 void OtherRows(TF_ShapeInferenceContext* context, int index, TF_Status* status) {
   const Shape shape(Tf().NewShapeHandle());
   Tf().ShapeInferenceContextGetInput(context, index, shape.get(), status);
@@ -64,10 +65,14 @@ void OneNumber(TF_ShapeInferenceContext* context, TF_Status* status) {
 auto ShapesOf(int op) {
   switch (op) {
     case HVD_ALLREDUCE:
-    case HVD_BROADCAST: return &SameShapes;
-    case HVD_ALLTOALL: return &RowsAndSplits;
-    case HVD_JOIN: return &OneNumber;
-    default: return &OtherRowsOfAll;
+    case HVD_BROADCAST:
+      return &SameShapes;
+    case HVD_ALLTOALL:
+      return &RowsAndSplits;
+    case HVD_JOIN:
+      return &OneNumber;
+    default:
+      return &OtherRowsOfAll;
   }
 }
 
@@ -91,7 +96,8 @@ std::string Register(const OperationDefinition& definition) {
   if (definition.op == HVD_BROADCAST) add_attribute("root_rank: int");
   for (const char* input : definition.inputs) Tf().OpDefinitionBuilderAddInput(builder, input);
   for (const char* output : definition.outputs) Tf().OpDefinitionBuilderAddOutput(builder, output);
-  // Never merged with an equal one, never computed beforehand: other ranks take part.
+  // Stateful operations are neither merged with equal ones nor dropped nor folded into constants:
+  // either would leave the other ranks waiting.
   Tf().OpDefinitionBuilderSetIsStateful(builder, true);
   Tf().OpDefinitionBuilderSetShapeInferenceFunction(builder, ShapesOf(definition.op));
   const Status status;

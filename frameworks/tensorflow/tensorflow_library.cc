@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kLibrary[] = "libtensorflow_framework.so.2";
 
-// Read by TensorFlow's threads, which may run until the process has ended.
+// Trivially destructible: TensorFlow's threads may read it until the process ends.
 TensorFlow tf;
 
 template <typename Function>
@@ -39,8 +39,10 @@ std::string FindTensorFlow() {
   Find(library, "TF_OpDefinitionBuilderAddAttr", &tf.OpDefinitionBuilderAddAttr, &missing);
   Find(library, "TF_OpDefinitionBuilderAddInput", &tf.OpDefinitionBuilderAddInput, &missing);
   Find(library, "TF_OpDefinitionBuilderAddOutput", &tf.OpDefinitionBuilderAddOutput, &missing);
-  Find(library, "TF_OpDefinitionBuilderSetIsStateful", &tf.OpDefinitionBuilderSetIsStateful, &missing);
-  Find(library, "TF_OpDefinitionBuilderSetShapeInferenceFunction", &tf.OpDefinitionBuilderSetShapeInferenceFunction, &missing);
+  Find(library, "TF_OpDefinitionBuilderSetIsStateful", &tf.OpDefinitionBuilderSetIsStateful,
+       &missing);
+  Find(library, "TF_OpDefinitionBuilderSetShapeInferenceFunction",
+       &tf.OpDefinitionBuilderSetShapeInferenceFunction, &missing);
   Find(library, "TF_RegisterOpDefinition", &tf.RegisterOpDefinition, &missing);
   Find(library, "TF_NewShapeHandle", &tf.NewShapeHandle, &missing);
   Find(library, "TF_DeleteShapeHandle", &tf.DeleteShapeHandle, &missing);
@@ -49,18 +51,24 @@ std::string FindTensorFlow() {
   Find(library, "TF_ShapeInferenceContextSetOutput", &tf.ShapeInferenceContextSetOutput, &missing);
   Find(library, "TF_ShapeInferenceContextRankKnown", &tf.ShapeInferenceContextRankKnown, &missing);
   Find(library, "TF_ShapeInferenceContextScalar", &tf.ShapeInferenceContextScalar, &missing);
-  Find(library, "TF_ShapeInferenceContextVectorFromSize", &tf.ShapeInferenceContextVectorFromSize, &missing);
+  Find(library, "TF_ShapeInferenceContextVectorFromSize", &tf.ShapeInferenceContextVectorFromSize,
+       &missing);
   Find(library, "TF_ShapeInferenceContextSubshape", &tf.ShapeInferenceContextSubshape, &missing);
-  Find(library, "TF_ShapeInferenceContextConcatenateShapes", &tf.ShapeInferenceContextConcatenateShapes, &missing);
+  Find(library, "TF_ShapeInferenceContextConcatenateShapes",
+       &tf.ShapeInferenceContextConcatenateShapes, &missing);
   Find(library, "TF_NewAsyncKernelBuilder", &tf.NewAsyncKernelBuilder, &missing);
   Find(library, "TF_KernelBuilder_HostMemory", &tf.KernelBuilder_HostMemory, &missing);
   Find(library, "TF_RegisterKernelBuilder", &tf.RegisterKernelBuilder, &missing);
   Find(library, "TF_RunAsyncOpKernelDoneCallback", &tf.RunAsyncOpKernelDoneCallback, &missing);
   Find(library, "TF_OpKernelConstruction_Failure", &tf.OpKernelConstruction_Failure, &missing);
-  Find(library, "TF_OpKernelConstruction_GetAttrInt32", &tf.OpKernelConstruction_GetAttrInt32, &missing);
-  Find(library, "TF_OpKernelConstruction_GetAttrFloat", &tf.OpKernelConstruction_GetAttrFloat, &missing);
-  Find(library, "TF_OpKernelConstruction_GetAttrSize", &tf.OpKernelConstruction_GetAttrSize, &missing);
-  Find(library, "TF_OpKernelConstruction_GetAttrString", &tf.OpKernelConstruction_GetAttrString, &missing);
+  Find(library, "TF_OpKernelConstruction_GetAttrInt32", &tf.OpKernelConstruction_GetAttrInt32,
+       &missing);
+  Find(library, "TF_OpKernelConstruction_GetAttrFloat", &tf.OpKernelConstruction_GetAttrFloat,
+       &missing);
+  Find(library, "TF_OpKernelConstruction_GetAttrSize", &tf.OpKernelConstruction_GetAttrSize,
+       &missing);
+  Find(library, "TF_OpKernelConstruction_GetAttrString", &tf.OpKernelConstruction_GetAttrString,
+       &missing);
   Find(library, "TF_OpKernelContext_Failure", &tf.OpKernelContext_Failure, &missing);
   Find(library, "TF_NumInputs", &tf.NumInputs, &missing);
   Find(library, "TF_GetInput", &tf.GetInput, &missing);

@@ -44,7 +44,7 @@ std::vector<hvd_request> MakeRequests(const XlaOperation& operation,
     request.root_rank = operation.root_rank;
     request.device = HVD_HOST;
     request.input = in[i];
-    // One result is the buffer itself, several are an array of buffers.
+    // XLA passes a single result as the buffer itself, several results as an array of buffers.
     request.output = count == 1 ? out : static_cast<void**>(out)[i];
   }
   return requests;
@@ -60,7 +60,8 @@ std::vector<std::string> NamesOf(const XlaOperation& operation) {
   return names;
 }
 
-// Waits: XLA runs the calls of a program one after another. Returns the error, or "".
+// Blocks until the operation has ended, since XLA runs the calls of a program one after another.
+// Returns an error, or "".
 std::string Run(const XlaOperation& operation, void* out, const void** in) {
   const std::vector<std::string> names = NamesOf(operation);
   const std::vector<hvd_request> requests = MakeRequests(operation, names, out, in);
@@ -76,13 +77,15 @@ std::string Run(const XlaOperation& operation, void* out, const void** in) {
   return error;
 }
 
-// XLA's API_VERSION_STATUS_RETURNING_UNIFIED. `status` is an XlaCustomCallStatus, which has nothing
-// but a std::optional<std::string>: no error while it is empty.
+// The custom call, in the form of XLA's API_VERSION_STATUS_RETURNING_UNIFIED. `status` points to an
+// XlaCustomCallStatus, whose only member is a std::optional<std::string>: the error, if there is
+// one.
 void Call(void* out, const void** in, const char* text, size_t size, void* status) {
   auto& failure = *static_cast<std::optional<std::string>*>(status);
   XlaOperation operation;
   if (Runtime() == nullptr) {
-    failure = ErrorText(HVD_FAILED_PRECONDITION, "this operation needs `import horovod.tensorflow`");
+    failure =
+        ErrorText(HVD_FAILED_PRECONDITION, "this operation needs `import horovod.tensorflow`");
   } else if (!ParseXlaOperation(std::string(text, size), &operation)) {
     failure = ErrorText(HVD_FAILED_PRECONDITION, "the custom call's description can't be parsed");
   } else if (std::string error = Run(operation, out, in); !error.empty()) {
