@@ -1,7 +1,7 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
 Pictures are copied. A link to a source file becomes a link to a page that shows it, or to its reference. A link to a folder becomes a link to
-its README, or to a page that shows its files. Modules get pages of their reference, which mkdocstrings fills in, and public headers those of headers.py.
+its README, or to a page that shows its files. Modules get pages of their reference, which mkdocstrings fills in. So do public headers (headers.py).
 """
 
 import os
