@@ -221,7 +221,7 @@ def check_names(files):
         files, key=lambda path: path.endswith(".cc")
     ):  # headers first: what a source defines was mostly declared in one
         if path.endswith(".cc") and is_test(path):
-            continue  # a program of its own
+            continue  # a separate program
         included = {quoted for _, quoted, _ in includes(files[path])}
         for number, name in names_of(files[path]):
             home = homes.setdefault(name, (path, number))

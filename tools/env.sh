@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Sourced by the other tools: where things lie, and the few functions they share. Everything that the tools make lies in .dev/, which git ignores.
+# Sourced by the other tools: common paths and functions. The tools write only to .dev/, which git ignores.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 DEV="$ROOT/.dev"
 STAGE="$DEV/stage" # PYTHONPATH: stage/horovod is the source package plus bin/ and lib/
 export ROOT DEV STAGE
 
-# What a tool does now, for whoever waits.
+# Prints what the tool is doing now.
 say() { printf '==> %s\n' "$*" >&2; }
 
 die() {
@@ -14,16 +14,16 @@ die() {
   exit 1
 }
 
-# What is wrong with the command line; nothing has been done.
+# Ends the tool because of a mistake in the command line, before it has done anything.
 refuse() {
   printf '%s: %s\n' "$(basename "$0")" "$*" >&2
   exit 2
 }
 
-# The comment at the head of the tool.
+# Prints the comment at the head of the tool.
 show_help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
 
-# Refuses an option without a value, or with one that it does not take.
+# Refuses an option without a value, or with a value that is not one of the choices.
 #   check_option "VALUE VALUE..." "$@"    "$@" begins with the option
 check_option() {
   local choices="${1// /, }"
@@ -42,7 +42,7 @@ as_root() {
   fi
 }
 
-# Two tools at work in one checkout wait for one another.
+# Takes a lock of this checkout, so that two tools do not work in it at once; waits for it.
 #   take_lock NAME
 take_lock() {
   mkdir -p "$DEV"
@@ -53,7 +53,7 @@ take_lock() {
   fi
 }
 
-# A stamp says that something was done with just this input.
+# A stamp records that something was done with exactly this input.
 #   stamp_is NAME INPUT / set_stamp NAME INPUT
 stamp_is() { [[ -f "$DEV/stamps/$1" && "$(<"$DEV/stamps/$1")" == "$(printf '%s' "$2" | sha256sum)" ]]; }
 set_stamp() {
@@ -61,7 +61,7 @@ set_stamp() {
   printf '%s' "$2" | sha256sum >"$DEV/stamps/$1"
 }
 
-# Puts a virtual environment, our binaries and the staged package in front of this process's paths.
+# Puts a virtual environment, this project's programs and the staged package first in this process's paths.
 #   enter_environment VENV  (.dev/venv-VENV)
 enter_environment() {
   export VIRTUAL_ENV="$DEV/venv-$1"

@@ -12,7 +12,7 @@ def cc_unit(name, srcs = None, hdrs = None, deps = [], test = True, test_deps = 
       srcs: the sources, if they are not just NAME.cc.
       hdrs: the headers, if they are not just NAME.h.
       deps: what the library includes. The test may include it, too.
-      test: False if the test has a rule of its own.
+      test: False if the test has a separate rule.
       test_deps: what only the test includes.
       test_size: how long the test may take, as everywhere.
       test_tags: the test's tags.

@@ -1,4 +1,4 @@
-"""What the benchmarks share: their command lines, how a job of each library is started, and how results are shown."""
+"""Common code of the benchmarks: command lines, starting a job of each library, and printing results."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
 def parser(description, rounds, budget):
-    """With the arguments that all benchmarks have."""
+    """Returns a parser with the arguments that all benchmarks have."""
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument(
         "--np",
@@ -77,7 +77,7 @@ def python_of(which):
 
 
 def environment(args, which):
-    """For our jobs, with Debian's or pip's torch."""
+    """The environment for jobs of this project, with Debian's or pip's torch."""
     return {
         **os.environ,
         "PATH": f"{DEV}/venv-{which}/bin:{args.stage}/horovod/bin:{os.environ['PATH']}",
@@ -103,18 +103,18 @@ def original_horovod(args, ranks):
 
 
 def mpirun(ranks):
-    """With its own choice of binding, transport and waiting, but also as root and with more ranks than cores."""
+    """Returns an mpirun command with default binding, transport and waiting, but allowed as root and with more ranks than cores."""
     return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
 
 
 def forked(command, ranks):
-    """A job of plain processes: the command with RANK put in for each."""
+    """Returns a job of plain processes: the command with each process's number in place of RANK."""
     script = " & ".join(" ".join(command).replace("RANK", str(rank)) for rank in range(ranks))
     return ["sh", "-c", f"{script} & wait"]
 
 
 def has_mpi(args):
-    """Whether Open MPI and our programs for it are there."""
+    """Returns whether Open MPI and the benchmark programs for it are available."""
     return shutil.which("mpirun") is not None and (args.programs / "mpi_start").exists()
 
 
@@ -123,12 +123,12 @@ def say(text=""):
 
 
 def note(text):
-    """What a reader of the table should know: something was left out, or failed."""
+    """Prints a note to the reader of the table, e.g. that something was left out or failed."""
     print(f"  ({text})", flush=True)
 
 
 def cache_line_trips(args):
-    """[(core, other core, microseconds there and back)]; takes some 10 ms per pair."""
+    """Returns [(core, other core, microseconds for a round trip)]; takes about 10 ms per pair."""
     lines = subprocess.run([str(args.programs / "cache_line")], capture_output=True, text=True).stdout.splitlines()
     return [(core, other, float(trip)) for core, other, trip in map(str.split, lines)]
 
@@ -138,7 +138,7 @@ def nearness(trip):
 
 
 def begin(args):
-    """Says which machine this is now: shared-memory results differ by up to ten times between near and far cores."""
+    """Prints the machine's properties: shared-memory results differ up to tenfold between near and far cores."""
     args.torch = [which for which in args.torch if Path(python_of(which)).exists()]
     if not args.torch:
         fail(f"there is no torch in {DEV}: tools/setup --torch pip brings one")
@@ -158,7 +158,7 @@ def emit(args, row):
 
 
 class Table:
-    """Rows of a label and numbers under titles; printed row by row."""
+    """A table that is printed row by row: each row has a label and numbers."""
 
     def __init__(self, args, title, first, titles):
         self._args, self._title, self._titles = args, title, titles

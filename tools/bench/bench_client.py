@@ -1,4 +1,4 @@
-"""A contestant's side of referee.py, in Python; native/referee_client.h says what goes over the socket."""
+"""The contestant's side of referee.py, in Python; native/referee_client.h describes the protocol."""
 
 import socket
 import statistics
@@ -18,7 +18,7 @@ def time_calls(call, calls, block):
 
 def serve(path, name, rank, handle):
     """Answers the referee until it goes. handle(operation, type, bytes, calls, block) returns seconds; what it raises before it has communicated, on
-    all ranks alike, is told as "no"."""
+    all ranks alike, is sent as the answer "no"."""
     with socket.socket(socket.AF_UNIX) as referee:
         referee.connect(path)
         referee.sendall(f"hello {name} {rank}\n".encode())

@@ -1,13 +1,13 @@
-"""What commits, restores and syncs of an elastic job cost, beside what the machine's memory and the job's transport can do.
+"""Measures the cost of commits, restores and syncs of an elastic job, next to the speed of the machine's memory and the job's transport.
 
     tools/bench/commit.py [--workers N ...] [--megabytes N ...] [--tensors N ...] [--rounds N]
 
-Starts an elastic job, so that commits go where they outlive their worker. One line of JSON for each section; what is compared in it is measured in
-turns, medians:
+Starts an elastic job, so that commits go to the agent's memory. Prints one line of JSON for each section; the quantities in it are measured in
+turns, and medians are printed:
   commit  of so many megabytes (parameters and Adam's state together), memcpy of as many bytes by one thread into memory that was touched before, and
-          what Horovod does, a deep copy of the state dicts; restore. With several workers all do so at the same time. Also the processor's time,
-          which other programs disturb less. First and second commits take their memory from the system.
-  tiny    state: what a commit costs beside copying, and what the operation alone costs by which all ranks agree on it.
+          Horovod's way, a deep copy of the state dicts; restore. Several workers do so at the same time. Also the processor time, which
+          other programs disturb less. The first and second commits allocate their memory.
+  tiny    state: the cost of a commit apart from copying, and of the operation alone by which all ranks agree on it.
   sync    from rank 0 to newcomers, whose optimizer has no state yet; to newcomers with memory that was used before (warm); to ranks that have
           committed the same state (survivors); and hvd.broadcast of as many bytes in one tensor.
 """
@@ -60,7 +60,7 @@ def training(megabytes, tensors, trained=True):
 
 
 def milliseconds(call):
-    """Elapsed, and spent on a processor. All ranks start together."""
+    """Returns the elapsed time and the processor time. All ranks start together."""
     hvd.barrier()
     start, started = time.perf_counter(), time.thread_time()
     call()
@@ -146,7 +146,7 @@ def tiny():
 
 
 def sync(megabytes, tensors):
-    """Newcomers are made anew for each sync; what they make before is not measured."""
+    """Measures syncs. Newcomers are created anew for each sync; creating them is not measured."""
     is_root = hvd.rank() == 0
     state = hvd.elastic.TorchState(*training(megabytes, tensors), batch=7)
     for _ in range(2):

@@ -30,7 +30,7 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-// Null for an unknown name.
+// Returns the backend of this name; null: there is none.
 std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   if (name == "gloo") return collectives::gloo::MakeGlooBackend();
   if (name == "shm") return collectives::shm::MakeShmBackend();
@@ -46,7 +46,7 @@ std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   return nullptr;
 }
 
-// An exchange between the processes that are forked after it was made: a table in shared memory.
+// A key exchange between processes forked after its construction: a table in shared memory.
 class ForkedKeyExchange : public collectives::KeyExchange {
  public:
   explicit ForkedKeyExchange(int size) : size_(size) {

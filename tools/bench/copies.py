@@ -1,4 +1,4 @@
-"""What copies of commits on another host cost the training: steps with and without them, taking turns.
+"""Measures what copies of commits on another host cost the training: steps with and without copies, in turn.
 
     tools/bench/copies.py [--megabytes N] [--seconds S] [--steps N] [--turns N] [--mbit N]
 
@@ -61,7 +61,7 @@ def train():
 
 
 def processor_ms(pid):
-    """What the agent has taken so far, without its worker."""
+    """Returns the processor time that the agent has used so far, without its worker."""
     agents, total = [pid], 0
     while agents:
         process = Path("/proc", str(agents.pop()))

@@ -1,4 +1,4 @@
-"""Does a training suffer when its job shrinks and grows? Trains on real digits, per seed once with 4 workers throughout and once with a job
+"""Compares the accuracy of elastic and static trainings on real digits: for each seed trains once with 4 workers throughout and once with a job
 that shrinks to 2 and grows back to 4, and prints the last test accuracies.
 
     ./tools/run python tools/bench/elastic_accuracy.py [--seeds N] [--data-dir DIR]

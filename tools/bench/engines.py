@@ -1,4 +1,4 @@
-"""Measures what an engine adds to a job, and how long an elastic job on it stands still when a worker is killed and when one comes.
+"""Measures what an engine adds to a job, and how long an elastic job on it stands still when a worker is killed and when one is added.
 
     tools/bench/run engines [--engines spark ray dask] [--rounds N] [--kills N]
 
@@ -88,7 +88,7 @@ class Spark:
 
 
 class OfProcesses:
-    """An engine whose workers are killed as the processes that they are."""
+    """An engine whose workers are ordinary processes of this machine, and are killed as such."""
 
     def kill(self, pid):
         os.kill(pid, signal.SIGKILL)
@@ -172,7 +172,7 @@ def time_runs(engine, rounds, directory):
 
 
 def wait_for(directory, condition):
-    """The job's log, once `condition(log)` holds."""
+    """Waits until `condition(log)` holds, and returns the log."""
     deadline = time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
         with contextlib.suppress(AssertionError):
@@ -184,7 +184,7 @@ def wait_for(directory, condition):
 
 
 def kill_workers(engine, kills, directory):
-    """Kills workers of an elastic training, each when it is whole again. Returns its log, and when they were killed."""
+    """Kills workers of an elastic training, each when the job is at full size. Returns its log, and the times of the kills."""
     end = directory / "end"
     arguments = ["--log-dir", directory, "--end-file", end, "--epochs", 10**6, "--samples", 8, "--step-seconds", 0]
     training = threading.Thread(target=engine.run_elastic, args=list(map(str, arguments)))

@@ -1,4 +1,4 @@
-"""Times allreduces of TensorFlow's and JAX's tensors, as a program of the framework runs them, beside what the frameworks have themselves.
+"""Times allreduces of TensorFlow's and JAX's tensors, as programs of the framework run them, next to the frameworks' own collectives.
 
     tools/bench/run frameworks [--np 2 4] [--rows 4B 1MB 64MB 64MB/16 resnet50]
 
@@ -28,7 +28,7 @@ VENV = "tf-new"
 
 
 def free_ports(count):
-    """Ports of this machine that nobody listens at now; those who are given them listen at once."""
+    """Returns free ports of this machine; their users must listen on them at once."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

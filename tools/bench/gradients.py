@@ -39,7 +39,7 @@ def start(args, ways, ranks, which, referee):
 
 
 def communication(times, way):
-    """What it adds in each round."""
+    """The time that communication adds in each round."""
     return [total - local for total, local in zip(times[way], times["local"])]
 
 

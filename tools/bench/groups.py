@@ -1,9 +1,9 @@
-"""What it costs to agree on many tensors: as one group, and as single ones. They are of 4 elements, so that little else is timed.
+"""Measures the negotiation of many tensors, as one group and as single ones. Each has 4 elements, so that little else is timed.
 
     tools/bench/run groups [--tensors 1000 2000 4000 8000] [--rounds 5]
 
 Prints for each number of tensors the milliseconds of a grouped_allreduce_, of as many allreduce_async_ that are then waited for, the medians
-of rounds in which both have their turn; what the group costs as a part of the single ones, and each beside half as many tensors.
+over rounds in which both take turns; the ratio of the group to the single ones, and of each to half as many tensors.
 """
 
 import argparse

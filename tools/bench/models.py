@@ -1,4 +1,4 @@
-"""What the benchmarks train: the shapes of real models' parameters, and two small models as a whole."""
+"""The benchmarks' models: the parameter shapes of real models, and two small complete models."""
 
 import torch
 import torch.nn as nn
@@ -32,7 +32,7 @@ def gpt_shapes(layers=17, width=256, words=8192, context=512):
 
 
 class _Touch(torch.autograd.Function):
-    """Passes x on; backward makes the parameter's gradient with one pass over memory, as the last kernel of a real layer would."""
+    """Returns x; backward makes the parameter's gradient with one pass over memory, like the last kernel of a real layer."""
 
     @staticmethod
     def forward(ctx, x, parameter, pattern):

@@ -1,10 +1,10 @@
-"""What one call of the Python package costs, apart from moving data: tensors are of a few elements.
+"""Measures the cost of one call of the Python package apart from moving data: tensors have a few elements.
 
     ./tools/run horovodrun -np 2 python tools/bench/python_calls.py
 
-Prints for each call, in microseconds, its time (median over rounds) and what it takes of the calling thread's CPU time (the least):
-that is Python, ctypes and the part of the runtime that is not in the engine's thread. Steps of an optimizer are of 161 parameters, as
-ResNet-50 has, and the same with plain SGD is taken off. In a world of one (no horovodrun) optimizers reduce nothing.
+Prints for each call, in microseconds, its time (median over rounds) and the CPU time of the calling thread (minimum): that of Python,
+ctypes and the part of the runtime outside the engine's thread. Optimizer steps have 161 parameters, like ResNet-50; the time of plain
+SGD is subtracted. In a world of one (without horovodrun) optimizers reduce nothing.
 """
 
 import argparse
@@ -19,7 +19,7 @@ PARAMETERS = 161
 
 
 def calls():
-    """Name, how many times in a round, and the call."""
+    """Yields the name, the number of repetitions in a round, and the call."""
     x = torch.zeros(1)
     many = [torch.zeros(16) for _ in range(PARAMETERS)]
     yield "allreduce_, named", 300, lambda: hvd.allreduce_(x, name="bench", op=hvd.Sum)

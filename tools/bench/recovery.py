@@ -1,32 +1,32 @@
-"""Measures how long training stands still when a worker is killed, or raises: from kill -9, or the exception, to the survivors' next step, and to
-full size again.
+"""Measures how long training stands still when a worker is killed or raises an exception: from that to the survivors' next step, and to full size
+again.
 
     ./tools/run python tools/bench/recovery.py [--raise] [--kills N] [--workers N] [--hosts N] [--spares N] [--ballast-megabytes N...] [--megabytes N]
 
-For each size of ballast it starts a job of its own (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the
-job is at full size, and prints one table in milliseconds after the kill. A phase is that of the survivor that was last to do its next step:
+For each size of ballast it starts a separate job (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the
+job is at full size, and prints one table in milliseconds after the kill. The phases are those of the survivor that was last to do its next step:
 
-  detected     the agent has heard of the death, and the daemon has ended the world    (horovodrun --event-log: world_broken)
-  told         the survivor's runtime has heard so                                     (its debug log: broken)
-  aborted      its collective has failed and its script knows it
+  detected     the agent has noticed the death, and the daemon has ended the world     (horovodrun --event-log: world_broken)
+  told         the survivor's runtime has received the end of the world                (its debug log: broken)
+  aborted      its collective has failed, with an exception in its script
   restored     it is back at the last commit
-  left         nothing of the old world is left in it                                  (debug log: left)
-  formed       it has been told who is in the next world                               (debug log: has N ranks)
+  left         it has freed all resources of the old world                             (debug log: left)
+  formed       it has received the members of the next world                           (debug log: has N ranks)
   connected    the next world's collectives can begin                                  (debug log: connected)
   training     the training function is called again, with the newest commit's state
   stepped      the next step is done
   exited       the kernel has taken its memory back, and the process is gone: its slot is free   (event log: worker_failed)
   full size    as many workers train as before
-  but start    the same without what the new process takes, hvd.init() apart, until its script can train: imports, model, ballast
-  switched in  how long the survivors stood still for the newcomer then: from the last step without it to the first one with it
+  but start    the same, less the start of the new process until its script can train (imports, model, ballast; without hvd.init())
+  switched in  how long the survivors then stood still for the newcomer: from the last step without it to the first one with it
 
-n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the
-next world at once. A kill after which any other time can't be found ends the benchmark with an error, after the table of those before it.
+n is the number of kills with such a time: a survivor may notice the death in its collective before the daemon's message, and a newcomer may be in the
+next world at once. If any other time is missing after a kill, the benchmark ends with an error, after the table of the kills before.
 
-With --raise the worker raises an exception instead, which ends it: times count from there.
+With --raise the worker raises an exception instead, which ends it: times count from the exception.
 
-Without --hosts all workers run on this machine, otherwise on that many test hosts (tests/cluster/netns.py), which needs root. Each worker needs its
-ballast in memory, and one more of them while a dead one's memory is being freed.
+Without --hosts all workers run on this machine, else on that many test hosts (tests/cluster/netns.py), which needs root. The memory must hold the
+ballast of each worker, and that of one more while the memory of a dead one is being freed.
 """
 
 import argparse
@@ -82,7 +82,7 @@ class LocalJob:
 
 
 class ClusterJob(LocalJob):
-    """On test hosts, from one more of them. Its output comes through pipes with names, past those that tests keep."""
+    """A job on test hosts, started from one more of them. Its output comes through named pipes, not through those that tests read."""
 
     def __init__(self, args, ballast, directory):
         self._directory = directory
@@ -113,7 +113,7 @@ class ClusterJob(LocalJob):
         self._cluster.close()
 
     def real_pid(self, process):
-        """Its number on this machine; the script knows that on its host."""
+        """The process id on this machine, of a process that logs the id on its host."""
         name, pid = process
         for real in self._cluster[name].find(TRAIN.name):
             numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{real}/status").read_text(), re.M).group(1).split()
@@ -196,7 +196,7 @@ class Kill:
             key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)],
         )
         times = self._phases_of(last)
-        if not self._raised:  # else it is told before that
+        if not self._raised:  # else the log has it before that
             times["exited"] = next((entry["time"] for entry in self._events if entry["kind"] == "worker_failed"), None)
         times["full size"] = max(self._story.world_times[self._full, rank, "training"] for rank in range(self._size))
         times = {name: at - self._at for name, at in times.items() if at is not None}
@@ -233,7 +233,7 @@ class Kill:
         return self._story.first_steps[process, self._full] - before
 
     def _start_seconds(self):
-        """What the newcomer took to be ready, beside hvd.init()."""
+        """The seconds that the newcomer took to be ready, without hvd.init()."""
         newcomer = next(
             process for process in self._story.members[self._full].values() if process not in self._survivors.values()
         )

@@ -1,4 +1,4 @@
-"""What a job of tools/bench/recovery.py prints and logs, as the times of its events."""
+"""Parses the output and logs of a job of tools/bench/recovery.py into the times of its events."""
 
 import json
 import re
@@ -11,7 +11,7 @@ RUNTIME_LINE = re.compile(r"([-\d]+ [:\d]+\.\d{6}) horovod\[(\d+)\] debug: world
 
 
 class NotFound(Exception):
-    """Something did not come within its time."""
+    """An expected event did not occur in time."""
 
 
 class Story:
@@ -31,7 +31,7 @@ class Story:
         self.last_step = 0
 
     def read(self, stream):
-        """Reads a stream of the job's to its end, on a thread of its own."""
+        """Reads an output stream of the job to its end, on a separate thread."""
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream):
@@ -68,7 +68,7 @@ class Story:
             self.times.setdefault((process, entry["event"]), when)
 
     def forget(self):
-        """What was said once, so that it can be said anew."""
+        """Forgets the times recorded so far, so that they are recorded anew."""
         with self._changed:
             self.times.clear()
 

@@ -1,7 +1,7 @@
-"""Lets jobs of different libraries take turns: each waits until it is told what to time next, so their rounds interleave in time, and all that a
-drifting machine does to one it does to the others.
+"""Lets jobs of different libraries take turns: each waits for the next command of the referee, so their rounds interleave in time, and drifts in the
+machine's speed affect all of them alike.
 
-Every rank of every job connects to a socket and says who it is; native/referee_client.h has the lines that go over it, and worker_*.py the Python
+Every rank of every job connects to a socket and identifies itself; native/referee_client.h describes the protocol, and worker_*.py are the Python
 side.
 """
 
@@ -41,7 +41,7 @@ class Job:
         return self._process.poll() is not None
 
     def ask(self, line, seconds):
-        """Says the line to all ranks; returns their answers in rank order."""
+        """Sends the line to all ranks; returns their answers in rank order."""
         for peer in self.sockets.values():
             peer.sendall(line.encode() + b"\n")
         return [self._answer(rank, time.monotonic() + seconds) for rank in range(self.ranks)]
@@ -89,7 +89,7 @@ class Referee:
         self._directory.cleanup()
 
     def scratch(self, name):
-        """A path of this run's own."""
+        """A path for this run only."""
         return str(Path(self._directory.name) / name)
 
     def start(self, name, command, ranks, environment=None, seconds=60.0):

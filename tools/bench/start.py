@@ -6,7 +6,7 @@ Columns, in milliseconds, medians of all rounds, in each of which every launcher
   ready       from the launcher's start until the last process is past hvd.init(), init_process_group() or MPI_Init()
   torch       of which the interpreter's start and `import torch` take in that process; the interpreter's is that of as many `python -c pass` in the
               same round
-  own         ready less torch: what the launcher and the library take
+  own         ready less torch: the time of the launcher and the library
   wall        until the launcher has ended
   launcher    until the launcher has ended when the processes are only `true`
   ready/X, wall/X   how many times as long as ours it takes
@@ -69,7 +69,7 @@ def launchers(args, ranks):
 
 
 def run(command, environment):
-    """Seconds until it has ended, or None with a word of why it has not, or not well."""
+    """Returns the seconds until the command has ended, or None, after printing why, if it failed or did not end."""
     command = [free_port() if word == "PORT" else word for word in command]
     start = time.monotonic()
     with tempfile.TemporaryFile() as output:
@@ -91,7 +91,7 @@ def run(command, environment):
 
 
 def end_group(job):
-    """Whoever is left of it."""
+    """Kills the remaining processes of the group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
     job.wait()
@@ -114,7 +114,7 @@ def start_once(launcher, command, environment, ranks):
 
 
 def measure(args, ranks):
-    """{launcher: {column: [seconds]}}: of the rounds in which all did well. The first round only warms up."""
+    """Returns {launcher: {column: [seconds]}} of the rounds in which all succeeded. The first round only warms up."""
     found = launchers(args, ranks)
     results = {name: {} for name in found}
     for number in range(args.rounds + 1):

@@ -1,17 +1,17 @@
-"""Times a job of two hosts while 2,000 strangers sit at each of its ports, beside one that is left alone; they take turns.
+"""Times a job of two hosts with 2,000 idle strangers connected to each of its ports, next to one without strangers; they take turns.
 
     ./tools/run python tools/bench/strangers.py [--strangers 2000] [--rounds 5] [--seconds 5]
 
-The hosts are test hosts (tests/cluster/netns.py), which needs root, with two processes each; data goes over TCP. A port's strangers come to every
-address that it listens on as soon as it does, and say nothing; who is hung up on does not come again, nor look at it. Rows, medians of all rounds,
-and the median of the rounds' ratios:
+The hosts are test hosts (tests/cluster/netns.py), which needs root, with two processes each; data goes over TCP. The strangers connect to every
+address of a port as soon as it listens, and send nothing; one whose connection is closed does not connect again. Rows, medians of all rounds, and
+the median of the rounds' ratios:
 
   start, ms     from the start of horovodrun to the last process's call of hvd.init()
   hvd.init, ms  from then on to the last process's return from it
   4 B, us       a sum of float32, on the slowest process
   1 MB, us      the same
 
-The strangers' own work is done by the same cores as the job's, which on a machine with few of them is a part of what is seen while a job forms.
+The strangers use the same cores as the job. On a machine with few cores that is a part of the times while a job forms.
 """
 
 import argparse
@@ -34,7 +34,7 @@ CROWD = ROOT / "tests" / "cluster" / "scripts" / "strangers.py"
 
 
 def work(args):
-    """A process of the job: says when it has joined, and once somebody has opened the pipe that it was given, how long sums take."""
+    """A process of the job: prints when it has joined, and, once its pipe has been opened, how long sums take."""
     import torch
 
     import horovod.torch as hvd

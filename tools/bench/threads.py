@@ -1,8 +1,8 @@
-"""Times the steps of a small conv net as a user starts it, with nothing said about threads: workers share the host's cores.
+"""Times the steps of a small conv net with default settings for threads: workers share the host's cores.
 
     ./tools/run python tools/bench/threads.py [--np 2 4] [--rounds N] [--steps N] [--batch N]
 
-Each way is a job of its own; they take turns. Columns, in milliseconds for a step, medians of all rounds:
+Each column is a separate job; they take turns. Columns, in milliseconds per step, medians of all rounds:
   hvd       horovodrun, DistributedOptimizer
   torchrun  torchrun, DistributedDataParallel over Gloo (torchrun sets OMP_NUM_THREADS=1 for several processes)
   alone     horovodrun --no-omp-threads: as many threads in each worker as there are cores
@@ -62,7 +62,7 @@ def work(args):
 def command_of(way, ranks, args):
     script = [__file__, "--steps", str(args.steps), "--batch", str(args.batch), "--work", way]
     if way == "torchrun":
-        # Torch 1.13 with Python 3.11 does not know what no redirection is; every version takes this one.
+        # With Python 3.11 torch 1.13 does not accept its own default for "no redirection"; all versions accept this value.
         redirects = ["--redirects", "1", "--tee", "1"]
         return [
             sys.executable,

@@ -40,7 +40,7 @@ static int ConnectToReferee(const char* path, const char* name, int rank) {
   return fd;
 }
 
-/* Reads the next case. 0 at the end of the stream. */
+/* Reads the next case. Returns 0 at the end of the stream. */
 static int NextCase(int fd, struct Case* next) {
   char line[128];
   size_t length = 0;
