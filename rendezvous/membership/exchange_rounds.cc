@@ -26,10 +26,14 @@ void ExchangeRounds::Give(int rank, CallId call, const std::string& key, std::st
     return;
   }
   Round& round = rounds_[key];
+  // The round is complete: this call is a repetition after a lost answer, and gets the stored
+  // values.
   if (round.values != nullptr) {
     effects->push_back(ReplyExchange{call, round.values});
     return;
   }
+  // A second call of the same rank is a retry after a broken connection: the new call replaces the
+  // old one, whose client no longer waits.
   const auto [gift, is_first] = round.gifts.try_emplace(rank);
   if (!is_first) {
     effects->push_back(ReplyStatus{

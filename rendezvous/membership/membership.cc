@@ -34,7 +34,7 @@ std::string Membership::State::Name(const Worker& worker) const {
 
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
                              const Host* host) {
-  // The end of a static job reports everything about it, except these.
+  // A static job's verdict contains all other information, so only these kinds are sent for it.
   const bool tells = kind == Notice::Kind::kStalled || kind == Notice::Kind::kStack ||
                      kind == Notice::Kind::kRestarted || kind == Notice::Kind::kHostBack;
   if (!elastic() && !tells) return;
@@ -46,7 +46,7 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
     notice.worker = worker->id;
     const bool was_member = worker->last_world > Epoch(0);
     notice.rank = was_member ? worker->place.rank : -1;
-    // By the time of its exit the others may be in another world.
+    // At the time of its exit the other workers may already be in a later world.
     if (kind == Notice::Kind::kWorkerFailed && was_member) notice.epoch = worker->last_world;
     notice.host = HostOf(*worker).slots.host;
   }
@@ -64,11 +64,12 @@ Membership::Membership(policy::JobSpec spec, absl::Time now, const ReconcileThro
 Membership::~Membership() = default;
 
 std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
-  // Nothing has happened, so there is nothing to check.
+  // A tick before the deadline changes nothing.
   if (std::holds_alternative<Tick>(event) && now < NextDeadline()) return {};
   state_->last_time = now;
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
-  // After the event, so that an event that comes just in time for a late tick still counts.
+  // Deadlines are checked after the event is applied: if an event arrives before a late tick, it
+  // counts as in time.
   state_->CheckDeadlines(now);
   state_->ReportStalls(now);
   state_->ReconcileInTime(now);
@@ -85,7 +86,7 @@ absl::Time Membership::NextDeadline() const {
     }
   }
   if (!state_->started) next = std::min(next, state_->start_deadline);
-  // All else that is due will be handled then.
+  // Reconcile handles the elastic deadlines, so they can wait for the throttled run.
   if (state_->reconcile_due) return std::min(next, state_->next_reconcile);
   if (!state_->started) return next;
   return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});

@@ -1,4 +1,4 @@
-// The calls of workers: they ask for worlds, watch them, use them for exchanges, and leave them.
+// Handlers of the workers' calls: JoinWorld, WatchEpoch, Exchange, Report and cancellation.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,8 @@
 
 namespace hvd::rendezvous::membership {
 
-// Whether this process may speak for this worker.
+// Checks that this process may act for this worker: the worker exists and is not gone, and no newer
+// process has replaced this one.
 absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
   if (worker == nullptr) {
     return absl::NotFoundError(absl::StrCat("this job has no worker ", key.id.value()));
@@ -25,15 +26,16 @@ absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker*
   return absl::OkStatus();
 }
 
-// CheckSpeaker; also accepts a process not seen before as the worker's new one.
+// CheckSpeaker; also registers a process that was not seen before as the worker's current one.
 absl::Status Membership::State::Admit(const WorkerKey& key, Worker* worker) {
   RETURN_IF_ERROR(CheckSpeaker(key, worker));
   if (worker->incarnation != key.incarnation) Supersede(worker, key.incarnation);
   return absl::OkStatus();
 }
 
-// A command may run several processes in a row (`sh -c 'python a.py && python b.py'`): one worker,
-// several incarnations.
+// Makes `newer` the worker's current process. A command may run several processes in a row (`sh -c
+// 'python a.py && python b.py'`): one worker, several incarnations. A late call of the earlier
+// process must not be mistaken for one of the new process, so earlier incarnations are remembered.
 void Membership::State::Supersede(Worker* worker, Incarnation newer) {
   if (worker->incarnation.has_value()) {
     worker->superseded.insert(*worker->incarnation);
@@ -61,9 +63,13 @@ absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& 
                                                     epochs.current.value(), ")"));
 }
 
+// A request for the next world. A request of a member of the current, unbroken epoch whose last
+// world is an older one is a repetition: the answer to its first request was lost, so it gets the
+// same world again.
 void Membership::State::On(const JoinRequested& event, absl::Time now) {
   Worker* worker = workers.Find(event.worker.id);
-  if (elastic() && verdict.has_value() && verdict->success) {  // it came too late to be needed
+  if (elastic() && verdict.has_value() &&
+      verdict->success) {  // the job succeeded before this worker was needed
     effects.push_back(ReplyReleased{event.call, verdict->summary});
     return;
   }
@@ -98,19 +104,21 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   worker->join = event;
   worker->commit = event.commit;
   worker->ready_since = now;
-  worker->exception.clear();  // whatever went wrong, it goes on
+  worker->exception.clear();  // it asks for a world, so an earlier error is void
   ResetFailing(worker, Move::kGoOn);
   worker->caused_by_peer = false;
   root_cause.Retract(worker->place.rank);
-  // Having finished it has left cleanly: others may be about to do the same and must not be
-  // disturbed. The same holds if they are about to follow.
+  // A member that asks for the next world has left this one, so collectives with it can't complete.
+  // Exceptions: a member that has finished left cleanly, and the others may be about to finish too;
+  // and during a planned change all members are about to ask at the same step.
   if (worker->life.member() && !epochs.changing.has_value()) {
     const std::string why = event.left_for.empty() ? "" : ": " + phrases::OneLine(event.left_for);
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
 }
 
-// REQUIRES: it asks for the next world.
+// Merges the member's report about the newest world into epochs.left. REQUIRES: `event` is its
+// request for the next world.
 void Membership::State::Leave(const Worker& worker, const JoinRequested& event) {
   if (epochs.current == Epoch(0) || worker.last_world != epochs.current ||
       event.last_epoch != epochs.current)
@@ -172,7 +180,8 @@ void Membership::State::On(const ExchangeRequested& event, absl::Time now) {
 void Membership::State::On(const Reported& event, absl::Time now) {
   Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value()) {
-    return Answer(event.call, absl::OkStatus());  // it can't matter any more, so let it go in peace
+    return Answer(event.call,
+                  absl::OkStatus());  // the verdict is known, so the report no longer matters
   }
   if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
@@ -195,7 +204,8 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     }
   }
   root_cause.Retract(worker->place.rank);
-  // An elastic job may have given it up already; its report counts in any case.
+  // An elastic job may have stopped to count it as a member already; the report counts
+  // nevertheless.
   const bool is_member = worker->life.member() || (elastic() && epochs.current > Epoch(0));
   if (is_member && event.epoch == epochs.current) {
     worker->life.Make(Move::kFinish);
@@ -207,6 +217,9 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   Answer(event.call, absl::OkStatus());
 }
 
+// OK confirms to rank 0 that its world is the newest one: its lease, and so its permission to
+// commit, depends on it. It must therefore never be sent for a broken or superseded world while
+// another one can form.
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value() && verdict->success) {
@@ -225,8 +238,8 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
   epochs.committed_at = now - event.commit_age;
 }
 
-// Whether nobody goes on after the world that the worker was in: what it has committed there
-// counts, though it is only now being written down.
+// Whether the worker was in the job's last world. Its progress report is accepted then although the
+// world or the job is over: the commit was made before, and only its checkpoint is written now.
 bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
   const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !SomeGoOn());
   return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();

@@ -1,5 +1,6 @@
-// The control loop of an elastic job: steers it towards its wanted state. Called after every event;
-// looks at the state and not at the event, so that a missed step is made up for later.
+// The control loop of an elastic job: reconciles its state with the desired one. Called after every
+// event. It is level-triggered: it depends on the state and not on the event, so an omitted or
+// deferred run is made up for by the next one.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -12,17 +13,19 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// The wait for the others, once the first member has asked after a planned change: they ask at the
-// same step.
+// During a planned change: the wait for the other members once the first one has asked. They ask at
+// the same step, so this is short.
 constexpr absl::Duration kFollowTime = absl::Seconds(5);
-// The wait for the exit after SIGKILL.
+// The wait for a worker's exit before it is stopped again.
 constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
 }  // namespace
 
-// A check costs time in proportion to the workers. In a large job, where events come faster than
-// that, one check serves all events until some time after the one before: so checks never take more
-// than a share of the time.
+// Reconcile takes time linear in the number of workers, and n workers cause O(n) events in a burst
+// (all of them ask for the next world), so running it for each event would take O(n²). In a large
+// job one run therefore serves all events until `pause` × n after the previous run, which bounds
+// the share of time that it takes. NextDeadline includes next_reconcile, so a deferred run is not
+// forgotten.
 void Membership::State::ReconcileInTime(absl::Time now) {
   if (!elastic() || verdict.has_value()) {
     reconcile_due = false;
@@ -36,6 +39,9 @@ void Membership::State::ReconcileInTime(absl::Time now) {
       size < throttle.many_workers ? absl::InfinitePast() : now + size * throttle.pause;
 }
 
+// One run of the control loop. The order of the steps matters: hanging and overdue workers leave
+// first, then a world forms from those who asked, and only then are changes signalled, surplus
+// released and free slots filled. Any step may conclude the job, after which the rest is skipped.
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
   started = started || hosts.AttachedSlots() >= start_workers();
@@ -52,6 +58,7 @@ void Membership::State::Reconcile(absl::Time now) {
   ForgetDepartedHosts();
 }
 
+// Whether the worker must leave: its host drains, or its slot was withdrawn.
 bool Membership::State::IsLeaving(const Worker& worker) const {
   const Host& host = HostOf(worker);
   return host.drain.has_value() || worker.slot >= host.slots.slots;
@@ -70,14 +77,16 @@ bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
          !IsLeaving(worker);
 }
 
+// Whether some worker of the newest world continues: it is a survivor, or has asked for the next
+// world.
 bool Membership::State::SomeGoOn() const {
   return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return IsSurvivor(w) || (w.join.has_value() && w.last_world == epochs.current);
   });
 }
 
-// Some have finished, and nothing indicates that the others will not; or no worker is left that
-// could go on.
+// Whether the job is about to end: some members of the newest world have finished, and either the
+// world is not broken (the others are expected to finish too) or no worker could continue.
 bool Membership::State::IsFinishing() const {
   const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return w.life.finished() && w.last_world == epochs.current;
@@ -113,7 +122,8 @@ void Membership::State::ReportWaiting() {
                     alive, ")"));
 }
 
-// A survivor that does not ask for the next world hangs; the others wait for it for a limited time.
+// A survivor that does not ask for the next world within rejoin_timeout is assumed to hang and is
+// evicted; the others wait for it until then.
 void Membership::State::EvictLateSurvivors(absl::Time now) {
   if (now < epochs.together_since + spec.elastic->rejoin_timeout) return;
   for (Worker& worker : workers) {
@@ -126,7 +136,9 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
   }
 }
 
-// It hangs: the epoch ends for the others, with the reason `news`, and it counts as failed.
+// Removes a worker that hangs: breaks the epoch with the reason `news`, stops the worker, and
+// counts its failure. The world is broken before the worker leaves it, so that the other members
+// get the reason.
 void Membership::State::Evict(Worker* worker, const std::string& news, const std::string& meaning,
                               absl::Time now) {
   BreakEpoch(news);
@@ -143,9 +155,9 @@ void Membership::State::Evict(Worker* worker, const std::string& news, const std
   Fail(worker, std::move(hung), now);
 }
 
-// The grace of leaving workers is over.
+// Stops the workers whose grace (Worker::stop_at) is over.
 void Membership::State::StopOverdueLeavers(absl::Time now) {
-  std::map<int, std::vector<int>> overdue;  // ranks that are in the epoch, by host
+  std::map<int, std::vector<int>> overdue;  // ranks of stopped members, by host
   for (Worker& worker : workers) {
     if (worker.life.gone() || now < worker.stop_at) continue;
     worker.stop_at = now + kStopPatience;
@@ -158,7 +170,7 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
   }
   for (const auto& [index, ranks] : overdue) {
     Host& host = hosts[index];
-    if (!host.drain.has_value()) continue;  // fewer slots, or the drain was taken back
+    if (!host.drain.has_value()) continue;  // it lost slots, or its drain was cancelled
     LeaveLate(&host, absl::StrCat("after ", text::DurationText(now - host.drain->since), " ",
                                   phrases::Ranks(ranks), ranks.size() == 1 ? " was" : " were",
                                   " stopped"));
@@ -173,9 +185,10 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 
-// The largest number of members of a world on the machine of each host, whoever is there now: the
-// replacement of a failed worker may start alone. Spares wait and compute nothing. Hosts that leave
-// make room for others.
+// For each host, an upper bound of the members on its machine in any later world. It counts slots
+// and not present workers, since the replacement of a failed worker may start alone. Spares are not
+// counted: they do not compute. Hosts that leave are not counted either: others may take their
+// place.
 std::vector<int> Membership::State::MostOnMachines() const {
   std::vector<int> most(hosts.size());
   if (!elastic()) return most;
@@ -194,6 +207,9 @@ std::vector<int> Membership::State::MostOnMachines() const {
   return most;
 }
 
+// Fills free slots until max_workers plus the spares are live, skipping slots in cooldown. The
+// placements sent with the start commands are provisional: all live workers are planned together as
+// if they formed one world now.
 void Membership::State::StartWorkers(absl::Time now) {
   if (!started || IsFinishing()) return;
   int64_t wanted = static_cast<int64_t>(spec.max_workers) + spec.elastic->spares;
@@ -235,7 +251,7 @@ void Membership::State::StartWorkers(absl::Time now) {
   }
 }
 
-// When StartWorkers may find a slot that rests now.
+// The time at which the next slot's cooldown ends, so that StartWorkers can use it.
 absl::Time Membership::State::NextFreeSlot() const {
   absl::Time next = absl::InfiniteFuture();
   if (!started || health.empty() || IsFinishing()) return next;
@@ -251,6 +267,8 @@ absl::Time Membership::State::NextFreeSlot() const {
   return next;
 }
 
+// Starts a planned change: notifies the members, which ask for the next world at their next commit,
+// so that no step is lost. Watches that arrive later get the notification at once.
 void Membership::State::SignalChange(absl::Time now) {
   if (epochs.changing.has_value() || ComingTogether()) return;
   const std::string reason = WantedChange(now);
@@ -262,7 +280,10 @@ void Membership::State::SignalChange(absl::Time now) {
   Note(Notice::Kind::kEpochChanging, reason);
 }
 
-// Why another world is wanted although this one could go on; empty: none is wanted.
+// Returns why a planned change to another world is wanted although this one is not broken; empty:
+// no change is wanted. In this order: hosts leave or lost slots, there are more workers than the
+// maximum, newcomers are ready. Newcomers that become ready at about the same time join together:
+// the change waits up to join_delay for those that are still starting.
 std::string Membership::State::WantedChange(absl::Time now) const {
   std::vector<std::string> leaving_hosts, shrunk_hosts;
   int staying = 0, ready = 0, on_their_way = 0;
@@ -289,7 +310,7 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   for (std::vector<std::string>* some : {&leaving_hosts, &shrunk_hosts}) {
     some->erase(std::unique(some->begin(), some->end()), some->end());
   }
-  // If too few would be left, another worker may still come to take over.
+  // If too few workers would remain, wait half of the drain's grace for a replacement.
   const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
   if (some_leave && go) {
     return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts))
@@ -305,6 +326,8 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   return absl::StrCat(phrases::Count(std::min(ready, room), "worker"), " to join");
 }
 
+// The two times on which WantedChange depends: the end of a newcomer's join_delay, and half of a
+// drain's grace.
 absl::Time Membership::State::NextChange() const {
   if (epochs.changing.has_value() || ComingTogether() || epochs.current == Epoch(0))
     return absl::InfiniteFuture();

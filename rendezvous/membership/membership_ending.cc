@@ -1,4 +1,4 @@
-// The end of a job: evaluates exits, finds the verdict, and stops everything.
+// The end of a job: evaluates the exits of workers, determines the verdict, and stops everything.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// How long after its grace a worker's exit may take to be reported.
+// The wait for the report of a worker's exit after its grace.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
 }  // namespace
@@ -43,8 +43,9 @@ void Membership::State::On(const WorkerExited& told, absl::Time now) {
   if (!verdict.has_value()) DecideOutcome(news, now);
 }
 
-// The verdict did not wait for the exit of the worker at fault. Its last lines belong into the
-// verdict, and so does its exit unless the daemon may have caused that.
+// Adds the exit of the worker at fault to a verdict that was concluded before it. The exit status
+// is used only if the worker was not killed by a signal: that one may have come from the daemon's
+// own stop command. Its last lines on stderr are used in any case.
 void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited& exited) {
   if (elastic() || verdict->success || verdict->rank != worker.place.rank) return;
   if (worker.life.finished()) return;
@@ -56,16 +57,18 @@ void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited
   verdict = root_cause.Build();
 }
 
-// Ends this worker's parked calls, except for exchanges: those end when the epoch breaks or is
-// left.
+// Answers this worker's parked JoinWorld and WatchEpoch calls. Its exchanges end when the epoch
+// breaks or a member leaves it.
 void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
   if (worker->join.has_value()) Answer(worker->join->call, status);
   worker->join.reset();
   for (const WatchRequested& watch : epochs.watches.TakeOf(worker->id)) Answer(watch.call, status);
 }
 
-// A process has ended, well or badly; `news` names it. Finds the verdict if it is time, else breaks
-// the epoch if it can't go on. A failure that is only a consequence waits a little for its cause.
+// Called after the end of a process in a static job; `news` describes it. Concludes the job if the
+// verdict is known: all workers exited, or the root cause is certain. Otherwise a worker failed as
+// a consequence of another failure that was not reported yet: breaks the epoch and waits
+// settle_time for that failure, or kDyingTime if a worker is known to be dying.
 void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
   if (!root_cause.HasEnd()) {
     if (!workers.AllGone()) return;
@@ -85,7 +88,8 @@ void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
   BreakEpoch(news);
 }
 
-// A world needs every worker; one that has exited will not ask for it.
+// Fails a static job if a worker has exited with 0 while others wait for a world: a static job's
+// world needs every worker, so they would wait without end.
 void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
   if (root_cause.HasEnd()) return;
   const auto gone =
@@ -124,7 +128,8 @@ void Membership::State::On(const StopRequested& event, absl::Time now) {
   StopLiveWorkers();
 }
 
-void Membership::State::On(const Tick& event, absl::Time now) {}  // CheckDeadlines follows
+void Membership::State::On(const Tick& event, absl::Time now) {
+}  // Apply calls CheckDeadlines after every event
 
 void Membership::State::CheckDeadlines(absl::Time now) {
   if (finished) return;
@@ -143,6 +148,8 @@ void Membership::State::CheckDeadlines(absl::Time now) {
   }
 }
 
+// Sets the verdict and starts the end of the job: answers all parked calls, stops the workers, and
+// ends the hosts without workers. The other hosts follow when their last worker has exited.
 void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now) {
   verdict = std::move(final_verdict);
   grace = with_grace;
@@ -179,7 +186,7 @@ void Membership::State::StopLiveWorkers() {
   }
   for (const Host& host : hosts) {
     std::vector<WorkerId>& there = by_host[hosts.IndexOf(host)];
-    // The agent of a host that is away gets the command when it is back.
+    // An agent that is away gets the command when it attaches again (Reattach).
     if (there.empty() || !host.agent.has_value()) continue;
     effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, std::move(there), grace});
   }
@@ -215,7 +222,8 @@ void Membership::State::EndHost(Incarnation agent, const std::string& host,
   effects.push_back(std::move(effect));
 }
 
-// A worker does not end, or its agent does not report it. The launcher must not wait without limit.
+// Finishes the job although some workers are not known to have exited, because they hang or their
+// agents do not report. The launcher must not wait without limit.
 void Membership::State::FinishAnyway() {
   std::vector<std::string> on_hosts;
   for (Host& host : hosts) {

@@ -1,5 +1,4 @@
-// How a job takes the ends of its workers and of its worlds: what is forgiven, and when it has
-// failed too often.
+// Failures of workers and worlds: which are tolerated, and when the job gives up.
 #include <algorithm>
 #include <utility>
 
@@ -14,26 +13,28 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// From the first sign of a process's end to its exit: some 70 ms a GB.
+// From WorkerDying to the exit: the kernel takes some 70 ms to free a GB of memory.
 constexpr absl::Duration kDyingTime = absl::Seconds(30);
-// So many are remembered.
+// The number of exceptions before the first commit that are remembered, for IsUserBug.
 constexpr size_t kEarlyExceptions = 100;
-// Of a static job, in a row.
+// The limit of idle worlds in a row of a static job.
 constexpr int kMostIdleWorlds = 3;
-// Before an elastic job's next world, after the second idle one in a row; doubles.
+// The pause before an elastic job's next world after two idle worlds in a row; doubles with each
+// further one.
 constexpr absl::Duration kFirstRest = absl::Seconds(1);
 constexpr absl::Duration kLongestRest = absl::Minutes(1);
 
 }  // namespace
 
-// Its collectives can't complete any more, though the exit is still to come.
+// The worker's collectives can't complete any more. The epoch is broken now and not at the exit, so
+// that the others do not wait until the kernel has freed its memory.
 void Membership::State::On(const WorkerDying& event, absl::Time now) {
   Worker* worker = workers.Find(event.worker);
   if (worker == nullptr || worker->life.gone() || worker->life.dying() || verdict.has_value())
     return;
   worker->life.Make(Move::kDie);
   if (!worker->life.member()) return;
-  // By the time of its exit the others may be in another world.
+  // Set now, since the others may be in another world at the time of its exit.
   epochs.failed_world = epochs.failed_world || !(worker->life.leaving() || IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
@@ -41,16 +42,17 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
     worker->life.Make(Move::kLeave);
     return;
   }
-  // The exit will be judged. The others' ends come before it if it has much memory to free.
+  // The exit determines the verdict. The exits of its peers may come first if this process has much
+  // memory to free, so the search for the root cause waits for it.
   dying_deadline = now + kDyingTime;
   root_cause.Dying(worker->place.rank, HostOf(*worker).slots.host);
 }
 
-// It has said why it fails. Its end comes when the interpreter has tidied up, which may take a
-// second, and is judged then; the others need not wait for it.
+// The worker has reported its failure. Its process exits after the interpreter's cleanup, which may
+// take a second; the failure is counted then. The others don't wait for that.
 void Membership::State::FailSoon(Worker* worker, absl::Time now) {
   if (worker->life.failure_told() || worker->life.leaving()) return;
-  // It may not have heard yet that it is one.
+  // It may be a member without knowing: the answer with the world may still be on its way.
   const bool member = worker->life.member();
   worker->life.Make(Move::kLeave);
   if (member) BreakEpoch(absl::StrCat(Name(*worker), " failed: ", worker->exception));
@@ -66,7 +68,8 @@ void Membership::State::FailSoon(Worker* worker, absl::Time now) {
        worker);
 }
 
-// It asks for a world, or another process speaks for it, whatever it said before.
+// Voids an earlier failure report: the worker asks for a world, or a new process has taken its
+// place.
 void Membership::State::ResetFailing(Worker* worker, Move why) {
   const bool was_failing = worker->life.failure_told();
   worker->life.Make(why);
@@ -75,6 +78,9 @@ void Membership::State::ResetFailing(Worker* worker, Move why) {
   worker->stop_at = drain.has_value() ? drain->deadline : absl::InfiniteFuture();
 }
 
+// Classifies the exit of a worker of an elastic job: a clean leave (it was asked to leave, or its
+// host drains), a success (exit code 0 after it finished, or no worker ever asked for a world), or
+// a failure.
 void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
                                          absl::Time now) {
   const bool member = worker->last_world > Epoch(0) && worker->last_world == epochs.current;
@@ -109,19 +115,21 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
   Fail(worker, cause.Build(), now);
 }
 
-// It has come to a bad end, and is not in the epoch any more.
+// Counts the failure of a worker that is no longer in the world: checks for a user bug, puts its
+// slot into cooldown, and charges the failure budget.
 void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
   worker->life.Make(Move::kBlame);
-  if (!worker->life.failure_told()) {  // else it was told when it said so
+  if (!worker->life.failure_told()) {  // else the notice was sent at its report
     const std::string why = worker->exception.empty() ? "" : worker->exception + ", ";
     Note(Notice::Kind::kWorkerFailed,
          absl::StrCat(Name(*worker), " failed: ", why, as_verdict.exit_meaning), worker);
   }
-  if (worker->caused_by_peer) return;  // whose failure was counted
+  if (worker->caused_by_peer) return;  // the peer's failure counts instead
   last_failure = std::move(as_verdict);
   if (IsUserBug(*worker)) return Conclude(last_failure, spec.failure_grace, now);
   const Host& host = HostOf(*worker);
-  // No slot is to spend the budget alone. One that lets nobody get to a world rests sooner.
+  // A bad slot must not use up the whole budget: it may fail `free` times in a row before its
+  // cooldown starts; only once if its workers never get as far as a world.
   const bool was_member = worker->last_world > Epoch(0);
   const int free = was_member ? std::max(1, counted_failures.budget().failures / 4) : 1;
   const absl::Duration rest = health.Failed(host.slots.host, worker->slot, free, now);
@@ -131,12 +139,13 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
                       text::DurationText(rest)),
          nullptr, &host);
   }
-  // A newcomer that fails while the others train costs them nothing; its slot rests longer and
-  // longer.
+  // A newcomer that fails while the others train is not charged to the budget: it did not interrupt
+  // them, and the cooldown limits the rate.
   const bool others_train = epochs.current > Epoch(0) && !epochs.broken.has_value();
   if (was_member || !others_train) CountFailure(now);
   if (was_member || others_train || verdict.has_value()) return;
-  // Nobody trains, and whoever is started fails: rests would only draw it out.
+  // Nobody trains, and every started worker fails: give up instead of waiting through ever longer
+  // cooldowns.
   const int limit = spec.elastic->failures_without_progress * std::max(1, hosts.AttachedSlots());
   if (++epochs.failed_starts >= limit && limit > 0)
     GiveUp(absl::StrCat(epochs.failed_starts, " starts in a row failed"), now);
@@ -149,7 +158,8 @@ void Membership::State::CountFailure(absl::Time now) {
          now);
 }
 
-// What a failed worker's own fault was; empty if it may be its host's.
+// The error text of a failed worker that points to a bug in the script; empty if its host may be
+// the cause.
 std::string Membership::State::Complaint(const Worker& worker) const {
   if (!worker.exception.empty() || worker.last_world > Epoch(0)) return worker.exception;
   if (!worker.stderr_tail.empty()) return phrases::OneLine(worker.stderr_tail.back());
@@ -157,8 +167,9 @@ std::string Membership::State::Complaint(const Worker& worker) const {
   return by_itself ? last_failure.exit_meaning : "";
 }
 
-// The same exception before the first commit, in two workers, on two machines if there are so many:
-// no restart will help. What fails before hvd.init() can't say its exception, but prints it.
+// Whether the failure is a bug in the user's script, which no restart will fix: two workers had the
+// same exception before the first commit, on two machines if there are several. A worker that fails
+// before hvd.init() can't report its exception; its last line on stderr is used instead.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
       epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
@@ -185,18 +196,21 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
-// Whether the budgets of an elastic job allow another world now, which starts from this commit;
-// else it rests, or has ended.
+// Whether an elastic job may form another world from this commit now. If not, it pauses after idle
+// worlds, or it has ended because a limit was reached: failures without progress, or the reset
+// limit.
 bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
   const bool idle = epochs.EndedIdle(commit);
   if (epochs.failed_world || idle) {
     const bool short_lived = now - epochs.formed_at < counted_failures.budget().window;
     const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
-    // What happens to hosts is not done by a step; and commits that went with them are not known.
+    // The loss of a host is not caused by the training step, and commits that only this host had
+    // are unknown, so it does not count as a failure without progress.
     const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
     const int limit = spec.elastic->failures_without_progress;
     const bool too_many = limit > 0 && in_a_row >= limit;
-    if (too_many && workers.SomeFail()) return false;  // the verdict is to have their last words
+    if (too_many && workers.SomeFail())
+      return false;  // wait for their exits: the verdict contains their last output
     if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
     epochs.without_progress = in_a_row;
     if (too_many) {
@@ -211,7 +225,7 @@ bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
   const std::optional<int>& limit = spec.elastic->reset_limit;
   if (limit.has_value() && epochs.current > Epoch(0) &&
       epochs.current.value() > static_cast<uint64_t>(*limit)) {
-    // Horovod's words: scripts look for them.
+    // Contains the text of Horovod's message, which scripts search for.
     GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
                         ": Horovod was shutdown because number of resets during elastic job "
                         "exceeded limit: ",
@@ -222,7 +236,7 @@ bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
   return true;
 }
 
-// Whether a static job may have another world, which starts from this commit; else it has ended.
+// Whether a static job may form another world from this commit. If not, it has ended.
 bool Membership::State::StaticJobMayGoOn(uint64_t commit, absl::Time now) {
   epochs.without_progress = epochs.EndedIdle(commit) ? epochs.without_progress + 1 : 0;
   if (epochs.without_progress < kMostIdleWorlds) return true;
@@ -232,7 +246,8 @@ bool Membership::State::StaticJobMayGoOn(uint64_t commit, absl::Time now) {
   return false;
 }
 
-// Whether the next world has to wait, so that they don't follow one another without a pause.
+// Whether the next world must wait for a pause, so that idle worlds do not follow each other in a
+// busy loop.
 bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
   if (epochs.idle_until == absl::InfinitePast()) {
     const int doublings = std::min(in_a_row - 2, 20);
@@ -248,8 +263,9 @@ bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
   return now < epochs.idle_until;
 }
 
-// Every member of the newest world has said that it finished and has exited with 0; or none ever
-// wanted a world. If some did and the rest failed, nobody is left who could go on.
+// Ends the job when all members of the newest world are gone. Success: every member reported that
+// it finished and exited with 0; or no worker ever asked for a world. Failure: only some finished,
+// and nobody is left to continue.
 void Membership::State::SucceedWhenDone(absl::Time now) {
   const bool all_gone = std::all_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return w.life.gone() || w.last_world != epochs.current;
@@ -260,7 +276,8 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   bool nobody_said_so = true;
   for (const Worker& worker : workers) {
     if (worker.last_world != epochs.current) continue;
-    // Before its first world another worker may have come in its place.
+    // Before the first world, a failed worker may have been replaced; only the newest one in each
+    // slot counts.
     const bool was_replaced =
         epochs.current == Epoch(0) && newest.at({worker.host, worker.slot}) != worker.id;
     if (was_replaced) continue;

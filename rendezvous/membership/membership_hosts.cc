@@ -1,5 +1,5 @@
-// The hosts of a job: they attach, are held until they are offered, and are lost; once all are
-// attached, the workers are started.
+// The hosts of a job: attaching, offers, and loss. Also starts the workers of a static job once all
+// hosts are attached.
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +16,8 @@ WorkerId StaticWorker(int rank) { return WorkerId(static_cast<uint64_t>(rank) + 
 
 }  // namespace
 
+// Handles an agent that has attached: one that returns, one of an elastic job, or else a host of a
+// static job, which takes part only before the job has started.
 void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (Reattach(event)) return FollowOfferOfStaticJob(event.host.host);
   if (elastic() && !verdict.has_value()) return TakeInHost(event, now);
@@ -23,11 +25,11 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   const bool attached = known != nullptr && known->agent.has_value();
   if (attached && !verdict.has_value()) return;
   if (verdict.has_value() || started) {
-    // There is no work for it: all places are taken.
+    // All slots are assigned already, or the job is over.
     EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
-  // Nothing has run there yet, so that another agent may come in place of one that is away.
+  // No worker was started there yet, so another agent may replace the awaited one.
   if (known != nullptr && !known->expected) {
     hosts.Remove(*known);
     known = nullptr;
@@ -44,8 +46,8 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   StartWhenComplete();
 }
 
-// Nothing starts before all hosts are attached, so that a job that lacks a host has not run a
-// single line of the user's.
+// Starts no worker before all hosts are attached: a job that fails for lack of a host must not have
+// run any user code.
 void Membership::State::StartWhenComplete() {
   const bool complete = std::none_of(hosts.begin(), hosts.end(), [](const Host& host) {
     return host.expected && !host.agent.has_value();
@@ -71,8 +73,9 @@ void Membership::State::StartWhenComplete() {
   }
 }
 
-// Groups are the machines. The worker with local rank 0 has the number of its machine as cross
-// rank. Local ranks follow the ranks: its own is no higher than if the machine's were neighbours.
+// The worker's group for torch.distributed, which is its machine. The group's number is the cross
+// rank of the worker with local rank 0 there. The search for that worker starts at rank -
+// local_rank: local ranks ascend with ranks, so its rank can't be higher.
 TorchGroup Membership::State::TorchGroupOf(const Worker& worker) {
   if (elastic()) return {};
   const std::string& machine = placement::MachineName(HostOf(worker).slots);
@@ -91,20 +94,20 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
   host->agent.reset();
   const bool was_held = std::exchange(host->held, false);
   if (elastic() && !verdict.has_value()) {
-    if (was_held && !host->drain.has_value()) return;  // nothing has changed
+    if (was_held && !host->drain.has_value()) return;  // a held host had no part in the job
     return LoseElasticHost(host, event.reason, now);
   }
   if (started) {
     LoseStartedHost(*host, event.reason, now);
   } else if (!host->expected) {
-    hosts.Remove(*host);  // its slots may come from elsewhere
+    hosts.Remove(*host);  // another host may provide its slots
   } else if (!verdict.has_value()) {
     root_cause.HostLost(host->slots.host, event.reason);
     DecideOutcome(event.reason, now);
   }
 }
 
-// A host whose workers have all exited already takes nothing with it.
+// The loss of a host whose workers have all exited has no effect on the job.
 void Membership::State::LoseStartedHost(const Host& host, absl::string_view reason,
                                         absl::Time now) {
   const std::string why =
@@ -130,10 +133,11 @@ void Membership::State::On(const WorkerStarted& event, absl::Time now) {
   if (worker != nullptr && !worker->life.gone()) worker->pid = event.pid;
 }
 
-// Offers: a scheduler says which hosts may take part, and with how many slots. An agent whose host
-// is not offered is held: it stays attached, and takes part once its host is offered.
+// Offers: a scheduler names the hosts that may take part, with their slots. The agent of a host
+// that is not offered is held: it stays attached, and takes part once its host is offered.
 
-// What has started keeps its places: only hosts that came before are concerned.
+// Applies an offer to a static job. No effect once it has started: its workers' places do not
+// change.
 void Membership::State::OfferToStaticJob(const HostsDiscovered& event) {
   if (!event.is_offer || verdict.has_value() || started) return;
   hosts.only_offered = true;
@@ -143,7 +147,8 @@ void Membership::State::OfferToStaticJob(const HostsDiscovered& event) {
   StartWhenComplete();
 }
 
-// A host that is away follows when its agent is back.
+// Holds or takes in the host according to the offer. A host whose agent is away follows when the
+// agent is back.
 void Membership::State::FollowOffer(Host* host) {
   if (host->expected || !host->agent.has_value()) return;
   if (!hosts.IsOffered(host->slots.host)) {
@@ -180,15 +185,16 @@ void Membership::State::TakeIn(Host* host) {
        nullptr, host);
 }
 
-// Its agent is back after a restart.
+// The agent of a held host has attached again after a restart.
 void Membership::State::ResumeHeld(Host* host) {
   if (verdict.has_value() || host->ended || host->drain.has_value()) return;
   if (hosts.IsOffered(host->slots.host)) return TakeIn(host);
-  effects.push_back(HoldHostEffect{*host->agent, host->slots.host});  // it may not have heard so
+  effects.push_back(HoldHostEffect{
+      *host->agent, host->slots.host});  // the agent may not have received the first one
 }
 
 std::string Membership::State::MissingText() const {
-  // In an elastic job what matters is how many slots there are.
+  // An elastic job waits for a number of slots, not for particular hosts.
   const std::vector<std::string> missing =
       elastic() ? std::vector<std::string>() : hosts.MissingNames();
   if (missing.empty()) {

@@ -1,4 +1,5 @@
-// Hosts of elastic jobs: they come, are drained, leave and are lost, and keep copies of commits.
+// Hosts of elastic jobs: joining, draining, leaving and loss; and copies of commits on a second
+// machine.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -10,14 +11,18 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// For an agent to attach that was on its way when its host went off the list.
+// How long an agent of a host that was removed from the list is turned away.
 constexpr absl::Duration kOnItsWay = absl::Hours(1);
 
 }  // namespace
 
+// A new agent of an elastic job. If its host has another agent that is awaited after a restart,
+// that agent's workers are lost first: two agents never run workers of one host.
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  if (!hosts.only_offered && hosts.unlisted.count(name) > 0) {  // it went while its agent came
+  if (!hosts.only_offered &&
+      hosts.unlisted.count(name) >
+          0) {  // the host was removed from the list while its agent was starting
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
@@ -45,7 +50,8 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   TakeIn(host);
 }
 
-// Whatever the agent runs that this job does not count on any more.
+// Stops the workers that the agent runs but the job has given up, such as those of a host that was
+// lost and has returned.
 void Membership::State::StopStrangers(const Host& host, const HostJoined& event) {
   std::vector<WorkerId> strangers;
   for (const WorkerId id : event.known_workers) {
@@ -57,6 +63,8 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
       StopWorkersEffect{event.agent, host.slots.host, strangers, absl::ZeroDuration()});
 }
 
+// Applies a complete list of hosts: drains the hosts that are no longer listed, updates slots, and
+// cancels drains of hosts that are listed again (only drains that an earlier list had caused).
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
   if (!elastic()) return OfferToStaticJob(event);
   if (verdict.has_value()) return;
@@ -165,10 +173,13 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   last_failure.exit_code = 1;
   last_failure.host = name;
   last_failure.summary = why;
-  if (first) CountFailure(now);  // hosts that go together have one cause: a switch, a price
+  if (first)
+    CountFailure(
+        now);  // hosts lost together have one cause (a switch, a spot price) and count once
 }
 
-// It was to leave in good order and has not, so that work since the newest commit is lost.
+// Reports that a drain has failed: the host left, or was stopped, before all had committed, so work
+// since the newest commit is lost. Once per drain.
 void Membership::State::LeaveLate(Host* host, const std::string& why) {
   if (!host->drain.has_value() || std::exchange(host->drain->overran, true)) return;
   Note(Notice::Kind::kDrainOverran,
@@ -196,8 +207,8 @@ void Membership::State::EndDrainedHosts() {
   }
 }
 
-// Hosts that are gone and not awaited, so that a long job does not remember all it ever had. The
-// health of their slots stays, by name.
+// Removes hosts that are gone and not expected back, so that the state of a long job does not grow
+// with every host it ever had. The health of their slots is kept, by name.
 void Membership::State::ForgetDepartedHosts() {
   std::vector<bool> needed;
   for (const Host& host : hosts) {
@@ -213,8 +224,9 @@ void Membership::State::ForgetDepartedHosts() {
 // ---- Copies of commits: while the state of a job lies on one machine only, a host of another one
 // keeps copies of it, so that the loss of either costs at most the commits since the newest copy.
 
-// A copy goes on, and stays, until its holder's successors have committed: those on a second
-// machine get the state only after their world was formed, and rank 0 may take its own from a copy.
+// Chooses the keeper of copies and notifies the agents. A copy is kept until a world with members
+// on a second machine has committed: until then those members do not have the state yet, and rank 0
+// may have to load it from the copy.
 void Membership::State::SteerCopies() {
   const auto goes_on = [this](const Worker& w) { return IsSurvivor(w); };
   if (std::none_of(workers.begin(), workers.end(), goes_on)) return;
@@ -226,7 +238,7 @@ void Membership::State::SteerCopies() {
   }
 }
 
-// A host of the only machine with members that go on. Null: there are several.
+// If all survivors are on one machine, a host of that machine; else null.
 const Host* Membership::State::LoneHolder() const {
   const std::vector<int> machines = hosts.Machines();
   const Worker* first = nullptr;
@@ -238,8 +250,8 @@ const Host* Membership::State::LoneHolder() const {
   return first == nullptr ? nullptr : &HostOf(*first);
 }
 
-// The host that is to keep copies of what `holder` has: that which does, or else one with workers,
-// or any. Null: there is none.
+// The host on another machine that should keep copies of `holder`'s commits: preferably the present
+// keeper, else one with workers, else any. Null if there is none.
 Host* Membership::State::Keeper(const Host& holder) {
   if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
   const std::vector<int> machines = hosts.Machines();
@@ -256,18 +268,19 @@ Host* Membership::State::Keeper(const Host& holder) {
   return best;
 }
 
-// The newest commit may be one of a world before this one.
+// Whether the newest reported commit was made in this world, not in an earlier one.
 bool Membership::State::CommittedInWorld() const {
   return epochs.reported_commit > epochs.formed_commit && epochs.committed_at > epochs.formed_at;
 }
 
+// Sends KeepCommits if the host's source of copies changes. Null `holder`: it drops its copy.
 // REQUIRES: its agent is attached.
 void Membership::State::TellToKeep(Host* host, const Host* holder) {
   const std::string address = holder == nullptr ? "" : holder->commit_address;
   if (host->copies_from == address) return;
   if (holder == nullptr && !CommittedInWorld()) return;
   host->copies_from = address;
-  // What was taken from another host counts on until there is something newer.
+  // With a new source, the old copy counts until there is a newer one.
   if (holder == nullptr) host->kept_commit = 0;
   effects.push_back(KeepCommitsEffect{*host->agent, host->slots.host,
                                       holder == nullptr ? "" : holder->slots.host, address});
@@ -276,7 +289,7 @@ void Membership::State::TellToKeep(Host* host, const Host* holder) {
 void Membership::State::On(const CommitKept& event, absl::Time) {
   Host* const host = hosts.Find(event.host);
   if (!elastic() || verdict.has_value() || host == nullptr) return;
-  if (host->copies_from.empty()) return;  // it has dropped it by now
+  if (host->copies_from.empty()) return;  // the agent was told to drop its copy since
   const bool is_first = host->kept_commit == 0;
   host->kept_commit = std::max(host->kept_commit, event.commit);
   if (!is_first) return;
@@ -286,8 +299,8 @@ void Membership::State::On(const CommitKept& event, absl::Time) {
        nullptr, host);
 }
 
-// Has workers count as holders of the commits that their agents keep. Returns whether some do so
-// only thereby.
+// Raises each worker's commit to the newest one that its agent keeps a copy of. Returns whether
+// that changed any.
 bool Membership::State::CountCopies(const std::vector<Worker*>& members) {
   bool counts = false;
   for (Worker* worker : members) {
@@ -299,7 +312,8 @@ bool Membership::State::CountCopies(const std::vector<Worker*>& members) {
   return counts;
 }
 
-// Whether a worker that has not asked yet will have a newer commit than all of `members`.
+// Whether a worker that has not asked yet will have, from its agent's copy, a newer commit than all
+// of `members`.
 bool Membership::State::AwaitsCopy(const std::vector<Worker*>& members) const {
   uint64_t newest = 0;
   for (const Worker* worker : members) {

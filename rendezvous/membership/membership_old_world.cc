@@ -1,6 +1,8 @@
-// The end of the old world, when it is certain: a lost host may only be cut off, and its workers
-// train on until their agent has noticed. That has no effect while the newest world lacks a member.
-// If the world may still be complete, it must have ended before another one begins.
+// Prevention of split brain. A lost host may only be cut off from the daemon: its workers continue
+// to train until their agent notices and kills them. That is harmless if at least one member is
+// known to have left the world, since the others can't complete a collective without it. If all
+// members were cut off, the whole world may still train, so the next world must not form before the
+// old one has certainly ended.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -10,15 +12,16 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// The largest delay with which the other end of a connection notices the silence after this one.
+// The longest time by which the agent may notice the broken connection later than the daemon.
 constexpr absl::Duration kSilence = absl::Seconds(4);
-// The time for a returned agent to kill the workers that it was asked to.
+// The time for an agent that has returned to kill the workers that it is told to stop.
 constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 }  // namespace
 
-// Its agent kills it after it has tried to reach the daemon for the agreed time. REQUIRES: the
-// agent was lost now.
+// Records until when the worker may train. Its agent kills it after trying to reach the daemon for
+// reattach_timeout, counted from when the agent noticed the loss, which may be kSilence after the
+// daemon. REQUIRES: the agent was just lost.
 void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
   const bool trains = worker->life.member() && !worker->join.has_value();
   if (!trains) return;
@@ -27,7 +30,8 @@ void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
   worker->may_train_until = (was_away ? away_until : now + spec.reattach_timeout) + kSilence;
 }
 
-// The agent of its workers has returned, or another one in its place.
+// Shortens the wait: the host's agent, or another one in its place, is attached and kills the old
+// workers.
 void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   for (Worker& worker : workers) {
     if (&HostOf(worker) != &host) continue;
@@ -35,8 +39,8 @@ void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   }
 }
 
-// When the newest world has surely ended, if all of its members were cut off while they trained;
-// InfinitePast: some member is known to have left it.
+// The time from which the newest world has certainly ended: the latest may_train_until of its
+// members. InfinitePast if some member is known to have left it.
 absl::Time Membership::State::OldWorldEnds() const {
   absl::Time end = absl::InfinitePast();
   for (const Worker& worker : workers) {

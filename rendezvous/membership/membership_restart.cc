@@ -1,6 +1,8 @@
-// The restart of the daemon: how the agents that were there before attach again, and what becomes
-// of hosts whose agents don't. While the daemon runs, an agent whose stream ends is lost at once:
-// see On(HostLost) in membership_hosts.cc.
+// Restart of the daemon: agents attach again, and hosts whose agents do not return in time are
+// lost. A restarted daemon knows the state from the journal, but not which of its last effects
+// reached agents and workers; so commands that may have been lost are sent again. While the daemon
+// runs, in contrast, the end of an agent's stream is the loss of the host at once: see On(HostLost)
+// in membership_hosts.cc.
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +13,9 @@
 
 namespace hvd::rendezvous::membership {
 
-// The daemon was started again and this agent was there before, or it has only opened another
-// stream. What it did not hear is said again.
+// Handles an agent that attached before: after a restart of the daemon, or with a new stream that
+// replaces its old one. Compares the workers that the agent knows with those of the journal, and
+// repeats the commands that it has not received. Returns false for a new agent.
 bool Membership::State::Reattach(const HostJoined& event) {
   Host* host = hosts.Find(event.host.host);
   if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
@@ -35,7 +38,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
     if (verdict.has_value() || worker.life.stopped()) {
       if (known) to_stop.push_back(worker.id);
-      if (!known) {  // it never heard of it and will not say that it ended
+      if (!known) {  // the agent never started it, so no WorkerExited will come
         EndCallsOf(&worker,
                    absl::FailedPreconditionError(absl::StrCat(Name(worker), " has ended")));
         workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
@@ -51,7 +54,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
         StopWorkersEffect{event.agent, host->slots.host, to_stop, absl::ZeroDuration()});
   }
   if (verdict.has_value()) {
-    host->ended = false;  // it may not have heard so
+    host->ended = false;  // the agent may not have received EndJob
     FinishWhenAllGone();
   } else if (host->ended) {
     EndHost(event.agent, host->slots.host, spec.failure_grace);
@@ -59,6 +62,9 @@ bool Membership::State::Reattach(const HostJoined& event) {
   return true;
 }
 
+// The first event of a resumed job. No stream or call has survived the restart: every attached host
+// becomes an awaited one, and parked calls are dropped without an answer, since the workers repeat
+// them.
 void Membership::State::On(const Restarted& event, absl::Time now) {
   int awaited = 0;
   for (Host& host : hosts) {
@@ -83,7 +89,7 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
   }
   epochs.watches.TakeAll();
   epochs.rounds.Forget();
-  // Nobody could ask meanwhile, so the waiting begins again.
+  // Nobody could ask while the daemon was away, so these waits start again.
   if (!started) start_deadline = now + start_patience;
   if (epochs.together_since != absl::InfiniteFuture()) epochs.together_since = now;
   epochs.quorum_since = absl::InfiniteFuture();
@@ -96,7 +102,7 @@ void Membership::State::LoseAwayHosts(absl::Time now) {
       ++i;
       continue;
     }
-    LoseAwayHost(  // which may remove it: then the next one has its place
+    LoseAwayHost(  // may remove the host, so that the next one moves to index i
         &hosts[i],
         absl::StrCat("its agent did not come back within ",
                      text::DurationText(spec.reattach_timeout), " of the daemon's restart"),

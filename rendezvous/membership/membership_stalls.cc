@@ -1,4 +1,5 @@
-// Stalls: the daemon samples the missing ranks, reports the stall to users, and finally stops them.
+// Handling of stalls: samples the missing ranks, reports the stall to users, and at the time limit
+// evicts those ranks (elastic jobs) or ends the job (static jobs).
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -15,9 +16,11 @@ namespace {
 
 // The time for an agent to send a worker's sample.
 constexpr absl::Duration kSampleTime = absl::Seconds(2);
-// The number of ranks described in one line; of others only the numbers are given.
+// The number of ranks that are described in one line; for further ranks only the numbers are
+// listed.
 constexpr size_t kMostDescribed = 4;
-// The limit of samples: a job of thousands is not asked for all of its stacks.
+// The maximum number of sampled ranks per stall, so that a job of thousands does not collect all
+// stacks.
 constexpr size_t kMostSampled = 16;
 
 std::vector<int> MissingRanks(const StallReported& report) {
@@ -75,7 +78,8 @@ absl::Time Membership::State::NextStallDeadline() const {
   return next;
 }
 
-// Reports the stalls of which enough is known.
+// Reports the stalls whose samples have all arrived or whose deadline has passed; drops those of
+// past epochs.
 void Membership::State::ReportStalls(absl::Time now) {
   for (auto next = epochs.stalls.begin(); next != epochs.stalls.end();) {
     const bool is_past = verdict.has_value() || epochs.IsPast(*next);
@@ -129,7 +133,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
   return phrases::RankOnHost(rank, member.host) + doing;
 }
 
-// The others go on without them, and with their replacements.
+// Evicts the missing ranks. The other members form the next world, with replacements.
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
   for (const int rank : MissingRanks(stall.report)) {
     Worker* worker = workers.Find(epochs.world->members[rank].worker.id);

@@ -1,5 +1,5 @@
-// How worlds are formed: a static job's when all have asked; an elastic job's by who is waited for,
-// who takes part, and who is let go.
+// Formation of worlds. A static job forms one when all workers have asked. An elastic job decides
+// which workers to wait for, which take part, and which are released.
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +9,8 @@
 
 namespace hvd::rendezvous::membership {
 
+// Static jobs. `first_late` remembers how far the scan for workers that have not asked has come, so
+// that n requests take O(n) in total and not O(n²).
 void Membership::State::FormWorldWhenAllAsked() {
   const auto skip_asked = [this] {
     while (workers.first_late < workers.size() && workers[workers.first_late].join.has_value())
@@ -16,7 +18,7 @@ void Membership::State::FormWorldWhenAllAsked() {
     return workers.first_late == workers.size();
   };
   if (!skip_asked()) return;
-  workers.first_late = 0;  // calls may have been withdrawn meanwhile
+  workers.first_late = 0;  // calls may have been withdrawn since they were skipped
   if (!skip_asked()) return;
   workers.first_late = 0;
   std::vector<Worker*> members;
@@ -30,7 +32,9 @@ void Membership::State::FormWorldWhenAllAsked() {
   FormWorld(members, true);
 }
 
-// REQUIRES: `members` are in rank order, their places set, and all have asked.
+// Starts the next epoch with these members and answers their calls. The previous epoch is ended
+// first, so that its watches and exchanges are answered. REQUIRES: `members` are in rank order,
+// with their places set, and have all asked.
 void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
   const Epoch next(epochs.current.value() + 1);
   epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
@@ -58,14 +62,15 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   }
 }
 
-// The member as it asked for the world. REQUIRES: it has asked.
+// The worker's entry in the world, from its request. REQUIRES: it has asked.
 WorldMember Membership::State::MemberOf(const Worker& worker) const {
   return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
                      worker.join->address, worker.join->control_port,
                      worker.place,         worker.commit};
 }
 
-// Whether a call for the next world has got its answer already.
+// Answers a request for the next world at once if the worker is to leave or should get ready first.
+// Returns whether it has answered.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
   if (worker->life.released() || (IsLeaving(*worker) && !worker->life.member())) {
     worker->life.Make(Move::kRelease);
@@ -74,8 +79,8 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   }
   const bool is_new = worker->last_world == Epoch(0);
   if (!event.may_defer || !is_new || epochs.current == Epoch(0)) return false;
-  // The place that it would get if the next world were formed now, of those who train, it, and the
-  // others that are on their way. If nobody trains, it waits for that world.
+  // Its provisional place: the one it would get in a world of the survivors, this worker and the
+  // workers that are still starting. If there are no survivors, the call is parked instead.
   std::vector<Worker*> members;
   for (Worker& other : workers) {
     if (IsSurvivor(other)) members.push_back(&other);
@@ -98,8 +103,8 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   return true;
 }
 
-// Whether the next world is awaited: there was none yet, the newest can't go on, or its members
-// come and ask. If those who could go on have finished, none is.
+// Whether the next world is awaited: there was no world yet, the newest one is broken, or its
+// members ask for the next one. False if the job is about to finish.
 bool Membership::State::ComingTogether() const {
   if (!started) return false;
   if (epochs.current == Epoch(0)) return true;
@@ -109,7 +114,8 @@ bool Membership::State::ComingTogether() const {
   });
 }
 
-// A member that has called hvd.shutdown() and is followed by hvd.init(), or by another process.
+// Whether this member has finished but may ask again: after hvd.shutdown() its script may call
+// hvd.init(), or its command may run another process.
 bool Membership::State::MayComeAgain(const Worker& worker) const {
   return !epochs.broken.has_value() && worker.life.finished() &&
          worker.last_world == epochs.current && !worker.join.has_value() && !worker.life.gone() &&
@@ -127,7 +133,12 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
   return candidates;
 }
 
-// Those of whom the next world would be made now; nullopt: somebody has to be waited for.
+// Returns the candidates for the next world if it can form now, else nullopt. Waits for:
+// - every survivor, and every finished member that may ask again;
+// - enough workers (min_workers, or start_workers for the first world);
+// - without survivors: kFormPatience for workers that are still starting, and kCopyPatience for one
+//   on a host with a newer commit than the others have;
+// - the certain end of the old world, if it may still train (membership_old_world.cc).
 std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
@@ -148,7 +159,8 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
     for (const Worker* worker : some) commit = std::max(commit, worker->commit);
     return commit;
   };
-  // One of those who leave is needed once more if nobody else has its state, to hand it over.
+  // If only leaving workers have the newest commit, one of them takes part in one more world, to
+  // pass its state on.
   std::vector<Worker*> members = staying;
   const bool nobody_takes_over = staying.empty() && newcomers.empty();
   if (!leaving.empty() && !nobody_takes_over &&
@@ -174,6 +186,8 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   return members;
 }
 
+// Forms the next world of an elastic job if it is awaited, its candidates are ready, and the limits
+// allow it.
 void Membership::State::FormElasticWorld(absl::Time now) {
   if (!ComingTogether()) {
     epochs.StopWaiting();
@@ -189,9 +203,11 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
   if (!ElasticJobMayGoOn(newest, now)) return;
   std::vector<Worker*> members;
-  // Nobody has said what it holds, or rank 0 is going to take it from its agent.
+  // Without a known commit, or if rank 0 must load it from its agent first, all members need rank
+  // 0's state.
   bool sync_state = newest == 0 || counts_copies;
-  // A lone worker that leaves can't hand over its state unless both are in one world.
+  // A world that passes the state of a leaving worker on has at least two members, even if
+  // max_workers is 1.
   const bool hands_over =
       std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
@@ -223,8 +239,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   workers.ForgetGone(epochs.current);
 }
 
-// A member that said that it finished, while the others go on, left them in the middle: if nothing
-// else was wrong, this was.
+// Handles members that finished while others ask for the next world: they left too early. If
+// nothing else has failed in this world, that counts as its failure.
 void Membership::State::LeaveOutFinished(absl::Time now) {
   const bool some_ask = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return w.join.has_value() && w.last_world == epochs.current;
@@ -261,7 +277,8 @@ std::string Membership::State::LeavesText(const Worker& worker) const {
   return absl::StrCat("host ", HostOf(worker).slots.host, " leaves the job");
 }
 
-// REQUIRES: it has asked for the next world.
+// Answers a worker's request with "released": it should exit. REQUIRES: it has asked for the next
+// world.
 void Membership::State::Release(Worker* worker, const std::string& reason, absl::Time now) {
   worker->life.Make(Move::kLeave);
   worker->life.Make(Move::kRelease);
@@ -282,8 +299,8 @@ void Membership::State::On(const LimitsChanged& event, absl::Time now) {
                     phrases::Count(event.max_workers, "worker"), " from now on"));
 }
 
-// Of the workers beyond the maximum and the spares, those that are in no world and wait for one,
-// the newest first. There are such only after LimitsChanged.
+// Releases workers beyond the maximum and the spares: those that wait for their first world, the
+// newest first. Only LimitsChanged makes a surplus.
 void Membership::State::ReleaseSurplus(absl::Time now) {
   int64_t surplus = -(static_cast<int64_t>(spec.max_workers) + spec.elastic->spares);
   std::vector<Worker*> waiting;
@@ -298,12 +315,12 @@ void Membership::State::ReleaseSurplus(absl::Time now) {
   }
 }
 
-// Every survivor is to leave and has asked, and no newcomer will come in time to take over.
+// Releases all survivors if each of them must leave and has asked, and no newcomer can take over.
 void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   if (!ComingTogether()) return;
   for (const Worker& worker : workers) {
     if (IsSurvivor(worker) && !(worker.join.has_value() && IsLeaving(worker))) return;
-    if (!IsSurvivor(worker) && IsLive(worker)) return;  // one that may
+    if (!IsSurvivor(worker) && IsLive(worker)) return;  // a newcomer that may take over
   }
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker)) continue;

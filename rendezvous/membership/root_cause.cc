@@ -62,6 +62,7 @@ void RootCause::HostLost(const std::string& host, absl::string_view reason) {
   failures_.push_back(lost);
 }
 
+// An exit is a fact and stays; only a report without an exit is removed.
 void RootCause::Retract(int rank) {
   failures_.erase(std::remove_if(failures_.begin(), failures_.end(),
                                  [rank](const Failure& f) { return f.rank == rank && !f.ended(); }),
@@ -73,6 +74,9 @@ bool RootCause::HasEnd() const {
                      [](const Failure& f) { return f.ended(); });
 }
 
+// The first failure in the list that is not a consequence can't be preceded by a later event, since
+// failures keep the order of their first events. Only a choice made for lack of such a failure may
+// still change.
 bool RootCause::IsCertain() const {
   return HasEnd() && Chosen().ended() && !Chosen().caused_by_peer;
 }
@@ -83,7 +87,8 @@ const RootCause::Failure& RootCause::Chosen() const {
   return cause != failures_.end() ? *cause : failures_.front();
 }
 
-// The exception names the rank in the engine's wording (worker_runtime/engine/engine_end.cc).
+// The worker that left cleanly and whose absence caused the chosen failure; null: none. Matches the
+// engine's message "Rank N left first" (worker_runtime/engine/engine_end.cc).
 const RootCause::Failure* RootCause::LeftFirst() const {
   const Failure& cause = Chosen();
   if (!cause.caused_by_peer) return nullptr;
