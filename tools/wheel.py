@@ -1,11 +1,12 @@
 """Makes the wheel of a built tree: the Python package, the programs, libhvd.so and every shared library that they need.
 
-The wheel runs on any x86-64 Linux whose glibc is at least Debian 12's (2.36), under any Python >= 3.9 and beside any torch:
+The wheel runs on any x86-64 Linux with glibc 2.28 or later, under any Python >= 3.9 and beside any torch:
 
 * Bundled libraries get names with a hash of their content, and a search path relative to themselves, so that they can't be taken for (or be replaced
   by) another library of that name in the process or on the machine.
-* Left to the system: glibc, and libstdc++ with libgcc_s. A process must have one C++ runtime, and that one is the one that torch uses too. A system
-  with glibc 2.36 has a libstdc++ that is new enough.
+* Left to the system: glibc, and libstdc++ with libgcc_s. A process must have one C++ runtime, and that one is the one that torch uses too.
+* The files are linked on Debian 12, and so ask for newer versions of these libraries than an older system has. tools/symbol_versions.py removes these
+  versions; tools/old_systems.cc defines the functions that an older system lacks.
 * The same input gives the same bytes: fixed order, times and modes.
 
 Called by Bazel for //:wheel:  wheel.py STAGE OUTPUT_DIRECTORY
@@ -23,14 +24,31 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import symbol_versions
 import tomllib
 
 ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a link
-GLIBC = (2, 36)
-TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
+TAG = "py3-none-manylinux_{}_{}_x86_64".format(*symbol_versions.NEWEST["GLIBC"])
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
+OLD_SYSTEMS = "libhvd_old_systems.so"
 LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_rendezvous.so", "libhvd_tensorflow.so")
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+
+# What the library of tools/old_systems.cc exports, as patterns for the linker.
+EXPORTED = (
+    *("__libc_single_threaded", "__libc_start_main", "gettid", "pthread_cond_clockwait", "sigabbrev_np"),
+    *("fstat", "fstat64", "fstatat", "lstat", "stat"),
+    "_ZNSt10filesystem*",
+    "_ZNKSt10filesystem*",
+    "_ZSt28__throw_bad_array_new_lengthv",
+    "_ZNSt13runtime_errorC?EOS_",
+    "_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv",
+    "_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv",
+    "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7reserveEv",
+    "_ZNSt7__cxx1118basic_stringstreamIcSt11char_traitsIcESaIcEEC1Ev",
+    "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1Ev",
+)
+FILESYSTEM = ("fs_dir.o", "fs_ops.o", "fs_path.o")  # std::filesystem in the static libstdc++
 
 # Of glibc, the C++ runtime and the kernel.
 SYSTEM_LIBRARY = re.compile(
@@ -104,13 +122,38 @@ def direct_needs(binary):
     return output_of("patchelf", "--print-needed", str(binary)).split()
 
 
-def check_glibc(binary):
-    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-T", str(binary)))
-    newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
-    if newest > GLIBC:
-        raise SystemExit(
-            f"{binary} needs glibc {newest[0]}.{newest[1]}, the wheel's name promises {GLIBC[0]}.{GLIBC[1]}"
-        )
+def build_for_old_systems(folder):
+    """Builds the library of tools/old_systems.cc into `folder`, with a hash in its name."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        archive = output_of("g++", "-print-file-name=libstdc++.a").strip()
+        subprocess.run(["ar", "x", archive, *FILESYSTEM], cwd=scratch, check=True)
+        (scratch / "exported").write_text("{ global: " + "".join(f"{name}; " for name in EXPORTED) + "local: *; };\n")
+        built = scratch / OLD_SYSTEMS
+        sources = [str(ROOT / "tools/old_systems.cc"), *(str(scratch / name) for name in FILESYSTEM)]
+        link = [f"-Wl,--version-script={scratch / 'exported'},-Bsymbolic,--build-id=none", "-o", str(built)]
+        subprocess.run(["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-s", *sources, *link], check=True)
+        target = folder / hashed_name(OLD_SYSTEMS, built)
+        shutil.copyfile(built, target)
+    target.chmod(0o755)
+    subprocess.run(["patchelf", "--set-soname", target.name, str(target)], check=True)
+    return target
+
+
+def run_on_old_systems(binaries, helper):
+    """Makes the files, `helper` of build_for_old_systems() among them, ask for no newer libraries than an old system has."""
+    available = symbol_versions.defined(helper)
+    for binary in [*binaries, helper]:
+        wanted = symbol_versions.too_new(binary)
+        needed = {symbol_versions.old_home(name) for name in wanted} - {None, *direct_needs(binary)}
+        for name in sorted(needed):
+            subprocess.run(["patchelf", "--add-needed", name, str(binary)], check=True)
+        # The first library of all: what it defines is taken from it on old and new systems alike.
+        if available & wanted.keys():
+            subprocess.run(["patchelf", "--add-needed", helper.name, str(binary)], check=True)
+            if direct_needs(binary)[0] != helper.name:
+                raise SystemExit(f"patchelf did not make {helper.name} the first library that {binary} needs")
+        symbol_versions.lower(binary, available)
 
 
 def copy_stripped(source, target):
@@ -148,7 +191,7 @@ def bundle(binaries, folder):
         paths[target] = "$ORIGIN"
     for binary, search_path in paths.items():
         tie(binary, new_names, search_path)
-        check_glibc(binary)
+    run_on_old_systems(paths, build_for_old_systems(folder))
     return sorted(libraries.values())
 
 

@@ -1,4 +1,4 @@
-"""The wheel, installed into a Python environment of its own, brings all that a job needs."""
+"""The wheel, installed into a separate Python environment, contains all that a job needs."""
 
 import os
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+AUDITWHEEL = REPOSITORY / ".dev/venv-lint/bin/auditwheel"
 TRAIN = (
     "import torch, horovod.torch as hvd; hvd.init(); "
     "print('sum', hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist(), hvd.__file__)"
@@ -42,7 +43,7 @@ def environment_of(venv):
 
 
 def test_name_and_content(wheel):
-    assert re.fullmatch(r"horovod-\d+\.\d+\.\d+-py3-none-manylinux_2_36_x86_64\.whl", wheel.name)
+    assert re.fullmatch(r"horovod-\d+\.\d+\.\d+-py3-none-manylinux_2_28_x86_64\.whl", wheel.name)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
@@ -51,6 +52,16 @@ def test_name_and_content(wheel):
     for program in ("horovodrun", "horovod-agent", "horovod-rendezvousd"):
         assert f"horovod/bin/{program}" in names
         assert f"{program} = " in entry_points
+
+
+def test_tag_is_what_the_binaries_need(wheel):
+    """auditwheel reads which versions of the system's libraries the files ask for; an older system than the tag says would do, too."""
+    shown = subprocess.check_output([AUDITWHEEL, "show", wheel], text=True)
+    (major, minor), (needed_major, needed_minor) = (
+        map(int, re.search(pattern, text).groups())
+        for pattern, text in ((r"manylinux_(\d+)_(\d+)_", wheel.name), (r'tag:\s+"manylinux_(\d+)_(\d+)_', shown))
+    )
+    assert (needed_major, needed_minor) <= (major, minor), shown
 
 
 def test_same_input_same_bytes(wheel, tmp_path):
