@@ -1,15 +1,15 @@
 """Checks that the source tree keeps to its layers. Run by the tests as //tools:layering_test; by hand: tools/check_layering.py [ROOT].
 
-Looked at are the lines `#include "..."` of all C++ files, which say more exactly than BUILD files who knows whom:
+It checks the `#include "..."` lines of all C++ files, which show dependencies more exactly than BUILD files:
 
 1. A file includes only what its folder may depend on (ALLOWED in layers.py).
 2. No file includes itself through others, and no folder depends on itself through other folders.
-3. The libraries that give a folder its purpose stay in it (THIRD_PARTY).
+3. A third-party library that one folder wraps is included there only (THIRD_PARTY).
 4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall
    clock.
 5. A file's namespace is its folder's: hvd::collectives::gloo for collectives/gloo; what is directly in base is hvd's own.
-6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in the place of
-   both.
+6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in place of both
+   (a violation of the one-definition rule).
 7. A folder has at most FOLDER_LIMIT sources beside its tests.
 """
 

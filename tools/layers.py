@@ -1,8 +1,8 @@
-"""The layers of the source tree: who may include what, and where what may be used. Checked by check_layering.py."""
+"""The layers of the source tree: allowed includes, and the only users of some libraries and functions. Checked by check_layering.py."""
 
 import re
 
-# Who may include what: folder -> folders, or single headers. A folder may always include itself. The longest prefix of a file's path counts, and
+# Allowed includes: folder -> folders, or single headers. A folder may always include itself. The longest prefix of a file's path counts, and
 # entries stand for just that folder, not for those below it.
 BASE = ["base", "base/text", "base/os", "base/net"]
 COLLECTIVE_BACKEND = [*BASE, "collectives"]

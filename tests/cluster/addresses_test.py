@@ -11,7 +11,7 @@ LOCAL = "127.0.0.1 localhost\n::1 localhost\n"
 
 
 def have_hosts_file(cluster, directory, text_of):
-    """Gives each host an /etc/hosts of its own."""
+    """Gives each host a separate /etc/hosts."""
     for host in cluster:
         file = directory / f"hosts-of-{host.name}"
         file.write_text(text_of(host))

@@ -1,4 +1,4 @@
-"""A network cable that can be bad, or in wrong hands: passes frames between two interfaces, and what it is told to do to them.
+"""A simulated network cable, bad or in an attacker's hands: passes frames between two interfaces, and drops, delays or changes them on command.
 
     bad_link.py HOST_SIDE NETWORK_SIDE
 

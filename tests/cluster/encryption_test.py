@@ -1,4 +1,4 @@
-"""--encrypt-data: whoever sits on the cable between two hosts reads nothing of the job's data, and changes nothing of it unnoticed."""
+"""--encrypt-data: an attacker on the cable between two hosts can neither read the job's data nor change it unnoticed."""
 
 import random
 import re

@@ -18,7 +18,7 @@ class Certificate(NamedTuple):
 
 
 def make_certificate(directory, *addresses):
-    """One for everybody, which has signed itself."""
+    """Makes one self-signed certificate for all servers and clients."""
     key, certificate = str(directory / "etcd.key"), str(directory / "etcd.pem")
     names = "subjectAltName=" + ",".join(f"IP:{address}" for address in addresses)
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=etcd"

@@ -1,4 +1,4 @@
-"""A worker fails: the job ends with its exit code, one block says who failed and why, and nothing stays behind."""
+"""A worker fails: the job ends with its exit code, one block of output says which worker failed and why, and nothing is left behind."""
 
 import re
 import time

@@ -97,7 +97,7 @@ def test_agent_that_is_killed_and_joins_again_at_once(cluster, times):
 
 @pytest.mark.parametrize("point", ["copied"] if ALL else [])
 def test_agent_that_drains_holds_its_name(cluster, point):
-    """Until it has ended; who wants it sooner is told so, and disturbs nothing."""
+    """Until the agent has ended. Another agent that joins under the name sooner is refused with the reason, and disturbs nothing."""
     job = JoinedJob(cluster)
     job.wait_for_size(4)
     world = job.log.newest_world()
@@ -136,7 +136,7 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
 
 @pytest.mark.parametrize("daemon", chosen({"of its own": JoinedJob, "+of horovodrun": FaultyJob}))
 def test_world_that_is_cut_off_as_a_whole(cluster, tmp_path, daemon):
-    """Its members hear from nobody that they are not wanted any more; the others, who may be ready, take over only when these have ended."""
+    """Its members can't learn that they are released. The others, even if they are ready, take over only when these have ended."""
     if daemon is JoinedJob:
         job = JoinedJob(
             cluster, hosts=["b"], flags=["--np", "2", "--min-np", "1", "--max-np", "2", "--reattach-timeout", "10"]

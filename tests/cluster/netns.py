@@ -3,7 +3,7 @@
     with Cluster(["a", "b"], directory) as cluster:
         cluster["a"].run(["ssh", "b", "hostname"])
 
-The hosts are joined by a bridge in a namespace of its own; addresses are 10.77.0.x, seen nowhere else; interface names differ from host to host.
+The hosts are joined by a bridge in a separate namespace; addresses are 10.77.0.x, seen nowhere else; interface names differ from host to host.
 Every host's root may log in to every other one by key. Nothing of it has a name on the real machine: when the test process ends,
 killed or not, the kernel kills every process of every host and removes all the namespaces. Needs root.
 
@@ -239,7 +239,7 @@ class Host:
         self._cluster.in_switch("ip", "link", "set", f"port-{self.name}", "down")
 
     def set_link(self, **faults):
-        """Makes this host's cable as bad as told, until told otherwise: from_host= and to_host= each {"loss": SHARE, "delay": SECONDS} and whatever
+        """Makes this host's cable this bad, until the next call: from_host= and to_host= each {"loss": SHARE, "delay": SECONDS} and whatever
         else bad_link.py knows."""
         self._bad_link().tell(**faults)
 

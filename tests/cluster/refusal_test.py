@@ -17,7 +17,7 @@ def refused(cluster, tmp_path):
         started = tmp_path / "started"
         argv = ["horovodrun", "-np", str(hosts.count(":")), "-H", hosts, *options, *(command or ["touch", started])]
         result = cluster["launcher"].run(argv, timeout=60)
-        # A wait of some seconds is told, too.
+        # If it has to wait for some seconds, horovodrun prints a line that says so.
         lines = [
             line
             for line in result.stderr.splitlines()

@@ -11,7 +11,7 @@ import os
 import re
 import time
 
-# Slurm's usual ports: each test host has a network of its own.
+# Slurm's usual ports: each test host has its own network.
 CONFIG = """
 ClusterName=test
 SlurmctldHost={control.name}({control.address})
@@ -149,5 +149,5 @@ class Job:
             shown = self._slurm.run(["scontrol", "show", "job", self.number], "/").stdout
             if "JobState=COMPLETING" not in shown:
                 break
-            assert time.monotonic() < deadline, "the job is completing for ever"
+            assert time.monotonic() < deadline, "the job stays in the state COMPLETING"
         return f"{re.search(r'JobState=(.*?) ', shown)[1]} {re.search(r'ExitCode=(.*?)$', shown, re.M)[1]}"

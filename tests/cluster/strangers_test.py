@@ -1,4 +1,4 @@
-"""Who comes to a job's ports and does not belong to it is nobody: neither while a world forms nor later."""
+"""Strangers that connect to a job's ports do not disturb it, neither while a world forms nor later."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What horovodrun can't do as asked: one line that says what is wrong, exit code 2, nothing started."""
+"""Invalid command lines of horovodrun: one line that says what is wrong, exit code 2, nothing started."""
 
 import re
 import resource

@@ -1,4 +1,4 @@
-"""tools/bench in its smallest form: the jobs take turns, and tables come of it. Not how fast anything is."""
+"""tools/bench with its smallest arguments: the jobs take turns, and tables are printed. Checks no speed."""
 
 import json
 import os

@@ -17,7 +17,7 @@ from training_log import TrainingLog
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(os.environ["PYTHONPATH"].split(":")[0]) / "horovod" / "lib"
 TRAIN = ROOT / "tests" / "cluster" / "scripts" / "elastic_train.py"
-# A program that has a gRPC of its own: calls of the library must not end up there. It lists its addresses.
+# A program with its own copy of gRPC: the library's calls must not resolve to that. It lists its addresses.
 PROGRAM = r"""
 #include <horovod/rendezvous.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ def program(prefix, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scheduler(prefix, tmp_path_factory):
-    """examples/scheduler_cmake, built by CMake in a folder of its own."""
+    """examples/scheduler_cmake, built by CMake in a separate folder."""
     folder = tmp_path_factory.mktemp("scheduler")
     for name in ("CMakeLists.txt", "scheduler.cpp"):
         (folder / name).write_text((ROOT / "examples/scheduler_cmake" / name).read_text())

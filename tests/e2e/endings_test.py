@@ -1,4 +1,4 @@
-"""How what ends a rank, or interrupts it, is told: once, by its cause, in the user's own frames."""
+"""The report of what ends or interrupts a rank: printed once, with its cause, in the frames of the user's code."""
 
 import os
 import re

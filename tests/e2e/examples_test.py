@@ -1,4 +1,4 @@
-"""The commands of examples/README.md, as they stand there."""
+"""Runs the commands of examples/README.md unchanged."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Worlds in which nothing can be done, as where NCCL can't be initialised, do not follow one another for ever."""
+"""A job ends, rather than forming world after world, if no world makes progress (e.g. if NCCL can't be initialised)."""
 
 import re
 import sys

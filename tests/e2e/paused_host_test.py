@@ -1,4 +1,4 @@
-"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, no commit of its own counts any more, even
+"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, its own commits no longer count, even
 before its agent has noticed anything."""
 
 import contextlib

@@ -1,18 +1,18 @@
-// A simulation of a whole elastic job in one thread and in virtual time: a daemon around the real
-// membership machine, agents, workers, a network that delays and loses messages and recovers, and a
-// launcher. One seed is one run.
+// A deterministic simulation of a whole elastic job in one thread and in virtual time: a daemon
+// with the real membership machine, agents, workers, a network that delays and loses messages and
+// recovers, and a launcher. A seed determines a run.
 //
-// Properties that are checked all the time:
+// The simulation checks these properties at every step:
 // - The machine's own invariants hold (hosts.h, workers.h, epochs.h), and no worker makes a move
 //   that its lifecycle does not have.
-// - No worker is told that its world is the newest when it is not.
+// - The daemon never confirms to a worker that its world is the newest when it is not.
 // - In one epoch all members have the same world; each of the ranks 0..n-1 is held once, local
 //   ranks are dense on each machine; no two processes act with the same rank; epoch numbers grow by
 //   one.
 // - Rank 0 holds the newest commit that any survivor holds; survivors keep their order (the leader
 //   and its machine apart), also on their machines; no survivor is forgotten.
-// - Rank 0 has what the world says that it has, also if its agent has kept it.
-// - Where the world says that nobody needs the state, all have it; all members run the same
+// - Rank 0 has the commit that the world attributes to it, also if its agent has kept it.
+// - If the world says that no member needs the state, all of them have it; all members run the same
 //   collectives.
 // - No worker is started on a host, or in a slot, that is not offered.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
@@ -22,8 +22,8 @@
 // - A machine that was saved and loaded goes on exactly as the one that was not.
 // - Planned changes cost no budget and roll nothing back.
 // - The job ends within a bounded time after the last fault: with success only if all members of
-//   its last world reported that they finished, else with a verdict that has a reason; with success
-//   if all failures are to be forgiven. Nothing is left behind.
+//   its last world reported that they finished, else with a verdict that has a reason. If all
+//   failures are forgivable, it ends with success. Nothing is left behind.
 #ifndef TESTS_SIMULATION_CONTROL_PLANE_H_
 #define TESTS_SIMULATION_CONTROL_PLANE_H_
 

@@ -18,7 +18,7 @@ void ControlPlane::CarryKeep(const rendezvous::membership::KeepCommitsEffect& ef
   });
 }
 
-// Looks for newer commits on another host as long as it is told to.
+// Looks for newer commits on another host as long as the daemon orders it.
 void ControlPlane::TakeCopies(int index, int turn, int from) {
   Agent& agent = agents_[index];
   if (!agent.alive || agent.keep_turn != turn) return;

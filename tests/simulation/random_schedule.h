@@ -32,8 +32,8 @@ class RandomSchedule {
 
   void Run();
 
-  // The verdict of the job, by which tests check that the schedules reach what they should. Empty
-  // before Run.
+  // The verdict of the job, with which tests check that the schedules reach the intended states.
+  // Empty before Run.
   const std::optional<rendezvous::membership::Verdict>& verdict() const { return verdict_; }
   uint64_t epochs() const { return world_texts_.size(); }
 

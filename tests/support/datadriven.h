@@ -63,8 +63,8 @@ using CommandHandler = std::function<std::string(Command&)>;
 // line that is not a command shows as an error in the output.
 std::string RunScript(const std::string& text, const CommandHandler& handler);
 
-// A main(): registers one test per file named in the arguments, runs them, each with a handler of
-// its own, and compares the output or (with --rewrite) rewrites it.
+// A main(): registers and runs one test per file named in the arguments, each with a new handler,
+// and compares the output or (with --rewrite) rewrites it.
 int DataDrivenMain(int argc, char** argv, const std::function<CommandHandler()>& new_handler);
 
 }  // namespace hvd

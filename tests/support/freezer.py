@@ -20,7 +20,7 @@ def _group():
 
 @contextlib.contextmanager
 def frozen(pids):
-    """The processes do not run within it, and can't tell afterwards."""
+    """Freezes the processes within the context; they can't notice that afterwards."""
     group, switch, (on, off) = _group()
     try:
         group.mkdir()

@@ -14,7 +14,7 @@ _MARK = "JOINABLE_TEST"
 
 
 class Joinable:
-    """All that it starts works in `directory`, and is known by it."""
+    """Starts processes in the working directory `directory`, by which it also finds them again."""
 
     def __init__(self, directory):
         self.directory = directory

@@ -9,7 +9,7 @@ import time
 
 
 class Stream:
-    """What a pipe has said so far, kept by a thread of its own."""
+    """The output of a pipe so far, read by a separate thread."""
 
     def __init__(self, pipe):
         self._pipe = pipe
@@ -152,7 +152,7 @@ def pids_with(mark):
 
 
 def wait_until_none(list_pids, timeout):
-    """Waits until list_pids() is empty, woken by each exit. Returns what is left at the deadline: [] or ["PID COMMAND", ...]."""
+    """Waits until list_pids() is empty; each exit wakes it. Returns what is left at the deadline: [] or ["PID COMMAND", ...]."""
     deadline = time.monotonic() + timeout
     while True:
         pids = list_pids()

@@ -1,4 +1,4 @@
-"""A pseudo terminal that a test looks at: what was sent to it, and what it shows."""
+"""A pseudo terminal for tests: records the bytes sent to it, and shows the resulting screen."""
 
 import fcntl
 import os

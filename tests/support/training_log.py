@@ -1,4 +1,4 @@
-"""What the processes of tests/cluster/scripts/elastic_train.py print, and whether it adds up."""
+"""Parses the output of the processes of tests/cluster/scripts/elastic_train.py, and checks that it is consistent."""
 
 import json
 from collections import Counter

@@ -1,7 +1,7 @@
 """The collectives of hvd or torch.distributed, as tools/bench/collectives.py's referee asks for them. Started by it:
 
 worker_collectives.py hvd SOCKET NAME                          under horovodrun
-worker_collectives.py torch SOCKET NAME STORE RANK SIZE        STORE: a file of this run's own
+worker_collectives.py torch SOCKET NAME STORE RANK SIZE        STORE: a file for this run only
 """
 
 import sys

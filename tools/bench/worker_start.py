@@ -1,4 +1,4 @@
-"""A program that only starts, for start.py: worker_start.py hvd|torch DIRECTORY. Each rank leaves a file with the times at which it was how far."""
+"""A program that only starts, for start.py: worker_start.py hvd|torch DIRECTORY. Each rank writes a file with the times of its phases."""
 
 import time
 

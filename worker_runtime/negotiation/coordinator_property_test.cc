@@ -21,7 +21,7 @@ class SimulatedWorld {
  public:
   explicit SimulatedWorld(uint64_t seed) : random_(seed) {}
 
-  // In each step every rank submits as many tensors in an order of its own, and runs them.
+  // In each step every rank submits as many tensors in a different order, and runs them.
   void Run(int steps, int names) {
     for (int step = 0; step < steps; ++step) {
       for (int rank = 0; rank < kSize; ++rank) SubmitAll(rank, names, step);

@@ -26,7 +26,7 @@ Announcement Submission(TensorSignature signature) {
   return announcement;
 }
 
-// What a rank is told of an all-to-all grows with the world, not with its square.
+// The plan of an all-to-all that a rank receives grows linearly with the world's size.
 TEST(CoordinatorSizesTest, AllToAllOf10000Ranks) {
   constexpr int kRanks = 10000;
   Coordinator coordinator(Options(kRanks));

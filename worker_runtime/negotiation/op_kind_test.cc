@@ -29,7 +29,7 @@ TEST(OpTraitsTest, Table_TraitsFitTogether) {
     for (const OpTrait trait : of_data) {
       EXPECT_TRUE(!op.Has(trait) || op.Has(OpTrait::kCarriesData)) << op.name();
     }
-    // Splits are told instead of the rows.
+    // The plan contains splits in place of the numbers of rows.
     EXPECT_TRUE(!op.Has(OpTrait::kHasSplits) || op.Has(OpTrait::kRowsDiffer)) << op.name();
     // What is reduced element by element is as large on all ranks.
     EXPECT_FALSE(op.Has(OpTrait::kReduces) && op.Has(OpTrait::kRowsDiffer)) << op.name();

@@ -15,7 +15,7 @@ settings::EngineEnv WarnAfter60() {
   return settings;
 }
 
-// All that is told until `end`, a line each with its time.
+// Returns all reports until `end`, one line each, with its time.
 std::string ReportUntil(StallInspector& inspector, const Readiness& table, absl::Time end) {
   std::string told;
   while (inspector.next_look() <= end) {

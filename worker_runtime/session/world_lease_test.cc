@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::Duration kTolerance = absl::Seconds(30);
 
-// A daemon that answers as it is told, and a clock that is set by hand.
+// A fake daemon whose answers the test sets, and a clock that is set by hand.
 class WorldLeaseTest : public ::testing::Test {
  protected:
   WorldLeaseTest() {

@@ -1,5 +1,5 @@
-"""Strangers: COUNT connections to every TCP port that begins to listen on this host, at each of its addresses, which say nothing. Who is hung up on
-comes again.
+"""Strangers: opens COUNT idle connections to every TCP port that begins to listen on this host, at each of its addresses. A connection that is closed
+is opened again.
 
     python strangers.py COUNT [PORTS]
 

@@ -1,5 +1,5 @@
 """A process that takes part in jobs by adoption: in one after another, whose addresses and token files are the arguments. What it does in each is
-said by ADOPTED: "end" after a sum, "raise", "wait" in a collective that the others do not call, or "train" for ever in an elastic job."""
+said by ADOPTED: "end" after a sum, "raise", "wait" in a collective that the others do not call, or "train" without end in an elastic job."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A rank that commits each step, and writes so into a file of its host, until it is told to end. It says when five have been made.
+"""A rank that commits each step, and logs that in a file of its host, until a file orders it to end. Prints a line after five commits.
 
 commits_alone.py DIRECTORY
 """

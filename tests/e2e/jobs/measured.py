@@ -1,5 +1,5 @@
 """Steps with a few gradients, as many as the first argument says. With a second one, the timeline's file, it then says when events of rank 1 are in
-there, and goes on for ever."""
+there, and goes on without end."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s for 3 seconds, `spin`s for ever, or is for ever in a `native` function that holds
+"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s for 3 seconds, `spin`s without end, or hangs in a `native` function that holds
 Python's lock. Elastic jobs go on with what takes its place, and print what they have."""
 
 import json
