@@ -7,18 +7,18 @@ import struct
 
 
 def join_host_port(host: str, port: int) -> str:
-    """``HOST:PORT``, with brackets where they are needed."""
+    """Returns ``HOST:PORT``, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split_host_port(address: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``; without the brackets of an IPv6 address."""
+    """Returns host and port of ``HOST:PORT``, without the brackets of an IPv6 address."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def own_address(name: str) -> str:
-    """The numeric address of `name` if it is one of this machine's, else ``0.0.0.0``: all of them."""
+    """Returns the numeric address of `name` if it is one of this machine's, else ``0.0.0.0``, which stands for all of them."""
     try:
         address = str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -30,7 +30,7 @@ def own_address(name: str) -> str:
 
 
 def own_address_towards(host: str) -> str:
-    """The address of this machine that `host` sees."""
+    """Returns the address of this machine under which `host` sees it."""
     with contextlib.suppress(OSError):
         family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -40,7 +40,7 @@ def own_address_towards(host: str) -> str:
 
 
 def loopback_address() -> str:
-    """IPv4's, or IPv6's where there is no other."""
+    """Returns the loopback address of IPv4, or of IPv6 if there is no IPv4."""
     with contextlib.suppress(OSError), socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return "127.0.0.1"
@@ -48,8 +48,9 @@ def loopback_address() -> str:
 
 
 def own_addresses() -> list[str]:
-    """Numeric addresses of this machine's interfaces that others may reach, all of one kind: IPv4, or IPv6 where there is
-    no other. The one that the machine's name stands for comes first."""
+    """Returns the numeric addresses of this machine's interfaces that other machines may reach, all of one kind: IPv4, or IPv6 if
+    there is no IPv4. The address of the machine's name comes first.
+    """
     found = _ipv4_addresses() or _ipv6_addresses() or ["127.0.0.1"]
     named = []
     with contextlib.suppress(OSError):
@@ -58,7 +59,7 @@ def own_addresses() -> list[str]:
 
 
 def _ipv4_addresses() -> list[str]:
-    """But for the loopback's."""
+    """Returns the IPv4 addresses except the loopback's."""
     get_address = 0x8915  # SIOCGIFADDR
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -70,7 +71,7 @@ def _ipv4_addresses() -> list[str]:
 
 
 def _ipv6_addresses() -> list[str]:
-    """Those of global scope."""
+    """Returns the IPv6 addresses of global scope."""
     try:
         with open("/proc/net/if_inet6") as file:
             lines = [line.split() for line in file]

@@ -1,4 +1,4 @@
-"""A process that runs already as a worker of a job: its agent, and the lines between the two."""
+"""Adoption of a running process as a worker of a job: its agent, and the protocol between the two."""
 
 import contextlib
 import json
@@ -19,27 +19,26 @@ _REFUSED = 2  # an agent's exit code
 
 
 class Refused(RuntimeError):
-    """Why a process can't take part in a job, and could not at another time, either."""
+    """The process can't take part in a job, and could not at another time either."""
 
 
 class Adoption:
     """This process as a worker of the job whose daemon listens at `address`.
 
-    It starts an agent for this process, which joins the job. One after another a process may take
-    part in several jobs, each with an object of its own. All methods may be called from any thread;
-    of a process that was forked later, from none.
+    It starts an agent for this process, which joins the job. A process may take part in several jobs, one after another, each
+    with an object of its own. All methods may be called from any thread, but not in a process that was forked later.
 
     Args:
       address: HOST:PORT of the job's daemon.
-      credentials: what the daemon's token file holds; secret.
-      host: the name of this participant in the job, unlike all others'; None: the machine's.
-      machine: participants of one machine share local ranks; None: it is found out.
-      on_stop: called with a number of seconds, on a thread of this object's, if the job ends or
-        wants this process to leave, or if the agent was killed: within that time :meth:`exit` has to be
-        called, or else the process is killed. None: the process sends itself SIGTERM.
-      network_interfaces: names or networks that this process may use for the job, as a list or a
-        text with commas; None: the way to the daemon.
-      start_timeout: seconds for the daemon to be reached; None: the agent's own limit.
+      credentials: the content of the daemon's token file; secret.
+      host: the unique name of this participant in the job; None: the machine's name.
+      machine: participants of one machine share local ranks; None: the agent determines it.
+      on_stop: called with a number of seconds, on a thread of this object, if the job ends or asks this process to leave, or if
+        the agent was killed. :meth:`exit` must be called within that time, or the process is killed. None: the process sends
+        itself SIGTERM.
+      network_interfaces: names or networks that this process may use for the job, as a list or one string with commas; None:
+        the way to the daemon.
+      start_timeout: the time in seconds for the daemon to be reached; None: the agent's default.
 
     Raises FileNotFoundError if there is no horovod-agent.
     """
@@ -84,12 +83,12 @@ class Adoption:
         threading.Thread(target=self._listen, name="horovod-adoption", daemon=True).start()
 
     def wait_for_start(self, timeout: Optional[float] = None) -> None:
-        """Waits until the job takes this process as a worker, and sets the variables in os.environ
-        that a started worker finds there; then hvd.init() may be called.
+        """Waits until the job takes this process as a worker, and sets the variables in os.environ that a started worker has. After
+        that hvd.init() may be called.
 
         Raises:
-          TimeoutError: it is not taken yet.
-          RuntimeError: the agent has ended; says why. Refused: another attempt would end alike.
+          TimeoutError: the process is not taken yet.
+          RuntimeError: the agent has ended; the text says why. Refused: another attempt would end in the same way.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._variables is not None or self._ended, timeout):
@@ -103,12 +102,12 @@ class Adoption:
                 self._replaced = _set_variables(self._variables)
 
     def exit(self, code: int = 0, timeout: Optional[float] = None, error: Optional[BaseException] = None) -> int:
-        """Leaves the job, and first the world: `code` is 0 if the work is done, or another for an
-        `error` that ended it. Removes what :meth:`wait_for_start` has set, and waits for the agent,
-        which ends with a job of fixed size, or at once with an elastic one. Later calls only wait.
+        """Leaves the world, then the job. `code` is 0 if the work is done, or another one for an `error` that ended it. Removes the
+        variables that :meth:`wait_for_start` has set, and waits for the agent, which ends with a job of fixed size, or at once in
+        an elastic job. Later calls only wait.
 
-        To be called where collectives are. Returns the job's exit code. Raises
-        subprocess.TimeoutExpired after `timeout` seconds.
+        Call it on the thread that runs collectives. Returns the job's exit code. Raises subprocess.TimeoutExpired after `timeout`
+        seconds.
         """
         with self._changed:
             first, self._leaves = not self._leaves, True
@@ -157,7 +156,7 @@ class Adoption:
             self._stop(_LEAST_GRACE)
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """What the agent says. A line that was cut by its end is none."""
+        """Yields the lines that the agent writes. A line that the agent's end has cut off is dropped."""
         assert self._agent.stdout is not None
         with self._agent.stdout as stream:
             for line in stream:
@@ -176,7 +175,7 @@ def _terminate(_seconds: float) -> None:
 
 
 def _set_variables(values: Mapping[str, Optional[str]]) -> dict[str, Optional[str]]:
-    """Sets variables of this process, or removes those whose value is None; returns what undoes it."""
+    """Sets variables of this process, or removes those whose value is None. Returns the values that undo it."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""What the functions that run jobs on engines (Spark, Ray, Dask) have in common: their arguments."""
+"""The arguments that the functions for jobs on engines (Spark, Ray, Dask) share, and their checks."""
 
 import math
 import sys
@@ -10,7 +10,7 @@ _MOST_SECONDS = 7 * 86400 - 60  # what the daemon takes, without what is added f
 
 
 class Options(NamedTuple):
-    """Of the processes, and of what is shown of them."""
+    """Options of a job's processes, and of the output that is shown."""
 
     env: Optional[dict[str, str]]
     stdout: Any
@@ -21,7 +21,7 @@ class Options(NamedTuple):
     executable: Optional[str]
 
     def check(self) -> None:
-        """Raises TypeError or ValueError for an environment or output that is not one."""
+        """Raises TypeError or ValueError for an invalid environment or output."""
         if self.env is not None and not isinstance(self.env, dict):
             raise TypeError(f"env argument must be a dict, not {type(self.env)}: {self.env}")
         check_variables("env", self.env or {})
@@ -38,7 +38,7 @@ class Options(NamedTuple):
         return (self.nics,) if isinstance(self.nics, str) else tuple(sorted(self.nics or ()))
 
     def show(self, stream: int, text: str) -> None:
-        """Writes lines of the processes, and of agents if that is wanted."""
+        """Writes lines of the processes, and of agents if these are shown."""
         target = (self.stdout or sys.stdout) if stream == 1 else (self.stderr or sys.stderr)
         prefix = time.asctime() if self.timestamps else ""
         for line in text.splitlines(keepends=True):
@@ -53,7 +53,7 @@ class Options(NamedTuple):
 
 
 def check_variables(name: str, variables: Mapping[Any, Any]) -> None:
-    """Raises TypeError or ValueError, which name the argument, for what can't be variables of a process."""
+    """Raises TypeError or ValueError, with the argument's name, for invalid environment variables."""
     for variable, value in variables.items():
         if not isinstance(variable, str) or not isinstance(value, str):
             raise TypeError(f"{name}: variables and their values must be strings: Got {variable!r}: {value!r}")
@@ -62,7 +62,7 @@ def check_variables(name: str, variables: Mapping[Any, Any]) -> None:
 
 
 def check_networks(nics: Any) -> None:
-    """Raises TypeError for what can't be names of network interfaces."""
+    """Raises TypeError for invalid names of network interfaces."""
     names = [nics] if isinstance(nics, str) else nics
     if names is None or (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
         return
@@ -70,19 +70,19 @@ def check_networks(nics: Any) -> None:
 
 
 def check_function(fn: Any, name: str = "fn") -> None:
-    """Raises TypeError, which names the argument, for what is none."""
+    """Raises TypeError, with the argument's name, for a value that is not callable."""
     if not callable(fn):
         raise TypeError(f"{name} must be a function: Got {fn!r}")
 
 
 def check_call(fn: Any, args: Any, kwargs: Any) -> None:
-    """Raises TypeError if ``fn(*args, **kwargs)`` is no call."""
+    """Raises TypeError if ``fn(*args, **kwargs)`` is not a valid call."""
     check_function(fn)
     check_arguments(args, kwargs)
 
 
 def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
-    """Raises TypeError, which names the argument, for what is no list, and no dict. `prefix`: of their names."""
+    """Raises TypeError, with the argument's name, for arguments that are not a list and a dict. `prefix` precedes the names."""
     if args is not None and (isinstance(args, (str, bytes)) or not isinstance(args, Iterable)):
         raise TypeError(f"{prefix}args must be a list or tuple of the function's arguments: Got {args!r}")
     if kwargs is not None and not isinstance(kwargs, Mapping):
@@ -90,14 +90,14 @@ def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
 
 
 def check_flags(**flags: Any) -> None:
-    """Raises TypeError, which names the argument, for what is neither True nor False."""
+    """Raises TypeError, with the argument's name, for a value that is neither True nor False."""
     for name, value in flags.items():
         if value not in (True, False):
             raise TypeError(f"{name} must be True or False: Got {value!r}")
 
 
 def check_amounts(**amounts: Any) -> None:
-    """Raises TypeError or ValueError, which name the argument, for what is no amount of a resource. None: not given."""
+    """Raises TypeError or ValueError, with the argument's name, for an invalid amount of a resource. None: not given."""
     for name, value in amounts.items():
         if value is not None and not is_number(value):
             raise TypeError(f"{name} must be a number: Got {value!r}")
@@ -110,14 +110,14 @@ def is_number(value: Any) -> bool:
 
 
 def check_whole_numbers(**numbers: Any) -> None:
-    """Raises TypeError, which names the argument, for what is none. None: not given."""
+    """Raises TypeError, with the argument's name, for a value that is not a whole number. None: not given."""
     for name, value in numbers.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise TypeError(f"{name} must be a whole number: Got {value!r}")
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
-    """The same, and ValueError for less than `least`."""
+    """Raises as :func:`check_whole_numbers`, and ValueError for a number less than `least`."""
     check_whole_numbers(**counts)
     for name, value in counts.items():
         if value is not None and value < least:
@@ -125,7 +125,7 @@ def check_counts(least: int = 1, **counts: Any) -> None:
 
 
 def check_seconds(**times: Any) -> None:
-    """Raises TypeError or ValueError, which name the argument, for what is no time. None: not given."""
+    """Raises TypeError or ValueError, with the argument's name, for an invalid time in seconds. None: not given."""
     for name, value in times.items():
         if value is None:
             continue

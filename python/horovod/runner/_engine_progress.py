@@ -1,4 +1,4 @@
-"""How far a run on an engine has got, as its events tell. Pure: no clock, no thread."""
+"""The progress of a run on an engine, derived from its events. Pure: no clock, no thread."""
 
 from dataclasses import dataclass
 from typing import Optional, Union
@@ -8,14 +8,14 @@ _SETTLED_SECONDS = 10.0  # after which a task's agent has certainly joined the j
 
 @dataclass(frozen=True)
 class TaskBegan:
-    """The task of that name runs."""
+    """The task with that name runs."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class TaskEnded:
-    """Its agent has ended; perhaps told twice."""
+    """The task's agent has ended. It may be reported twice."""
 
     name: str
     refused: bool  # the agent could not take part: it was started wrongly, say, or the job has failed so
@@ -39,15 +39,16 @@ Event = Union[TaskBegan, TaskEnded, JobEnded, EngineEnded]
 
 
 class Progress:
-    """The tasks and the engine of one run. Times are seconds of any one clock. Not thread-safe.
+    """The tasks and the engine of one run. Times are in seconds of any one clock. Not thread-safe.
 
-    Tasks are counted by their place: "task1.2", the third attempt, is in the place of "task1.1", of which it may never have
-    been told that it has ended.
+    Tasks are counted by their place. "task1.2", the third attempt, is in the place of "task1.1", whose end may never have been
+    reported.
 
     Args:
-      elastic: whether the job goes on without a task.
+      elastic: whether the job continues without a task.
       least: how many tasks must have begun by `deadline`.
-      notice: when the user is to be told that tasks are still missing.
+      deadline: the time by which they must have begun.
+      notice: the time at which the user is notified of tasks that are still missing.
     """
 
     def __init__(self, elastic: bool, least: int, notice: float, deadline: float) -> None:
@@ -59,7 +60,7 @@ class Progress:
         self.engine_is_over = False
 
     def take(self, event: Event, now: float) -> None:
-        """An event that has happened now."""
+        """Applies an event that has happened now."""
         if any(now - since >= _SETTLED_SECONDS for _, since in self._running.values()):
             self._refused_since = None
         if isinstance(event, TaskBegan):
@@ -75,40 +76,43 @@ class Progress:
 
     @property
     def has_started(self) -> bool:
-        """Whether as many tasks have begun as must."""
+        """Returns whether enough tasks have begun."""
         return len(self._begun) >= self._least
 
     @property
     def tasks_run(self) -> bool:
-        """Whether any task runs, as far as is known: one whose machine was lost cannot say that it has ended."""
+        """Returns whether any task runs, as far as is known: a task whose machine was lost can't report its end."""
         return bool(self._running)
 
     def patience(self, now: float) -> Optional[float]:
-        """Seconds until something is due without an event; None: nothing is."""
+        """Returns the time in seconds until something is due without an event; None: nothing is due."""
         if self.has_started:
             return None
         due = self._deadline if self._notice is None else min(self._notice, self._deadline)
         return max(0.0, due - now)
 
     def is_late(self, now: float) -> bool:
-        """Whether tasks are missing at the deadline."""
+        """Returns whether tasks are missing at the deadline."""
         return not self.has_started and now >= self._deadline
 
     def take_notice(self, now: float) -> bool:
-        """Whether it is time for the notice; once."""
+        """Returns whether it is time for the notice. Returns True at most once."""
         if self.has_started or self._notice is None or now < self._notice:
             return False
         self._notice = None
         return True
 
     def count(self) -> str:
-        """How many tasks have begun, for messages."""
+        """Returns how many tasks have begun, for messages."""
         return f"{len(self._begun)} of {self._least} tasks have started"
 
     def is_refused(self, now: float) -> bool:
-        """Whether the engine's tasks cannot take part. One that is refused ends a job of fixed size. An elastic job goes on
-        with others: while some are refused, and started again, all that run may just have begun, and be about to be refused
-        as well; so what counts is whether one has settled in the meantime."""
+        """Returns whether the engine's tasks can't take part.
+
+        In a job of fixed size one refused task is enough. An elastic job continues with other tasks. While some are refused and
+        started again, all running tasks may have just begun, and may be about to be refused as well; so the criterion is whether a
+        task has settled in the meantime.
+        """
         if self._refused_since is None:
             return False
         return not self._elastic or not self._running or now - self._refused_since >= _SETTLED_SECONDS

@@ -1,5 +1,6 @@
-"""One run on an engine whose tasks start agents (Spark, Dask), seen from the caller: the job's daemon, the engine's tasks,
-and what comes first of their ends."""
+"""A run on an engine whose tasks start agents (Spark, Dask), as the caller sees it: the job's daemon, the engine's tasks, and
+which of their ends comes first.
+"""
 
 import abc
 import contextlib
@@ -35,32 +36,34 @@ _TIMED_OUT = (
 
 
 class Engine(abc.ABC):
-    """Where tasks run. An object is for one job; `cancel` and `leaves` are called from other threads than `run`, and `cancel`
-    more than once."""
+    """The interface of engines, which run tasks. An object is for one job. `cancel` and `leaves` are called from other threads
+    than `run`, and `cancel` more than once.
+    """
 
     title: str  # in messages: "Spark"
     notices_leaving = False  # whether `leaves` is worth asking
 
     @abc.abstractmethod
     def name_of_caller(self) -> str:
-        """What the tasks' machines call this one: a name or an address."""
+        """Returns the name or address under which the tasks' machines reach this machine."""
 
     @abc.abstractmethod
     def run(self, task: Task, count: int, at_once: bool) -> None:
-        """Has :meth:`Task.run` called in `count` tasks, with different names (:func:`task_name`), and returns when they have
-        ended. `at_once`: all of them start or none, where the engine can do so.
+        """Calls :meth:`Task.run` in `count` tasks with different names (:func:`task_name`), and returns when they have ended.
+        `at_once`: either all of them start or none, if the engine supports that.
 
-        An elastic job may have fewer. A task of it that has raised, or was lost, starts again when there is room, as the
-        next attempt.
+        An elastic job may run with fewer tasks. A task of it that has raised, or was lost, is started again when there is room, as
+        the next attempt.
 
-        Raises: what the engine does if it can't run them, or a task of fixed size has raised."""
+        Raises what the engine raises if it can't run them, or if a task of fixed size has raised.
+        """
 
     @abc.abstractmethod
     def cancel(self) -> None:
-        """Has `run` return soon. Tasks end by themselves when their job has ended."""
+        """Makes `run` return soon. Tasks end by themselves when their job has ended."""
 
     def leaves(self, executor: str) -> bool:
-        """Whether that executor, as it was given to :meth:`Task.run`, soon goes away."""
+        """Returns whether an executor, as it was passed to :meth:`Task.run`, is about to leave."""
         return False
 
 
@@ -78,7 +81,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of an elastic job: how many processes it begins with, and its limits."""
+    """The number of processes with which an elastic job begins, and its limits."""
 
     count: int
     least: int
@@ -88,10 +91,11 @@ class Sizes:
 def run_fixed(
     engine: Engine, call: Call, options: Options, count: int, start_timeout: float, at_once: bool = True
 ) -> list[Any]:
-    """Runs a job of fixed size; returns its results in rank order. Raises as :meth:`Run.results`, and TypeError or ValueError
-    for a call or a size that can't be.
+    """Runs a job of fixed size and returns its results, in rank order. Raises as :meth:`Run.results`, and TypeError or ValueError
+    for an invalid call or size.
 
-    `at_once`: as for :meth:`Engine.run`."""
+    `at_once`: as for :meth:`Engine.run`.
+    """
     hosts = [task_name(index, None) for index in range(count)]
     limits = Limits(count, hosts=hosts, start_timeout=start_timeout + _DAEMON_SECONDS)
     return _run(engine, call, options, limits, count, start_timeout, at_once)
@@ -106,7 +110,9 @@ def run_elastic(
     elastic_timeout: Optional[float],
     reset_limit: Optional[int],
 ) -> list[Any]:
-    """Runs an elastic job; returns the results of those at its end, in rank order. Raises as :func:`run_fixed`."""
+    """Runs an elastic job and returns the results of the processes that exist at its end, in rank order. Raises as
+    :func:`run_fixed`.
+    """
     limits = Limits(
         sizes.count,
         sizes.least,
@@ -132,16 +138,16 @@ def _run(
 
 
 class Run:
-    """Belongs to one thread, but for `on_output` and what :class:`_handover.Tasks` has.
+    """One run. One thread uses it, except for `on_output` and the methods of :class:`_handover.Tasks`.
 
-    In an elastic job executors that soon go away are drained: their tasks leave without the loss of a step, and the engine
-    starts them again elsewhere.
+    In an elastic job, executors that are about to leave are drained: their tasks leave without the loss of a step, and the
+    engine starts them again elsewhere.
 
     Args:
-      job: serves the function.
-      elastic: whether the job is.
+      job: the job, which serves the function.
+      elastic: whether the job is elastic.
       least: how many tasks must begin within `start_timeout` seconds from now.
-      options: show what processes and agents print, and what the user is told.
+      options: how output of processes and agents, and notices, are shown.
     """
 
     def __init__(
@@ -157,7 +163,7 @@ class Run:
         self._last_words = ""  # of an agent: written before its task's end is told, and read after
 
     def on_output(self, stream: int, text: str) -> None:
-        """From any thread: whole lines of the processes, or of an agent, whose last one says why it has ended."""
+        """Takes whole lines of the processes, or of an agent, whose last line says why it has ended. Called from any thread."""
         said = [line for line in text.splitlines() if line.startswith(_AGENT)]
         if said:
             self._last_words = said[-1].removeprefix(_AGENT)
@@ -211,8 +217,9 @@ class Run:
                     self._job.drain(name)
 
     def results(self) -> list[Any]:
-        """Waits for the end; returns the results in rank order. Raises RuntimeError or TimeoutError. However this ends,
-        the tasks have ended, too."""
+        """Waits for the end and returns the results, in rank order. Raises RuntimeError or TimeoutError. In any case the tasks have
+        ended when it returns or raises.
+        """
         try:
             status = self._wait()
             if status != 0:
@@ -226,7 +233,7 @@ class Run:
             self._cancel()
 
     def _cancel(self) -> None:
-        """More than once: what has not reached the engine yet can't be cancelled there."""
+        """Cancels the run on the engine repeatedly, because tasks that have not reached the engine yet can't be cancelled there."""
         deadline = time.monotonic() + _ENDING_SECONDS
         while not self._progress.engine_is_over and time.monotonic() < deadline:
             with contextlib.suppress(Exception):  # it has gone
@@ -234,7 +241,7 @@ class Run:
             self._take_until(lambda: self._progress.engine_is_over, _CANCEL_SECONDS)
 
     def _wait(self) -> int:
-        """The job's exit code."""
+        """Returns the job's exit code, after its end."""
         while True:
             event = self._take(self._progress.patience(time.monotonic()))
             if event is None:
@@ -248,7 +255,7 @@ class Run:
                 return self._status_after_refusal()
 
     def _take(self, patience: Optional[float]) -> Optional[Event]:
-        """The next event, which the progress then has, too, or None after so many seconds."""
+        """Returns the next event, after the progress has applied it; None after that many seconds."""
         try:
             event = self._events.get(timeout=patience)
         except queue.Empty:
@@ -257,7 +264,7 @@ class Run:
         return event
 
     def _take_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Whether that holds within so many seconds."""
+        """Returns whether the condition becomes true within that many seconds."""
         deadline = time.monotonic() + seconds
         while not condition():
             if self._take(max(0.0, deadline - time.monotonic())) is None:
@@ -274,21 +281,23 @@ class Run:
             )
 
     def _wait_for_tasks(self) -> None:
-        """After the job: those that run end by themselves; those that never got a slot must be cancelled."""
+        """Waits for the tasks after the job's end. Running tasks end by themselves; those that never got a slot must be cancelled."""
         progress = self._progress
         ended = self._take_until(lambda: progress.engine_is_over or not progress.tasks_run, _ENDING_SECONDS)
         if ended and progress.has_started:
             self._take_until(lambda: progress.engine_is_over, _ENGINE_SECONDS)
 
     def _status_after_refusal(self) -> int:
-        """The job's exit code, if that was the agent's. Else the engine would start the agent again and again."""
+        """Returns the job's exit code, if the agent's exit code was the job's. Otherwise the engine would start the agent again and
+        again.
+        """
         status = self._job.wait(_VERDICT_SECONDS)
         if status is None:
             raise RuntimeError(f"{self._engine.title} task could not start its process: {self._last_words}")
         return status
 
     def _status_without_tasks(self, error: Optional[BaseException]) -> int:
-        """The job's exit code when no task is left."""
+        """Returns the job's exit code when no task is left."""
         status = self._job.wait(_ENDING_SECONDS)
         if status is not None:
             return status
@@ -298,7 +307,7 @@ class Run:
 
 
 def _brief(error: BaseException) -> str:
-    """The line of the engine's traceback that says why."""
+    """Returns the line of the engine's traceback that states the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (causes or lines or [type(error).__name__])[-1]

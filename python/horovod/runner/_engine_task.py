@@ -1,5 +1,6 @@
-"""A task of an engine (Spark, Dask): it runs an agent, whose worker calls the function. What is here runs where the engine's
-tasks do."""
+"""A task of an engine (Spark, Dask): it runs an agent, whose worker calls the function. This module runs where the engine's
+tasks run.
+"""
 
 import contextlib
 import json
@@ -16,7 +17,7 @@ _VERDICT_SECONDS = 0.5
 
 
 class Task(NamedTuple):
-    """What all tasks of a job are given; a secret, since `info` is."""
+    """What all tasks of a job receive. Secret, because `info` is."""
 
     info: JoinInfo
     env: dict[str, str]
@@ -31,10 +32,11 @@ class Task(NamedTuple):
         variables: dict[str, str],
         on_start: Optional[Callable[[JoinedAgent], None]] = None,
     ) -> int:
-        """Runs an agent of that name until it has left the job; returns its exit code. `executor`: what the engine may take
-        away; `variables`: of the worker, beside its own.
+        """Runs an agent with that name until it has left the job; returns its exit code. `executor`: the part of the engine that may
+        be taken away; `variables`: environment variables of the worker, in addition to its own.
 
-        Raises RuntimeError in an elastic job that goes on without it: the engine is to start the task again."""
+        Raises RuntimeError in an elastic job that continues without the task, so that the engine starts the task again.
+        """
         caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
         if caller.begin_task(name, executor):
             return 0
@@ -54,7 +56,7 @@ class Task(NamedTuple):
         return status
 
     def _is_wanted_again(self, caller: _handover.Worker, name: str, status: int) -> bool:
-        """Whether an elastic job goes on without this task, whose agent has ended with that code."""
+        """Returns whether an elastic job continues without this task, whose agent has ended with that code."""
         with contextlib.suppress(OSError):  # the caller has ended, and with it the job
             if caller.end_task(name, status):
                 return True
@@ -69,8 +71,9 @@ class Task(NamedTuple):
 
 
 def task_name(index: int, attempt: Optional[int]) -> str:
-    """An agent's name. Each attempt of an elastic job's task is a host of its own: what was learned of the executor of an
-    earlier one does not hold for the next."""
+    """Returns an agent's name. Each attempt of an elastic job's task is a host of its own, because the failures of an earlier
+    attempt's executor say nothing about the next one's.
+    """
     return f"task{index}" if attempt is None else f"task{index}.{attempt}"
 
 

@@ -1,10 +1,10 @@
-"""The transfer of a function from ``horovod.run`` to its workers on any host, and of the results
-back: over mutual TLS, with a server in the caller's process.
+"""The transfer of a function from ``horovod.run`` to its workers on any host, and of the results back, over mutual TLS with a
+server in the caller's process.
 
-horovodrun makes an authority for this alone (launcher/job/handover.h). The caller gets its certificate
-and the sockets to listen on over a unix socket; each worker finds its own, and the addresses, on
-its stdin, once. So no secret is in an environment, an argument or a file. Jobs whose agents an
-engine starts (_job) use the certificates of the job instead.
+horovodrun makes a certificate authority for this purpose only (launcher/job/handover.h). The caller gets its certificate and
+the sockets to listen on over a unix socket. Each worker reads its certificate and the addresses once, from stdin. So no
+secret is in an environment, an argument or a file. Jobs whose agents an engine starts (_job) use the certificates of the
+job instead.
 """
 
 import json
@@ -34,7 +34,7 @@ _YES = b"yes"
 
 
 class Failure(NamedTuple):
-    """What a worker raised."""
+    """The exception that a worker raised."""
 
     rank: int
     caused_by_peer: bool  # it only says that another worker is gone
@@ -42,29 +42,31 @@ class Failure(NamedTuple):
 
 
 def credentials_of(words: dict[str, Any]) -> Credentials:
-    """Those in a JSON object of horovodrun's."""
+    """Returns the credentials in a JSON object from horovodrun."""
     return Credentials(*(words[field] for field in Credentials._fields))
 
 
 class Tasks(Protocol):
-    """Is told of an engine's tasks, each of which runs an agent. Called on the server's thread, perhaps twice for one
-    event."""
+    """The interface for reports of an engine's tasks, each of which runs an agent. Called on the server's thread, perhaps twice
+    for one event.
+    """
 
     def begin(self, name: str, executor: Optional[str]) -> bool:
-        """A task has begun. Returns whether it comes too late: the job is over."""
+        """A task has begun. Returns whether it is too late, because the job is over."""
 
     def end(self, name: str, exit_code: int) -> bool:
-        """A task's agent has ended. Returns whether the engine is to start the task again."""
+        """A task's agent has ended. Returns whether the engine should start the task again."""
 
     def job_goes_on(self) -> bool:
-        """Whether the job is not over."""
+        """Returns whether the job is not over."""
 
 
 class Handover:
-    """The caller's side: gives the function out, and takes what comes back. Thread-safe.
+    """The caller's side: gives out the function, and receives the results. Thread-safe.
 
     `on_output(stream, text)` shows what workers have written to their stdout (1) or stderr (2); it is called on the server's
-    thread."""
+    thread.
+    """
 
     def __init__(
         self,
@@ -82,12 +84,12 @@ class Handover:
         self._failures: dict[int, Failure] = {}
 
     def server(self, credentials: Credentials, listeners: Iterable[socket.socket]) -> TlsServer:
-        """One for the workers, not started yet."""
+        """Returns a server for the workers, not started yet."""
         context = context_of(credentials, ssl.PROTOCOL_TLS_SERVER)
         return TlsServer(listeners, context, self.answer)
 
     def answer(self, request: bytes) -> bytes:
-        """The answer to a worker's request."""
+        """Returns the answer to a worker's request."""
         kind, rank = _HEADER.unpack_from(request)
         data = request[_HEADER.size :]
         if kind == _GET:
@@ -115,19 +117,21 @@ class Handover:
         return self._tasks.job_goes_on()
 
     def results(self) -> dict[int, Any]:
-        """What the function returned, by rank. Raises RuntimeError if that can't be unpickled here."""
+        """Returns the function's results, by rank. Raises RuntimeError if one can't be unpickled here."""
         with self._lock:
             return {rank: _result(rank, data) for rank, data in sorted(self._results.items())}
 
     def failures(self) -> list[Failure]:
-        """What was raised; causes before consequences."""
+        """Returns the exceptions that were raised; causes precede consequences."""
         with self._lock:
             found = list(self._failures.values())
         return sorted(found, key=lambda failure: (failure.caused_by_peer, failure.rank))
 
 
 def pickled(value: Any, what: str = "") -> bytes:
-    """A value as it travels. Raises TypeError, naming `what` it is, if it can't; default: the function's result."""
+    """Returns the pickle of a value. Raises TypeError, with its name `what`, if it can't be pickled; by default it is called the
+    function's result.
+    """
     try:
         data: bytes = cloudpickle.dumps(value)
         return data
@@ -145,8 +149,9 @@ def _result(rank: int, data: bytes) -> Any:
 
 
 def loaded(data: bytes) -> Callable[[], Any]:
-    """The function that the caller gave out; its modules are found where the caller finds them, if they are there. Raises
-    RuntimeError if it can't be unpickled here."""
+    """Unpickles the caller's function. Its modules are searched where the caller finds them, if these folders exist. Raises
+    RuntimeError if it can't be unpickled here.
+    """
     (length,) = struct.unpack_from("!Q", data)
     paths, function = data[8 : 8 + length], data[8 + length :]
     sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
@@ -159,8 +164,7 @@ def loaded(data: bytes) -> Callable[[], Any]:
 
 
 class Worker:
-    """A worker's side. Its methods raise OSError if the caller can't be reached, or is not the one
-    that the certificates are for."""
+    """A worker's side. Its methods raise OSError if the caller can't be reached, or is not the one that the certificates are for."""
 
     def __init__(self, credentials: Credentials, address: tuple[str, int]) -> None:
         self.address = address
@@ -168,8 +172,9 @@ class Worker:
 
     @classmethod
     def of(cls, words: dict[str, Any], launcher: str) -> "Worker":
-        """Of what horovodrun says to workers; `launcher` is the address at which its agent reached
-        it. Raises KeyError or ValueError for other words."""
+        """Makes a Worker from horovodrun's text for workers; `launcher` is the address under which the agent reached horovodrun.
+        Raises KeyError or ValueError for an invalid text.
+        """
         addresses = [split_host_port(address) for address in words["addresses"]]
         reached = [one for one in addresses if one[0] == launcher.strip("[]")]
         return cls(credentials_of(words), (reached or addresses)[0])
@@ -201,15 +206,15 @@ class Worker:
             return _read(stream, length)
 
     def get_function(self) -> bytes:
-        """The function, to be :func:`loaded`."""
+        """Returns the pickled function, for :func:`loaded`."""
         return self._ask(_GET, 0)
 
     def put_result(self, rank: int, result: bytes) -> None:
-        """What the function returned on rank `rank`, :func:`pickled`."""
+        """Sends the function's :func:`pickled` result on rank `rank`."""
         self._ask(_RESULT, rank, result)
 
     def put_output(self, stream: int, text: str) -> None:
-        """What a worker has written to its stdout (1) or stderr (2)."""
+        """Sends what a worker has written to its stdout (1) or stderr (2)."""
         self._ask(_OUTPUT, stream, text.encode(errors="replace"))
 
     def begin_task(self, name: str, executor: Optional[str]) -> bool:
@@ -221,14 +226,14 @@ class Worker:
         return self._ask_about_tasks(_TASK_ENDED, {"name": name, "exit_code": exit_code})
 
     def job_goes_on(self) -> bool:
-        """Whether the job is not over, as far as the caller knows."""
+        """Returns whether the job is not over, as far as the caller knows."""
         return self._ask_about_tasks(_GOES_ON, {})
 
     def _ask_about_tasks(self, kind: bytes, words: dict[str, Any]) -> bool:
         return self._ask(kind, 0, json.dumps(words).encode()) == _YES
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
-        """What the function raised on rank `rank`."""
+        """Sends the exception that the function raised on rank `rank`."""
         failure = Failure(rank, bool(caused_by_peer), _tracebacks.folded(error))
         self._ask(_FAILURE, rank, json.dumps(failure._asdict()).encode())
 
@@ -246,8 +251,7 @@ def _read(stream: ssl.SSLSocket, count: int) -> bytes:
 def receive_credentials(
     launcher: socket.socket,
 ) -> tuple[dict[str, Any], list[socket.socket]]:
-    """What horovodrun says to its caller, and the sockets to listen on. Raises ConnectionError if
-    it says nothing."""
+    """Returns horovodrun's text for its caller, and the sockets to listen on. Raises ConnectionError if there is none."""
     text, listeners = b"", []
     while True:
         part, descriptors = _receive_descriptors(launcher)
@@ -272,8 +276,7 @@ def _receive_descriptors(launcher: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def take_words() -> dict[str, Any]:
-    """What horovodrun has left for this worker on stdin, which is empty from now on. Raises
-    ValueError if there is nothing."""
+    """Returns horovodrun's text for this worker, from stdin, which is empty afterwards. Raises ValueError if there is none."""
     text = b""
     while True:
         part = os.read(0, 1 << 16)

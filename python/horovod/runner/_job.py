@@ -1,5 +1,6 @@
-"""A job whose agents an engine (Spark, Ray, Dask, a batch scheduler) starts: its horovod-rendezvousd, a child of this
-process, and the function that its workers call."""
+"""A job whose agents are started by an engine (Spark, Ray, Dask, a batch scheduler): its horovod-rendezvousd, which is a child
+of this process, and the function that its workers call.
+"""
 
 import contextlib
 import json
@@ -24,7 +25,7 @@ _DAEMON = "horovod-rendezvousd: "
 
 
 class Limits(NamedTuple):
-    """What the job's daemon is told. None: its default. Elastic if there is a minimum or maximum."""
+    """The options of the job's daemon; None: the daemon's default. The job is elastic if there is a minimum or maximum."""
 
     num_proc: int
     min_num_proc: Optional[int] = None
@@ -37,7 +38,7 @@ class Limits(NamedTuple):
     keep_host_order: bool = False  # `hosts` is the order of ranks also where a machine's are not neighbours
 
     def flags(self) -> list[str]:
-        """horovod-rendezvousd's arguments."""
+        """Returns horovod-rendezvousd's arguments."""
         values: dict[str, Any] = {
             "--np": self.num_proc,
             "--min-np": self.min_num_proc,
@@ -56,8 +57,9 @@ class Limits(NamedTuple):
 
 
 class JoinInfo(NamedTuple):
-    """What an agent needs to take part in a job. A secret: it travels as an argument of a task or actor, never in an
-    environment or configuration."""
+    """What an agent needs to take part in a job. Secret: it is passed as an argument of a task or actor, never in an environment or
+    configuration.
+    """
 
     address: str  # HOST:PORT of the daemon
     credentials: str  # the text of a token file
@@ -68,17 +70,17 @@ class JoinInfo(NamedTuple):
 
 
 class Job:
-    """The daemon of one job; it ends with this process, whatever ends that. Thread-safe.
+    """The daemon of one job. It ends with this process, however this process ends. Thread-safe.
 
     Args:
       limits: the job's size and times.
       listen: numeric addresses of this machine, without ports, that agents reach.
-      name: what agents call this machine; the first address if empty.
-      report: called with each line that the daemon says, on a thread of this object; default: ``sys.stderr``.
+      name: the name under which agents reach this machine; "": the first address.
+      report: called with each line that the daemon writes, on a thread of this object; by default lines go to ``sys.stderr``.
 
     Raises:
-      ValueError: the daemon refuses these arguments; says why.
-      RuntimeError: it can't be started.
+      ValueError: the daemon rejects these arguments; the text says why.
+      RuntimeError: the daemon can't be started.
     """
 
     def __init__(
@@ -142,12 +144,12 @@ class Job:
 
     @property
     def join_info(self) -> JoinInfo:
-        """For agents; a secret."""
+        """What agents need to join; secret."""
         return JoinInfo(self.address, self._started["credentials"], self._worker_stdin)
 
     @property
     def authority(self) -> str:
-        """PEM text: who has certified the daemon. No secret."""
+        """The certificate of the authority that has certified the daemon, as PEM text. Not secret."""
         return str(self._started["member"]["ca"])
 
     def serve(
@@ -156,8 +158,9 @@ class Job:
         on_output: Optional[Callable[[int, str], None]] = None,
         tasks: Optional[_handover.Tasks] = None,
     ) -> None:
-        """From now on hands `call` to the job's workers, over its TLS; see :class:`_handover.Handover`. Call it once,
-        before `join_info` is given away."""
+        """Starts to give out `call` to the job's workers, over the job's TLS; see :class:`_handover.Handover`. Call it once, before
+        `join_info` is given to agents.
+        """
         self._handover = _handover.Handover(call, on_output, tasks)
         listeners = [_listen_on(address) for address in self._listen]
         _LISTENERS.update(listeners)
@@ -168,17 +171,17 @@ class Job:
 
     @property
     def handover(self) -> _handover.Handover:
-        """What came back from the workers. REQUIRES: `serve` was called."""
+        """The object that receives the workers' results. REQUIRES: `serve` was called."""
         assert self._handover is not None
         return self._handover
 
     def drain(self, host: str) -> None:
-        """An elastic job: the agent of that name leaves it, within the job's grace, and no step is lost."""
+        """Makes the agent with that name leave an elastic job, within the job's grace time, so that no step is lost."""
         with contextlib.suppress(OSError):  # the job is over
             self._owner.sendall(f"drain {host}\n".encode())
 
     def wait(self, timeout: Optional[float] = None) -> Optional[int]:
-        """The job's exit code, or None if it still runs after `timeout` seconds."""
+        """Returns the job's exit code, or None if the job still runs after `timeout` seconds."""
         try:
             status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -187,11 +190,11 @@ class Job:
         return status
 
     def last_line(self) -> str:
-        """The last thing that the daemon said: after the end, the verdict."""
+        """Returns the daemon's last line: after the end, the verdict."""
         return self._lines[-1].removeprefix(_DAEMON) if self._lines else ""
 
     def stop(self) -> None:
-        """Ends the job, if it still runs, and all that belongs to it."""
+        """Ends the job, if it still runs, and everything that belongs to it."""
         if os.getpid() == self._pid:
             # Processes that were forked may have the socket, too.
             with contextlib.suppress(OSError):  # the daemon has ended
@@ -239,7 +242,7 @@ def _print_to_stderr(line: str) -> None:
 
 
 def environment_of_workers() -> dict[str, str]:
-    """This process's, with this very package, wherever it was imported from."""
+    """Returns this process's environment, changed so that workers import this very package, wherever it was imported from."""
     environment = dict(os.environ)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [package, environment.get("PYTHONPATH")]

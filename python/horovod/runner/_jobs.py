@@ -1,4 +1,4 @@
-"""Jobs of ``horovod.run``: their launcher, and what the workers bring back."""
+"""Jobs of ``horovod.run``: their launcher, and the workers' results."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ _FAILED = (
 
 
 def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
-    """Runs what `settings` say; returns the results of a function, or None for a command.
+    """Runs the job that `settings` describe; returns the results of a function, or None for a command.
 
     Raises as :func:`horovod.run`.
     """

@@ -1,4 +1,4 @@
-"""A horovod-agent that is a child of this process, for jobs whose agents an engine starts."""
+"""A horovod-agent as a child of this process, for jobs whose agents are started by an engine."""
 
 import contextlib
 import json
@@ -20,15 +20,15 @@ Output = Callable[[int, str], None]
 
 
 class JoinedAgent:
-    """An agent with workers of its own; it ends with this process. Thread-safe.
+    """An agent with workers of its own. It ends with this process. Thread-safe.
 
     Args:
-      info: of the job.
-      command: what its workers run.
-      host: its name in the job; no other agent's.
+      info: what it needs to join the job.
+      command: the command of its workers.
+      host: its name in the job, which no other agent has.
       env: the workers' environment.
-      output: called with the number of a stream (1, 2) and text of whole lines, on threads of this object. What it
-        raises is dropped.
+      output: called with the number of a stream (1, 2) and text of whole lines, on threads of this object. Its exceptions are
+        dropped.
       flags: further arguments of horovod-agent.
     """
 
@@ -58,20 +58,20 @@ class JoinedAgent:
         self._threads = [_forwarder(cast(BufferedReader, stream), number, output) for number, stream in streams.items()]
 
     def wait(self) -> int:
-        """Its exit code, once it has ended and all output was passed on."""
+        """Returns the agent's exit code, after it has ended and all output was passed on."""
         status = self._process.wait()
         for thread in self._threads:
             thread.join()
         return status
 
     def drain(self) -> None:
-        """An elastic job: this agent leaves it, and no step is lost. A second call ends it at once."""
+        """Makes this agent leave an elastic job, without the loss of a step. A second call ends it at once."""
         self._process.send_signal(signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def private_file(text: str) -> Iterator[int]:
-    """A file in memory that holds `text` and that only this user can read: its descriptor."""
+    """Returns the descriptor of a file in memory that contains `text` and that only this user can read."""
     descriptor = os.memfd_create("horovod")
     try:
         os.fchmod(descriptor, 0o600)
@@ -101,7 +101,9 @@ def _forwarder(stream: BufferedReader, number: int, output: Output) -> threading
 
 
 def output_to_caller(info: JoinInfo, local: Output) -> Output:
-    """An output that shows lines in the process that started the job, or by `local` once that is out of reach."""
+    """Returns an output that shows lines in the process that started the job, or through `local` when that process can't be
+    reached any more.
+    """
     caller: Optional[_handover.Worker] = _handover.Worker.of(json.loads(info.worker_stdin), "")
 
     def show(number: int, text: str) -> None:

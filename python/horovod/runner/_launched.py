@@ -1,5 +1,6 @@
-"""Processes that srun, mpirun or torchrun has started together, as one static job: rank 0 has the daemon, and tells
-the others by a file where it is."""
+"""Processes that srun, mpirun or torchrun has started together, as one static job. Rank 0 runs the daemon, and a file tells the
+other ranks its address.
+"""
 
 import atexit
 import contextlib
@@ -31,7 +32,7 @@ _SUCCESS = re.compile(r"horovod-rendezvousd: \d+ ranks? finished")
 def join(launch: Launch) -> None:
     """Makes this process the worker of its rank. It leaves the job when it ends.
 
-    Raises HorovodInternalError, with one line for the user.
+    Raises HorovodInternalError, with a one-line message.
     """
     patience = _start_timeout()
     host = None
@@ -55,7 +56,7 @@ def join(launch: Launch) -> None:
 
 
 def _check_size(launch: Launch, meeting: Meeting) -> None:
-    """Raises ValueError. One that rank 0 does not know of would wait until all others have ended."""
+    """Raises ValueError for a rank that is out of range: rank 0 would not know of it, so it would wait until all others have ended."""
     if launch.size != meeting.size:
         text = f"{launch.variable} is {launch.size} here, and {meeting.size} for rank 0: it must be the same for all"
         raise ValueError(text)
@@ -69,12 +70,12 @@ def _wait_for_start(launch: Launch, member: "_Member", patience: float) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Variables and paths may hold any character."""
+    """Returns the text in one line, because variables and paths may contain any character."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _advice(launch: Launch) -> str:
-    """To who is alone: another process that the launcher has started may not have called hvd.init()."""
+    """Returns advice for a process that is alone: another process of the launch may not have called hvd.init()."""
     return f"a process that is no rank of {launch.launcher} needs to be started without {launch.variable}"
 
 
@@ -95,7 +96,7 @@ def _start_timeout() -> float:
 
 
 class _Rank0:
-    """Rank 0's part: the daemon, a child of this process, and the file that names it."""
+    """Rank 0's part: the daemon, which is a child of this process, and the file that contains its address."""
 
     def __init__(self, launch: Launch, file: MeetingFile, patience: float) -> None:
         self._said = threading.Event()
@@ -128,13 +129,13 @@ class _Rank0:
         self._said.wait(_VERDICT_SECONDS)
 
     def _show(self, line: str) -> None:
-        """What the daemon says; of success the launcher's users need not hear."""
+        """Shows a line of the daemon, except the message of success, which users of launchers do not need."""
         if not _SUCCESS.match(line) and sys.stderr is not None:
             print(line, file=sys.stderr, flush=True)
         self._said.set()
 
     def close(self) -> None:
-        """When the job has ended."""
+        """Removes the file and stops the daemon, when the job has ended."""
         self._file.remove()
         self.job.stop()
 

@@ -1,4 +1,4 @@
-"""A running horovodrun as a child of this process, with its output where this process's goes."""
+"""A running horovodrun as a child of this process, with its output on this process's streams."""
 
 import codecs
 import contextlib
@@ -17,7 +17,7 @@ _STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much 
 
 
 class Launcher:
-    """A horovodrun that ends with this process, whatever ends that."""
+    """A horovodrun that ends with this process, however this process ends."""
 
     def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = ()) -> None:
         # Its stdin ends with this process. Ctrl-C at a terminal is for this process alone, which
@@ -36,7 +36,7 @@ class Launcher:
         self._relays[1].take(self._process.stderr)
 
     def wait(self) -> int:
-        """Its exit status, once it has ended and what it wrote has been passed on."""
+        """Returns its exit status, after it has ended and its output was passed on."""
         self._relay(None)
         return self._process.wait()
 
@@ -55,7 +55,7 @@ class Launcher:
             self._process.stdin.close()
 
     def _relay(self, patience: Optional[float]) -> bool:
-        """Passes output on until it has ended; False: it has not within `patience` seconds."""
+        """Passes output on until it has ended. Returns False if it has not ended within `patience` seconds."""
         deadline = None if patience is None else time.monotonic() + patience
         with selectors.DefaultSelector() as selector, _ending_of(self._process) as ended:
             selector.register(ended, selectors.EVENT_READ)
@@ -79,8 +79,9 @@ class Launcher:
 
 
 class _Relay:
-    """Where one of the two streams goes: to the descriptor itself if Python's stream is that, or
-    else into the stream, by a pipe."""
+    """The target of one of the two streams: the descriptor itself if Python's stream writes to that, or otherwise the stream,
+    through a pipe.
+    """
 
     def __init__(self, stream: Any, number: int) -> None:
         self._stream = stream
@@ -96,7 +97,7 @@ class _Relay:
             os.set_blocking(pipe.fileno(), False)
 
     def pass_on(self) -> bool:
-        """What there is; False: there won't be more, or nothing just now."""
+        """Passes available output on. Returns False if there will be no more, or none just now."""
         if self.pipe is None:
             return False
         try:
@@ -111,7 +112,7 @@ class _Relay:
         return bool(data)
 
     def finish(self) -> None:
-        """The rest. What others may write later, who have the pipe as well, nobody waits for."""
+        """Passes the rest on. It does not wait for output of other processes that have the pipe as well."""
         while self.pass_on():
             pass
         if self.pipe is not None:
@@ -120,8 +121,9 @@ class _Relay:
 
 
 def _is_descriptor(stream: Any, number: int) -> bool:
-    """Whether what is written to `stream` goes to that descriptor of the process. None, as in
-    programs without a console, is taken for it."""
+    """Returns whether `stream` writes to that descriptor of the process. None, as in programs without a console, counts as such a
+    stream.
+    """
     if stream is None:
         return True
     try:
@@ -132,7 +134,7 @@ def _is_descriptor(stream: Any, number: int) -> bool:
 
 @contextlib.contextmanager
 def _ending_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
-    """A descriptor that is readable when the process has ended."""
+    """Returns a descriptor that is readable when the process has ended."""
     pidfd = os.pidfd_open(process.pid)
     try:
         yield pidfd
@@ -141,7 +143,7 @@ def _ending_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
 
 
 def _environment() -> "dict[str, str]":
-    """This process's, with this very package for the workers, wherever it was imported from."""
+    """Returns this process's environment, changed so that workers import this very package, wherever it was imported from."""
     environment = dict(os.environ)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths: list[Optional[str]] = [package, environment.get("PYTHONPATH")]

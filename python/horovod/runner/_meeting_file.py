@@ -1,4 +1,4 @@
-"""The file by which the processes of a launch find rank 0's daemon. It holds the job's secret."""
+"""The file through which the processes of a launch find rank 0's daemon. It contains the job's secret."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ _LONGEST_NAME = 100
 
 
 class Meeting(NamedTuple):
-    """Where rank 0's daemon is, and what makes one a part of its job."""
+    """The addresses of rank 0's daemon, and the credentials for its job."""
 
     addresses: list[str]  # HOST:PORT, of which not all need be reachable
     credentials: str
@@ -38,7 +38,7 @@ class Meeting(NamedTuple):
 
 
 def file_of(launch: Launch) -> "MeetingFile":
-    """Raises ValueError: the directory can't be used; says why."""
+    """Returns the file of a launch. Raises ValueError if the directory can't be used; the text says why."""
     readable = re.sub(r"[^\w.@-]", "_", launch.name or launch.launcher, flags=re.ASCII)[:_LONGEST_NAME]
     digest = hashlib.sha256(launch.name.encode(errors="surrogateescape")).hexdigest()[:16]
     return MeetingFile(_directory(launch) / f"{readable}-{digest}")
@@ -59,7 +59,7 @@ def _directory(launch: Launch) -> Path:
 
 
 def _is_private(path: "str | Path") -> bool:
-    """Whether it is this user's directory, where others can't do anything."""
+    """Returns whether it is this user's directory, in which no other user can do anything."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -83,7 +83,7 @@ def _private(path: Path) -> Path:
 
 
 class MeetingFile:
-    """A file that only its owner can read. Rank 0 writes and removes it; the others wait for it."""
+    """A file that only its owner can read. Rank 0 writes and removes it; the other ranks wait for it."""
 
     _NO_FILE = "{} is not a file; remove it"
 
@@ -92,7 +92,7 @@ class MeetingFile:
         self._written: Optional[int] = None  # the inode
 
     def write(self, meeting: Meeting) -> None:
-        """Replaces that of an earlier launch, whole. Raises ValueError: it can't; says why."""
+        """Replaces the file of an earlier launch, atomically. Raises ValueError if it can't; the text says why."""
         try:
             self._replace(meeting)
         except IsADirectoryError:
@@ -116,18 +116,18 @@ class MeetingFile:
             raise
 
     def remove(self) -> None:
-        """Removes what `write` has written, if it is there still."""
+        """Removes the file that `write` has written, if it still exists."""
         with contextlib.suppress(OSError):
             if self._written is not None and os.lstat(self._path).st_ino == self._written:
                 os.unlink(self._path)
 
     def wait(self, timeout: float, hint: str) -> Meeting:
-        """The meeting at the first of its addresses where the daemon answers, and that alone. One where it does not is that
-        of an earlier launch, which has not removed it; another program may have the port now.
+        """Returns the meeting, with the first of its addresses at which the daemon answers as its only address. A file whose daemon
+        does not answer is that of an earlier launch, which has not removed it; another program may use the port now.
 
         Raises:
-          ValueError: the file can't be read, is not this user's, or open to others.
-          RuntimeError: none came in time; says where it was looked for, and `hint`.
+          ValueError: the file can't be read, belongs to another user, or is accessible to others.
+          RuntimeError: no file came in time; the text says where it was expected, and `hint`.
         """
         deadline = time.monotonic() + timeout
         notice = time.monotonic() + _NOTICE_SECONDS
@@ -173,7 +173,7 @@ class MeetingFile:
             raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
 
     def _check(self, info: os.stat_result) -> None:
-        """Raises ValueError unless it is a file that nobody else can have written or read."""
+        """Raises ValueError unless it is a file that no other user can have written or read."""
         if not stat.S_ISREG(info.st_mode):
             raise ValueError(self._NO_FILE.format(self._path))
         if info.st_uid != os.getuid():
@@ -189,7 +189,7 @@ class MeetingFile:
 
 
 def _checked(meeting: Meeting) -> Meeting:
-    """The meeting. Raises ValueError, TypeError, AttributeError or ssl.SSLError if it can be none."""
+    """Returns the meeting. Raises ValueError, TypeError, AttributeError or ssl.SSLError if the content is invalid."""
     _context_of(meeting)
     if not isinstance(meeting.credentials, str) or not isinstance(meeting.size, int) or not meeting.addresses:
         raise ValueError
@@ -202,7 +202,7 @@ def _checked(meeting: Meeting) -> Meeting:
 
 
 def _context_of(meeting: Meeting) -> ssl.SSLContext:
-    """For connections to its daemon alone."""
+    """Returns a TLS context for connections to this meeting's daemon only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=meeting.authority)
     context.set_alpn_protocols(["h2"])
@@ -210,7 +210,7 @@ def _context_of(meeting: Meeting) -> ssl.SSLContext:
 
 
 def _first_answering(meeting: Meeting) -> Optional[str]:
-    """The first address at which the daemon shows that it is the one."""
+    """Returns the first address at which the daemon proves its identity."""
     context = _context_of(meeting)
     for address in meeting.addresses:
         with (

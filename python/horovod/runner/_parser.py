@@ -1,7 +1,7 @@
 """horovodrun's command line as settings, for code that starts jobs as Horovod's own tests do.
 
-horovodrun reads its command line itself (launcher/cli/options); this is for those who want to see or
-change settings before they hand them to ``horovod.runner.launch._run``.
+horovodrun parses its command line itself (launcher/cli/options). This module is for code that inspects or changes settings
+before it passes them to ``horovod.runner.launch._run``.
 """
 
 import argparse
@@ -111,11 +111,10 @@ def _read(path: str) -> Any:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The settings that horovodrun's `arguments` make, and those of their --config-file; None for
-    what is not set. Unknown flags end the process with status 2 (SystemExit).
+    """Returns the settings that horovodrun's `arguments`, and their --config-file, describe; None for a setting that is not given.
+    Unknown flags end the process with status 2 (SystemExit).
 
-    Raises ValueError for a setting that is out of its range, or ImportError if the file needs a
-    package that is not here.
+    Raises ValueError for a setting that is out of range, or ImportError if the file needs a package that is not installed.
     """
     parser = _parser()
     given = vars(parser.parse_args(arguments))

@@ -5,7 +5,7 @@ from typing import Callable, Optional
 
 
 class TaskRegistry:
-    """Which tasks run, and which are wanted again. Thread-safe."""
+    """The running tasks, and those that should be started again. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -14,13 +14,13 @@ class TaskRegistry:
         self._job_is_over = False
 
     def begin(self, name: str, executor: Optional[str]) -> bool:
-        """A task has begun. Returns whether it comes too late."""
+        """Records that a task has begun. Returns whether it is too late."""
         with self._lock:
             self._executors[name] = executor
             return self._job_is_over
 
     def end(self, name: str) -> bool:
-        """A task has ended. Returns whether it was drained, and the job goes on."""
+        """Records that a task has ended. Returns whether it was drained, and the job continues."""
         with self._lock:
             self._executors.pop(name, None)
             return name in self._drained and not self._job_is_over
@@ -30,7 +30,7 @@ class TaskRegistry:
             return not self._job_is_over
 
     def take_leaving(self, leaves: Callable[[str], bool]) -> list[str]:
-        """The tasks on executors that leave, each once; they are wanted again."""
+        """Returns the tasks on executors that are about to leave, each once; they should be started again."""
         with self._lock:
             running = {name: executor for name, executor in self._executors.items() if executor is not None}
         leaving = {executor for executor in set(running.values()) if leaves(executor)}  # may take its time
@@ -40,6 +40,6 @@ class TaskRegistry:
         return found
 
     def close(self) -> None:
-        """The job is over: no task is wanted any more."""
+        """Records that the job is over: no task is started again."""
         with self._lock:
             self._job_is_over = True

@@ -24,7 +24,7 @@ _Steps = Generator[int, None, Any]  # yields the events that it waits for
 
 
 class Credentials(NamedTuple):
-    """PEM texts: whose certificates count, and one's own certificate and key."""
+    """The certificate of the trusted authority, and one's own certificate and key, as PEM texts."""
 
     ca: str
     certificate: str
@@ -32,7 +32,7 @@ class Credentials(NamedTuple):
 
 
 def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
-    """A context of that protocol, client's or server's, in which either side must be certified."""
+    """Returns a context of that protocol, client's or server's, in which both sides need a certificate."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
@@ -49,7 +49,7 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
 
 
 class _Connection:
-    """One connection, and how far it has got."""
+    """A connection and its progress."""
 
     def __init__(self, stream: ssl.SSLSocket, serve: Callable[["_Connection"], _Steps]) -> None:
         self.stream = stream
@@ -91,12 +91,11 @@ def _send(stream: ssl.SSLSocket, data: bytes) -> _Steps:
 
 
 class TlsServer:
-    """Answers the requests of certified clients, one per connection, on its own thread, from `start`
-    to `stop`.
+    """Answers the requests of clients with a certificate, one per connection, on a thread of its own, from `start` to `stop`.
 
-    `answer(request)` is called on that thread; what it raises ends that connection. All time limits
-    are for the whole of a handshake or request. There are at most 256 connections: a further one
-    replaces an unauthenticated one, silent ones first, or waits in the kernel's queue.
+    `answer(request)` is called on that thread; its exceptions end that connection. All time limits are for the whole of a
+    handshake or request. There are at most 256 connections: a further one replaces an unauthenticated one, silent ones first,
+    or waits in the kernel's queue.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class TlsServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Closes everything, the listeners, too."""
+        """Closes everything, listeners included."""
         self._stop.close()
         self._thread.join()
         self._stopped.close()
@@ -148,7 +147,7 @@ class TlsServer:
         return min(max(0.0, min(times) - time.monotonic()), _LONGEST_WAIT) if times else None
 
     def _choose_listeners(self) -> None:
-        """Looks at the listeners as long as there is room for a connection."""
+        """Watches the listeners only while there is room for a connection."""
         if self._accepts_from and time.monotonic() >= self._accepts_from:
             self._accepts_from = 0.0
         wanted = not self._accepts_from and (len(self._connections) < _MOST_CONNECTIONS or self._stranger() is not None)
@@ -160,7 +159,7 @@ class TlsServer:
                     self._selector.unregister(listener)
 
     def _stranger(self) -> Optional[_Connection]:
-        """Who has to go first."""
+        """Returns the unauthenticated connection that is to be closed first."""
         strangers = [one for one in self._connections if not one.is_friend]
         return min(strangers, key=lambda one: (one.has_spoken, one.since), default=None)
 

@@ -1,5 +1,6 @@
-"""The gradients of our operations, which TensorFlow asks for by the operations' names. As in Horovod a
-gradient that is gathered from all ranks is averaged over them."""
+"""The gradients of Horovod's operations, which TensorFlow looks up by the operations' names. As in Horovod, a gradient that is
+gathered from all ranks is averaged over them.
+"""
 
 from typing import Any
 
@@ -32,7 +33,7 @@ def _of_broadcast(op: Any, *grads: Any) -> list[Any]:
 
 
 def _own_rows(grad: Any, rows: Any, name: str, process_set: int) -> Any:
-    """The average of the ranks' gradients of this rank's `rows` rows."""
+    """Returns the average of the ranks' gradients of this rank's `rows` rows."""
     own = [tf.reshape(rows, [1])]
     counts = functions.horovod_allgather(own, tensor_name=name + ".rows", process_set=process_set)[0]
     received, _ = functions.horovod_alltoall(grad, counts, tensor_name=name, process_set=process_set)

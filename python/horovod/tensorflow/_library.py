@@ -1,5 +1,4 @@
-"""TensorFlow, and our operations in it: libhvd_tensorflow.so, which is one for all versions from 2.13
-on."""
+"""TensorFlow, and Horovod's operations for it: libhvd_tensorflow.so, one library for all versions from 2.13 on."""
 
 import ctypes
 import os
@@ -26,7 +25,7 @@ def _import_tensorflow() -> Any:
 
 
 def _load(tensorflow: Any) -> tuple[Any, ctypes.CDLL]:
-    """The Python functions of our operations, and the library."""
+    """Returns the Python functions of the operations, and the library."""
     path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_tensorflow.so")
     try:
         functions = tensorflow.load_op_library(path)
@@ -48,8 +47,9 @@ def _load(tensorflow: Any) -> tuple[Any, ctypes.CDLL]:
 
 
 def _run_in_any_order(names: set[str]) -> None:
-    """Lets a tf.function run several of our operations at once, each even if its result is not used.
-    TensorFlow would run them one after another, as it does with other operations that have effects."""
+    """Lets a tf.function run several of the operations concurrently, each even if its result is not used. TensorFlow would
+    otherwise run them one after another, as it does with operations that have side effects.
+    """
     try:
         from tensorflow.python.framework import auto_control_deps
 
@@ -75,14 +75,15 @@ _run_in_any_order(
 
 
 def missing_for_xla() -> str:
-    """What TensorFlow lacks for operations in programs that XLA has compiled; "" if nothing."""
+    """Returns what TensorFlow lacks for operations in programs that XLA compiles; "" if nothing."""
     text: bytes = _library.hvd_tensorflow_use_xla()
     return text.decode()
 
 
 def not_converted(function: Function) -> Function:
-    """Decorates what is called by functions of users: AutoGraph, which rewrites those, leaves it alone.
-    So tracing is quicker, and errors are raised as they are."""
+    """Decorates a function that scripts' functions call, so that AutoGraph, which rewrites those, does not convert it. Tracing is
+    faster then, and errors are raised unchanged.
+    """
     wrapped = tf.autograph.experimental.do_not_convert(function)
     # AutoGraph looks for such marks. A function that has them needs no wrapper, which takes as long as an operation.
     marks = {name: value for name, value in vars(wrapped).items() if name.startswith("autograph")}

@@ -1,4 +1,4 @@
-"""Operations within functions that XLA compiles (``jit_compile=True``): custom calls."""
+"""Operations within functions that XLA compiles (``jit_compile=True``), as custom calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,15 +18,14 @@ _NAMES = {_ffi.ALLREDUCE: "allreduce", _ffi.BROADCAST: "broadcast"}
 
 
 def is_compiling() -> bool:
-    """Whether operations made now become part of a program that XLA compiles."""
+    """Returns whether operations made now become part of a program that XLA compiles."""
     if control_flow_util is None or tf.executing_eagerly():
         return False
     return bool(control_flow_util.GraphOrParentsInXlaContext(graphs.get_default_graph()))
 
 
 def refuse(kind: str) -> None:
-    """Raises HorovodRequestError, within a function that XLA compiles: the size of such a result is
-    not known there."""
+    """Raises HorovodRequestError within a function that XLA compiles, because the size of `what`'s result is unknown there."""
     if is_compiling():
         raise HorovodRequestError(
             f"{kind} can't be compiled by XLA: only allreduce and broadcast can. Call it outside of functions with "
@@ -35,7 +34,7 @@ def refuse(kind: str) -> None:
 
 
 def _describe(name: str, op: int, tensors: Sequence[Any], **fields: Any) -> str:
-    """See XlaOperation in frameworks/tensorflow/xla_call.h."""
+    """Returns the description of an operation; see XlaOperation in frameworks/tensorflow/xla_call.h."""
     words = [op, fields.get("reduction", _ffi.SUM), fields.get("prescale_factor", 1.0)]
     words += [fields.get("postscale_factor", 1.0), fields.get("root_rank", 0), fields["process_set"], len(tensors)]
     for tensor in tensors:
@@ -44,8 +43,9 @@ def _describe(name: str, op: int, tensors: Sequence[Any], **fields: Any) -> str:
 
 
 def run(name: str, op: int, tensors: Sequence[Any], **fields: Any) -> list[Any]:
-    """The results of an allreduce or a broadcast, of the shapes and types of `tensors`; all of them in
-    one call, which waits. Raises HorovodRequestError if XLA can't call it."""
+    """Returns the results of an allreduce or a broadcast, with the shapes and dtypes of `tensors`. All tensors are one call, which
+    waits. Raises HorovodRequestError if XLA can't call it.
+    """
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
     missing = missing_for_xla()

@@ -1,4 +1,7 @@
-"""The distributed optimizer around one of tf.compat.v1, which reduces its steps by Adasum."""
+"""The distributed optimizer around one of tf.compat.v1, which reduces its steps by Adasum.
+
+Source: Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020.
+"""
 
 from typing import Any, Optional
 
@@ -10,9 +13,9 @@ from horovod.tensorflow.optimizer_v1 import Optimizer, OptimizerAround
 
 
 class DistributedAdasumOptimizer(OptimizerAround):
-    """Lets the other optimizer step on this rank and, each `backward_passes_per_step` steps, puts the
-    ranks' changes of the variables together by Adasum. See
-    :func:`horovod.tensorflow.DistributedOptimizer`."""
+    """Lets the inner optimizer step on this rank and, every `backward_passes_per_step` steps, combines the ranks' changes of the
+    variables by Adasum. See :func:`horovod.tensorflow.DistributedOptimizer`.
+    """
 
     def __init__(
         self,
@@ -30,7 +33,7 @@ class DistributedAdasumOptimizer(OptimizerAround):
 
     @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """As in tf.compat.v1.train.Optimizer, and puts the ranks' steps together."""
+        """Applies gradients as tf.compat.v1.train.Optimizer does, and combines the ranks' steps."""
         pairs = list(grads_and_vars)
         if not is_elastic() and not process_sets.takes_part(self.process_set):
             return super().apply_gradients(pairs, global_step, name)
@@ -51,16 +54,16 @@ class DistributedAdasumOptimizer(OptimizerAround):
         return None if tf.executing_eagerly() else tf.group(*done)
 
     def get_slot(self, var: Any, name: str) -> Any:
-        """This optimizer's "delta_start", or one of the other's."""
+        """Returns this optimizer's slot "delta_start", or a slot of the inner optimizer."""
         own = Optimizer.get_slot(self, var, name)
         return super().get_slot(var, name) if own is None else own
 
     def get_slot_names(self) -> list[str]:
-        """This optimizer's and the other's."""
+        """Returns the names of this optimizer's and the inner optimizer's slots."""
         return [*Optimizer.get_slot_names(self), *super().get_slot_names()]
 
     def _begin(self, slots: list[Any], variables: list[Any]) -> list[Any]:
-        """Notes where the variables are before the first of the steps that are put together."""
+        """Records the variables' values before the first of the steps that are combined."""
         if self._counter is None:
             with tf.init_scope():
                 zero, name = tf.zeros([], tf.int64), self.get_name() + "/step_count"

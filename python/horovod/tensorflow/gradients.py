@@ -1,4 +1,4 @@
-"""Gradients of variables, reduced over the ranks: what tapes and optimizers share."""
+"""The reduction of gradients over the ranks, which tapes and optimizers share."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _BAD_GROUPS = "groups should be a non-negative integer or a list of list of tf.V
 
 
 class Reduction(NamedTuple):
-    """How gradients are reduced; `groups` and `predivide` have been checked."""
+    """The settings of a reduction; `groups` and `predivide` have been checked."""
 
     op: int = Average
     device_dense: str = ""
@@ -36,7 +36,7 @@ class Reduction(NamedTuple):
 
 
 def check_groups(num_groups: int, groups: Groups) -> Groups:
-    """What the arguments `num_groups`, which is deprecated, and `groups` ask for. Raises ValueError."""
+    """Returns the groups that the arguments `num_groups`, which is deprecated, and `groups` describe. Raises ValueError."""
     if num_groups != 0:
         warnings.warn(
             "Parameter `num_groups` has been replaced by `groups` and will be removed",
@@ -52,14 +52,13 @@ def check_groups(num_groups: int, groups: Groups) -> Groups:
 
 
 class GradientReducer:
-    """Reduces gradients over the ranks of a process set. On a rank outside of the set, or alone in it,
-    they stay what they are. In an elastic job a traced function goes by the ranks that there are when
-    it runs.
+    """Reduces gradients over the ranks of a process set. On a rank outside of the set, or alone in it, they do not change. In an
+    elastic job a traced function uses the ranks that exist when it runs.
 
-    Without groups, in a graph each gradient is reduced as soon as it is there, and the runtime fuses
-    what is ready at once; eagerly all are one group, since separate calls would wait one after another.
-    Where XLA compiles, it is one operation in any case: of several each waits, in an order that may
-    differ between ranks.
+    Without groups, each gradient in a graph is reduced as soon as it is computed, and the runtime fuses those that are ready at
+    the same time. In eager execution all gradients are one group, because separate calls would wait one after another. In
+    programs that XLA compiles they are always one operation: several operations would each wait, in an order that may differ
+    between ranks.
     """
 
     def __init__(self, name: str, reduction: Reduction) -> None:
@@ -68,11 +67,11 @@ class GradientReducer:
         self._reduction = reduction
 
     def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The reduced gradients, None where there is none: which must be so on all ranks.
+        """Returns the reduced gradients. None stays None, and must be None on all ranks.
 
         Args:
           grads: tensors, tf.IndexedSlices or None.
-          variables: which each is the gradient of.
+          variables: the variable of each gradient.
         """
         results = [self._densified(grad) for grad in grads]
         with tf.name_scope(self._scope):
@@ -83,9 +82,9 @@ class GradientReducer:
         return results
 
     def _name(self, place: int) -> str:
-        """The name of the operation for a group whose first gradient stands at that place. It does not depend
-        on the gradient: ranks may have other names for a model and its layers, as where one of them has
-        loaded it."""
+        """Returns the name of the operation for a group whose first gradient is at that position. It does not depend on the gradient,
+        because ranks may have different names for a model and its layers, e.g. if one of them has loaded the model.
+        """
         name = f"{self._scope}/grad_{place}"
         # A graph may have several tapes. Eagerly each step has the same names: TensorFlow keeps something for each.
         return name if tf.executing_eagerly() else unique_name(name)
@@ -96,7 +95,7 @@ class GradientReducer:
         return grad
 
     def _places(self, grads: list[Any], variables: Sequence[Any]) -> list[list[int]]:
-        """Which gradients are reduced together."""
+        """Returns the positions of the gradients that are reduced together."""
         present = [place for place, grad in enumerate(grads) if grad is not None]
         groups = self._reduction.groups
         if _xla.is_compiling():
@@ -148,11 +147,11 @@ class GradientReducer:
 
 
 class LocalVariables:
-    """Variables that each rank has for itself: their gradients are not reduced, but divided by the
-    number of ranks, as if they were averaged with zeros of the other ranks.
+    """Variables that each rank has for itself. Their gradients are not reduced but divided by the number of ranks, as if they were
+    averaged with zeros of the other ranks.
 
     Args:
-      process_set: of which the number of ranks is meant.
+      process_set: the set whose number of ranks is used.
       scales: whether gradients are divided.
     """
 
@@ -169,8 +168,7 @@ class LocalVariables:
         return id(variable) in self._variables
 
     def reduce_others(self, grads: Sequence[Any], variables: Sequence[Any], reduce: Reduce) -> list[Any]:
-        """The gradients: those of local variables scaled, all others by `reduce`, which is given those
-        and their variables."""
+        """Returns the gradients: those of local variables scaled, all others reduced by `reduce`, which gets them and their variables."""
         results = list(grads)
         others = [place for place, variable in enumerate(variables) if variable not in self]
         reduced = reduce([results[place] for place in others], [variables[place] for place in others])

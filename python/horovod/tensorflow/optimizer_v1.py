@@ -78,13 +78,12 @@ class DistributedOptimizerV1(OptimizerAround):
             )
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves the gradients of `var`, which each rank has for itself, on this rank; see
-        `scale_local_gradients`."""
+        """Excludes `var`, a variable that each rank has for itself, from the reduction; see `scale_local_gradients`."""
         (self._aggregation or self)._local.add(var)
 
     @not_converted
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """As in tf.compat.v1.train.Optimizer, and reduces the gradients."""
+        """Computes gradients as tf.compat.v1.train.Optimizer does, and reduces them."""
         pairs = super().compute_gradients(*args, **kwargs)
         grads, variables = [grad for grad, _ in pairs], [variable for _, variable in pairs]
         if self._aggregation is not None:
@@ -95,8 +94,9 @@ class DistributedOptimizerV1(OptimizerAround):
 
     @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """As in tf.compat.v1.train.Optimizer; of `backward_passes_per_step` runs the last updates the
-        variables."""
+        """Applies gradients as tf.compat.v1.train.Optimizer does; of `backward_passes_per_step` runs only the last one updates the
+        variables.
+        """
         pairs = list(grads_and_vars)
 
         def apply() -> Any:

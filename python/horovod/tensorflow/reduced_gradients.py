@@ -1,9 +1,8 @@
-"""Which variables' gradients are reduced already, so that a script may use a distributed tape and a
-distributed optimizer, and each gradient is reduced once.
+"""Marks of variables whose gradients are already reduced, so that each gradient is reduced once if a script uses both a
+distributed tape and a distributed optimizer.
 
-A tape or a ``compute_gradients`` notes variables, and the optimizer that applies their gradients takes the
-notes: within one function that is traced, or from one eager step to the next. That the gradients are changed
-in between, as by clipping, does not matter.
+A tape or a ``compute_gradients`` sets the marks, and the optimizer that applies the gradients clears them: within one
+traced function, or from one eager step to the next. The gradients may be changed in between, e.g. clipped.
 """
 
 import weakref
@@ -21,7 +20,7 @@ _in_graphs: "weakref.WeakKeyDictionary[Any, _Variables]" = weakref.WeakKeyDictio
 
 
 def _noted() -> _Variables:
-    """Those of the function that is being traced, or of eager execution."""
+    """Returns the marks of the function that is being traced, or of eager execution."""
     if tf.executing_eagerly():
         return _eager
     graph = tf.compat.v1.get_default_graph()
@@ -33,7 +32,7 @@ def _noted() -> _Variables:
 
 
 def note(variables: Iterable[Any]) -> None:
-    """The gradients of these variables have just been reduced; tensors are not noted."""
+    """Marks variables whose gradients have just been reduced; tensors are not marked."""
     noted = _noted()
     for variable in map(variable_of, variables):
         if isinstance(variable, tf.Variable):

@@ -1,4 +1,4 @@
-"""What the other modules share."""
+"""Helper functions of the other modules."""
 
 import contextlib
 from typing import Any
@@ -11,38 +11,39 @@ from horovod.tensorflow._queries import size_op
 
 
 def _executing_eagerly() -> bool:
-    """Whether operations run at once; not so in a graph, or within a tf.function."""
+    """Returns whether operations run at once; False in a graph, or within a tf.function."""
     return bool(tf.executing_eagerly())
 
 
 def gradient_name(name: str) -> str:
-    """The name of what computes a gradient of the operation of that name. A graph may have several of
-    them, which run in any order; they are told apart by the order in which they are made."""
+    """Returns the name of an operation that computes a gradient of the operation with that name. A graph may have several, which
+    run in any order; they are distinguished by the order in which they are made.
+    """
     return name + ".grad" if tf.executing_eagerly() else unique_name(name + ".grad")
 
 
 def unique_name(name: str) -> str:
-    """`name`, with a number behind it if the graph has it already; without name scopes, which may differ
-    between ranks."""
+    """Returns `name`, with a number appended if the graph has it already; without name scopes, which may differ between ranks."""
     graph = tf.compat.v1.get_default_graph()
     with graph.name_scope(None):
         return str(graph.unique_name(name))
 
 
 def on_device(device: str) -> Any:
-    """A context whose operations are placed on `device`; "" leaves that to TensorFlow."""
+    """Returns a context whose operations are placed on `device`; "" lets TensorFlow choose."""
     return tf.device(device) if device else contextlib.nullcontext()
 
 
 def size_of(process_set: ProcessSet, dtype: Any) -> Any:
-    """The number of the set's ranks as a number of that type. In an elastic job it is asked for each
-    time: what was traced outlives changes of the size."""
+    """Returns the number of the set's ranks as a number of that dtype. In an elastic job it is read each time, because a traced
+    function outlives changes of the size.
+    """
     process_set_id = process_sets.check(process_set)
     return tf.cast(size_op(process_set_id) if is_elastic() else process_set.size(), dtype)
 
 
 def tensor_of(value: Any) -> Any:
-    """`value` as a tensor. Raises TypeError for tensors that are not dense, else as tf.convert_to_tensor."""
+    """Returns `value` as a tensor. Raises TypeError for tensors that are not dense, and otherwise as tf.convert_to_tensor."""
     if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
         parts = "flat_values" if isinstance(value, tf.RaggedTensor) else "values"
         raise TypeError(f"Horovod takes dense tensors, got a {type(value).__name__}: use its {parts}")
@@ -50,7 +51,7 @@ def tensor_of(value: Any) -> Any:
 
 
 def check_group(tensors: Any) -> None:
-    """Raises TypeError for the tensors of a grouped operation if they are one tensor, or none at all."""
+    """Raises TypeError if the tensors of a grouped operation are a single tensor or not a sequence."""
     if isinstance(tensors, (list, tuple)):
         return
     if hasattr(tensors, "dtype") or not hasattr(tensors, "__iter__"):
@@ -58,8 +59,9 @@ def check_group(tensors: Any) -> None:
 
 
 def checked_variables(variables: Any, taker: str) -> list[Any]:
-    """`variables`, which are tf.Variables or Keras's, as a list. Raises TypeError, which names `taker`, for what is
-    none."""
+    """Returns `variables`, which are tf.Variables or Keras variables, as a list. Raises TypeError, which names `taker`, for a value
+    that is not a variable.
+    """
     needs = f"{taker} needs a list of tf.Variables, got"
     if hasattr(variables, "dtype") or not hasattr(variables, "__iter__"):
         advice = ": give its variables" if hasattr(type(variables), "variables") else ""
@@ -72,6 +74,6 @@ def checked_variables(variables: Any, taker: str) -> list[Any]:
 
 
 def variable_of(variable: Any) -> Any:
-    """The tf.Variable of a Keras 3 variable; anything else as it is."""
+    """Returns the tf.Variable of a Keras 3 variable; any other value unchanged."""
     value = getattr(variable, "value", None)
     return value if isinstance(value, tf.Variable) else variable
