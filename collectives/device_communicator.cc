@@ -37,9 +37,9 @@ Connected ConnectDevices(DeviceBackend& backend, const GroupInfo& group, int dev
   CommunicatorKeyExchange keys(host);
   // Ranks whose communicator has a mailbox share memory, so no data goes over the network.
   const bool encrypts = group.tls != nullptr && host.mailbox() == nullptr;
-  Connected connected = encrypts
-                            ? absl::UnimplementedError("--encrypt-data, and NCCL does not encrypt")
-                            : backend.Connect(group, device, keys, bounds);
+  Connected connected =
+      encrypts ? absl::UnimplementedError("--encrypt-data is set, and NCCL does not encrypt")
+               : backend.Connect(group, device, keys, bounds);
   // All ranks have to agree on the outcome, so each publishes its own over `host`, even if it has
   // failed. Only PermissionDenied and a cancellation end the call before that.
   if (absl::IsPermissionDenied(connected.status())) return connected;
@@ -48,7 +48,7 @@ Connected ConnectDevices(DeviceBackend& backend, const GroupInfo& group, int dev
       const std::string problem,
       FirstProblem(keys, "connected", "", connected.status(), bounds.timeout + kGivingUp));
   if (problem.empty()) return connected;
-  if (connected.ok()) (*connected)->Abort("others could not connect");
+  if (connected.ok()) (*connected)->Abort("another rank could not connect its device");
   connected = backend.Stage(device, host);
   const std::string self = absl::StrCat("rank ", group.rank, " can't use its device: ");
   ASSIGN_OR_RETURN(const std::string refusal,

@@ -90,7 +90,7 @@ class Dialer : public End {
 
   absl::StatusOr<std::string> Step(absl::string_view bytes) override {
     if (peer_nonce_.empty()) return OnChallenge(bytes);
-    if (bytes != kWelcome) return absl::PermissionDeniedError("not a welcome");
+    if (bytes != kWelcome) return absl::PermissionDeniedError("the peer has not sent a welcome");
     done_ = true;
     return std::string();
   }
@@ -98,7 +98,7 @@ class Dialer : public End {
  private:
   absl::StatusOr<std::string> OnChallenge(absl::string_view bytes) {
     if (bytes.size() != kChallengeBytes) {
-      return absl::PermissionDeniedError("a challenge of the wrong length");
+      return absl::PermissionDeniedError("the peer's challenge has the wrong length");
     }
     peer_nonce_ = std::string(bytes.substr(0, kNonceBytes));
     const absl::Status proved = CheckPeersProof(bytes.substr(kNonceBytes));
@@ -132,7 +132,8 @@ class Acceptor : public End {
   absl::StatusOr<std::string> OnHello(absl::string_view bytes) {
     // The dialer's rank is taken from the message. Then the whole message must equal the one that
     // such a dialer sends to this rank, which checks protocol, epoch, size and both ranks at once.
-    const absl::Status stranger = absl::PermissionDeniedError("a stranger, or of another epoch");
+    const absl::Status stranger =
+        absl::PermissionDeniedError("the peer is not a member of this epoch's group");
     if (bytes.size() != kHelloBytes) return stranger;
     const absl::string_view nonce = bytes.substr(kHelloBytes - kNonceBytes);
     const uint64_t dialer = FromBigEndian(bytes.substr(kDialerAt, kRankBytes));

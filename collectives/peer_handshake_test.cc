@@ -13,10 +13,10 @@ GroupInfo Group(int rank, const std::string& secret = "secret", uint64_t epoch =
   return {Epoch(epoch), rank, size, "", secret};
 }
 
-// What both say to each other until one has had enough.
+// The messages of both ends until one of them refuses the other or both are done.
 struct Talk {
   absl::Status dialer, acceptor;
-  bool whole = false;  // nobody wants more
+  bool whole = false;  // both ends are done
 };
 
 Talk Hold(PeerHandshake& dialer, PeerHandshake& acceptor) {
@@ -100,7 +100,7 @@ TEST(PeerHandshakeTest, HelloNeverRepeats) {
             MakeDialerHandshake(kProtocol, two, 1)->Start());
 }
 
-// What an acceptor says first is not what it wants to hear, and an old proof is worth nothing.
+// An acceptor accepts neither its own message (reflection) nor an old proof (replay).
 TEST(PeerHandshakeTest, NothingCanBeSentBackOrPlayedAgain) {
   const GroupInfo one = Group(1), two = Group(2);
   const auto dialer = MakeDialerHandshake(kProtocol, two, 1);

@@ -33,7 +33,7 @@ absl::Status CallAllGather(Communicator& c, int peer, const CallOptions& options
   });
 }
 
-// The root is the one that the others wait for.
+// The root is `peer`, the rank that the others wait for.
 absl::Status CallBroadcast(Communicator& c, int peer, const CallOptions& options) {
   return WithBuffers(c, [&](float* in, float* out) {
     return c.Broadcast(out, kElements * sizeof(float), peer, options);

@@ -33,7 +33,7 @@ class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
 // One operation by name, called with a few elements, for tests that cover all operations.
 struct AnyOperation {
   const char* name;
-  // `peer` is used by SendReceive only.
+  // `peer` is the peer of a send-receive and the root of a broadcast.
   absl::Status (*call)(Communicator& communicator, int peer, const CallOptions& options);
 };
 const std::vector<AnyOperation>& AllOperations();

@@ -17,7 +17,8 @@ bool Mentions(const absl::Status& status, const std::string& text) {
   return std::string(status.message()).find(text) != std::string::npos;
 }
 
-// Rank 0 stays away; rank 1 is aborted while it waits for it, and rank 2 learns of that.
+// Rank 0 does not call the operation; rank 1 is aborted while it waits for rank 0, and rank 2 gets
+// the error.
 TEST_P(BackendConformanceTest, Abort_EndsEveryOperationOnAllRanks) {
   for (const AnyOperation& operation : AllOperations()) {
     group_.Connect(3);
@@ -96,7 +97,7 @@ TEST_P(BackendConformanceTest, PeerLeaves_EveryOperationThatNeedsItFails) {
   }
 }
 
-// A rank that has all it needs may go while the others still finish the same operation.
+// A rank that has its result may leave while the others still finish the same operation.
 TEST_P(BackendConformanceTest, PeerLeavesInOrder_OthersFinishTheirOperation) {
   for (int round = 0; round < 5; ++round) {
     group_.Connect(4);

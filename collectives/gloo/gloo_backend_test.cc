@@ -18,14 +18,14 @@
 namespace hvd::collectives::gloo {
 namespace {
 
-// As the workers of one job have it.
+// The TLS context of the workers of one job.
 std::shared_ptr<const net::TlsContext> NewTls() {
   const rendezvous::security::PeerCredentials issued =
       *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
   return *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
 }
 
-// Gives `tls[rank]`, or the last one, to what connects.
+// A backend that connects each rank with `tls[rank]`, or with the last one.
 class UnderTls : public Backend {
  public:
   explicit UnderTls(std::vector<std::shared_ptr<const net::TlsContext>> tls)
@@ -74,17 +74,18 @@ TEST(GlooBackendTest, Connect_GroupOfOneNeedsNeitherAddressNorKeyExchange) {
   EXPECT_EQ(keys.calls(), 0);
 }
 
-// It knows at once that it is the stranger; the others go on waiting for rank 2.
+// The rank with the wrong secret fails at once; the others keep waiting for the true rank 2.
 TEST(GlooBackendTest, Connect_NamesTheStranger) {
   conformance::RankGroup group(MakeGlooBackend());
   const std::vector<absl::Status> statuses =
       group.Connect({"secret", "secret", "guess"}, absl::Seconds(2));
   EXPECT_TRUE(Mentions(statuses[2], "rank 0 does not know")) << statuses[2];
-  EXPECT_TRUE(Mentions(statuses[0], "from rank 2; 1 without proof were refused")) << statuses[0];
+  EXPECT_TRUE(Mentions(statuses[0], "from rank 2; unauthenticated connections refused: 1"))
+      << statuses[0];
   EXPECT_TRUE(Mentions(statuses[1], "from rank 2")) << statuses[1];
 }
 
-// One has another job's certificate, and one would do without.
+// One rank has another job's certificate, and one has none.
 TEST(GlooBackendTest, Connect_UnderTls_OthersAreRefused) {
   const auto tls = NewTls();
   for (const auto& stranger : {NewTls(), std::shared_ptr<const net::TlsContext>()}) {
@@ -117,7 +118,7 @@ TEST(GlooBackendTest, Connect_OverIpv6) {
   });
 }
 
-// Takes part in the key exchange but gives the backend something else than what came of it.
+// A key exchange that takes part in the real one but returns a modified result to the backend.
 class MisleadingExchange : public KeyExchange {
  public:
   using Change = std::function<absl::StatusOr<std::vector<std::string>>(std::vector<std::string>)>;
@@ -154,7 +155,7 @@ TEST(GlooBackendTest, Connect_NamesTheRankThatCannotBeReached) {
             ->Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, exchange, absl::Milliseconds(300))
             .status();
   });
-  // Which of the two it is depends on who of them would have opened the connection.
+  // Which of the two errors it is depends on which rank would have opened the connection.
   EXPECT_TRUE(absl::IsUnavailable(statuses[0]) || absl::IsDeadlineExceeded(statuses[0]));
   EXPECT_TRUE(Mentions(statuses[0], "rank 1")) << statuses[0];
 }
@@ -173,7 +174,7 @@ TEST(GlooBackendTest, Connect_SurvivesMalformedEntries) {
   }
 }
 
-// A connection to the door that `entry` names.
+// A connection to the acceptor at the address `entry`.
 int ComeTo(const std::string& entry) {
   const auto address = link::ParseLinkAddress(entry);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -181,8 +182,7 @@ int ComeTo(const std::string& entry) {
   return fd;
 }
 
-// Connects all ranks, but strangers come to every door before any rank may. Then the ranks do what
-// they are there for.
+// Connects all ranks, but strangers connect to every acceptor first. Then the ranks run operations.
 void ExpectConnectsDespite(const std::function<void(const std::string& entry)>& intrude) {
   constexpr int kRanks = 3;
   conformance::KeyExchangeTable keys(kRanks);
@@ -218,7 +218,7 @@ TEST(GlooBackendTest, StrangersWhoSayNothing_AreNobody) {
   });
 }
 
-// Any of these would end the process if Gloo were left to itself.
+// Each of these would terminate the process if Gloo's event loop were not guarded.
 TEST(GlooBackendTest, StrangersWhoTalkLikeGloo_AreNobody) {
   const size_t unknown_slot[] = {64, 1, 99, 0, 16, 0};
   const size_t absurd_length[] = {48, 1, 2, 0, size_t{1} << 60, 0};
@@ -246,7 +246,7 @@ TEST(GlooBackendTest, StrangersWhoResetTheirConnections_AreNobody) {
   });
 }
 
-// How many of this process's sockets listen.
+// The number of listening sockets of this process.
 int ListeningSockets() {
   int listening = 0;
   for (int fd = 0; fd < 1024; ++fd) {

@@ -1,4 +1,4 @@
-// A peer that is a process of its own and is killed: no goodbye, no last word.
+// The loss of a peer in another process that is killed, and so sends no last message.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ absl::Status ReduceOnce(Communicator& communicator, std::vector<float>& data) {
                                 ReduceOp::kMax, kPatient);
 }
 
-// The other process: reduces until it is killed, and says so each time.
+// The other process: reduces until it is killed, and reports each operation.
 [[noreturn]] void ReduceForEver(int fd, size_t elements) {
   const auto communicator = Connect(fd, 1);
   std::vector<float> data(elements, 1);
@@ -73,7 +73,7 @@ class GlooCrashTest : public testing::TestWithParam<size_t> {};
 TEST_P(GlooCrashTest, KilledPeer_IsUnavailableLongBeforeTheTimeout) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-  const pid_t child = fork();  // no threads yet: each test of this file is a process of its own
+  const pid_t child = fork();  // no threads yet: each test of this file runs in a separate process
   if (child == 0) ReduceForEver(fds[1], GetParam());
   close(fds[1]);
   const auto communicator = Connect(fds[0], 0);

@@ -1,4 +1,4 @@
-// Groups in which not everyone is linked with everyone.
+// Large groups, in which each rank is linked with some ranks only.
 #include <sys/socket.h>
 
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 
 const CallOptions kPatient = {absl::Seconds(60)};
 
-// Every group is a large one.
+// A backend that treats every group as a large one.
 std::unique_ptr<Backend> MakeSparseBackend() { return MakeSparseGlooBackend(/*most_direct=*/1); }
 
 using conformance::BackendConformanceTest;
@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(GlooSparse, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{"gloo_sparse",
                                                                   MakeSparseBackend}));
 
-// How many of this process's sockets are connected.
+// The number of connected sockets of this process.
 int ConnectedSockets() {
   int connected = 0;
   for (int fd = 0; fd < 4096; ++fd) {
@@ -60,7 +60,7 @@ void ExpectReduces(Communicator& c, size_t count) {
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(data[i], Sum(c.size(), i)) << i << c.ToString();
 }
 
-// Rank r gives r % 3 times `unit` numbers.
+// Rank r contributes r % 3 times `unit` numbers.
 void ExpectGathers(Communicator& c, size_t unit) {
   std::vector<size_t> bytes;
   std::vector<int64_t> expected;
@@ -135,8 +135,8 @@ TEST(GlooSparseTest, OddSizes) {
   }
 }
 
-// Everyone waits for somebody: the news goes from link to link, also to those who have no link to
-// who is lost.
+// All ranks wait for some other rank. The failure spreads from link to link, so that it also
+// reaches ranks without a link to the lost rank.
 TEST(GlooSparseTest, NewsOfALostRankReachEveryone) {
   for (const int lost : {0, 5, 11}) {
     conformance::RankGroup group(MakeSparseBackend());
@@ -155,7 +155,7 @@ TEST(GlooSparseTest, NewsOfALostRankReachEveryone) {
   }
 }
 
-// In a subset as in a group of its own.
+// A subset links its ranks like a separate group.
 TEST(GlooSparseTest, SubsetsLinkWhomTheyNeed) {
   const std::unique_ptr<MeshBackend> backend = MakeSparseGlooBackend(2);
   conformance::KeyExchangeTable keys(6);

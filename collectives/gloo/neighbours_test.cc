@@ -24,7 +24,7 @@ const std::vector<NeighboursOf> kAll = {
     [](int rank, int size) { return RecursiveDoubling(rank, size).Neighbours(); },
 };
 
-// Or two ranks would wait for each other.
+// Otherwise two ranks would wait for each other.
 TEST(NeighboursTest, AreSymmetric) {
   for (const NeighboursOf& neighbours_of : kAll) {
     for (int size = 2; size <= kLargest; ++size) {

@@ -70,7 +70,7 @@ class HierarchicalBackend : public Backend {
     ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                      keys.AllGather(kHostsKey, OwnEntry(door), left.Now().timeout));
     if (entries.size() != static_cast<size_t>(group.size)) {
-      return absl::InternalError("the key exchange gave another number of ranks");
+      return absl::InternalError("the key exchange has not returned one value per rank");
     }
     const Layout layout = LayOut(entries, group.rank);
     if (layout.hosts.AllApart()) return across_->Connect(group, keys, left.Now());

@@ -32,7 +32,7 @@ std::unique_ptr<Backend> Inproc(const std::string& host) { return inproc::MakeIn
 std::unique_ptr<Backend> MakeShm(const std::string& host) { return shm::MakeShmBackend(); }
 std::unique_ptr<MeshBackend> MakeInprocMesh() { return inproc::MakeInprocBackend(); }
 
-// A mesh that comes to be, of which rank 7 then dies before it does anything.
+// A mesh that is connected; then its rank 7 dies before its first operation.
 class MeshOfMissing : public MeshBackend {
  public:
   explicit MeshOfMissing(Cancellation& cancellation)
@@ -58,12 +58,13 @@ class MeshOfMissing : public MeshBackend {
   Cancellation& cancellation_;
   const std::unique_ptr<MeshBackend> real_;
   absl::Mutex mutex_;
-  std::unique_ptr<MeshCommunicator> kept_ ABSL_GUARDED_BY(mutex_);  // says no goodbye
+  std::unique_ptr<MeshCommunicator> kept_
+      ABSL_GUARDED_BY(mutex_);  // kept alive, so that it sends no goodbye
 };
 
 FakeHosts TwoHosts() { return {TwoEach, Inproc, gloo::MakeGlooBackend}; }
 
-// Connects nobody; asks for keys before it says so if it is told to.
+// A backend that connects nobody. If `asks` is set, it exchanges keys before it fails.
 class UnwillingBackend : public Backend {
  public:
   UnwillingBackend(absl::Status status, bool asks) : status_(std::move(status)), asks_(asks) {}
@@ -82,7 +83,7 @@ class UnwillingBackend : public Backend {
   const bool asks_;
 };
 
-// What the ranks are connected by.
+// The kind of communicator that the ranks got.
 void ExpectAllAre(conformance::RankGroup& group, const std::string& kind) {
   group.Run([&](Communicator& c) {
     EXPECT_EQ(c.ToString().substr(0, kind.size()), kind) << c.ToString();
@@ -122,7 +123,7 @@ TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
   EXPECT_EQ(group.at(3).ToString(), "hierarchical, rank 3 of 4 on 2 hosts, epoch 1");
 }
 
-// Values that are shown by the daemon: what they cost must not grow with the square of the ranks.
+// The number of values that the daemon returns must not grow with the square of the ranks.
 TEST(HierarchicalBackendTest, Connect_LargeGroup_IsShownNoMoreThanItsHosts) {
   constexpr int kHosts = 11, kEach = 6, kRanks = kHosts * kEach;
   const auto six_each = [](int rank) { return std::to_string(rank / kEach); };
@@ -150,7 +151,7 @@ TEST(HierarchicalBackendTest, Connect_LargeGroup_NothingShared_IsTheMesh) {
   }
 }
 
-// The mesh stands still, since a rank is missing, when the daemon says that it is over.
+// The mesh waits for a missing rank when the cancellation comes.
 TEST(HierarchicalBackendTest, Connect_LargeGroup_CancelledOverTheMesh_EndsWithThatReason) {
   constexpr int kRanks = 66;
   Cancellation cancellation;
@@ -204,7 +205,8 @@ TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
   }
 }
 
-// A rank that wants it flat has it flat with everyone; otherwise they would wait for each other.
+// If one rank switches the hierarchy off, it is off on all ranks; otherwise they would wait for
+// each other.
 TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
   FakeHosts hosts = TwoHosts();
   hosts.options_of = [](int rank) { return HierarchyOptions{rank != 2, rank != 1}; };
@@ -226,7 +228,8 @@ TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
 
 class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
  protected:
-  // What the operation gives on three of four ranks, where `meanwhile` happens when they are in it.
+  // The statuses of the operation on three of four ranks; `meanwhile` is called while they are in
+  // it.
   std::vector<absl::Status> CallOnAllBut(int absent, const conformance::AnyOperation& operation,
                                          const CallOptions& options,
                                          const std::function<void()>& meanwhile) {
@@ -256,8 +259,8 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
   static std::unique_ptr<MeshBackend> Across() {
     return IsParam("inproc") ? inproc::MakeInprocBackend() : gloo::MakeGlooBackend();
   }
-  // Over sockets the word of a rank that gave up because of `first` may be lost behind its data;
-  // then that rank is named, alone or beside `first`.
+  // Over sockets the last message of a rank that gave up because of `first` may be lost; then that
+  // rank is named, alone or beside `first`.
   static bool TellsWhoIsGone(const absl::Status& status, int first) {
     if (Mentions(status, absl::StrCat("because of rank ", first))) return true;
     return IsParam("inproc") ? Mentions(status, absl::StrCat("rank ", first, " is gone"))

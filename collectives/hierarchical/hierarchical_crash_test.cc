@@ -1,5 +1,5 @@
-// Ranks that are processes of their own, two on each of two hosts, of which one is killed: no
-// goodbye, no last word.
+// The loss of a rank in a group of separate processes, two on each of two hosts: one is killed, and
+// so sends no last message.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr int kRanks = 4;
 const CallOptions kPatient = {absl::Seconds(60)};
 
-// What the processes share.
+// The state that the processes share.
 struct Shared {
   pthread_barrier_t barrier;
   size_t lengths[kRanks];
@@ -59,7 +59,7 @@ class SharedExchange : public KeyExchange {
   const int rank_;
 };
 
-// Reduces until something is wrong; tells `each` after every time.
+// Reduces until an operation fails; calls `each` after every operation.
 template <typename F>
 absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F each) {
   SharedExchange keys(shared, rank);
@@ -99,7 +99,7 @@ TEST_P(HierarchicalCrashTest, KilledRank_IsNamedByAllOthersLongBeforeTheTimeout)
   ASSERT_NE(shared, nullptr);
   pid_t children[kRanks] = {};
   for (int rank = 1; rank < kRanks; ++rank) {
-    children[rank] = fork();  // no threads yet: each test of this file is a process of its own
+    children[rank] = fork();  // no threads yet: each test of this file runs in a separate process
     if (children[rank] != 0) continue;
     const absl::Status status = ReduceUntilFailure(*shared, rank, crash.elements, [] {});
     if (!NamesTheLost(status, crash.killed)) ADD_FAILURE() << "rank " << rank << ": " << status;

@@ -30,8 +30,9 @@ TEST(HostReachTest, CanReach_OpenDoor_UntilItIsGone) {
   EXPECT_FALSE(HostDoor::CanReach(HostDoor().name()));
 }
 
-// Ranks from `first_away` on have a network namespace of their own, as in a copy of this machine,
-// but all the same host's identity. Exits with 0 if all ranks have what `kind` names.
+// Ranks from `first_away` on have separate network namespaces, as in a clone of this machine, but
+// all have the same host identity. Exits with 0 if all ranks have the communicator that `kind`
+// names.
 [[noreturn]] void ConnectCopies(const std::string& kind, int ranks, int first_away,
                                 int ranks_of_a_host) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(kUnable);

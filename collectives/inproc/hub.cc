@@ -24,7 +24,7 @@ absl::Status Hub::Join(int rank, absl::string_view secret, absl::Time deadline) 
       if (!members_[r].joined) missing.push_back(static_cast<int>(r));
     }
     return absl::DeadlineExceededError(
-        absl::StrCat("did not come in time: rank ", absl::StrJoin(missing, ", ")));
+        absl::StrCat("not all ranks joined in time; missing: rank ", absl::StrJoin(missing, ", ")));
   }
   for (size_t r = 0; r < members_.size(); ++r) {
     if (members_[r].denied) {

@@ -19,7 +19,7 @@ std::string MessageOf(const absl::Status& status) {
   return std::string(status.message());
 }
 
-// Why there is no NCCL, where there is a driver.
+// The reason for an absent NCCL if there is a driver.
 std::string NcclMessageOf(const absl::StatusOr<GpuLibraries>& libraries) {
   EXPECT_TRUE(libraries.ok()) << libraries.status();
   EXPECT_EQ(libraries->nccl_version, 0);

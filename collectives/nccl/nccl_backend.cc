@@ -47,7 +47,8 @@ class NcclBackend : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,
                                                             Communicator& host) override {
     if (environment_.is_only_way) {
-      return absl::UnimplementedError("nothing but NCCL is allowed for it");
+      return absl::UnimplementedError(
+          "HOROVOD_GPU_OPERATIONS=NCCL_ONLY forbids staging through host memory");
     }
     const absl::StatusOr<GpuLibraries>& libraries = find_();
     RETURN_IF_ERROR(libraries.status());

@@ -8,7 +8,7 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-// As a host's backend: the fake device's memory is the host's.
+// Runs device communicators as a host backend: the fake device's memory is host memory.
 class AsHostBackend : public Backend {
  public:
   explicit AsHostBackend(const NcclBounds& limits = {})
@@ -23,7 +23,7 @@ class AsHostBackend : public Backend {
   const std::unique_ptr<DeviceBackend> backend_;
 };
 
-// Owns a communicator of the host and the one of a device that goes by way of it.
+// Owns a host communicator and the staged communicator over it.
 class WithHost : public Communicator {
  public:
   WithHost(std::unique_ptr<Communicator> host, std::unique_ptr<DeviceCommunicator> staged)
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{
                              "nccl", [] { return std::make_unique<AsHostBackend>(); },
                              /*names_peers=*/false}));
-// The same library, but its calls wait for peers, whatever they were told.
+// The same library, but its calls wait for peers although the communicators are non-blocking.
 class BlockingBackend : public AsHostBackend {
  public:
   BlockingBackend() : AsHostBackend(Limits()) {

@@ -1,4 +1,4 @@
-// A library whose calls wait for peers, whatever they were told.
+// A NCCL whose calls wait for peers even though its communicators are configured as non-blocking.
 #include <memory>
 
 #include "collectives/nccl/testing/nccl_test_util.h"

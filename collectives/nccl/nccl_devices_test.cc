@@ -1,4 +1,4 @@
-// What NCCL does with devices that a host's communicators know nothing of: scales, memory, events,
+// The functions of device communicators that host communicators lack: factors, memory, events and
 // copies.
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// How a library fails in its own ways, and who learns of it.
+// Failures of NCCL, and how they are reported.
 #include <memory>
 #include <string>
 #include <thread>  // NOLINT: for Abort from elsewhere
@@ -46,7 +46,7 @@ TEST_F(NcclTest, Connect_NoSuchDevice_AllRanksLearnIt) {
   }
 }
 
-// One communicator a rank, by way of a host's where it must be; what is told of that, by rank.
+// Connects one communicator per rank, staged if necessary; returns the reasons or errors by rank.
 std::vector<std::string> ConnectByHost(DeviceBackend& backend, absl::Span<const int> devices) {
   const int size = static_cast<int>(devices.size());
   conformance::RankGroup hosts(inproc::MakeInprocBackend());
@@ -101,7 +101,7 @@ TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_DirectlyIfNcclIsToldSo) {
   EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, told), {0, 1, 0}), Each(""));
 }
 
-// Whoever fails, and whoever does not: all do the same.
+// All ranks do the same, whichever of them has failed.
 TEST_F(NcclTest, ConnectDevices_InitialisingFails_ByWayOfTheHost) {
   for (const int rank : {-1, 0, 1}) {
     FakeGpu::Set(With([&](FakeGpu::Faults& f) {
@@ -227,7 +227,7 @@ TEST_F(NcclTest, AbortThatBlocks_HoldsUpNobody) {
   ranks_[0]->Abort("later");
   ranks_.clear();
   EXPECT_EQ(FakeGpu::communicators(), 2) << "they are still being aborted";
-  // The next epoch's communicators don't mind.
+  // The next epoch's communicators are unaffected.
   FakeGpu::Set(With([](FakeGpu::Faults& f) { f.abort_blocks = true; }));
   Connect(2);
   for (const absl::Status& status : AllReduce()) EXPECT_EQ(status, absl::OkStatus());
@@ -242,7 +242,7 @@ TEST_F(NcclTest, Abort_ThenANewEpoch) {
       for (auto& rank : ranks_) rank->Abort("the world has changed");
     });
     for (const absl::Status& status : AllReduce()) {
-      // Or it has seen first that a peer was aborted.
+      // Unless it has noticed a peer's abort first.
       EXPECT_TRUE(status == absl::AbortedError("the world has changed") ||
                   absl::IsUnavailable(status))
           << status;

@@ -1,5 +1,5 @@
-// The real NCCL, as far as it goes without a driver. NCCL_LIBRARY names its file; tests/nccl
-// fetches some and runs this with each.
+// The real NCCL, as far as it works without a driver. NCCL_LIBRARY names its file; tests/nccl
+// fetches several versions and runs this test with each.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -77,8 +77,8 @@ TEST_F(RealLibraryTest, WrongCalls_AreRefused) {
   nccl().group_end();
 }
 
-// No rank can initialise it, so all go by way of the host, in this world and in the next, and the
-// reason is NCCL's own.
+// No rank can initialise NCCL, so all are staged through host memory, in this world and in the
+// next, and the reason is NCCL's error text.
 TEST_F(RealLibraryTest, WithoutADriver_DevicesGoByWayOfTheHost) {
   if (InstalledGpuLibraries().ok()) GTEST_SKIP() << "there is a driver";
   const auto backend = MakeNcclBackend(libraries_, {});

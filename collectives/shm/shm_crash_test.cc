@@ -1,5 +1,5 @@
-// A rank that is a process of its own dies at any moment inside any operation: no goodbye, no last
-// word. All others learn of it, and none of them waits for its timeout.
+// The death of a rank in a separate process, at any moment of any operation, without a last
+// message. All other ranks detect it before their timeouts.
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -22,7 +22,8 @@ constexpr int kRanks = 3;
 constexpr int kTester = 1;  // this process
 constexpr CallOptions kPatient = {absl::Seconds(60)};
 
-// Every rank shows rank 0, and rank 0 shows everyone; sockets[r] is between rank 0 and rank r.
+// A key exchange between processes: every rank sends its value to rank 0, which sends all values to
+// every rank. sockets[r] connects rank 0 and rank r.
 class StarExchange : public KeyExchange {
  public:
   StarExchange(int rank, std::vector<int> sockets) : rank_(rank), sockets_(std::move(sockets)) {}
@@ -54,7 +55,7 @@ enum class Operation {
   kSendReceive
 };
 
-// One call with so many elements a rank. `victim` dies sometime.
+// Calls the operation with this many elements per rank. `victim` dies at some moment.
 absl::Status Call(Communicator& c, Operation operation, size_t count, int victim) {
   constexpr size_t kMost = 300000;
   static auto* const in = new std::vector<float>(kRanks * kMost, 1);
@@ -88,12 +89,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Connect(int rank, ShmWriting writi
                                           absl::Seconds(60));
 }
 
-// Works until it fails; the status of that.
+// Runs operations until one fails; returns its status.
 absl::Status Work(Communicator& communicator, Operation operation, size_t count, int victim) {
   while (true) RETURN_IF_ERROR(Call(communicator, operation, count, victim));
 }
 
-// Another rank's process. The victim's ends by a signal that comes at a random time.
+// The process of another rank. The victim's is killed by a signal at a random time.
 [[noreturn]] void RunRank(int rank, int victim, int microseconds, Operation operation, size_t count,
                           ShmWriting writing, const std::vector<int>& sockets) {
   const auto communicator = Connect(rank, writing, sockets);
@@ -154,7 +155,7 @@ void LoseARank(Operation operation, size_t count, ShmWriting writing, int victim
   CloseAll(at_root, at_members);
 }
 
-// Nobody has a socket to a rank but the first.
+// Only rank 0 has sockets to all other ranks.
 TEST(ShmLinksTest, RankDiesAfterTheFirstHasLeft_AnotherLearnsOfIt) {
   std::vector<int> at_root(kRanks, -1), at_members(kRanks, -1);
   ConnectAll(at_root, at_members);

@@ -86,9 +86,8 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
     if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
       Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")), peer);
     } else if (Clock::Real().Now() >= deadline) {
-      Break(
-          absl::DeadlineExceededError(absl::StrCat("rank ", peer, " has not come within the time")),
-          peer);
+      Break(absl::DeadlineExceededError(absl::StrCat("rank ", peer, " has not arrived in time")),
+            peer);
     } else if (PrepareSleep(is_over)) {
       AwaitWake(deadline - Clock::Real().Now());
       StayAwake();
@@ -117,7 +116,7 @@ absl::Status ShmLinks::Check() {
   const uint32_t by = segment().header().broken_by.load(std::memory_order_acquire);
   if (by == 0) return absl::OkStatus();
   const int cause = static_cast<int>(by) - 1;
-  Break(absl::UnavailableError(absl::StrCat("broken off because of rank ", cause)), cause);
+  Break(absl::UnavailableError(absl::StrCat("the group is broken because of rank ", cause)), cause);
   return status();
 }
 

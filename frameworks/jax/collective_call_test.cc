@@ -35,7 +35,7 @@ class Frame {
   void SetDouble(const std::string& name, double value) { doubles_[name] = value; }
   void Remove(const std::string& name) { ints_.erase(name); }
 
-  // A float array of these dimensions and what it becomes.
+  // A float array of these dimensions, and its result.
   void AddTensor(std::vector<int64_t> from, std::vector<int64_t> to) {
     arguments_.push_back(MakeBuffer(std::move(from)));
     results_.push_back(MakeBuffer(std::move(to)));

@@ -101,9 +101,9 @@ void Compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCall
   if (own) return CollectiveCall::Start(attributes, context, std::move(own));
   if (!has_said_so.exchange(true)) {
     fprintf(stderr,
-            "horovod.tensorflow: this build of TensorFlow is not known. Every operation in flight "
-            "occupies one of TensorFlow's threads: set_inter_op_parallelism_threads must allow for "
-            "all that run at once.\n");
+            "horovod.tensorflow: unknown build of TensorFlow, so each operation in flight blocks "
+            "one of its threads: call set_inter_op_parallelism_threads with at least the number "
+            "of operations that run at once.\n");
   }
   RunAndWait(attributes, context, done);
 }

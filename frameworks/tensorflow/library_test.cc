@@ -1,4 +1,4 @@
-// libhvd_tensorflow.so and libhvd.so as they are, in a world of one, under a stand-in for TensorFlow.
+// The real libhvd_tensorflow.so and libhvd.so in a world of one rank, with a fake TensorFlow.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -68,16 +68,21 @@ Node Sum(const std::string& name, std::vector<Value> inputs) {
   return {"HorovodAllreduce", name, {{"reduction", HVD_SUM}}, std::move(inputs)};
 }
 
-// The operations in turn, each with inputs that are its outputs in a world of one.
+// The operations in turn. In a world of one rank the outputs equal the inputs.
 Node NodeOf(int number, const std::string& name) {
   const Value value{false, {static_cast<float>(number), 2, 3}};
   const Value splits{true, {3}};
   switch (number % 5) {
-    case 0: return Sum(name, {value});
-    case 1: return Sum(name, {value, value, {false, {}}});
-    case 2: return {"HorovodAllgather", name, {}, {value}};
-    case 3: return {"HorovodAlltoall", name, {}, {value, splits}};
-    default: return {"HorovodBroadcast", name, {{"waits", number % 2}}, {value}};
+    case 0:
+      return Sum(name, {value});
+    case 1:
+      return Sum(name, {value, value, {false, {}}});
+    case 2:
+      return {"HorovodAllgather", name, {}, {value}};
+    case 3:
+      return {"HorovodAlltoall", name, {}, {value, splits}};
+    default:
+      return {"HorovodBroadcast", name, {{"waits", number % 2}}, {value}};
   }
 }
 
@@ -132,7 +137,7 @@ TEST_F(LibraryTest, OperationsAfterTheEnd_Fail) {
   EXPECT_THAT(outcome.message, HasSubstr("HorovodInternalError"));
 }
 
-// The last test: from here on all kernels wait, as with a callback that is not known.
+// Must be the last test: from here on all kernels block, as if the done callback were unknown.
 TEST_F(LibraryTest, KernelsThatWait_EndOnTheirOwnThread) {
   let_kernels_wait_();
   for (int i = 0; i < 10; ++i) {

@@ -148,7 +148,7 @@ TEST_F(DeviceExecutorTest, UnderTls_GoesThroughTheHostsWithoutNccl) {
   theirs.emplace_back(1, std::vector<float>{2}, Request());
   EXPECT_THAT(Run(mine, theirs), Each(absl::OkStatus()));
   EXPECT_THAT(mine[0].out, ElementsAre(3));
-  EXPECT_THAT(why_staged_, Each("--encrypt-data, and NCCL does not encrypt"));
+  EXPECT_THAT(why_staged_, Each("--encrypt-data is set, and NCCL does not encrypt"));
   EXPECT_EQ(collectives::nccl::FakeGpu::calls("ncclAllReduce"), 0);
 }
 

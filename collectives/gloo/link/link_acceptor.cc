@@ -72,7 +72,7 @@ absl::StatusOr<net::Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
 absl::Status LinkAcceptor::NotCome(int peer) {
   absl::MutexLock lock(&mutex_);
   std::string text = absl::StrCat("no connection in time from rank ", peer);
-  if (refused_ > 0) absl::StrAppend(&text, "; ", refused_, " without proof were refused");
+  if (refused_ > 0) absl::StrAppend(&text, "; unauthenticated connections refused: ", refused_);
   return absl::DeadlineExceededError(text);
 }
 

@@ -49,7 +49,7 @@ absl::StatusOr<std::string> LinkAddressOf(int fd) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
-    return Refused("can't tell where this rank listens");
+    return Refused("can't get the address of this rank's listener");
   }
   if (storage.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);

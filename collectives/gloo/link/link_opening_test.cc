@@ -15,7 +15,7 @@ GroupInfo Group(int rank) { return {Epoch(5), rank, 3, "", "secret"}; }
 
 net::Wire Plain(int fd) { return net::Wire(Fd(fd), nullptr, net::TlsEnd::kAccepts); }
 
-// However the bytes are cut, and not one byte too many is read.
+// The handshake succeeds for any fragmentation of the bytes, and reads none beyond its end.
 TEST(LinkOpeningTest, TakesWhatComesInPieces) {
   const GroupInfo one = Group(1), two = Group(2);
   int ends[2];

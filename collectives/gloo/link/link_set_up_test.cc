@@ -1,4 +1,4 @@
-// The door and who comes to it: peers, and strangers in all ways.
+// LinkAcceptor and DialLink: peers, and strangers that misbehave in all ways.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ bool Connects(const Fd& fd, const LinkSocketAddress& to) {
   return connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) == 0;
 }
 
-// A connection to `door` by who says nothing.
+// A connection to `door` that sends nothing.
 Fd Knock(const std::string& door) {
   const auto address = ParseLinkAddress(door);
   Fd fd(socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -50,7 +50,7 @@ void Say(const Connection& to, const std::string& words) {
             static_cast<ssize_t>(words.size()));
 }
 
-// Blocks until the door hangs up.
+// Blocks until the acceptor closes the connection.
 template <typename Connection>
 void AwaitHangUp(const Connection& to) {
   char byte;
@@ -91,7 +91,7 @@ TEST_F(LinkSetUpTest, APeerGetsIn) { ExpectRank1GetsIn(); }
 TEST_F(LinkSetUpTest, SilentStrangersDoNotKeepAPeerOut) {
   std::vector<Fd> strangers;
   for (size_t i = 0; i < kMostStrangers + 100; ++i) strangers.push_back(Knock(door()));
-  for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);  // the oldest had to go
+  for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);  // the oldest were closed
   ExpectRank1GetsIn();
 }
 
@@ -108,7 +108,7 @@ TEST_F(LinkSetUpTest, StrangersWhoTalkDoNotKeepAPeerOut) {
 
 TEST_F(LinkSetUpTest, WhoTalksNonsenseIsHungUpOn) {
   const Fd stranger = Knock(door());
-  // At least as long as a peer's hello, which is refused as a whole.
+  // Data of at least the length of a peer's hello, which is refused as a whole.
   Say(stranger, "GET / HTTP/1.1\r\nHost: a.service.that.is.somewhere.else\r\nAccept: */*\r\n\r\n");
   AwaitHangUp(stranger);
   ExpectRank1GetsIn();
@@ -194,7 +194,7 @@ TEST_F(LinkSetUpTest, Await_NamesTheRankAndCountsStrangers) {
   const auto arrived = acceptor_->Await(2, absl::InfinitePast(), nullptr);
   EXPECT_EQ(arrived.status(),
             absl::DeadlineExceededError(
-                "no connection in time from rank 2; 1 without proof were refused"));
+                "no connection in time from rank 2; unauthenticated connections refused: 1"));
 }
 
 TEST_F(LinkSetUpTest, Await_EndsWhenItIsCancelled) {
@@ -204,7 +204,7 @@ TEST_F(LinkSetUpTest, Await_EndsWhenItIsCancelled) {
   canceller.join();
 }
 
-// A peer that was hung up on after its proof comes again.
+// A peer whose connection was closed after its proof dials again.
 TEST_F(LinkSetUpTest, TheNewestConnectionCountsUntilItIsHandedOver) {
   const auto first = DialLink(Group(1), 0, door(), kNever, nullptr);
   const auto second = DialLink(Group(1), 0, door(), kNever, nullptr);

@@ -71,7 +71,7 @@ Bytes Reduced(const Launches& parts, size_t count) {
   return result;
 }
 
-// One collective whose parts are all there.
+// Runs one collective that all ranks have called.
 void Perform(const Launches& parts) {
   const FakeLaunch& first = *parts.begin()->second;
   const size_t bytes = BytesOf(first);
@@ -100,7 +100,7 @@ void Perform(const Launches& parts) {
   }
 }
 
-// A rank's kernel has started: it meets the others'.
+// Adds a rank's kernel, which has started, to those of the other ranks.
 void Post(FakeGroup& group, int rank, const FakeLaunchPtr& launch, bool may_end) {
   if (!IsPairwise(*launch)) {
     const size_t number = group.posted[rank]++;
@@ -147,7 +147,7 @@ NcclResult GroupStart() {
   return NcclResult::kSuccess;
 }
 
-// Whether some work under way can't be finished any more.
+// Whether some pending work can't be finished any more.
 bool IsCutOff(const NcclComm& comm) {
   const FakeGroup& group = *comm.group;
   return std::any_of(comm.launches.begin(), comm.launches.end(), [&](const FakeLaunchPtr& launch) {

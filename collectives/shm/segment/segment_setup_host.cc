@@ -59,7 +59,8 @@ class HostSide {
     const sockaddr_un address = AddressOf(name, &length);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
         listen(listener_.get(), SOMAXCONN) != 0) {
-      return absl::UnavailableError(absl::StrCat("no socket to meet at: ", strerror(errno)));
+      return absl::UnavailableError(
+          absl::StrCat("rank 0 can't open its socket: ", strerror(errno)));
     }
     ASSIGN_OR_RETURN(invitation_, Invite(group_, keys, name, bounds));
     RETURN_IF_ERROR(Gather());

@@ -24,7 +24,7 @@ absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
   ASSIGN_OR_RETURN(const std::vector<std::string> values,
                    keys.AllGather("shm", value, bounds.timeout));
   if (values.size() != static_cast<size_t>(group.size) || values[0].size() < kNonceBytes) {
-    return absl::InternalError("the key exchange has given something else than the ranks' values");
+    return absl::InternalError("the key exchange has not returned one valid value per rank");
   }
   return Invitation{values[0].substr(0, values[0].size() - kNonceBytes),
                     absl::StrJoin(values, "", [](std::string* out, const std::string& value) {

@@ -101,7 +101,8 @@ absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
                    net::ReceiveWithDescriptors(socket, reinterpret_cast<char*>(&message),
                                                sizeof(message), descriptors));
   if (got == sizeof(message)) return message;
-  return absl::UnavailableError(got == 0 ? "it has closed its connection" : "it talks nonsense");
+  return absl::UnavailableError(got == 0 ? "it has closed its connection"
+                                         : "it has sent an invalid message");
 }
 
 absl::Status GoneError(int rank, const absl::Status& why);

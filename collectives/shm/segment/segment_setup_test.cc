@@ -21,7 +21,7 @@
 namespace hvd::collectives::shm::segment {
 namespace {
 
-// Calls `meanwhile` with the name of rank 0's socket after the round, before the rank goes on.
+// A key exchange that calls `meanwhile` with the name of rank 0's socket before it returns.
 class WatchedExchange : public KeyExchange {
  public:
   using Meanwhile = std::function<void(const std::string& socket_name)>;
@@ -40,7 +40,7 @@ class WatchedExchange : public KeyExchange {
   const Meanwhile meanwhile_;
 };
 
-// All ranks meet; before rank 1 goes to the socket, `meanwhile` does.
+// All ranks run the setup; `meanwhile` is called before rank 1 connects to the socket.
 std::vector<absl::Status> MeetWhile(int ranks, const WatchedExchange::Meanwhile& meanwhile) {
   conformance::KeyExchangeTable table(ranks);
   std::vector<absl::Status> statuses(static_cast<size_t>(ranks));
@@ -88,7 +88,7 @@ TEST(MeetingTest, ManySilentStrangers_MakeRoom) {
   for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
 }
 
-// What rank 1 of two is shown when `name` is where rank 0 listens.
+// The values that rank 1 of two gets from the key exchange if `name` is rank 0's socket.
 class InvitedTo : public KeyExchange {
  public:
   explicit InvitedTo(std::string name) : name_(std::move(name)) {}
@@ -101,7 +101,7 @@ class InvitedTo : public KeyExchange {
   const std::string name_;
 };
 
-// As rank 0 does with the oldest stranger, who may be a rank that was held up.
+// Closes the connection, as rank 0 does with the oldest stranger, which may be a delayed rank.
 TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
   const std::string name = "hvd-meeting-test-" + std::to_string(getpid());
   Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -138,12 +138,12 @@ TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
     socklen_t length = 0;
     const sockaddr_un address = AddressOf(name, &length);
     EXPECT_EQ(connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
-    poll(nullptr, 0, 2000);  // so long there are none
+    poll(nullptr, 0, 2000);  // no file descriptors are available for this long
     cpu = clock() - cpu;
     setrlimit(RLIMIT_NOFILE, &before);
   });
   for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
-  // CPU time, of two seconds: one that turned would use all that it gets.
+  // CPU time within two seconds: a busy loop would use all of it.
   EXPECT_LT(cpu, CLOCKS_PER_SEC / 25);
 }
 

@@ -78,7 +78,7 @@ Outcome OutcomeOf(const TF_OpKernelContext& context) {
   return outcome;
 }
 
-// As TensorFlow calls a C kernel: `done` is a parameter, and dies with this frame.
+// Calls a C kernel as TensorFlow does: `done` is a parameter, so it is destroyed with this frame.
 void ComputeAsync(const TF_KernelBuilder& kernel, void* state, TF_OpKernelContext* context,
                   std::function<void()> done) {
   kernel.compute(state, context, reinterpret_cast<TF_AsyncOpKernelDoneCallback*>(&done));
@@ -120,14 +120,15 @@ EXPORT size_t TF_TensorByteSize(const TF_Tensor* tensor) { return tensor->bytes-
 EXPORT void* TF_TensorData(const TF_Tensor* tensor) { return tensor->bytes->data(); }
 EXPORT void TF_DeleteTensor(TF_Tensor* tensor) { delete tensor; }
 
-// Graphs are not checked here: definitions and shapes are for nothing.
+// Definitions and shapes are ignored, since no graph is checked.
 EXPORT TF_OpDefinitionBuilder* TF_NewOpDefinitionBuilder(const char*) { return nullptr; }
 EXPORT void TF_OpDefinitionBuilderAddAttr(TF_OpDefinitionBuilder*, const char*) {}
 EXPORT void TF_OpDefinitionBuilderAddInput(TF_OpDefinitionBuilder*, const char*) {}
 EXPORT void TF_OpDefinitionBuilderAddOutput(TF_OpDefinitionBuilder*, const char*) {}
 EXPORT void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder*, bool) {}
-EXPORT void TF_OpDefinitionBuilderSetShapeInferenceFunction(
-    TF_OpDefinitionBuilder*, void (*)(TF_ShapeInferenceContext*, TF_Status*)) {}
+EXPORT void TF_OpDefinitionBuilderSetShapeInferenceFunction(TF_OpDefinitionBuilder*,
+                                                            void (*)(TF_ShapeInferenceContext*,
+                                                                     TF_Status*)) {}
 EXPORT void TF_RegisterOpDefinition(TF_OpDefinitionBuilder*, TF_Status*) {}
 EXPORT TF_ShapeHandle* TF_NewShapeHandle() { return nullptr; }
 EXPORT void TF_DeleteShapeHandle(TF_ShapeHandle*) {}
@@ -139,9 +140,7 @@ EXPORT void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext*, int, TF
 EXPORT int TF_ShapeInferenceContextRankKnown(TF_ShapeInferenceContext*, TF_ShapeHandle*) {
   return 0;
 }
-EXPORT TF_ShapeHandle* TF_ShapeInferenceContextScalar(TF_ShapeInferenceContext*) {
-  return nullptr;
-}
+EXPORT TF_ShapeHandle* TF_ShapeInferenceContextScalar(TF_ShapeInferenceContext*) { return nullptr; }
 EXPORT TF_ShapeHandle* TF_ShapeInferenceContextVectorFromSize(TF_ShapeInferenceContext*, size_t) {
   return nullptr;
 }
@@ -151,10 +150,11 @@ EXPORT void TF_ShapeInferenceContextConcatenateShapes(TF_ShapeInferenceContext*,
                                                       TF_ShapeHandle*, TF_ShapeHandle*,
                                                       TF_Status*) {}
 
-EXPORT TF_KernelBuilder* TF_NewAsyncKernelBuilder(
-    const char* operation, const char* device, void* (*create)(TF_OpKernelConstruction*),
-    void (*compute)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*),
-    void (*destroy)(void*)) {
+EXPORT TF_KernelBuilder* TF_NewAsyncKernelBuilder(const char* operation, const char* device,
+                                                  void* (*create)(TF_OpKernelConstruction*),
+                                                  void (*compute)(void*, TF_OpKernelContext*,
+                                                                  TF_AsyncOpKernelDoneCallback*),
+                                                  void (*destroy)(void*)) {
   return new TF_KernelBuilder{operation, device, create, compute, destroy};
 }
 EXPORT void TF_KernelBuilder_HostMemory(TF_KernelBuilder*, const char*) {}
@@ -200,12 +200,13 @@ EXPORT TF_Tensor* TF_AllocateOutput(TF_OpKernelContext* context, int index, int 
                                     const int64_t* dims, int num_dims, size_t bytes, TF_Status*) {
   return new TF_Tensor(context->outputs[index] = NewTensor(type, dims, num_dims, bytes));
 }
-// The memory of an input, of which TensorFlow lets the context's own reference go.
+// Forwards the memory of an input, for which TensorFlow drops the context's reference.
 EXPORT TF_Tensor* TF_ForwardInputOrAllocateOutput(TF_OpKernelContext* context,
                                                   const int* candidates, int, int output,
                                                   const int64_t*, int, int* forwarded, TF_Status*) {
   *forwarded = *candidates;
-  return new TF_Tensor(context->outputs[output] = std::exchange(context->inputs.at(*candidates), {}));
+  return new TF_Tensor(context->outputs[output] =
+                           std::exchange(context->inputs.at(*candidates), {}));
 }
 
 }  // extern "C"
