@@ -198,6 +198,7 @@ int32_t hvd_cross_size(void) {
 }
 
 const char* hvd_job_id(void) {
+  // The caller gets a pointer, which must stay valid when another thread calls this.
   thread_local std::string id;
   id = TheRuntime().job_id();
   return id.c_str();
@@ -303,6 +304,7 @@ int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* inpu
     return absl::OkStatus();
   });
   if (refused != HVD_OK) return -refused;
+  // The usual case: the operation ends within a second, and no handle is ever registered.
   if (pending.WaitAWhile()) {
     return Guarded([&] {
       if (pending.operation->status.ok()) TheRuntime().NoteWork();

@@ -37,6 +37,7 @@ absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int 
   request.name = kName;
   request.op = negotiation::OpKind::kAllGather;
   request.type = collectives::DataType::kUint8;
+  // Frames of different lengths: an allgather concatenates them, and each has its length in front.
   request.shape = {static_cast<int64_t>(frame.size())};
   request.input = frame.data();
   ASSIGN_OR_RETURN(const engine::Engine::Handle handle, world.Submit({std::move(request)}));

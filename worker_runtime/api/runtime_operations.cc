@@ -95,6 +95,8 @@ absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<engine::TensorReques
   return Submit(std::move(signatures), std::move(memory), process_set, waits);
 }
 
+// Returns a copy, whose references keep the operation and its engine alive while a thread waits,
+// even if another thread releases the handle meanwhile.
 absl::StatusOr<Runtime::Pending> Runtime::Find(Handle handle) const {
   absl::MutexLock lock(&mutex_);
   const auto found = pending_.find(handle);
@@ -134,6 +136,8 @@ absl::StatusOr<const std::vector<engine::TensorResult>*> Runtime::Results(Handle
 }
 
 absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
+  // Goes on after an error: all handles must be released, and the memory of an operation in flight
+  // must not be given back to the user.
   absl::Status status;
   for (Handle handle : handles) {
     const absl::StatusOr<Pending> pending = Take(handle);

@@ -74,6 +74,8 @@ absl::Status CommitArena::MapHeader(absl::string_view job) {
       header_->job == Crc32c(job)) {
     return absl::OkStatus();
   }
+  // The magic number is written last, so that a process that dies here leaves an arena that the
+  // next one initialises again.
   for (ArenaSlot& slot : header_->slots) slot.mark = kUnsealed;
   header_->version = kArenaVersion;
   header_->job = Crc32c(job);
@@ -153,6 +155,7 @@ absl::Status CommitArena::Append(absl::string_view part) {
     pending_.reset();
     return absl::InvalidArgumentError("more than the commit was begun for");
   }
+  // The gap is written and checksummed like data, since Newest() checks the commit as a whole.
   Add({kZeros, gap});
   Add(part);
   return absl::OkStatus();
@@ -195,6 +198,7 @@ absl::Status CommitArena::Seal(uint64_t number) {
   if (!pending_.has_value() || pending_->compares) {
     return absl::FailedPreconditionError("no commit was begun");
   }
+  // The sequence, not the number, orders commits: after a rollback numbers are used again.
   const int newest = NewestSealed();
   ArenaSlot& slot = header_->slots[pending_->slot];
   slot.checksum = pending_->checksum;
@@ -233,6 +237,7 @@ void CommitArena::Clear() {
   pending_.reset();
   for (int slot = 0; slot < kSlots; ++slot) {
     header_->slots[slot].mark = kUnsealed;
+    // The mappings stay, but the hole takes their pages: the next Begin must allocate them again.
     for (Mapping& mapping : mappings_[slot]) mapping.taken = false;
     fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, OffsetOfSlot(slot),
               static_cast<off_t>(kArenaSlotStride));

@@ -110,6 +110,7 @@ absl::Status TcpControlChannel::Start() {
   for (size_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].wire.valid()) continue;
     RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, peers_[rank].wire.fd(), EPOLLIN, rank));
+    // The handshake may have read into TLS's buffer; epoll does not report such bytes.
     if (peers_[rank].wire.HasBuffered()) ReadFrom(static_cast<int>(rank));
   }
   return absl::OkStatus();
@@ -119,6 +120,8 @@ absl::Status TcpControlChannel::Send(int peer, absl::string_view message) {
   Peer& to = peers_[peer];
   if (!to.gone.ok()) return to.gone;
   ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message));
+  // Written at once if the socket takes it. Otherwise epoll says when to go on; until then further
+  // messages only join the queue.
   to.unsent += frames;
   if (!to.waits_for_room) WriteTo(peer);
   return to.gone;
@@ -139,6 +142,7 @@ void TcpControlChannel::WriteTo(int rank) {
   }
   if (full == peer.waits_for_room) return;
   peer.waits_for_room = full;
+  // EPOLLOUT is watched only while something is queued: a socket with room would always be ready.
   const uint32_t events = full ? EPOLLIN | EPOLLOUT : EPOLLIN;
   absl::Status watched = Watch(EPOLL_CTL_MOD, peer.wire.fd(), events, rank);
   if (!watched.ok()) Lose(rank, watched.message());
@@ -174,6 +178,7 @@ absl::StatusOr<std::vector<ControlChannel::Message>> TcpControlChannel::Receive(
     if (deadline != absl::InfiniteFuture() && Clock::Real().Now() >= deadline) break;
   }
   woken_ = false;
+  // Messages first: the last one of a lost peer may have the reason.
   if (received_.empty() && !lost_.ok()) return lost_;
   return std::exchange(received_, {});
 }
@@ -199,6 +204,7 @@ absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
 void TcpControlChannel::AwaitWake(absl::Duration timeout) {
   const absl::Time deadline =
       timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
+  // Only waits, and handles nothing: another thread may be using the channel's state now.
   epoll_event event;
   epoll_wait(epoll_.get(), &event, 1, net::TimeoutUntil(deadline));
 }

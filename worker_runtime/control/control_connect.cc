@@ -52,6 +52,8 @@ absl::Status RunMemberHandshake(const collectives::GroupInfo& group, net::Wire& 
                                 absl::Time deadline, const Cancellation* cancellation) {
   RETURN_IF_ERROR(net::TuneForMessages(wire.fd()));
   RETURN_IF_ERROR(OpenWire(wire, deadline, cancellation));
+  // The handshake is a pure state machine: this loop moves its bytes. The TLS binding, if any, is
+  // part of the proof, so an attacker can't relay it over two TLS connections.
   const std::unique_ptr<collectives::PeerHandshake> handshake =
       collectives::MakeDialerHandshake(kControlProtocol, group, /*peer=*/0, wire.Binding());
   std::string answer = handshake->Start();

@@ -120,6 +120,7 @@ void MailControlChannel::Lose(Peer& peer, absl::string_view why) {
   if (lost_.ok()) lost_ = peer.gone;
 }
 
+// The condition to wake up for: something to read, the end of a peer, or room for queued bytes.
 bool MailControlChannel::HasNews() const {
   for (const Peer& peer : peers_) {
     if (!peer.gone.ok()) continue;
@@ -203,6 +204,7 @@ void MailControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()
   const absl::Time deadline = Clock::Real().Now() + timeout;
   // Best effort: a peer that does not read its messages loses them.
   if (!give_up()) Flush(timeout).IgnoreError();
+  // Closed before the wait: the peers, too, wait until all have closed.
   mailbox_.Close();
   auto hand_over = [&] {
     for (Message& message : std::exchange(received_, {})) on_message(std::move(message));

@@ -52,6 +52,7 @@ absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
     return absl::UnimplementedError(absl::StrCat(
         "no device can do this ", negotiation::NameOf(first.op), " of '", first.name, "'"));
   }
+  // Kept for later batches in which this rank, having joined, has no tensor.
   for (const auto& part : parts) {
     if (part.has_value()) device_ = part->request().device;
   }
@@ -98,6 +99,8 @@ absl::Status DeviceExecutor::Connect(int device) {
   }
   const timeline::ActivityScope activity(recorder_, process_set_, "", "INIT_NCCL");
   auto connected = connect_(device, WaitBounds(options_.timeout, &cancellation_));
+  // That a group has no devices is known to all its ranks, so later batches fail on all of them
+  // without another attempt, which would be a collective.
   if (absl::IsUnimplemented(connected.status())) refusal_ = connected.status();
   RETURN_IF_ERROR(cancellation_.status());
   RETURN_IF_ERROR(connected.status());
@@ -145,6 +148,7 @@ absl::StatusOr<char*> DeviceExecutor::Neutral(const negotiation::Batch& batch, P
   const negotiation::TensorSignature& first = *batch.front().signature;
   std::vector<char> on_host(count * collectives::SizeOf(first.type));
   FillNeutral(on_host.data(), count, first.type, first.reduction);
+  // Filled on the host and copied: joins are rare, and this needs no kernel.
   ASSIGN_OR_RETURN(void* const memory, communicator_->Reserve(on_host.size()));
   RETURN_IF_ERROR(communicator_->CopyFromHost(memory, on_host.data(), on_host.size(), options_));
   return static_cast<char*>(memory);
@@ -168,6 +172,8 @@ absl::StatusOr<void*> DeviceExecutor::PrepareOutput(const OperationTensor& part,
                                                     size_t expected) {
   TensorResult& result = part.result();
   result.data = part.request().output;
+  // Python has offered memory for the likely size. If that is wrong, the engine allocates: asking
+  // Python now would make the engine wait for Python's lock, and ranks for each other.
   if (result.data == nullptr || bytes != expected) {
     ASSIGN_OR_RETURN(std::shared_ptr<void> memory, communicator_->Allocate(bytes));
     result.data = memory.get();

@@ -11,6 +11,7 @@ namespace hvd::worker_runtime::engine {
 void EngineTimeline::Order(negotiation::TimelineOrder order,
                            std::shared_ptr<timeline::TraceFile> file) {
   absl::MutexLock lock(&mutex_);
+  // No engine will take the order any more, and whoever stops the timeline waits for the file.
   if (ended_) {
     if (file != nullptr) file->Close();
     return;
@@ -33,6 +34,7 @@ std::optional<negotiation::TimelineOrder> EngineTimeline::TakeOrder() {
 
 absl::Status EngineTimeline::CarryOut(const negotiation::TimelineOrder& order) {
   Stop();
+  // A new order also ends the recording of the previous one, whose last part Stop has queued.
   if (order.path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const timeline::ClockOffset offset,
                    timeline::MeasureClockOffset(communicator_, Clock::Real(), options_));
@@ -65,7 +67,7 @@ std::optional<negotiation::TimelinePart> EngineTimeline::NextPart(absl::Time now
 
 void EngineTimeline::Receive(int rank, negotiation::TimelinePart part) {
   const auto file = files_.find(part.generation);
-  if (file == files_.end()) return;
+  if (file == files_.end()) return;  // closed by CloseFiles
   const bool last = part.last;
   file->second->Add(rank, std::move(part.chunk), last);
   if (!last || --missing_[part.generation] > 0) return;
@@ -76,6 +78,8 @@ void EngineTimeline::Receive(int rank, negotiation::TimelinePart part) {
 void EngineTimeline::Stop() {
   if (generation_ == 0) return;
   recorder_.Stop();
+  // A chunk has a bounded size, so the rest may take several parts. There is at least one part,
+  // even without events: rank 0 waits for the last part of every rank.
   do {
     std::string chunk = recorder_.Take();
     outbox_.push_back({generation_, recorder_.IsEmpty(), std::move(chunk)});

@@ -59,6 +59,8 @@ Executor::Executor(collectives::Communicator& communicator, absl::Duration timeo
 absl::Status Executor::Run(const negotiation::Batch& batch, const Parts& parts) {
   const negotiation::PlannedTensor& first = batch.front();
   const negotiation::OpKind op = first.signature->op;
+  // The choices below depend only on the plan and on the kind of communicator, so all ranks make
+  // the same calls, also a rank that has joined and has no tensors.
   if (op == negotiation::OpKind::kAllReduce) {
     if (CanReducePieces(batch)) return AllReducePieces(batch, parts);
     return batch.size() > 1 ? AllReduceFused(batch, parts) : AllReduceOne(first, Get(parts[0]));
@@ -141,6 +143,8 @@ absl::Status Executor::AllReduceOne(const negotiation::PlannedTensor& planned,
                                     const OperationTensor* part) {
   const negotiation::TensorSignature& signature = *planned.signature;
   const size_t bytes = negotiation::ByteCount(signature);
+  // A single tensor is reduced in its output. A rank that has joined reduces in scratch memory,
+  // whose result nobody reads.
   void* out = nullptr;
   if (part != nullptr) {
     ASSIGN_OR_RETURN(out, part->PrepareOutput(bytes));
@@ -171,6 +175,9 @@ absl::Status Executor::AllReduceFused(const negotiation::Batch& batch, const Par
       const OperationTensor* part = Get(parts[i]);
       const size_t size = negotiation::ByteCount(signature);
       Contribute(signature, part, next);
+      // Outputs are allocated before the reduction, so that a lack of memory is an error of this
+      // rank and not found out after the collective. Absent tensors have no address: Unpack skips
+      // them.
       pieces.push_back(collectives::Stretch{nullptr, size});
       if (part != nullptr) {
         ASSIGN_OR_RETURN(pieces.back().data, part->PrepareOutput(size));
@@ -190,7 +197,7 @@ absl::Status Executor::Reduce(const negotiation::TensorSignature& signature, con
                               void* out, size_t count) {
   if (count == 0) return absl::OkStatus();
   if (signature.reduction == negotiation::Reduction::kAdasum) {
-    Copy(out, in, negotiation::ByteCount(signature));
+    Copy(out, in, negotiation::ByteCount(signature));  // Adasum works in place
     const timeline::ActivityScope activity = Calling("ADASUM");
     RETURN_IF_ERROR(
         collectives::adasum::AdasumAllReduce(communicator_, out, count, signature.type, options_));
@@ -253,6 +260,7 @@ absl::Status Executor::ReduceScatter(const negotiation::PlannedTensor& planned,
   ASSIGN_OR_RETURN(void* out, part.PrepareOutput(count * collectives::SizeOf(signature.type)));
   if (Count(signature) == 0) return absl::OkStatus();
   const void* in = part.request().input;
+  // The user's input must not change, so it is scaled in scratch memory.
   if (signature.prescale != 1.0) {
     ASSIGN_OR_RETURN(void* scaled, buffer_.Reserve(negotiation::ByteCount(signature)));
     Contribute(signature, &part, scaled);

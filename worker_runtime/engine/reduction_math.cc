@@ -47,6 +47,7 @@ T NeutralElement(Neutral neutral) {
   switch (neutral) {
     case Neutral::kOne:
       return T(1);
+    // Infinity, not the largest finite number: the minimum of infinities must be infinite.
     case Neutral::kLargest:
       return Limits::has_infinity ? Limits::infinity() : Limits::max();
     case Neutral::kSmallest:

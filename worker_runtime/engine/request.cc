@@ -35,6 +35,7 @@ absl::Status CheckKinds(const negotiation::TensorSignature& request) {
   if (!negotiation::IsSaneShape(request.shape, request.type)) {
     return Bad(request, absl::StrCat("impossible shape ", negotiation::ShapeText(request.shape)));
   }
+  // A NaN is not equal to itself, so such a request would never match that of another rank.
   if (std::isnan(request.prescale) || std::isnan(request.postscale)) {
     return Bad(request, "a scale factor is not a number");
   }
@@ -42,7 +43,9 @@ absl::Status CheckKinds(const negotiation::TensorSignature& request) {
 }
 
 absl::Status CheckSplits(const negotiation::TensorSignature& request, int size) {
-  if (request.shape.empty()) return absl::OkStatus();  // fails on all ranks alike
+  // A scalar is reported by FindMismatch, as one error on all ranks: if it failed here, the other
+  // ranks would wait for this one.
+  if (request.shape.empty()) return absl::OkStatus();
   const int64_t rows = request.shape.front();
   if (request.splits.empty()) {
     if (rows % size != 0) {

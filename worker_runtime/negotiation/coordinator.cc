@@ -66,6 +66,7 @@ absl::Status Coordinator::Announce(int rank, const Announcement& announcement, a
     group.clear();
     for (const AnnouncedTensor& tensor : announced) {
       const bool known = tensor.known_id != kNoSignatureId;
+      // Also resolves an id that was evicted by a plan which this rank had not seen yet.
       group.push_back(known ? keeper_.Resolve(tensor.known_id) : tensor.signature);
       if (group.back() == nullptr) {
         return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " has announced signature ",
@@ -115,6 +116,8 @@ std::vector<Failure> Coordinator::TakeFailures() {
 }
 
 void Coordinator::CollectReady(absl::Time now) {
+  // Only rank 0 compares the requests. A mismatch becomes a failure in the plan, so that it is
+  // the same error, at the same point, on all ranks.
   for (Readiness::Operation& operation : readiness_.TakeReady()) {
     std::optional<std::string> mismatch = FindMismatchInOperation(operation);
     if (mismatch.has_value()) {
@@ -176,6 +179,7 @@ void Coordinator::PlanReady(Plan& plan, absl::Time now) {
     bytes += WireBytes(tensors.back());
     ready_bytes_ -= ByteCount(*tensors.back().signature);
   }
+  // Before the fusion, which uses the tunables.
   if (tuner_.has_value()) Tune(tensors, now);
   const size_t large = options_.fusion_copies ? kLargeTensorBytes : kLargestBatchBytes;
   plan.batches = PlanFusion(std::move(tensors), tunables_.fusion_threshold_bytes, groups, large);
@@ -208,6 +212,7 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
       planned.new_id = keeper_.Insert(planned.signature, plan);
     }
   }
+  // Decided here, once, so that the result of a commit is the same on all ranks.
   planned.world_is_changing = op == OpKind::kCommit && world_is_changing_;
   if (tensor.submitted == options_.size) return;
   for (size_t rank = 0; rank < tensor.by_rank.size(); ++rank) {

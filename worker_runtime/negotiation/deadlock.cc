@@ -25,6 +25,7 @@ void DeadlockDetector::SetBlocked(int rank, std::vector<std::string> names,
   Blocked& blocked = by_rank_[rank];
   blocked_count_ += static_cast<int>(!names.empty()) - static_cast<int>(!blocked.names.empty());
   blocked = Blocked{std::move(names), seen_sequence};
+  // Every announcement restarts the patience: the rank is still doing something.
   since_ = absl::InfiniteFuture();
 }
 
@@ -39,6 +40,7 @@ void DeadlockDetector::Update(const Readiness& readiness, uint64_t last_sequence
 bool DeadlockDetector::Holds(const Readiness& readiness, uint64_t last_sequence) const {
   for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
     const Blocked& blocked = by_rank_[rank];
+    // A plan that the rank has not carried out yet may end its wait.
     if (blocked.seen_sequence != last_sequence) return false;
     const bool waits =
         std::any_of(blocked.names.begin(), blocked.names.end(), [&](const std::string& name) {

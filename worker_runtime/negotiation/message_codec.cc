@@ -32,6 +32,8 @@ void EncodeSignature(const TensorSignature& signature, wire::Signature& out) {
   out.set_on_device(signature.on_device);
 }
 
+// The decoders check all that the rest of the code relies on (enumerators, indices, lengths of
+// lists, products of dimensions), so that an invalid message can't do harm later.
 absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size) {
   auto signature = std::make_shared<TensorSignature>();
   if (in.name().empty() || !IsKind(in.op(), kOpKindCount) ||
@@ -91,6 +93,7 @@ void EncodeTensor(const PlannedTensor& tensor, int receiver, wire::PlannedTensor
   out.set_world_is_changing(tensor.world_is_changing);
 }
 
+// Checks the lists with one entry per rank: each operation has exactly those of its kind.
 absl::Status CheckPerRankParts(const PlannedTensor& tensor, size_t size) {
   const OpTraits& traits = TraitsOf(tensor.signature->op);
   const bool exchanges = traits.Has(OpTrait::kHasSplits);
@@ -202,6 +205,7 @@ absl::StatusOr<Announcement> DecodeAnnouncement(absl::string_view bytes, int siz
     std::vector<AnnouncedTensor>& group = announcement.groups.emplace_back();
     for (const wire::AnnouncedTensor& in_tensor : in_group.tensors()) {
       AnnouncedTensor& tensor = group.emplace_back();
+      // Not resolved here: only the coordinator also knows the ids evicted lately.
       tensor.known_id = in_tensor.known_id();
       if (tensor.known_id != kNoSignatureId) continue;
       ASSIGN_OR_RETURN(tensor.signature, DecodeSignature(in_tensor.signature(), size));

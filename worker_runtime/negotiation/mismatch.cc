@@ -45,6 +45,8 @@ bool SameMemory(const Signature& a, const Signature& b) { return a.on_device == 
 
 using Rule = bool (*)(const Signature&, const Signature&);
 
+// Compares every request with the first. That is enough, since each rule is an equivalence
+// relation.
 bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signature& first) {
   for (const SignaturePtr& signature : by_rank) {
     if (signature != nullptr && signature.get() != &first && !rule(first, *signature)) return false;
@@ -84,7 +86,7 @@ std::string Describe(const Signature& signature, const Broken& broken) {
 
 // "rank 0 sent X, ranks 1 and 2 sent Y".
 std::string WhoSentWhat(absl::Span<const SignaturePtr> by_rank, const Broken& broken) {
-  constexpr size_t kMostVariants = 8;
+  constexpr size_t kMostVariants = 8;  // bounds the message in a large world
   std::vector<std::pair<std::string, std::vector<int>>> variants;
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (by_rank[rank] == nullptr) continue;

@@ -25,6 +25,7 @@ Readiness::Readiness(int size)
     : size_(size), waiting_(0, CountingHash{&look_ups_}), joined_(size, false) {}
 
 absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl::Time now) {
+  // The whole group is checked before the table changes.
   absl::flat_hash_set<absl::string_view> names;
   for (const SignaturePtr& signature : group) {
     auto found = waiting_.find(signature->name);
@@ -70,6 +71,8 @@ void Readiness::SetComplete(Tensor& tensor, bool complete) {
   if (tensor.complete == complete) return;
   tensor.complete = complete;
   if (tensor.bundle == kAlone) return;
+  // The bundle counts its incomplete tensors, so that its readiness is one comparison, however many
+  // tensors it has.
   Bundle& bundle = bundles_.at(tensor.bundle);
   bundle.incomplete = complete ? bundle.incomplete - 1 : bundle.incomplete + 1;
 }
@@ -110,6 +113,7 @@ void Readiness::ReleaseIfComplete(const std::string& name) {
   const Tensor& tensor = found->second;
   if (tensor.bundle != kAlone && bundles_.at(tensor.bundle).incomplete > 0) return;
   ready_.push_back(Remove(name, tensor));
+  // A join is complete when all ranks have joined; from now on they take part again.
   if (IsJoin(ready_.back().front())) {
     joined_.assign(size_, false);
     joined_count_ = 0;

@@ -139,6 +139,7 @@ void EpochWatch::Run(pb::WatchEpochRequest request) {
       return on_change_(EpochEvent::kOver, std::string(response.status().message()));
     }
     if (response->change() == pb::WatchEpochResponse::EPOCH_CHANGING) {
+      // The next call then waits for the end of the epoch rather than return the same change again.
       request.set_knows_of_change(true);
       on_change_(EpochEvent::kChanging, response->reason());
       continue;
@@ -261,6 +262,8 @@ absl::Status Session::ReportProgress(rendezvous::client::RendezvousClient& clien
   {
     absl::MutexLock lock(&mutex_);
     request.mutable_progress()->set_commit(commit_);
+    // An age, since the clocks of hosts differ; measured with the clock that also runs during a
+    // suspension.
     request.mutable_progress()->set_commit_age_ms(static_cast<uint64_t>(
         absl::ToInt64Milliseconds(os::ReadBootTime().since_boot - committed_)));
   }
@@ -268,6 +271,8 @@ absl::Status Session::ReportProgress(rendezvous::client::RendezvousClient& clien
 }
 
 std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patience) {
+  // A separate client: CancelAll must end the lease's calls only. The daemon forms no other world
+  // within the sum of the two times: see WorldLease.
   const std::shared_ptr<rendezvous::client::RendezvousClient> client = new_client_();
   return std::make_unique<WorldLease>(
       [this, client, epoch](absl::Duration timeout) {

@@ -19,10 +19,12 @@ void Recorder::Start(const ClockOffset& offset, bool mark_cycles, absl::Duration
   on_.store(true, std::memory_order_relaxed);
 }
 
+// Relaxed: on_ orders nothing. It is a hint that saves the lock while the recorder is off, and
+// AddLocked checks it again. An event that races with Stop may be kept or dropped.
 void Recorder::Stop() { on_.store(false, std::memory_order_relaxed); }
 
 void Recorder::AddLocked(TimelineEvent event) {
-  if (!on()) return;  // stopped meanwhile
+  if (!on()) return;  // stopped since the caller's check
   if (events_.size() < kMostEvents) {
     events_.push_back(std::move(event));
   } else {
@@ -61,6 +63,8 @@ void Recorder::Planned(int process_set, const Submission& submission, size_t ind
   event.tensors = {tensor};
   absl::MutexLock lock(&mutex_);
   event.id = submission.first_id + index;
+  // The submission was not recorded, or for an earlier file: without it a viewer would see the end
+  // of a wait that never began.
   if (submission.first_id < first_id_) {
     event.kind = EventKind::kQueued;
     event.begin = std::max(submission.time, started_);

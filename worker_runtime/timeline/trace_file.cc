@@ -92,6 +92,7 @@ TraceFile::TraceFile(std::shared_ptr<Writer> writer)
 
 TraceFile::~TraceFile() {
   Close();
+  // A thread that hangs in write() is left behind; it owns a reference to the writer.
   const bool closed = !absl::IsDeadlineExceeded(AwaitClosed(kPatience));
   closed ? thread_.join() : thread_.detach();
 }
@@ -109,6 +110,7 @@ absl::Status TraceFile::AwaitClosed(absl::Duration timeout) {
 void TraceFile::Writer::Add(int rank, std::string chunk, bool last) {
   absl::MutexLock lock(&mutex_);
   if (closing_ || rank < 0 || static_cast<size_t>(rank) >= finished_.size()) return;
+  // A slow disk must not fill the memory of rank 0, nor block its engine: chunks are dropped.
   if (waiting_bytes_ + chunk.size() <= kMostWaitingBytes) {
     waiting_bytes_ += chunk.size();
     parts_.push_back({rank, std::move(chunk)});
@@ -174,6 +176,7 @@ void TraceFile::Writer::Run() {
       parts.swap(parts_);
       waiting_bytes_ = 0;
     }
+    // Without the lock: formatting and writing take long, and Add must not wait for them.
     write_out(FormatParts(parts));
   }
   std::string notes;
@@ -195,6 +198,7 @@ std::string TracePathOf(const std::string& path, uint64_t epoch) {
   if (epoch <= 1) return path;
   const size_t slash = path.rfind('/');
   const size_t dot = path.rfind('.');
+  // A dot in a folder's name, or at the begin of the file's name, begins no extension.
   const bool has_extension =
       dot != std::string::npos && dot > (slash == std::string::npos ? 0 : slash + 1);
   const size_t end = has_extension ? dot : path.size();

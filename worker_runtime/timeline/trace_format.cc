@@ -136,6 +136,8 @@ class TraceFormat::Writer {
         absl::StrFormat("\"cat\":\"queue\",\"id2\":{\"local\":\"0x%x\"}", event.id());
     const std::string length =
         absl::StrCat("\"dur\":", Microseconds(event.duration_ns()), ",\"cat\":");
+    // Waits of tensors overlap in any order: they are asynchronous events ("b", "e"), which an id
+    // pairs. Operations and their activities nest: complete events ("X"), with a duration.
     switch (static_cast<EventKind>(event.kind())) {
       case EventKind::kQueued:
         text_ += Line("b", "NEGOTIATE_" + OperationName(event), rank_, waiting, Times(begin, id),
