@@ -59,6 +59,8 @@ absl::Status ShareAddresses(const GlooPeers& peers, absl::Time deadline, const W
   return absl::OkStatus();
 }
 
+// Steps: start to listen, before any peer can know the address; get the addresses of the first
+// links through the key exchange; connect them; in a large group get all other addresses over them.
 absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                KeyExchange& keys,
                                                                const WaitBounds& bounds,

@@ -106,7 +106,7 @@ class Partials {
 //
 // A rank first sends its own part of block rank-1 to the next rank. In step s it receives the
 // partial sum of block rank-2-s, adds its own part, and sends the result on: that is the next
-// rank's step s+1. In the last step, s = size-2, it receives the partial sum of its own block and
+// rank's step s+1. In the last step, s = size-2, it receives the partial sum of block `rank` and
 // completes it. So a rank sends size-1 blocks, and block r is summed in the order of ranks r+1,
 // r+2, ..., r.
 //

@@ -62,6 +62,8 @@ absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
     absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
     const CallOptions& options) {
   const absl::Time deadline = Clock::Real().Now() + options.timeout;
+  // All sends come before the first receive. They never block, so no order of the ranks can
+  // deadlock.
   for (int r = 0; r < size(); ++r) {
     const absl::Status sent = hub_.Send(self_->rank(), ranks_[r], for_rank(r));
     if (!sent.ok()) return Fail(operation, sent);

@@ -24,6 +24,7 @@ absl::Status NcclLife::Succeed() {
   return status_;
 }
 
+// Only the first error is kept and starts a closer: later ones are its consequences.
 bool NcclLife::Break(const absl::Status& why) {
   if (state_ == State::kClosing || state_ == State::kClosed) return false;
   status_ = why;
@@ -42,7 +43,7 @@ void NcclLife::Closed() { state_ = State::kClosed; }
 
 bool NcclLife::EnterCall() {
   if (state_ == State::kClosing || state_ == State::kClosed) return false;
-  in_call_ = true;
+  in_call_ = true;  // a flag is enough: only one thread at a time makes calls
   return true;
 }
 

@@ -11,6 +11,7 @@ CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(
 
 }  // namespace
 
+// A context is pushed and popped, not set, so that this thread's current context stays as it was.
 DeviceStream::ScopedDevice::ScopedDevice(const DeviceStream& stream) : cuda_(stream.cuda_) {
   cuda_.context_push(stream.context_);
 }
@@ -34,6 +35,8 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaFun
                            absl::StrCat("opening CUDA device ", device)));
   auto stream = std::unique_ptr<DeviceStream>(new DeviceStream(cuda, device, context));
   const ScopedDevice scope(*stream);
+  // Non-blocking: the stream does not synchronise with the default stream, on which frameworks
+  // work.
   RETURN_IF_ERROR(stream->Check(cuda.stream_create(&stream->stream_, kCudaStreamNonBlocking),
                                 "making a stream"));
   RETURN_IF_ERROR(stream->Check(cuda.event_create(&stream->event_, kCudaEventDisableTiming),

@@ -20,6 +20,8 @@ std::string LastLoaderError() {
   return text == nullptr ? "unknown error" : text;
 }
 
+// Two passes: a library that the process has loaded already is preferred to any file, so that the
+// process does not end up with two versions of it.
 absl::StatusOr<Library> Open(absl::string_view what, absl::Span<const std::string> files) {
   for (const std::string& file : files) {
     void* loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

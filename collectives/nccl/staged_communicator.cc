@@ -36,6 +36,8 @@ class StagedCommunicator : public DeviceCommunicator {
   absl::Status AllReduceScaled(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
                                double factor, const CallOptions& options) override {
     const size_t unit = SizeOf(type);
+    // The pieces are packed into one host buffer, so that one operation of `host_` reduces them
+    // all.
     size_t count = 0;
     for (const Piece& piece : pieces) count += piece.count;
     char* const packed = In(count * unit);

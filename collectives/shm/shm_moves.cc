@@ -129,8 +129,8 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
   return Run("AllToAll", options, [&](absl::Time deadline) -> absl::Status {
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
-    // All ranks must run the same number of steps, but a rank knows only the sizes of its own
-    // blocks. So they agree on the largest block of all ranks.
+    // All ranks must run the same number of steps, but a rank knows only the sizes of the blocks
+    // that it sends and receives. So they agree on the largest block of all ranks.
     ASSIGN_OR_RETURN(const size_t largest, Largest(LargestOf(send_bytes), deadline));
     if (largest == 0) return absl::OkStatus();
     if (largest * size() > segment::kSmallBytes) {

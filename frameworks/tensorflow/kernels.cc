@@ -89,6 +89,9 @@ void RunAndWait(const Attributes& attributes, TF_OpKernelContext* context,
   Tf().RunAsyncOpKernelDoneCallback(done);
 }
 
+// Returns at once where possible, so that ranks may run operations in different orders even on one
+// thread: a kernel that blocks could keep TensorFlow from starting the operation that other ranks
+// wait for.
 void Compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
   const auto& attributes = *static_cast<const Attributes*>(kernel);
   if (Runtime() == nullptr) {
@@ -124,6 +127,8 @@ std::string Register(const OperationDefinition& definition, CreateFunction creat
                      const std::string& device) {
   TF_KernelBuilder* const builder =
       Tf().NewAsyncKernelBuilder(definition.name, device.c_str(), create, &Compute, &Destroy);
+  // Declares all inputs and outputs as host memory, so that TensorFlow copies them from and to the
+  // device.
   if (device != "CPU") {
     for (const auto* arguments : {&definition.inputs, &definition.outputs}) {
       for (const char* spec : *arguments) {

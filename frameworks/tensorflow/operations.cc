@@ -9,6 +9,7 @@
 namespace hvd::frameworks::tensorflow {
 namespace {
 
+// TensorFlow's number for the size of an unknown dimension.
 constexpr size_t kUnknownSize = static_cast<size_t>(-1);
 
 struct DeleteShape {
@@ -37,6 +38,7 @@ void OtherRows(TF_ShapeInferenceContext* context, int index, TF_Status* status) 
   if (!Tf().ShapeInferenceContextRankKnown(context, shape.get())) {
     return Tf().ShapeInferenceContextSetOutput(context, index, shape.get(), status);
   }
+  // The C API can't change one dimension, so the shape is put together: [unknown] + shape[1:].
   const Shape rows(Tf().ShapeInferenceContextVectorFromSize(context, kUnknownSize));
   const Shape rest(Tf().NewShapeHandle());
   const Shape whole(Tf().NewShapeHandle());

@@ -20,6 +20,7 @@ void Find(void* library, const char* name, Function* function, std::string* miss
 
 const TensorFlow& Tf() { return tf; }
 
+// RTLD_NOLOAD: the library must be the one that this process has loaded, and is never loaded anew.
 std::string FindTensorFlow() {
   void* const library = dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return std::string(kLibrary) + " is not loaded";

@@ -109,6 +109,7 @@ bool ParseXlaOperation(const std::string& text, XlaOperation* operation) {
     tensor.dims.resize(dims);
     for (int64_t& dim : tensor.dims) words >> dim;
   }
+  // The name may contain spaces, so it is the last field and takes all that remains.
   if (words.get() != ' ') return false;
   std::getline(words, operation->name, '\0');
   return !operation->name.empty();

@@ -82,6 +82,9 @@ void LinkAcceptor::Drop() {
   arrived_.clear();
 }
 
+// Without a free file descriptor, the pending connection keeps the listener readable. Closing a
+// silent stranger frees a descriptor for it. If there is none, accepting pauses, since the loop
+// would spin.
 void LinkAcceptor::TakeNext() {
   net::Accepted accepted = net::Accept(listener_.get());
   if (accepted.connection.valid()) return Admit(std::move(accepted.connection));

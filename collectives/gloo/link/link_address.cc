@@ -14,6 +14,7 @@ namespace {
 
 using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
+// The prefix of an IPv4-mapped IPv6 address, ::ffff:0:0/96.
 constexpr absl::string_view kMapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 
 absl::Status Refused(absl::string_view what) {
@@ -45,6 +46,7 @@ absl::StatusOr<Fd> ListenForLinks(const std::string& address) {
   return fd;
 }
 
+// Address and port are copied in network byte order, so the form is the same on all machines.
 absl::StatusOr<std::string> LinkAddressOf(int fd) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);

@@ -32,6 +32,7 @@ class Attempts {
       if (wire.ok() || !hung_up_) return wire;
       const absl::Time then = Clock::Real().Now() + pause;
       if (then >= deadline_) return absl::DeadlineExceededError(wire.status().message());
+      // A sleep until `then` that the cancellation can end: no descriptor becomes ready.
       const absl::Status waited = AwaitDescriptor(-1, 0, then, cancellation_);
       if (!absl::IsDeadlineExceeded(waited)) return waited;
     }

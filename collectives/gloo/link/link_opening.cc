@@ -44,6 +44,9 @@ LinkOpening::Progress LinkOpening::OpenWire() {
   return Progress::kProved;
 }
 
+// The handshake alternates strictly: the pending answer is sent completely before the next message
+// is read. At most the missing bytes of that message are read, so that everything after the
+// handshake stays in the wire, for its next user.
 LinkOpening::Progress LinkOpening::Advance() {
   if (status_.ok() && handshake_ == nullptr) {
     const Progress opened = OpenWire();

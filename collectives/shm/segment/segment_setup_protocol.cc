@@ -18,6 +18,8 @@ ProofSubject SubjectOf(const GroupInfo& group, const Invitation& invitation, int
 
 }  // namespace
 
+// Each rank contributes a fresh nonce, and the transcript consists of all values, each with its
+// length in front. So a proof over the transcript can't be replayed in another setup.
 absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
                                   const std::string& socket_name, const WaitBounds& bounds) {
   const std::string value = absl::StrCat(socket_name, MakeNonce());
@@ -51,6 +53,7 @@ sockaddr_un AddressOf(absl::string_view name, socklen_t* length) {
   return address;
 }
 
+// SOCK_SEQPACKET preserves message boundaries, so a message arrives as a whole or not at all.
 Fd NewSocket() { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 Patience::Patience(const WaitBounds& bounds)
