@@ -361,7 +361,8 @@ int32_t hvd_stop_timeline(void) {
 int32_t hvd_stack_request(int32_t* fd, int32_t* signal) {
   return Guarded([&]() -> absl::Status {
     const auto request = TheRuntime().stack_request();
-    if (!request.has_value()) return absl::NotFoundError("nobody asks for stacks");
+    if (!request.has_value())
+      return absl::NotFoundError("no agent has asked for this process's stacks");
     *fd = request->fd;
     *signal = request->signal;
     return absl::OkStatus();

@@ -13,12 +13,17 @@ namespace runtime = hvd::worker_runtime;
 
 namespace {
 
+absl::Status NoStoreError() {
+  return absl::UnimplementedError(
+      "there is no commit store: this process has no agent, or its job is not elastic");
+}
+
 // Calls function(store).
 template <typename Function>
 int32_t WithStore(Function function) {
   return runtime::api::Guarded([&]() -> absl::Status {
     runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
-    if (store == nullptr) return absl::UnimplementedError("commits end with this process");
+    if (store == nullptr) return NoStoreError();
     return function(*store);
   });
 }
@@ -34,7 +39,7 @@ void AppendTo(runtime::commit_store::CommitArena& store, const void* bytes, size
 
 int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
   return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
-    if (bytes < 0) return absl::InvalidArgumentError("a commit has no negative size");
+    if (bytes < 0) return absl::InvalidArgumentError("the size of a commit is negative");
     ASSIGN_OR_RETURN(*memory, store.Begin(static_cast<size_t>(bytes), keep));
     return absl::OkStatus();
   });
@@ -94,7 +99,7 @@ int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const 
     scattered->observe = [](const void*, size_t) {};
     if (append != 0) {
       runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
-      if (store == nullptr) return absl::UnimplementedError("commits end with this process");
+      if (store == nullptr) return NoStoreError();
       scattered->observe = [store](const void* data, size_t size) { AppendTo(*store, data, size); };
     }
     runtime::engine::TensorRequest request;

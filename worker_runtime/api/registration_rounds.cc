@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, si
     texts.push_back(*std::move(text));
   }
   if (texts.size() == count && decoder.empty()) return texts;
-  return absl::InternalError("what the ranks say about a process set can't be read");
+  return absl::InternalError("the registration of a process set has received an invalid message");
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ struct RegistrationRounds::Word {
     ASSIGN_OR_RETURN(std::vector<std::string> parts, SplitFrames(bytes, 3));
     int kind;
     if (!absl::SimpleAtoi(parts[0], &kind) || kind < kKey || kind > kFinished) {
-      return absl::InternalError("what a rank says about a process set makes no sense");
+      return absl::InternalError(
+          "the registration of a process set has received a message of unknown kind");
     }
     return Word{static_cast<Kind>(kind), std::move(parts[1]), std::move(parts[2])};
   }
@@ -104,8 +105,8 @@ absl::StatusOr<std::vector<std::string>> RegistrationRounds::AllGather(absl::str
   std::vector<std::string> values;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i].kind != Word::kKey || words[i].key != key) {
-      return absl::InternalError(
-          absl::StrCat("rank ", members_[i], " is not at '", key, "' of a registration"));
+      return absl::InternalError(absl::StrCat("rank ", members_[i], " is at another step than '",
+                                              key, "' of the registration of a process set"));
     }
     values.push_back(std::move(words[i].value));
   }

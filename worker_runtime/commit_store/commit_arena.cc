@@ -153,7 +153,7 @@ absl::Status CommitArena::Append(absl::string_view part) {
   const size_t gap = RoundUp(pending_->size, kAlignment) - pending_->size;
   if (part.size() > pending_->capacity - pending_->size - gap) {
     pending_.reset();
-    return absl::InvalidArgumentError("more than the commit was begun for");
+    return absl::InvalidArgumentError("the commit is larger than it was begun with");
   }
   // The gap is written and checksummed like data, since Newest() checks the commit as a whole.
   Add({kZeros, gap});

@@ -189,7 +189,7 @@ class Acceptor {
       if (!members_[rank].valid()) missing.push_back(rank);
     }
     std::string text = absl::StrCat("rank 0 waited ", absl::FormatDuration(timeout),
-                                    " in vain for the control connection of rank ",
+                                    ", but got no control connection from rank ",
                                     absl::StrJoin(missing, ", rank "));
     if (refused_ > 0) absl::StrAppend(&text, "; ", refused_, " connections without proof refused");
     return absl::DeadlineExceededError(text);

@@ -19,7 +19,7 @@ constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
 absl::Status HungUp(const net::Wire& wire) {
   if (wire.unsafe()) return absl::PermissionDeniedError(wire.failure());
-  return absl::UnavailableError("rank 0 hung up before it knew who we are");
+  return absl::UnavailableError("rank 0 hung up during the handshake");
 }
 
 absl::Status OpenWire(net::Wire& wire, absl::Time deadline, const Cancellation* cancellation) {

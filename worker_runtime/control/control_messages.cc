@@ -13,8 +13,8 @@ constexpr char kLast = 0, kMore = 1;
 
 absl::Status CheckLength(size_t bytes, size_t max_bytes) {
   if (bytes <= max_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a control message of ", bytes, " bytes is too long: at most ", max_bytes, " are taken"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a control message of ", bytes, " bytes is too long: the limit is ", max_bytes));
 }
 
 }  // namespace

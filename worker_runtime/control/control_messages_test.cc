@@ -47,9 +47,9 @@ TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
   decoder.Append(net::EncodeFrame(more) + net::EncodeFrame(more));
   EXPECT_FALSE((*decoder.Next()).has_value());
   decoder.Append(net::EncodeFrame(more));
-  EXPECT_EQ(decoder.Next().status(),
-            absl::InvalidArgumentError("a control message of 12 bytes is too long: at most 10 "
-                                       "are taken"));
+  EXPECT_EQ(
+      decoder.Next().status(),
+      absl::InvalidArgumentError("a control message of 12 bytes is too long: the limit is 10"));
   // Which is found before anything of it is looked at.
   EXPECT_EQ(EncodeMessage(absl::string_view("", kMostMessageBytes + 1)).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -81,7 +81,7 @@ absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
     case negotiation::OpKind::kCommit:
       break;
   }
-  return absl::InternalError(absl::StrCat("no device's operation: ", NameOf(first.op)));
+  return absl::InternalError(absl::StrCat("not an operation for devices: ", NameOf(first.op)));
 }
 
 absl::Status DeviceExecutor::Connect(int device) {
@@ -95,7 +95,7 @@ absl::Status DeviceExecutor::Connect(int device) {
                                             ": a process uses one device"));
   }
   if (connect_ == nullptr) {
-    return refusal_ = absl::UnimplementedError("tensors on devices are not for this process");
+    return refusal_ = absl::UnimplementedError("this process can't use tensors on devices");
   }
   const timeline::ActivityScope activity(recorder_, process_set_, "", "INIT_NCCL");
   auto connected = connect_(device, WaitBounds(options_.timeout, &cancellation_));

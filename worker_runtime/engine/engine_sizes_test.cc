@@ -65,7 +65,7 @@ TEST(EngineSizesTest, TooMuch_IsRefusedAtOnce_AndTheWorldGoesOn) {
     std::vector<float> data(1, 1);
     const absl::Status name = RunOn(engine, {AllReduceOf(LongName(0, kMostNameBytes + 1), data)});
     EXPECT_EQ(name, absl::InvalidArgumentError(
-                        "a name of 8388609 bytes is too long: at most 8388608 are taken"));
+                        "a name of 8388609 bytes is too long: the limit is 8388608"));
     const auto group = LongNamed(data, static_cast<int>(negotiation::kMostOperationBytes / kLarge));
     const absl::Status all = RunOn(engine, group);
     EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);

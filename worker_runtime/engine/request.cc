@@ -24,9 +24,8 @@ absl::Status CheckKinds(const negotiation::TensorSignature& request) {
   };
   if (request.name.empty()) return absl::InvalidArgumentError("a request needs a name");
   if (request.name.size() > kMostNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a name of ", request.name.size(),
-                                                   " bytes is too long: at most ", kMostNameBytes,
-                                                   " are taken"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a name of ", request.name.size(), " bytes is too long: the limit is ", kMostNameBytes));
   }
   if (!exists(request.op, negotiation::kOpKindCount)) return Bad(request, "no such operation");
   if (!exists(request.type, collectives::kDataTypeCount)) return Bad(request, "no such data type");
@@ -86,7 +85,7 @@ absl::Status CheckDevice(const negotiation::TensorSignature& request, const Tens
   }
   if (!request.on_device) return absl::OkStatus();
   if (!Has(request.op, OpTrait::kCarriesData))
-    return Bad(request, "it has nothing to do with devices");
+    return Bad(request, "it has no tensor, so it can't name a device");
   const bool needs_output = Has(request.op, OpTrait::kKeepsShape);
   if (needs_output && memory.output == nullptr && negotiation::ElementCount(request.shape) > 0) {
     return Bad(request, "a tensor on a device needs an output");

@@ -42,7 +42,7 @@ TEST(CheckRequestTest, KindsShapeAndFactors_AreChecked) {
   request.name = std::string(kMostNameBytes, 'n');
   EXPECT_EQ(Why(request), "");
   request.name += "n";
-  EXPECT_EQ(Why(request), "a name of 8388609 bytes is too long: at most 8388608 are taken");
+  EXPECT_EQ(Why(request), "a name of 8388609 bytes is too long: the limit is 8388608");
   request = Good();
   request.type = static_cast<collectives::DataType>(77);
   EXPECT_EQ(Why(request), "allreduce of 'x': no such data type");
@@ -111,7 +111,7 @@ TEST(CheckRequestTest, Devices_AreForDataWithAPlaceForTheResult) {
   request.output = data;
   EXPECT_EQ(Why(request), "");
   request.op = negotiation::OpKind::kBarrier;
-  EXPECT_EQ(Why(request), "barrier of 'x': it has nothing to do with devices");
+  EXPECT_EQ(Why(request), "barrier of 'x': it has no tensor, so it can't name a device");
   request.op = negotiation::OpKind::kAllGather;
   EXPECT_EQ(Why(request), "");
   request.output = nullptr;

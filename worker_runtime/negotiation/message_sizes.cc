@@ -45,8 +45,8 @@ absl::Status CheckSize(absl::Span<const SignaturePtr> group) {
   if (bytes <= kMostOperationBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("an operation of ", group.size(), group.size() == 1 ? " tensor" : " tensors",
-                   " takes ", bytes, " bytes to announce (names, shapes and splits); at most ",
-                   kMostOperationBytes, " are taken: smaller groups or shorter names would do"));
+                   " takes ", bytes, " bytes to announce (names, shapes and splits); the limit is ",
+                   kMostOperationBytes, ": use smaller groups or shorter names"));
 }
 
 std::vector<Announcement> Split(Announcement announcement) {

@@ -39,7 +39,7 @@ TEST(MessageSizesTest, CheckSize_AGroupCountsAsAWhole) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("an operation of 3 tensors takes 67109181 bytes to announce (names, shapes "
-                        "and splits); at most 67108864"));
+                        "and splits); the limit is 67108864"));
 }
 
 TEST(MessageSizesTest, Split_BetweenGroups) {

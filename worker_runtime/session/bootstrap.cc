@@ -72,7 +72,7 @@ absl::Status AwaitReadable(int socket, absl::Time deadline) {
     if (ready > 0) return absl::OkStatus();
     if (ready == 0) {
       return absl::DeadlineExceededError(
-          "the agent that started this process gave no answer in time");
+          "the agent that started this process did not answer in time");
     }
     if (errno != EINTR) return absl::UnavailableError(absl::StrCat("poll: ", strerror(errno)));
   }
@@ -80,7 +80,7 @@ absl::Status AwaitReadable(int socket, absl::Time deadline) {
 
 absl::Status NoAnswer(absl::StatusCode code, absl::string_view why) {
   return absl::Status(code,
-                      absl::StrCat("the agent that started this process gave no answer: ", why));
+                      absl::StrCat("the agent that started this process did not answer: ", why));
 }
 
 // Reads one frame, and the descriptors that come with it.
@@ -151,7 +151,8 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
                    Ask(socket_name, net::EncodeFrame(hello.SerializeAsString()),
                        Clock::Real().Now() + timeout, passed));
   if (!result.bootstrap.ParseFromString(answer)) {
-    return absl::UnavailableError("the agent's answer can't be read; is it of another version?");
+    return absl::UnavailableError(
+        "the agent's answer can't be decoded; the agent may be of another version");
   }
   if (!result.bootstrap.error().empty()) {
     return absl::PermissionDeniedError(result.bootstrap.error());

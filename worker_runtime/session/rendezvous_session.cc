@@ -172,7 +172,7 @@ absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& 
     if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
-                     status.ok() ? status->explanation() : "not to be reached"));
+                     status.ok() ? status->explanation() : "unreachable"));
   }
 }
 
@@ -195,7 +195,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
     if (join.may_defer) {
       return DeferredPlace{rendezvous::transport::FromMessage(deferred.member().placement())};
     }
-    return absl::InternalError("the daemon puts off a worker that is ready");
+    return absl::InternalError("the daemon has deferred a worker that has not asked for it");
   }
   ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
   if (world.members == nullptr) {

@@ -65,8 +65,8 @@ absl::Status WorldLease::Ask(absl::Duration timeout) {
     return absl::AbortedError(absl::StrCat("this world was given up by the job: ", told.message()));
   }
   if (Holds()) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("nobody says that this world is still the job's: ", told.message()));
+  return absl::UnavailableError(absl::StrCat(
+      "the daemon has not confirmed that this world is still the job's newest: ", told.message()));
 }
 
 void WorldLease::Run() {
