@@ -1,4 +1,4 @@
-"""Sums of gradients over several backward passes, for optimizers of Keras 2."""
+"""Accumulation of gradients over several backward passes, for optimizers of Keras 2."""
 
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -9,7 +9,7 @@ _SPARSE = "IndexedSlices are not supported when `backward_passes_per_step` > 1 a
 
 
 def as_dense(grad: Any, sparse_as_dense: bool) -> Any:
-    """A gradient as a tensor. Raises ValueError for tf.IndexedSlices that may not become one."""
+    """Returns a gradient as a tensor. Raises ValueError for tf.IndexedSlices that must not be converted."""
     if not isinstance(grad, tf.IndexedSlices):
         return grad
     if not sparse_as_dense:
@@ -18,14 +18,14 @@ def as_dense(grad: Any, sparse_as_dense: bool) -> Any:
 
 
 class Accumulation:
-    """Sums up gradients on this rank until there are those of enough passes.
+    """Accumulates gradients on this rank until there are those of enough passes.
 
     Args:
-      passes: so many make one update.
-      averages: divide what is reduced by `passes`.
+      passes: the number of passes per update.
+      averages: whether the reduced sums are divided by `passes`.
 
     Attributes:
-      counter: passes since the last update, a tf.Variable.
+      counter: the number of passes since the last update, a tf.Variable.
     """
 
     def __init__(self, passes: int, averages: bool) -> None:
@@ -43,8 +43,9 @@ class Accumulation:
         reduce: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
         counts: Any = True,
     ) -> list[Any]:
-        """The sums so far; if they are complete, reduced. `counts`, a boolean scalar: if it is false,
-        nothing is added."""
+        """Adds gradients and returns the sums; they are reduced if they are complete. `counts`, a boolean scalar: if it is false,
+        nothing is added.
+        """
         places = [place for place, grad in enumerate(grads) if grad is not None]
         sums = [self._sum_of(variables[place], grads[place]) for place in places]
         addends = [grads[place] if counts is True else tf.where(counts, grads[place], 0) for place in places]
@@ -64,7 +65,7 @@ class Accumulation:
         return results
 
     def is_complete(self) -> Any:
-        """Whether :meth:`add` has returned reduced gradients, which are to be applied."""
+        """Returns whether :meth:`add` has returned reduced gradients, which are to be applied."""
         return tf.equal(self.counter, 0)
 
     def clear(self) -> None:

@@ -9,13 +9,12 @@ SUPPORTED = ("tensorflow", "jax", "torch")
 
 
 def unsupported(backend: str) -> str:
-    """What is wrong with a backend that is none of those."""
+    """Returns the error message for a backend that Horovod does not support."""
     return f"Horovod works with Keras on {', '.join(SUPPORTED)}, not on {backend}: set KERAS_BACKEND to one of them."
 
 
 def horovod_for(keras: Any) -> Any:
-    """The package for the backend of `keras`; once it is imported, hvd.elastic.run understands what its
-    operations raise.
+    """Returns the package for the backend of `keras`. After its import, hvd.elastic.run recognizes the exceptions of its operations.
 
     Raises ImportError if Horovod does not support the backend, or the package can't be imported.
     """
@@ -26,5 +25,5 @@ def horovod_for(keras: Any) -> Any:
 
 
 def elastic_for(keras: Any) -> Any:
-    """Its elastic package."""
+    """Returns the elastic package for the backend of `keras`."""
     return importlib.import_module(horovod_for(keras).__name__ + ".elastic")

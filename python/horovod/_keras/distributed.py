@@ -1,4 +1,4 @@
-"""What distributed optimizers of all versions of Keras have in common."""
+"""The common part of distributed optimizers of all versions of Keras."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,18 +9,17 @@ from horovod._keras.settings import Settings
 
 
 class Distribution:
-    """How one optimizer's gradients are reduced; an attribute of the optimizer. Not thread-safe, as
-    optimizers are not.
+    """The reduction of one optimizer's gradients; an attribute of the optimizer. Not thread-safe, like optimizers.
 
     Args:
-      backend: of Keras.
-      name: of its operations.
-      settings: of the optimizer.
+      backend: the backend of Keras.
+      name: the name of its operations.
+      settings: the settings of the optimizer.
 
     Attributes:
-      all_done: the gradients that are being applied are reduced already.
+      all_done: whether the gradients that are being applied are reduced already.
       applied: the variables whose gradients are being applied, with accumulation.
-      pending: ids of those variables whose gradients are not reduced yet.
+      pending: the ids of those variables whose gradients are not reduced yet.
     """
 
     def __init__(self, backend: str, name: str, settings: Settings) -> None:
@@ -35,7 +34,7 @@ class Distribution:
 
     @property
     def reducer(self) -> Reducer:
-        """The reducer, which knows the local layers' variables that have been built so far."""
+        """Returns the reducer, which knows the local layers' variables that have been built so far."""
         if self._reducer is None:
             self._reducer = reducer_of(self.backend, self._name, self.settings)
         for layer in self._layers:
@@ -47,21 +46,20 @@ class Distribution:
         self.reducer.add_local(variable)
 
     def add_local_layers(self, layers: Iterable[Any]) -> None:
-        """Makes the layers' trainable weights local variables, also those that are not there yet."""
+        """Makes the layers' trainable weights local variables, including those that are not built yet."""
         self._layers.extend(layers)
 
     def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of all ranks, put together."""
+        """Returns the reduced gradients of all ranks."""
         return self.reducer.reduce(grads, variables)
 
     def may_skip_alone(self, accumulates: bool) -> bool:
-        """Whether a loss scale might see gradients that are finite on some ranks and not on others, as
-        they are not reduced."""
+        """Returns whether a loss scale might see unreduced gradients, which can be finite on some ranks and not on others."""
         return accumulates or self.reducer.has_local()
 
     @contextlib.contextmanager
     def done(self) -> Iterator[None]:
-        """A context in which gradients that are applied are reduced already."""
+        """Returns a context in which gradients that are applied are reduced already."""
         before, self.all_done = self.all_done, True
         try:
             yield
@@ -70,8 +68,9 @@ class Distribution:
 
 
 class DistributedOptimizerMixin:
-    """What stands in front of an optimizer's class. A class that is made so is distributed: its instances
-    come from `from_config`, too."""
+    """The base class that precedes an optimizer's class. The instances of such a class are distributed, including those from
+    `from_config`.
+    """
 
     _hvd_settings: Settings  # these three are of the class
     _hvd_backend: str
@@ -86,6 +85,5 @@ class DistributedOptimizerMixin:
         self._hvd = Distribution(self._hvd_backend, self._hvd_name, self._hvd_settings)
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves the gradients of `var`, a variable that each rank has for itself, on this rank; see
-        `scale_local_gradients`."""
+        """Excludes `var`, a variable that each rank has for itself, from the reduction; see `scale_local_gradients`."""
         self._hvd.add_local_variable(var)

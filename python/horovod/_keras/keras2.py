@@ -1,7 +1,7 @@
 """Distributed optimizers of Keras 2: the new ones, and the legacy ones of Keras 2.10 and before.
 
-Gradients are reduced in compute_gradients, as Horovod does, or else when they are applied: before a
-LossScaleOptimizer around the optimizer looks whether they are finite. Each is reduced once.
+Gradients are reduced in compute_gradients, as Horovod does, or else when they are applied: before a LossScaleOptimizer around
+the optimizer checks whether they are finite. Each gradient is reduced once.
 """
 
 from typing import Any, Callable, Optional
@@ -20,7 +20,7 @@ _GRAPHS = (
 
 
 class Keras2Optimizer(DistributedOptimizerMixin):
-    """What the new optimizers and the legacy ones have in common."""
+    """The common base for the new and the legacy optimizers."""
 
     iterations: Any
     _is_wrapped_by_loss_scale_optimizer = False
@@ -35,7 +35,7 @@ class Keras2Optimizer(DistributedOptimizerMixin):
             self._accumulation = Accumulation(passes, self._hvd_settings.average_aggregated_gradients)
 
     def _hvd_computed(self, pairs: Pairs) -> Pairs:
-        """What compute_gradients returns."""
+        """Returns the result of compute_gradients."""
         if self._hvd_may_skip_alone():
             return pairs  # still scaled, by a factor that changes
         reduced = self._hvd_reduced(pairs)
@@ -43,7 +43,7 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         return reduced
 
     def _hvd_aggregated(self, pairs: Pairs) -> Pairs:
-        """What is to be applied."""
+        """Returns the gradients to be applied."""
         places = [place for place, is_done in enumerate(taken(pairs)) if not is_done]
         others = [pairs[place] for place in places]
         if any(grad is not None for grad, _ in others):
@@ -54,16 +54,16 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         return results
 
     def _hvd_may_skip_alone(self) -> bool:
-        """Whether a loss scale around this optimizer might skip a step on this rank only."""
+        """Returns whether a loss scale around this optimizer might skip a step on this rank only."""
         return self._is_wrapped_by_loss_scale_optimizer and self._hvd.may_skip_alone(self._accumulation is not None)
 
     def _hvd_reduced_alike(self, pairs: Pairs) -> Pairs:
-        """Reduced gradients; all NaN if those of any rank are not finite, so that all ranks skip the step."""
+        """Returns reduced gradients. All of them are NaN if those of any rank are not finite, so that all ranks skip the step."""
         finite = self._hvd.reducer.agreed(all_finite(grad for grad, _ in pairs))
         return [(poisoned_unless(finite, grad), variable) for grad, variable in self._hvd_reduced(pairs, finite)]
 
     def _hvd_reduced(self, pairs: Pairs, counts: Any = True) -> Pairs:
-        """Gradients put together, or the sums of passes so far; `counts`: whether this is such a pass."""
+        """Returns reduced gradients, or the sums of passes so far; `counts`: whether this pass is accumulated."""
         grads = [grad for grad, _ in pairs]
         variables = [variable for _, variable in pairs]
         if self._accumulation is None:
@@ -88,7 +88,7 @@ class Keras2Optimizer(DistributedOptimizerMixin):
 
 
 class NewOptimizer(Keras2Optimizer):
-    """For classes derived from keras.optimizers.Optimizer of Keras 2.11 and later."""
+    """The base for classes derived from keras.optimizers.Optimizer of Keras 2.11 and later."""
 
     def compute_gradients(self, loss: Any, var_list: Any, tape: Any = None) -> Pairs:
         return self._hvd_computed(super().compute_gradients(loss, var_list, tape))  # type: ignore[misc]
@@ -106,7 +106,7 @@ class NewOptimizer(Keras2Optimizer):
 
 
 class LegacyOptimizer(Keras2Optimizer):
-    """For classes derived from keras.optimizers.legacy.Optimizer."""
+    """The base for classes derived from keras.optimizers.legacy.Optimizer."""
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Pairs:
         return self._hvd_computed(super()._compute_gradients(loss, var_list, grad_loss, tape))  # type: ignore[misc]
@@ -136,13 +136,13 @@ class LegacyOptimizer(Keras2Optimizer):
 
 
 def all_finite(grads: Any) -> Any:
-    """Whether all elements of the gradients are finite, a boolean scalar."""
+    """Returns whether all elements of the gradients are finite, as a boolean scalar."""
     values = [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad in grads if grad is not None]
     return tf.reduce_all([tf.reduce_all(tf.math.is_finite(value)) for value in values])
 
 
 def poisoned_unless(finite: Any, grad: Any) -> Any:
-    """`grad`, or not-a-number in its place."""
+    """Returns `grad` if the condition is true, and NaN otherwise."""
     if grad is None:
         return None
     if isinstance(grad, tf.IndexedSlices):
@@ -151,5 +151,5 @@ def poisoned_unless(finite: Any, grad: Any) -> Any:
 
 
 def taken(pairs: Pairs) -> list[bool]:
-    """Of which of them the gradients have been reduced; see :mod:`horovod.tensorflow.reduced_gradients`."""
+    """Returns which of the gradients have been reduced, and clears these marks; see :mod:`horovod.tensorflow.reduced_gradients`."""
     return reduced_gradients.take(variable for _, variable in pairs)

@@ -1,8 +1,8 @@
 """Distributed optimizers of Keras 3, on all of its backends.
 
-Gradients are reduced as they are applied, before anything looks at them: clipping, weight decay, and the
-finite check of a LossScaleOptimizer around the optimizer. That is Keras's own class, which compile() puts
-around an optimizer by itself where a model computes in mixed_float16: see :func:`reduce_before_loss_scale`.
+Gradients are reduced as they are applied, before anything reads them: clipping, weight decay, and the finite check of a
+LossScaleOptimizer around the optimizer. The latter is Keras's own class. compile() puts it around an optimizer by itself if
+a model computes in mixed_float16: see :func:`reduce_before_loss_scale`.
 """
 
 import functools
@@ -33,7 +33,7 @@ class _CallableList(list[Any]):
 
 
 class NamesOfKeras2:
-    """What scripts written for Keras 2 ask an optimizer for."""
+    """Attributes of an optimizer that scripts written for Keras 2 use."""
 
     learning_rate: Any
 
@@ -51,7 +51,7 @@ class NamesOfKeras2:
 
 
 class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
-    """For classes derived from keras.optimizers.Optimizer of Keras 3."""
+    """The base for classes derived from keras.optimizers.Optimizer of Keras 3."""
 
     built: bool
     gradient_accumulation_steps: Any
@@ -68,8 +68,9 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         super().apply(grads, trainable_variables)  # type: ignore[misc]
 
     def _hvd_reduced(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients for the base class. If that sums up those of several steps, the sums are reduced
-        instead, by :meth:`_clip_gradients`, except gradients that overwrite their variable, such as float8's scales."""
+        """Returns the gradients for the base class. If the base class accumulates those of several steps, the sums are reduced instead,
+        in :meth:`_clip_gradients`, except for gradients that overwrite their variable, such as float8's scales.
+        """
         check_no_distribution()
         present = [i for i, grad in enumerate(grads) if grad is not None]
         if self._hvd.backend == "tensorflow":
@@ -96,7 +97,7 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
     def _hvd_reduced_at_update(self, grads: list[Any]) -> list[Any]:
-        """The base class calls this at steps that update the variables; with JAX at every step."""
+        """Reduces gradients. The base class calls it at steps that update the variables; on JAX at every step."""
         if self._hvd.backend != "jax":
             return self._hvd_reduced_sums(grads)
         import jax
@@ -106,7 +107,7 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         return reduced
 
     def _hvd_reduced_sums(self, grads: list[Any]) -> list[Any]:
-        """`grads` are sums, divided by the number of steps."""
+        """Reduces `grads`, which are sums divided by the number of steps."""
         variables, results = self._hvd.applied, list(grads)
         places = [i for i, variable in enumerate(variables) if id(variable) in self._hvd.pending]
         _put(results, places, self._hvd.reduce([grads[i] for i in places], [variables[i] for i in places]))
@@ -130,8 +131,9 @@ def _put(results: list[Any], places: Sequence[int], values: Sequence[Any]) -> No
 
 
 class LossScale(NamesOfKeras2):
-    """For Keras's LossScaleOptimizer around a :class:`Keras3Optimizer`: all ranks see the same gradients,
-    and skip the same steps."""
+    """The base for Keras's LossScaleOptimizer around a :class:`Keras3Optimizer`: all ranks see the same gradients, and skip the same
+    steps.
+    """
 
     inner_optimizer: Any
     _trainable_variables: Sequence[Any]
@@ -148,7 +150,7 @@ class LossScale(NamesOfKeras2):
         )
 
     def _hvd_reduced(self, grads: Any, variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
-        """Calls `apply` with reduced gradients; with sums of several steps, the inner optimizer reduces."""
+        """Calls `apply` with reduced gradients. If gradients of several steps are accumulated, the inner optimizer reduces."""
         inner, grads = self.inner_optimizer, list(grads)
         if inner.gradient_accumulation_steps or len(variables) != len(grads):
             return apply(grads)
@@ -164,13 +166,14 @@ class LossScale(NamesOfKeras2):
         return finite
 
     def register_local_var(self, var: Any) -> None:
-        """As of the inner optimizer."""
+        """Does what the inner optimizer's method does."""
         self.inner_optimizer.register_local_var(var)
 
 
 def reduce_before_loss_scale(make_class: Callable[[type], type]) -> None:
-    """Has each LossScaleOptimizer that is made around a :class:`Keras3Optimizer`, by compile() or by
-    users, be one that `make_class` makes of its class and :class:`LossScale`."""
+    """Replaces each new LossScaleOptimizer around a :class:`Keras3Optimizer`, made by compile() or by scripts, by one that
+    `make_class` makes of its class and :class:`LossScale`.
+    """
     import keras
 
     scaling = keras.optimizers.LossScaleOptimizer

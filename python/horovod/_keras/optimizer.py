@@ -13,19 +13,19 @@ _USED = "backward_passes_per_step > 1 needs an optimizer that has not been used 
 
 
 def distributed(optimizer: Any, settings: Settings, local_layers: Any = None) -> Any:
-    """An optimizer like `optimizer` that reduces gradients over the ranks before it uses them; see
-    DistributedOptimizer of horovod.keras.
+    """Returns an optimizer like `optimizer` that reduces gradients over the ranks before it uses them; see DistributedOptimizer of
+    horovod.keras.
 
-    Its class has the name of the optimizer's, so that a model that is saved with it can be loaded
-    without Horovod. One that has been used keeps its state, which the two then share.
+    Its class has the name of the optimizer's class, so a model saved with it can be loaded without Horovod. The state of an
+    optimizer that has been used is shared by the two.
 
     Args:
-      optimizer: of any Keras; or a LossScaleOptimizer, whose inner optimizer becomes distributed.
-      settings: checked.
+      optimizer: an optimizer of any Keras; or a LossScaleOptimizer, whose inner optimizer becomes distributed.
+      settings: the checked settings.
       local_layers: a layer or layers whose trainable weights are local variables.
 
-    Raises ValueError if `optimizer` is not an optimizer of Keras, or is distributed already, and TypeError as
-    Keras for one that can't be made of its configuration.
+    Raises ValueError if `optimizer` is not an optimizer of Keras, or is distributed already, and TypeError as Keras does for an
+    optimizer that can't be made from its configuration.
     """
     package = package_of(optimizer)
     if package is None or not hasattr(optimizer, "apply_gradients"):
@@ -46,7 +46,7 @@ def distributed(optimizer: Any, settings: Settings, local_layers: Any = None) ->
 
 
 def _inner(optimizer: Any) -> Optional[Any]:
-    """The optimizer in a LossScaleOptimizer; None if it is none."""
+    """Returns the optimizer in a LossScaleOptimizer; None if `optimizer` is not a LossScaleOptimizer."""
     is_scaling = any(base.__name__.endswith("LossScaleOptimizer") for base in type(optimizer).__mro__)
     return optimizer.inner_optimizer if is_scaling else None
 
@@ -89,7 +89,7 @@ def _loss_scale_class(own: type) -> type:
 
 
 def _public_module(own: type, package: Any) -> str:
-    """Where users find the class, as Keras writes it into what it saves."""
+    """Returns the public module of the class, which Keras writes into files that it saves."""
     optimizers = package.optimizers
     if getattr(optimizers, own.__name__, None) is own:
         return f"{package.__name__}.optimizers"
@@ -99,7 +99,7 @@ def _public_module(own: type, package: Any) -> str:
 
 
 def _is_used(optimizer: Any) -> bool:
-    """Whether it has state that its configuration does not tell."""
+    """Returns whether the optimizer has state that is not in its configuration."""
     weights = getattr(optimizer, "_weights", None)  # of a legacy optimizer
     return bool(getattr(optimizer, "built", False) or getattr(optimizer, "_built", False) or weights)
 
@@ -119,7 +119,7 @@ def _config_of(optimizer: Any, settings: Settings) -> dict[str, Any]:
 
 
 def _scaled(scaling: Any, made: Any) -> Any:
-    """A LossScaleOptimizer like `scaling` around `made`."""
+    """Returns a LossScaleOptimizer like `scaling` around `made`."""
     if not is_keras3(package_of(scaling)):
         return _scaled_in_keras2(scaling, made)
     config = scaling.get_config()

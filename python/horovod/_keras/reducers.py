@@ -1,4 +1,4 @@
-"""Reduces the gradients of a distributed optimizer, by the Horovod package of Keras's backend."""
+"""The reduction of the gradients of a distributed optimizer, by the Horovod package of Keras's backend."""
 
 import zlib
 from collections.abc import Sequence
@@ -16,28 +16,30 @@ Allreduce = Callable[[Sequence[Any], str, int, float, float, ProcessSet], list[A
 
 
 class Reducer(Protocol):
-    """Of one optimizer. Gradients are tensors of the backend's, or None where there is none, which must be
-    so on all ranks."""
+    """The reducer of one optimizer. Gradients are tensors of the backend, or None for a variable without one, which must be so on
+    all ranks.
+    """
 
     def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of all ranks, put together; those of local variables stay this rank's."""
+        """Returns the reduced gradients of all ranks; those of local variables stay this rank's."""
 
     def largest(self, values: Sequence[Any]) -> list[Any]:
-        """The largest of the ranks' values, element by element."""
+        """Returns the largest of the ranks' values, element by element."""
 
     def agreed(self, flag: Any) -> Any:
-        """Whether `flag`, a boolean scalar, is true on all ranks."""
+        """Returns whether `flag`, a boolean scalar, is true on all ranks."""
 
     def add_local(self, variable: Any) -> None:
         """Makes a variable local: its gradients are not reduced."""
 
     def has_local(self) -> bool:
-        """Whether there are local variables."""
+        """Returns whether there are local variables."""
 
 
 class ArrayReducer:
-    """For Keras 3 on JAX and torch: all gradients in one operation, as in JAX operations of one program may
-    run in any order, one after another."""
+    """The reducer for Keras 3 on JAX and torch. All gradients are one operation, because JAX may run the operations of a program in
+    any order, one after another.
+    """
 
     def __init__(self, name: str, settings: Settings, allreduce: Allreduce) -> None:
         self._name = name + "_Allreduce"
@@ -70,7 +72,7 @@ class ArrayReducer:
         return grad / self._size()
 
     def _size(self) -> int:
-        """How many ranks there are, of which one has the gradient of a local variable."""
+        """Returns the number of ranks by which the gradient of a local variable is divided."""
         size: int = self._settings.process_set.size()  # type: ignore[assignment]  # known for a set in use
         return size
 
@@ -91,14 +93,15 @@ class ArrayReducer:
         return self._allreduce(tensors, self._name_of(tensors), op, prescale, postscale, process_set)
 
     def _name_of(self, tensors: Sequence[Any]) -> str:
-        """Different for what may be reduced at the same time, and independent of how often a rank has made
-        its model anew."""
+        """Returns a name that differs for operations that may run at the same time, and does not depend on how often a rank has made its
+        model anew.
+        """
         kinds = ",".join(f"{tuple(tensor.shape)}{tensor.dtype}" for tensor in tensors)
         return f"{self._name}.{zlib.crc32(kinds.encode()):08x}"
 
 
 class JaxReducer(ArrayReducer):
-    """For JAX, whose programs are traced again in another world if they know its size."""
+    """The reducer for JAX, which traces programs again in another world if they depend on its size."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         super().__init__(name, settings, _allreduce_with_jax)
@@ -111,7 +114,7 @@ class JaxReducer(ArrayReducer):
 
 
 class TensorFlowReducer:
-    """For TensorFlow: see :class:`horovod.tensorflow.gradients.GradientReducer`."""
+    """The reducer for TensorFlow: see :class:`horovod.tensorflow.gradients.GradientReducer`."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         from horovod.tensorflow import gradients
@@ -187,7 +190,7 @@ def _allreduce_with_torch(
 
 
 def _torch_reducer(name: str, settings: Settings) -> Reducer:
-    """What it does is not to be compiled: compile(jit_compile=True) compiles the step around it."""
+    """Returns the reducer for torch. Its functions must not be compiled: compile(jit_compile=True) compiles the step around them."""
     from horovod.torch._tensors import not_compiled
 
     reducer = ArrayReducer(name, settings, _allreduce_with_torch)
@@ -197,7 +200,7 @@ def _torch_reducer(name: str, settings: Settings) -> Reducer:
 
 
 def reducer_of(backend: str, name: str, settings: Settings) -> Reducer:
-    """A new one for a backend of Keras. Raises ValueError for one that Horovod does not support."""
+    """Returns a new reducer for a backend of Keras. Raises ValueError for one that Horovod does not support."""
     if backend == "tensorflow":
         return TensorFlowReducer(name, settings)
     if backend == "jax":

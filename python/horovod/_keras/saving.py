@@ -1,4 +1,4 @@
-"""Loads a model together with a distributed optimizer."""
+"""Loading of a model together with a distributed optimizer."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -24,8 +24,7 @@ def load_model(
     settings: Settings,
     legacy_opts: bool,
 ) -> Any:
-    """The model in that file, compiled with a distributed optimizer that has the state of the one that was
-    saved."""
+    """Returns the model in that file, compiled with a distributed optimizer that has the state of the saved optimizer."""
     if legacy_opts and is_keras3(package_behind(keras)):
         raise ValueError(_NO_LEGACY)
     objects: dict[str, Any] = {cls.__name__: cls for cls in custom_optimizers or ()}

@@ -1,4 +1,4 @@
-"""How a distributed optimizer reduces gradients: the arguments that users give, checked."""
+"""The settings with which a distributed optimizer reduces gradients: the arguments of scripts, checked."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Groups = Union[int, Sequence[Sequence[Any]], None]
 
 
 class Settings(NamedTuple):
-    """See DistributedOptimizer of :mod:`horovod._keras.interface`."""
+    """The arguments of DistributedOptimizer; see :mod:`horovod._keras.interface`."""
 
     name: Optional[str] = None
     device_dense: str = ""
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
 
 
 def groups_of(num_groups: int, groups: Groups) -> Groups:
-    """`groups`, or what `num_groups`, which is deprecated, asks for. For functions that users call."""
+    """Returns `groups`, or the groups that `num_groups`, which is deprecated, describes. For functions that scripts call."""
     if num_groups == 0:
         return groups
     warnings.warn(
@@ -41,7 +41,7 @@ def groups_of(num_groups: int, groups: Groups) -> Groups:
 
 
 def checked(settings: Settings) -> Settings:
-    """`settings`, of the types that they are declared with. Raises ValueError."""
+    """Returns `settings`, converted to the declared types. Raises ValueError."""
     if settings.op not in (Average, Sum):
         raise ValueError("op currently only supports Average and Sum")
     check_predivide(settings.op, settings.gradient_predivide_factor)

@@ -1,4 +1,4 @@
-"""Leaves out batches of an epoch that were done before fit() was called."""
+"""Skips the batches of an epoch that were done before fit() was called."""
 
 from typing import Any
 
@@ -6,8 +6,7 @@ from horovod._keras.packages import backend_of, package_of
 
 
 def skip_batches(model: Any, count: int) -> None:
-    """Has fit(), which is about to begin an epoch, take the next `count` batches without training on
-    them."""
+    """Makes fit(), which is about to begin an epoch, read the next `count` batches without training on them."""
     if count <= 0:
         return
     train = model.train_function
@@ -34,7 +33,7 @@ def _take(batches: Any, count: int) -> None:
 
 
 def _steps_per_execution(model: Any) -> int:
-    """How many batches a call of the train function takes."""
+    """Returns how many batches a call of the train function processes."""
     if hasattr(model, "steps_per_execution"):
         return int(model.steps_per_execution)
     variable = getattr(model, "_steps_per_execution", None)  # of Keras 2

@@ -1,4 +1,4 @@
-"""Values of Keras's tensors and variables, as arrays of numpy."""
+"""Conversion of Keras's tensors and variables from and to numpy arrays."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from horovod._keras.packages import backend_of, is_keras3, package_of
 
 
 def array_of(value: Any, backend: str) -> numpy.ndarray:
-    """A tensor, or what can be made one, as a contiguous array."""
+    """Returns a tensor, or a value that can be converted to one, as a contiguous array."""
     if backend == "tensorflow":
         import tensorflow as tf
 
@@ -22,7 +22,7 @@ def array_of(value: Any, backend: str) -> numpy.ndarray:
 
 
 def tensor_of(array: numpy.ndarray, backend: str) -> Any:
-    """A tensor of the backend's; the array itself in graphs of tf.compat.v1."""
+    """Returns an array as a tensor of the backend; in graphs of tf.compat.v1 the array itself."""
     if backend == "tensorflow":
         import tensorflow as tf
 
@@ -33,7 +33,7 @@ def tensor_of(array: numpy.ndarray, backend: str) -> Any:
 
 
 def values_of(owner: Any, variables: Sequence[Any]) -> list[numpy.ndarray]:
-    """The values of variables of `owner`, a model or an optimizer."""
+    """Returns the values of variables of `owner`, a model or an optimizer."""
     package = package_of(owner)
     if is_keras3(package):
         import keras
@@ -43,9 +43,9 @@ def values_of(owner: Any, variables: Sequence[Any]) -> list[numpy.ndarray]:
 
 
 def assign(owner: Any, variables: Sequence[Any], values: Sequence[numpy.ndarray]) -> None:
-    """Gives variables of `owner` these values.
+    """Assigns values to variables of `owner`.
 
-    Raises ValueError if they are not as many, or are of other shapes.
+    Raises ValueError if their number or shapes differ from the variables'.
     """
     have = [tuple(variable.shape) for variable in variables]
     get = [value.shape for value in values]
@@ -63,12 +63,12 @@ def assign(owner: Any, variables: Sequence[Any], values: Sequence[numpy.ndarray]
 
 
 def variables_of_model(model: Any) -> list[Any]:
-    """All weights, trained or not; not the states of random generators, which each rank has for itself."""
+    """Returns all weights, trainable or not. The states of random generators are not included: each rank has its own."""
     return list(model.weights)
 
 
 def variables_of_optimizer(optimizer: Any) -> list[Any]:
-    """All that it counts and keeps, its learning rate and loss scale among it; none for None."""
+    """Returns all variables of an optimizer, including its learning rate and loss scale; none for None."""
     if optimizer is None:
         return []
     variables = optimizer.variables
@@ -80,7 +80,7 @@ def variables_of_optimizer(optimizer: Any) -> list[Any]:
 
 
 def _beside_variables(optimizer: Any) -> list[Any]:
-    """What an optimizer of Keras 2 does not count among its variables."""
+    """Returns the variables of a Keras 2 optimizer that are not among its `variables`."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     others = [getattr(inner, "_learning_rate", None), getattr(inner, "_hyper", {}).get("learning_rate")]
     scale = getattr(optimizer, "_loss_scale", None)
@@ -88,15 +88,16 @@ def _beside_variables(optimizer: Any) -> list[Any]:
 
 
 def drop_passes(optimizer: Any) -> None:
-    """Drops the gradients of Keras 2 that are summed up for the next update: ranks need not be at the same pass."""
+    """Drops the gradients of Keras 2 that are accumulated for the next update, because ranks need not be at the same pass."""
     accumulation = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_accumulation", None)
     if accumulation is not None:
         accumulation.clear()
 
 
 def take_from_training(model: Any) -> None:
-    """While fit() runs on JAX, the variables are elsewhere: brings them back, to be read and assigned. The
-    next step begins with what they are then."""
+    """Makes the variables readable and assignable while fit() runs on JAX, which keeps their values elsewhere. The next step
+    begins with the values that the variables have then.
+    """
     package = package_of(model)
     if package is not None and is_keras3(package) and backend_of(package) == "jax":
         model.jax_state_sync()

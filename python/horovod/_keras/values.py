@@ -1,4 +1,4 @@
-"""Collectives of values, outside of any model: of arrays, numbers, and tensors of Keras's backend."""
+"""Collectives on values outside of any model: arrays, numbers, and tensors of Keras's backend."""
 
 from typing import Any, Optional
 

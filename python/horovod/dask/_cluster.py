@@ -1,4 +1,4 @@
-"""A Dask cluster as the engine of a job: at most one task of it on each worker."""
+"""A Dask cluster as the engine of a job, with at most one task of the job on each worker."""
 
 import collections
 import contextlib
@@ -30,7 +30,7 @@ class _Place:
 
 
 class Cluster(Engine):
-    """The workers of a client's cluster. Those that are about to leave see to it themselves: :class:`AgentsOfWorker`."""
+    """The workers of a client's cluster. Workers that are about to leave drain their agents themselves: :class:`AgentsOfWorker`."""
 
     title = "Dask"
 
@@ -42,17 +42,17 @@ class Cluster(Engine):
         self._cancelled = threading.Event()
 
     def workers(self) -> list[str]:
-        """The addresses of the cluster's workers."""
+        """Returns the addresses of the cluster's workers."""
         # Not the client's scheduler_info(), which its own refreshing changes at any time, to the first five.
         return list(self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"])
 
     def name_of_caller(self) -> str:
-        """Its address towards the scheduler."""
+        """Returns this machine's address towards the scheduler."""
         _, _, host_port = self._client.scheduler.address.rpartition("://")
         return own_address_towards(split_host_port(host_port)[0])
 
     def run(self, task: Task, count: int, at_once: bool) -> None:
-        """At most one task on each worker; those of an elastic job come and go with the workers."""
+        """Runs at most one task on each worker. The tasks of an elastic job follow the workers."""
         self._client.register_plugin(AgentsOfWorker(), name=_PLUGIN)
         try:
             while not self._cancelled.is_set():
@@ -67,7 +67,7 @@ class Cluster(Engine):
             self._places.clear()  # the cluster forgets tasks that nobody holds
 
     def _wait(self) -> None:
-        """For a task to end, or the next look."""
+        """Waits for the end of a task, or until the cluster is examined again."""
         running = [place.future for place in self._places.values() if not place.future.done()]
         if not running:
             self._cancelled.wait(_LOOK_SECONDS)
@@ -76,8 +76,9 @@ class Cluster(Engine):
             distributed.wait(running, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
 
     def _look(self, task: Task, count: int) -> None:
-        """Starts tasks on workers that have none, until there are `count`; forgets those whose workers have gone. Where one has
-        failed, the next look starts another: until then the job may turn out to be over."""
+        """Starts tasks on workers without one, until there are `count`, and forgets those whose workers are gone. After a failure, only
+        the next call starts another task: by then the job may be over.
+        """
         workers = self.workers()
         failed = self._forget_lost(workers) if task.elastic else set()
         for address in workers:
@@ -117,10 +118,10 @@ class Cluster(Engine):
 
 
 class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distributed has no types for it
-    """Drains the agents of a worker that is being closed: of an elastic job no step is lost."""
+    """A plugin that drains the agents of a worker that is being closed, so that an elastic job loses no step."""
 
     def setup(self, worker: Any) -> None:
-        """Called on the worker."""
+        """Is called on the worker."""
 
     async def teardown(self, worker: Any) -> None:
         """Called on the worker, on its event loop, which goes on meanwhile."""
@@ -134,8 +135,9 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
 
 
 class _Turn:
-    """Whose turn it is among the tasks of one job on this worker: there is one at a time, even if a look at the cluster has
-    missed the worker, and so forgotten that it has a task. One that is done is so for those that wait."""
+    """The turns of the tasks of one job on this worker. One runs at a time, even if the client has missed the worker once and
+    therefore forgotten its task. If one is done, those that wait for their turn are done too.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -147,7 +149,7 @@ _turns: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary() 
 
 
 def _run_task(task: Task, name: str) -> int:
-    """A job's task, on a worker."""
+    """Runs a job's task, on a worker."""
     started: Optional[JoinedAgent] = None
 
     def remember(agent: JoinedAgent) -> None:

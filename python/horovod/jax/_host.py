@@ -1,5 +1,6 @@
-"""JAX's arrays in host memory: a :class:`horovod.common.tensors.TensorAdapter` of the numpy arrays that share
-their memory, and what is made of them again."""
+"""The implementation of :class:`horovod.common.tensors.TensorAdapter` for JAX, on numpy arrays that share the memory of JAX's
+arrays, and the conversion between the two.
+"""
 
 import functools
 from typing import Any, Optional
@@ -26,16 +27,18 @@ def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
 
 @functools.cache
 def check_type(dtype: Any, only_moves: bool) -> None:
-    """Raises ValueError if collectives can't take arrays of this type, traced or not; `only_moves`: one that
-    does not compute with their elements."""
+    """Raises ValueError if collectives don't support arrays of this dtype, traced or not. `only_moves`: the collective does not
+    compute with their elements.
+    """
     if str(dtype) not in DTYPES and not (only_moves and str(dtype) in _MOVED_AS):
         moved = f" Those that compute nothing take {', '.join(_MOVED_AS)}, too." if only_moves else ""
         raise ValueError(f"Arrays of type {dtype} are not supported. {TAKEN}{moved}")
 
 
 def from_jax(array: Any) -> numpy.ndarray:
-    """The elements of a JAX array or of whatever can be one; without a copy if they are in host memory.
-    They must not be written to. Raises ValueError for an array on several devices."""
+    """Returns the elements of a JAX array, or of a value that can be converted to one, without a copy if they are in host memory.
+    They must not be overwritten. Raises ValueError for an array on several devices.
+    """
     if isinstance(array, jax.Array) and len(array.devices()) > 1:
         raise ValueError(
             f"horovod.jax needs arrays on one device, this one is on {len(array.devices())}: a process of Horovod "
@@ -45,12 +48,12 @@ def from_jax(array: Any) -> numpy.ndarray:
 
 
 def as_known(array: numpy.ndarray) -> numpy.ndarray:
-    """The array with a type that the runtime knows, of the same size."""
+    """Returns the array with a dtype of the same size that the runtime supports."""
     return array.view(_MOVED_AS.get(array.dtype.name, array.dtype))
 
 
 def to_jax(array: numpy.ndarray, like: Any) -> Any:
-    """A JAX array where `like` is, which takes over the memory if it can."""
+    """Returns a JAX array in the place of `like`, which takes over the memory if it can."""
     device = None
     if isinstance(like, jax.Array) and like.devices() != {jax.local_devices()[0]}:
         (device,) = like.devices()

@@ -1,4 +1,4 @@
-"""The kinds of collectives, as the primitives of JAX need to know them."""
+"""The kinds of collectives, with the rules that JAX's primitive needs."""
 
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
@@ -21,7 +21,7 @@ _collectives = Collectives(_host)
 
 
 class Settings(NamedTuple):
-    """The arguments of an operation beside its arrays, as of the users' functions."""
+    """The arguments of an operation other than its arrays, as in the public functions."""
 
     name: Optional[str]
     process_set: ProcessSet
@@ -34,11 +34,11 @@ class Settings(NamedTuple):
     received: Optional[tuple[int, ...]] = None  # of an alltoall's tangent: the rows from each rank
 
     def of_gradient(self, **fields: Any) -> "Settings":
-        """Of the operation that makes the gradient, with other `fields`."""
+        """Returns the settings of the operation that computes the gradient, with other `fields`."""
         return self._replace(name=self.name and self.name + ".grad", **fields)
 
     def of_average(self) -> "Settings":
-        """Of a gradient that is the ranks' average."""
+        """Returns the settings for a gradient that is the ranks' average."""
         return self.of_gradient(reduction=ops.Average, prescale=1.0, postscale=1.0)
 
 
@@ -54,24 +54,25 @@ class Kind:
         self._collective = collective
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
-        """Raises ValueError for bad arguments, beside what `collective` checks."""
+        """Raises ValueError for invalid arguments, in addition to the checks of `collective`."""
 
     def call(self, settings: Settings) -> Call:
         raise NotImplementedError
 
     def result_shape(self, shape: Shape, settings: Settings, rank: int, size: int) -> Shape:
-        """The shape of the result in a set of `size` ranks that all have arrays of this shape."""
+        """Returns the shape of the result in a set of `size` ranks that all have arrays of this shape."""
         return shape
 
     def run(self, arrays: Sequence[Any], settings: Settings) -> list[Any]:
-        """The results, of numpy's arrays."""
+        """Returns the results, given and as numpy arrays."""
         if settings.is_group:
             return list(self._collective.run_group(arrays, self.call(settings)))
         return [self._collective.run(arrays[0], self.call(settings))]
 
     def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
-        """The gradients of arrays, of which each had so many rows, from those of the results: as in
-        Horovod for TensorFlow and PyTorch."""
+        """Returns the gradients of arrays with these numbers of rows, given those of the results, as Horovod for TensorFlow and PyTorch
+        defines them.
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ class Allgather(_OfRows):
         return [self._own(grad, count, settings) for grad, count in zip(averaged, rows)]
 
     def _own(self, grad: Any, count: int, settings: Settings) -> Any:
-        """This rank's rows."""
+        """Returns this rank's rows."""
         rank, size = _place.traced(settings.process_set)
         if isinstance(grad, jax.core.Tracer):
             counts = [count] * size
@@ -156,7 +157,7 @@ class Alltoall(_OfRows):
         return shape
 
     def run(self, arrays: Sequence[Any], settings: Settings) -> list[Any]:
-        """The rows and, with splits, how many came from each rank."""
+        """Returns the rows and, with splits, how many came from each rank."""
         rows, received = self._collective.run(arrays[0], self.call(settings))
         return [rows] if settings.splits is None else [rows, received]
 
@@ -193,7 +194,7 @@ class Reducescatter(_OfRows):
 
     @staticmethod
     def _in_place(grad: Any, rows: int, rank: int, size: int) -> Any:
-        """The rows `grad` where they are among all `rows`; zeros elsewhere."""
+        """Returns `grad` at its position among all `rows`, with zeros elsewhere."""
         before = rank * (rows // size) + min(rank, rows % size)
         after = rows - before - grad.shape[0]
         return jax.numpy.pad(grad, [(before, after)] + [(0, 0)] * (grad.ndim - 1))

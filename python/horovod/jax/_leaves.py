@@ -1,4 +1,4 @@
-"""Pytrees as what elastic states and broadcasts can handle: lists of numpy's arrays and of other values."""
+"""Conversion of pytrees to the form that elastic states and broadcasts support: lists of numpy arrays and of other values."""
 
 from typing import Any
 
@@ -18,16 +18,16 @@ def is_array(leaf: Any) -> bool:
 
 
 def leaves_of(tree: Any) -> Leaves:
-    """The leaves. Arrays are in host memory, without a copy if they are there already, and can't be
-    written to."""
+    """Returns the leaves. Arrays are read-only and in host memory, without a copy if they are there already."""
     leaves = jax.tree_util.tree_leaves(tree)
     arrays = [_read_only(_numbers(leaf)) for leaf in leaves if is_array(leaf)]
     return {"arrays": arrays, "others": [leaf for leaf in leaves if not is_array(leaf)]}
 
 
 def with_leaves(tree: Any, new: Leaves) -> Any:
-    """A tree like `tree` with these leaves, whose memory it may take over. Raises ValueError if they are
-    those of another tree."""
+    """Returns a tree like `tree` with these leaves, whose memory it may take over. Raises ValueError if the leaves do not fit the
+    tree.
+    """
     leaves, structure = jax.tree_util.tree_flatten(tree)
     count = sum(map(is_array, leaves))
     if (count, len(leaves) - count) != (len(new["arrays"]), len(new["others"])):
@@ -41,7 +41,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _numbers(array: Any) -> Any:
-    """The array, or what a random key is made of."""
+    """Returns the array, or the array that a random key is made of."""
     return jax.random.key_data(array) if _is_key(array) else array
 
 
@@ -52,7 +52,7 @@ def _read_only(array: Any) -> numpy.ndarray:
 
 
 def _like(old: Any, values: numpy.ndarray) -> Any:
-    """An array of the kind of `old`, where that is, with these values."""
+    """Returns an array of the kind of `old`, in its place, with these values."""
     if isinstance(old, numpy.ndarray):
         return values
     new = _host.to_jax(values, _numbers(old))

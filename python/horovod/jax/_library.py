@@ -1,5 +1,6 @@
-"""JAX, what is used of its inner modules, and our function in its jitted programs: libhvd_jax.so, which is
-one for all versions from 0.4.31 on. Other modules import JAX from here, where it is checked."""
+"""JAX, those of its internal modules that are used, and Horovod's function in its jitted programs: libhvd_jax.so, one library
+for all versions from 0.4.31 on. Other modules import JAX from here, where its version is checked.
+"""
 
 import ctypes
 import os
@@ -32,7 +33,7 @@ def _import_ffi() -> Any:
 
 
 def _register() -> Any:
-    """Makes the function known to XLA, for programs on CPUs. Returns its library."""
+    """Registers the function with XLA, for programs on CPUs. Returns the library."""
     path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_jax.so")
     try:
         library = ctypes.CDLL(path)
@@ -68,6 +69,7 @@ reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)
 
 
 def take_failure() -> str:
-    """What JAX says of the first collective in a program that broke the world since the last call; ""
-    if none did. JAX raises it only where a result of that program is read."""
+    """Returns JAX's message for the first collective in a program that has broken the world since the last call; "" if there is
+    none. JAX raises the error only where a result of that program is read.
+    """
     return str(_library.hvd_jax_take_failure().decode("utf-8", "replace"))

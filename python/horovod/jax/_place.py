@@ -1,4 +1,4 @@
-"""What a traced function may know of this process's place, which another world changes."""
+"""The ranks and sizes that a traced function may contain, which another world changes."""
 
 from horovod.common import _process, ops, process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
@@ -8,9 +8,9 @@ _is_used = False
 
 
 def traced(process_set: ProcessSet) -> tuple[int, int]:
-    """This process's number in the set and how many there are, for a function that is being traced. It is
-    traced again in another world. Raises as process_sets.check, and ValueError if this process is not
-    in the set."""
+    """Returns this process's number in the set and the set's size, for a function that is being traced. The function is traced again
+    in another world. Raises as process_sets.check, and ValueError if this process is not in the set.
+    """
     global _is_used
     _is_used = True
     ops.check_ready()
@@ -19,12 +19,12 @@ def traced(process_set: ProcessSet) -> tuple[int, int]:
 
 
 def world_rank() -> int:
-    """This process's rank. Otherwise as :func:`traced`."""
+    """Returns this process's rank, as :func:`traced` does."""
     return traced(global_process_set)[0]
 
 
 def process_set_id(process_set: ProcessSet) -> int:
-    """The number of a set, for a function that is being traced. Otherwise as :func:`traced`."""
+    """Returns the id of a set, for a function that is being traced; see :func:`traced`."""
     global _is_used
     ops.check_ready()
     if process_set is not global_process_set:

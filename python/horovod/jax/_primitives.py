@@ -1,5 +1,4 @@
-"""The collectives as a primitive of JAX: how it runs, and what becomes of it in each of JAX's
-transformations."""
+"""The collectives as a primitive of JAX: how it runs, and its rules for JAX's transformations."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -15,7 +14,7 @@ _ShapedArray = jax.core.ShapedArray
 
 
 def bind(kind: Kind, arrays: Sequence[Any], settings: Settings) -> list[Any]:
-    """The results of a collective of these arrays, traced or not. Raises ValueError for bad arguments."""
+    """Returns the results of a collective on these arrays, traced or not. Raises ValueError for invalid arguments."""
     arrays = [array if isinstance(array, jax.Array) else jax.numpy.asarray(array) for array in arrays]
     for array in arrays:
         _host.check_type(array.dtype, kind.only_moves)
@@ -28,7 +27,7 @@ def bind(kind: Kind, arrays: Sequence[Any], settings: Settings) -> list[Any]:
 
 
 def _run(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Shape, ...]]) -> list[Any]:
-    """The results of arrays that are not traced."""
+    """Returns the results for arrays that are not traced."""
     own = [_host.from_jax(array) for array in arrays]
     results = kind.run([_host.as_known(array) for array in own], settings)
     for i, array in enumerate(own):
@@ -37,7 +36,7 @@ def _run(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Sh
 
 
 def _abstract(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Shape, ...]]) -> list[Any]:
-    """The shapes and types of the results."""
+    """Returns the shapes and dtypes of the results."""
     _place.process_set_id(settings.process_set)
     if shapes is None:
         rank, size = _place.traced(settings.process_set) if kind.moves_rows else (0, 1)
@@ -48,7 +47,7 @@ def _abstract(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tup
 def _tangents(
     primals: Sequence[Any], tangents: Sequence[Any], *, kind: Kind, settings: Settings, shapes: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The results, and their tangents: those of the arrays, in the same collective."""
+    """Returns the results and their tangents, which the same collective computes from those of the arrays."""
     results = _primitive.bind(*primals, kind=kind, settings=settings, shapes=shapes)
     known = [i for i, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
     of_tangents = settings
@@ -72,7 +71,7 @@ def _zero_tangent(result: Any) -> Any:
 
 
 def _transpose(cotangents: Sequence[Any], *arrays: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
-    """The gradients of the arrays from those of the results."""
+    """Returns the gradients of the arrays, given those of the results."""
     known = [i for i in range(len(arrays)) if type(cotangents[i]) is not ad.Zero]
     shapes = [arrays[i].aval.shape for i in known]
     grads = kind.backward(bind, [cotangents[i] for i in known], [shape[:1] and shape[0] for shape in shapes], settings)
@@ -85,8 +84,9 @@ def _transpose(cotangents: Sequence[Any], *arrays: Any, kind: Kind, settings: Se
 def _batch(
     arrays: Sequence[Any], dims: Sequence[Optional[int]], *, kind: Kind, settings: Settings, shapes: Any
 ) -> tuple[list[Any], list[Optional[int]]]:
-    """The results for batches of arrays, whose dimension of each is in `dims`: one collective of the
-    whole batches. Ranks have batches of the same size."""
+    """Returns the results for batches of arrays, whose batch dimensions are in `dims`: one collective on the whole batches. Ranks
+    have batches of the same size.
+    """
     if settings.reduction == ops.Adasum and kind.name == "allreduce":
         raise HorovodRequestError("allreduce by Adasum can't be vmapped: it is not the same for each element.")
     if settings.splits is not None:

@@ -1,8 +1,7 @@
 """Collectives in programs that XLA compiles: custom calls of libhvd_jax.so.
 
-XLA runs what does not depend on one another in any order, and several calls at once. Each call waits for the other
-ranks, so their order must be the same there: those of one function are chained by a byte that each
-gives to the next.
+XLA runs independent operations in any order, and several calls at once. Each call waits for the other ranks, so their order
+must be the same on all ranks: the calls of one function are chained by a byte that each passes to the next.
 """
 
 import weakref
@@ -20,7 +19,7 @@ _BYTE = jax.core.ShapedArray((1,), numpy.dtype("uint8"))
 
 
 class _Program:
-    """A program that is being made: how many collectives it has, and the last one's byte."""
+    """A program that is being made: the number of its collectives, and the last one's byte."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,7 +27,7 @@ class _Program:
         self._block: Any = None
 
     def chain(self) -> list[Any]:
-        """The byte that the next collective takes; empty if the last one is in another function."""
+        """Returns the byte that the next collective takes; empty if the last one is in another function."""
         if self._block is None or self._block != mlir.ir.InsertionPoint.current.block:
             return []
         return [self._byte]
@@ -52,8 +51,9 @@ def _note_program() -> None:
 
 
 def _wait_for_programs() -> None:
-    """Waits until the programs that this thread has started are at their ends: JAX returns before. They
-    must not take part in another world, and the other ranks need them in this one."""
+    """Waits for the end of the programs that this thread has started, because JAX returns before. They must not run in another world,
+    and the other ranks need them in this one.
+    """
     for device in jax.local_devices(backend="cpu"):
         jax.block_until_ready(_last(jax.device_put(0, device)))
 
@@ -68,18 +68,18 @@ def _failure() -> Optional[HorovodInternalError]:
 
 
 def _forget_failure() -> None:
-    """The script was told, or has gone on from a commit for another reason."""
+    """Forgets a failure, because the script has seen it, or continues from a commit for another reason."""
     take_failure()
 
 
 @jax.jit  # type: ignore[untyped-decorator]
 def _last(number: Any) -> Any:
-    """A program. Those of a device run one after another."""
+    """Returns the last program; the programs of a device run one after another."""
     return number + 1
 
 
 def _check_devices(context: Any) -> None:
-    """Raises HorovodRequestError for a program that runs on anything but one CPU."""
+    """Raises HorovodRequestError for a program that does not run on exactly one CPU."""
     axes = context.axis_context
     count = getattr(axes, "num_devices", None)
     if count is None:
@@ -97,8 +97,9 @@ def _check_devices(context: Any) -> None:
 
 
 def _name(kind: Kind, settings: Settings, program: str, number: int) -> str:
-    """The name of an operation. It is the same however often its function is traced, as long as the
-    program has the same collectives before it."""
+    """Returns the name of an operation. It is the same however often its function is traced, if the program has the same collectives
+    before it.
+    """
     prefix = "grouped_" if settings.is_group else ""
     return f"{prefix}{kind.name}.{settings.name or f'{program}.{number}'}"
 
@@ -133,7 +134,7 @@ def lower(ctx: Any, *operands: Any, kind: Kind, settings: Settings, shapes: Any)
 
 
 def register(primitive: Any) -> None:
-    """Has `primitive` become such a call."""
+    """Registers the lowering of `primitive` to such a call."""
     try:
         # JAX would use one call for several that are alike.
         mlir.register_lowering(primitive, lower, cacheable=False)

@@ -1,4 +1,4 @@
-"""Reduces the gradients that Lightning's optimizers use, and leaves the optimizers as they are."""
+"""Reduction of the gradients that Lightning's optimizers use, without changes to the optimizers."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from horovod.torch._wrapped_optimizer import WrappedOptimizer
 class GradientReducer:
     """Averages gradients over the ranks while backward() computes them.
 
-    Each optimizer gets a ``hvd.DistributedOptimizer`` that shares its parameter groups and is never
-    stepped. Lightning, its callbacks and the user keep the optimizer itself, which a wrapper in a
-    wrapper (LightningOptimizer) would not survive. Not thread-safe.
+    Each optimizer gets a ``hvd.DistributedOptimizer`` that shares its parameter groups and never steps. Lightning, its callbacks
+    and the script keep the optimizer itself, because LightningOptimizer, which is a wrapper too, can't wrap a wrapper. Not
+    thread-safe.
 
     Args:
-      module: names the parameters.
-      optimizers: torch's own or others, which may share no parameter.
+      module: the module, which names the parameters.
+      optimizers: optimizers of torch or others, which must not share a parameter.
 
     Raises ValueError for optimizers that share a parameter or reduce gradients themselves.
     """
@@ -30,22 +30,21 @@ class GradientReducer:
         ]
 
     def prepare(self) -> None:
-        """To be called before backward(): takes in parameters that came into an optimizer, or began
-        to be trained, since the last time."""
+        """Adds parameters that were added to an optimizer, or became trainable, since the last call. Call it before backward()."""
         for optimizer, reducer in self._pairs:
             reducer.param_groups = optimizer.param_groups
             reducer._adopt_parameters()
 
     def finish(self) -> None:
-        """To be called after backward(): returns when the gradients of the optimizers that it
-        concerned are reduced. Those of other optimizers are not touched."""
+        """Waits until the gradients are reduced, of the optimizers that backward() has computed gradients for. Other optimizers'
+        gradients are not touched. Call it after backward().
+        """
         for _, reducer in self._pairs:
             reducer._finish_gradients()
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A context in which gradients are summed up on this rank, for the first backward() after
-        it to reduce."""
+        """Returns a context in which gradients are accumulated on this rank. The first backward() after it reduces them."""
         with contextlib.ExitStack() as stack:
             for _, reducer in self._pairs:
                 stack.enter_context(reducer.no_sync())
@@ -55,7 +54,7 @@ class GradientReducer:
 def _names(
     module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
 ) -> list[tuple[str, torch.nn.Parameter]]:
-    """A name for each parameter of the module and of the optimizers."""
+    """Returns a name for each parameter of the module and of the optimizers."""
     names: dict[torch.Tensor, str] = {p: name for name, p in module.named_parameters()}
     owner: dict[torch.Tensor, int] = {}
     for k, optimizer in enumerate(optimizers):

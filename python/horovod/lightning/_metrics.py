@@ -1,5 +1,4 @@
-"""torchmetrics' metrics, put together over Horovod's ranks: by themselves they look for
-torch.distributed only."""
+"""Synchronization of torchmetrics' metrics over Horovod's ranks: by themselves they support torch.distributed only."""
 
 import sys
 from typing import Any
@@ -10,7 +9,7 @@ import horovod.torch as hvd
 
 
 def process_set_of(group: Any) -> hvd.ProcessSet:
-    """What Lightning and torchmetrics call a group: None and torch's WORLD are all ranks.
+    """Returns the process set for a group of Lightning or torchmetrics: None and torch's WORLD are all ranks.
 
     Raises ValueError for other groups of torch.distributed.
     """
@@ -23,7 +22,7 @@ def process_set_of(group: Any) -> hvd.ProcessSet:
 
 
 def gather(value: torch.Tensor, group: Any = None) -> list[torch.Tensor]:
-    """The ranks' tensors, whose shapes may differ in their sizes: torchmetrics' `dist_sync_fn`."""
+    """Returns the ranks' tensors, whose sizes may differ: torchmetrics' `dist_sync_fn`."""
     members = process_set_of(group)
     shapes = hvd.allgather_object(list(value.shape), process_set=members)
     flat = hvd.allgather(value.reshape(-1), process_set=members)
@@ -32,13 +31,14 @@ def gather(value: torch.Tensor, group: Any = None) -> list[torch.Tensor]:
 
 
 def available() -> bool:
-    """Whether there is anything to put together: torchmetrics' `distributed_available_fn`."""
+    """Returns whether there are several ranks: torchmetrics' `distributed_available_fn`."""
     return hvd.is_initialized() and hvd.size() > 1
 
 
 class SynchronizedMetrics:
-    """Has the metrics among a module's children work over all ranks, until :meth:`restore`. Metrics
-    that the user has given a `dist_sync_fn` are left alone."""
+    """Makes the metrics among a module's children work over all ranks, until :meth:`restore`. Metrics that have a `dist_sync_fn`
+    from the script are not changed.
+    """
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._changed = []

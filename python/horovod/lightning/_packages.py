@@ -1,4 +1,4 @@
-"""Lightning comes as two packages of the same content, whose classes are not the same."""
+"""Lightning's two packages, which have the same content but different classes."""
 
 import importlib.util
 import sys
@@ -12,8 +12,7 @@ _missing.framework("torch", _NEEDED)  # which Lightning brings
 
 
 def in_use() -> list[str]:
-    """The packages to work with, at least one: those that have been imported, else the one that is
-    installed.
+    """Returns the packages to support, at least one: those that have been imported, or else the installed one.
 
     Raises ImportError if none is installed, or both are and neither has been imported.
     """

@@ -1,4 +1,4 @@
-"""``Trainer(sync_batchnorm=True)``: Horovod's batch normalization in the place of torch's."""
+"""``Trainer(sync_batchnorm=True)``: Horovod's batch normalization in place of torch's."""
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -7,13 +7,13 @@ import horovod.torch as hvd
 
 
 class SyncBatchNormLayers:
-    """What Lightning calls a LayerSync. For one model at a time."""
+    """A LayerSync, as Lightning calls it. For one model at a time."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[torch.nn.Module, str, _BatchNorm]] = []
 
     def apply(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Replaces the batch normalizations below `model`; they keep parameters and buffers."""
+        """Replaces the batch normalization layers in `model`; the new layers share parameters and buffers with the old ones."""
         self._replaced = [
             (parent, name, child)
             for parent in model.modules()
@@ -25,8 +25,7 @@ class SyncBatchNormLayers:
         return model
 
     def revert(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Puts the layers back that :meth:`apply` has replaced, with what has become of their
-        parameters and buffers."""
+        """Puts the layers back that :meth:`apply` has replaced, with the current values of their parameters and buffers."""
         for parent, name, original in self._replaced:
             trained = getattr(parent, name)
             original._parameters.update(trained._parameters)

@@ -1,4 +1,4 @@
-"""MXNet's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
+"""The MXNet implementation of :class:`horovod.common.tensors.TensorAdapter`."""
 
 import ctypes
 from collections.abc import Hashable
@@ -48,8 +48,9 @@ def kind(value: Any, exact: bool = False) -> Optional[Kind]:
 
 
 def address(tensor: Array) -> int:
-    """Where the array lies, once all that MXNet's engine was given to do with it has been done:
-    reading it as well, since it may be overwritten now."""
+    """Returns the array's address, after MXNet's engine has completed all operations on the array, including reads, because the
+    array may be overwritten now.
+    """
     place = ctypes.c_void_p()
     check_call(_LIB.MXNDArrayWaitToWrite(tensor.handle))
     check_call(_LIB.MXNDArrayGetData(tensor.handle, ctypes.byref(place)))
@@ -77,7 +78,7 @@ def empty_like(tensor: Array) -> tuple[Array, Optional[int]]:
 
 
 def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> Array:
-    """A copy: MXNet would release memory of others on a thread of its own."""
+    """Returns a copy: MXNet would release memory of other owners on a thread of its own."""
     array, place = _empty(kind, mxnet.cpu(), mxnet.util.is_np_array())
     if size_of(kind) != 0:
         ctypes.memmove(place, _ffi.address_of_buffer(memory) + offset, size_of(kind))

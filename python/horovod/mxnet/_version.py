@@ -1,4 +1,4 @@
-"""Looks for MXNet. ImportError, of one line, unless it is the version that this package knows."""
+"""Checks MXNet's version. Raises a one-line ImportError unless it is the supported version."""
 
 from horovod import _missing
 

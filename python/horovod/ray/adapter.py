@@ -1,4 +1,4 @@
-"""What executors of both kinds have in common."""
+"""The common base of the adapters of executors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Callbacks = Optional[Sequence[Callable[[Any], Any]]]
 
 @dataclass
 class BaseParams:
-    """The resources of each worker. Raises ValueError for those that contradict each other."""
+    """The resources of each worker. Raises ValueError for resources that contradict each other."""
 
     cpus_per_worker: float = 1
     use_gpu: bool = False
@@ -24,18 +24,18 @@ class BaseParams:
         self.gpus_per_worker = self.gpus_per_worker or int(self.use_gpu)
 
     def resources(self) -> dict[str, float]:
-        """Those of one worker, as Ray names them."""
+        """Returns the resources of one worker, as Ray names them."""
         return resources_of(self.cpus_per_worker, self.gpus_per_worker or 0)
 
 
 def resources_of(cpus: float, gpus: float) -> dict[str, float]:
-    """A bundle of a placement group; none may be empty."""
+    """Returns a bundle of a placement group; no bundle may be empty."""
     resources = {"CPU": cpus, "GPU": gpus}
     return {name: amount for name, amount in resources.items() if amount} or {"CPU": 0.001}
 
 
 def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
-    """Raises TypeError or ValueError for a number of GPUs (its argument's `name`) that can't be."""
+    """Raises TypeError or ValueError for an invalid number of GPUs, with the argument's `name`."""
     check_flags(use_gpu=use_gpu)
     if number is not None and not is_number(number):
         raise TypeError(f"{name} must be a number: Got {number!r}")
@@ -46,7 +46,7 @@ def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
 
 
 def variables_of(variables: Any, name: str) -> dict[str, str]:
-    """The environment in the argument of that name, as text. Raises TypeError or ValueError for what is none."""
+    """Returns the environment in the argument of that name, with values as text. Raises TypeError or ValueError for an invalid one."""
     if not isinstance(variables or {}, Mapping):
         raise TypeError(f"{name} must be a dict: Got {variables!r}")
     texts = {variable: str(value) for variable, value in (variables or {}).items()}
@@ -55,7 +55,7 @@ def variables_of(variables: Any, name: str) -> dict[str, str]:
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Raises TypeError for what is no list of functions."""
+    """Raises TypeError for a value that is not a list of functions."""
     if callbacks is None:
         return
     if not isinstance(callbacks, Sequence):
@@ -65,11 +65,12 @@ def check_callbacks(callbacks: Any) -> None:
 
 
 class Adapter:
-    """An executor's way to run functions on workers. For one thread; its arguments can be pickled, for with Ray Client it is an
-    actor of the cluster."""
+    """The part of an executor that runs functions on workers. Only one thread may use it. Its arguments can be pickled, because with
+    Ray Client it is an actor of the cluster.
+    """
 
     def start(self, executable: Executable, environment: dict[str, str]) -> None:
-        """As :meth:`horovod.ray.RayExecutor.start`, and the others are as theirs."""
+        """Starts as :meth:`horovod.ray.RayExecutor.start` does; the other methods correspond to RayExecutor's, too."""
         raise NotImplementedError
 
     def execute(self, fn: Callable[[Any], Any], callbacks: Callbacks = None) -> list[Any]:
@@ -99,5 +100,5 @@ class Adapter:
 def bound(
     fn: Callable[..., Any], args: Optional[Sequence[Any]], kwargs: Optional[dict[str, Any]]
 ) -> Callable[[Any], Any]:
-    """A function for :meth:`Adapter.execute` that calls ``fn(*args, **kwargs)``."""
+    """Returns a function for :meth:`Adapter.execute` that calls ``fn(*args, **kwargs)``."""
     return lambda _: fn(*(args or ()), **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""What an elastic job asks the cluster's autoscaler for."""
+"""The resources that an elastic job requests from the cluster's autoscaler."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ _MOST = 64  # groups that wait at a time
 
 
 class Demand:
-    """Placement groups for one worker each that wait for room: an autoscaler adds nodes for them. For one thread.
+    """Placement groups that wait for room, for one worker each: an autoscaler adds nodes for them. Only one thread may use it.
 
-    No worker is placed in them: a group that has got its room gives it up at the next call, for the worker that is started
-    there. Unlike what ``ray.autoscaler.sdk.request_resources`` asks for, they are this job's alone, and end with its driver.
+    No worker is placed in them. A group that has got its room releases it at the next call, for the worker that is started there.
+    Unlike requests through ``ray.autoscaler.sdk.request_resources``, the groups belong to this job only, and end with its driver.
 
     Args:
-      resources: of a worker.
+      resources: the resources of a worker.
     """
 
     def __init__(self, resources: dict[str, float]) -> None:
@@ -22,7 +22,7 @@ class Demand:
         self._groups: list[Any] = []
 
     def ask(self, workers: int) -> None:
-        """Asks for room for so many more workers; 0 or less: for none."""
+        """Requests room for that many more workers; 0 or less: none."""
         waiting = [group for group in self._groups if _waits(group)]
         wanted = min(max(workers, 0), _MOST)
         for group in self._groups:

@@ -1,4 +1,4 @@
-"""Elastic jobs: actors that come and go with the nodes of the cluster."""
+"""Elastic jobs: actors that are started and ended as nodes join and leave the cluster."""
 
 import contextlib
 import itertools
@@ -51,7 +51,7 @@ class ElasticParams(BaseParams):
             raise ValueError(f"`cooldown_range` must be (MIN, MAX) in seconds: Got {self.cooldown_range!r}.")
 
     def limits(self) -> Limits:
-        """What the job's daemon is told."""
+        """Returns the options of the job's daemon."""
         timeout = None if self.elastic_timeout == _DEFAULT_TIMEOUT else self.elastic_timeout
         return Limits(
             self.min_workers,
@@ -68,7 +68,7 @@ def _is_range(value: Any) -> bool:
 
 
 class ElasticAdapter(Adapter):
-    """Each run is a job of its own, with actors of its own."""
+    """An adapter each of whose runs is a job of its own, with actors of its own."""
 
     def __init__(self, settings: Any, params: ElasticParams) -> None:
         self.settings = settings
@@ -120,7 +120,7 @@ class _Worker(NamedTuple):
 
 
 class _Run:
-    """One job: the loop that starts actors and takes their results."""
+    """One job: the loop that starts actors and collects their results."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Run:
         self._next_look = 0.0
 
     def results(self) -> list[Any]:
-        """Runs the job to its end. Raises RuntimeError with its verdict and the last failure."""
+        """Runs the job to its end and returns the results. Raises RuntimeError with its verdict and the last failure."""
         status = None
         while status is None:
             self._look_at_the_cluster()
@@ -203,7 +203,7 @@ class _Run:
             self._ask_for_room()
 
     def _ask_for_room(self) -> None:
-        """Has an autoscaler add nodes for the workers that are missing."""
+        """Requests nodes from an autoscaler for the workers that are missing."""
         wanted = (self._params.max_workers or self._params.min_workers) - sum(self._hosts.values())
         starting = [worker.placed for worker in self._workers.values()]
         if starting and ray.wait(starting, num_returns=len(starting), timeout=0)[1]:
@@ -262,7 +262,7 @@ class _Run:
             self._roster.note_failure(worker.host, time.monotonic())
 
     def _is_refused(self) -> bool:
-        """Whether no worker could take part, and others would not, either."""
+        """Returns whether no worker could take part, and others could not either."""
         return bool(self._refusal) and not self._workers and not self._has_worked
 
     def _raise(self) -> None:

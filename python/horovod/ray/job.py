@@ -1,4 +1,4 @@
-"""The job of an executor: its daemon, which runs where the executor's adapter does."""
+"""The job of an executor: its daemon, which runs where the executor's adapter runs."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ logger = logging.getLogger("horovod.ray")
 
 
 def start_job(limits: Limits, settings: Any) -> Job:
-    """A job for actors of this cluster; its daemon listens at the address by which Ray knows this node.
+    """Starts a job for actors of this cluster; its daemon listens at the address by which Ray knows this node.
 
     Raises ValueError for limits that contradict each other.
     """

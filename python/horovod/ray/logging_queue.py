@@ -1,4 +1,4 @@
-"""The way of the values of ``ray_logger.log`` from the workers to the driver's callbacks."""
+"""The transfer of the values of ``ray_logger.log`` from the workers to the driver's callbacks."""
 
 import threading
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 
 class CallbackQueue:
-    """A queue that workers put values into, and a thread that calls all `callbacks` with each. A context manager: at
-    its end all that was put is done. An exception of a callback is raised there.
+    """A queue into which workers put values, and a thread that calls all `callbacks` with each value. A context manager: at its end
+    all values have been processed, and an exception of a callback is raised.
     """
 
     def __init__(self, callbacks: Sequence[Callable[[Any], Any]]) -> None:

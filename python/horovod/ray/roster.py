@@ -1,4 +1,4 @@
-"""Which workers an elastic job is to have on which hosts."""
+"""The policy that decides on which hosts an elastic job has workers."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ _LONGEST = 30.0  # seconds of a pause, if nothing else is said
 
 
 class Change(NamedTuple):
-    """What is to be done now."""
+    """The workers to be started and ended now."""
 
     start: list[str]  # the host of each worker to be started
     drain: list[str]  # the names of the workers that are to leave
 
 
 class Roster:
-    """A policy: no thread, clock or actor. Times are in seconds on any clock.
+    """A pure policy: no thread, clock or actor. Times are in seconds of any clock.
 
     Args:
-      most: no more workers than these; None: as many as there are slots.
-      cooldown: how long a host gets no new worker after a failure there, at first and at most. None: not after the
-        first failure, then 1 s, and twice as long after each further one, up to 30 s.
+      most: the maximum number of workers; None: as many as there are slots.
+      cooldown: how long a host gets no new worker after a failure there: the times at first, and at most. None: no pause after
+        the first failure, then 1 s, and twice as long after each further one, up to 30 s.
     """
 
     def __init__(self, most: Optional[int] = None, cooldown: Optional[tuple[float, float]] = None) -> None:
@@ -31,16 +31,16 @@ class Roster:
         self._refusals: dict[str, float] = {}
 
     def note_failure(self, host: str, now: float) -> None:
-        """A worker on `host` has failed."""
+        """Records that a worker on `host` has failed."""
         recent = [time for time in self._failures.get(host, []) if now - time < _MEMORY]
         self._failures[host] = [*recent, now]
 
     def note_refusal(self, host: str, now: float) -> None:
-        """A worker on `host` could not take part, and others would not, either: the pause is the longest at once."""
+        """Records that a worker on `host` could not take part, and that others could not either: the pause is the longest at once."""
         self._refusals[host] = now
 
     def plan(self, hosts: Mapping[str, int], workers: Mapping[str, str], now: float) -> Change:
-        """What is to be done if there are `hosts` with so many slots, and `workers`, each with its host, oldest first."""
+        """Returns the changes for these `hosts` with their numbers of slots, and these `workers` with their hosts, oldest first."""
         drain, used = [], Counter[str]()
         for name, host in workers.items():
             if used[host] < hosts.get(host, 0):

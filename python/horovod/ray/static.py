@@ -47,7 +47,7 @@ class StaticParams(BaseParams):
                 raise ValueError(f"`{name}` must be 1 or more: Got {number}.")
 
     def strategy(self, settings: Any) -> BaseStrategy:
-        """How the workers are placed."""
+        """Returns the strategy by which the workers are placed."""
         resources = dict(
             settings=settings,
             use_gpu=self.use_gpu,
@@ -67,8 +67,9 @@ class StaticParams(BaseParams):
 
 
 def in_order_of_ranks(nodes: Sequence[str], first: str) -> list[int]:
-    """The numbers of the workers, whose nodes are given, in the order of their ranks: node by node, as they come, but
-    node `first` before the others."""
+    """Returns the numbers of the workers, whose nodes are given, in the order of their ranks: node by node, in the given order, but
+    node `first` before the others.
+    """
     place = {node: index for index, node in reversed(list(enumerate(nodes)))}
     return sorted(range(len(nodes)), key=lambda index: (nodes[index] != first, place[nodes[index]]))
 
@@ -172,7 +173,7 @@ class StaticAdapter(Adapter):
                     worker.set_queue.remote(None)
 
     def _collect(self, references: list[Any]) -> list[Any]:
-        """The values; raises the cause if there are errors."""
+        """Returns the values; raises the cause if there are errors."""
         try:
             self._wait_for_all(references)
         except KeyboardInterrupt:
@@ -190,7 +191,7 @@ class StaticAdapter(Adapter):
         return values
 
     def _wait_for_all(self, references: list[Any]) -> None:
-        """Until all are done. Workers that wait for one that has failed are made to fail, too."""
+        """Waits until all workers are done. If one has failed, those that wait for it are made to fail too."""
         waiting = list(references)
         while waiting:
             done, waiting = ray.wait(waiting, num_returns=1)

@@ -1,4 +1,4 @@
-"""Where the workers of a job of fixed size are placed: the strategies for placement groups."""
+"""The placement of the workers of a job of fixed size: strategies for placement groups."""
 
 from collections import defaultdict
 from typing import Any, Optional
@@ -15,8 +15,9 @@ from horovod.ray.worker import BaseHorovodWorker
 def create_placement_group(
     resources_per_bundle: dict[str, float], num_bundles: int, pg_timeout: float, pg_strategy: str
 ) -> tuple[Any, list[dict[str, float]]]:
-    """A placement group of equal bundles, ready, and these bundles. Raises TimeoutError, with what there is and what
-    was asked for, if it isn't ready within `pg_timeout` seconds; then there is none."""
+    """Returns a placement group of equal bundles that is ready, and these bundles. Raises TimeoutError, with the available and the
+    requested resources, if it isn't ready within `pg_timeout` seconds; the group is removed then.
+    """
     bundles = [dict(resources_per_bundle) for _ in range(num_bundles)]
     group = ray.util.placement_group(bundles, strategy=pg_strategy)
     ready, _ = ray.wait([group.ready()], timeout=pg_timeout)
@@ -31,7 +32,7 @@ def create_placement_group(
 
 
 class BaseStrategy:
-    """Makes the actors of a job. For one thread."""
+    """Makes the actors of a job. Only one thread may use it."""
 
     def __init__(
         self, *, settings: Any, use_gpu: bool, cpus_per_worker: float, gpus_per_worker: Optional[float]
@@ -46,7 +47,7 @@ class BaseStrategy:
 
     @property
     def num_workers(self) -> int:
-        """How many workers it makes."""
+        """The number of workers that it makes."""
         raise NotImplementedError
 
     def create_workers(self) -> list[Any]:
@@ -83,7 +84,7 @@ class BaseStrategy:
         self.workers.append(ray.remote(BaseHorovodWorker).options(**options).remote())
 
     def _share_gpus(self) -> None:
-        """Each worker sees the GPUs of all workers of its node: its local rank says which one is its own."""
+        """Makes each worker see the GPUs of all workers of its node: its local rank says which one is its own."""
         if not self.use_gpu:
             return
         nodes = map_blocking(lambda worker: worker.node_id.remote(), self.workers)
@@ -119,8 +120,9 @@ class ColocatedStrategy(BaseStrategy):
 
 
 class PGStrategy(BaseStrategy):
-    """Workers close to one another, as many on a node as it takes; in the placement group that is given, or else the
-    one in which the caller runs, or else in one that is made for them."""
+    """Workers close to one another, as many on a node as fit; in the given placement group, or else in the one in which the caller
+    runs, or else in one that is made for them.
+    """
 
     def __init__(
         self,

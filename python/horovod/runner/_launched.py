@@ -56,7 +56,9 @@ def join(launch: Launch) -> None:
 
 
 def _check_size(launch: Launch, meeting: Meeting) -> None:
-    """Raises ValueError for a rank that is out of range: rank 0 would not know of it, so it would wait until all others have ended."""
+    """Raises ValueError if this process has another size of the launch than rank 0. A rank that rank 0 does not know of would wait
+    until all others have ended.
+    """
     if launch.size != meeting.size:
         text = f"{launch.variable} is {launch.size} here, and {meeting.size} for rank 0: it must be the same for all"
         raise ValueError(text)
@@ -75,7 +77,7 @@ def _one_line(text: str) -> str:
 
 
 def _advice(launch: Launch) -> str:
-    """Returns advice for a process that is alone: another process of the launch may not have called hvd.init()."""
+    """Returns advice for a process that waits alone, because another process of the launch may not have called hvd.init()."""
     return f"a process that is no rank of {launch.launcher} needs to be started without {launch.variable}"
 
 

@@ -21,21 +21,21 @@ _LOCAL = re.compile(r"local(\[.*\])?$")
 
 
 class Session(Engine):
-    """A session, as an engine."""
+    """The interface of a session, as an engine."""
 
     title = "Spark"
 
     @abc.abstractmethod
     def parallelism(self) -> int:
-        """How many tasks run at once, as far as Spark says; raises ValueError if it does not."""
+        """Returns how many tasks Spark runs at once. Raises ValueError if Spark does not say."""
 
     @abc.abstractmethod
     def setting(self, name: str, default: str) -> str:
-        """A setting of Spark."""
+        """Returns a setting of Spark."""
 
 
 def active_session() -> Session:
-    """Raises RuntimeError if there is none."""
+    """Returns the active session. Raises RuntimeError if there is none."""
     context = pyspark.SparkContext._active_spark_context
     if context is not None:
         return ClassicSession(context)
@@ -96,7 +96,7 @@ class RowsSession(ClassicSession):
 
 
 class ConnectSession(Session):
-    """A session of Spark Connect. It does not say which executors soon go away."""
+    """A session of Spark Connect. It does not report executors that are about to leave."""
 
     def __init__(self, session: Any) -> None:
         self._session = session

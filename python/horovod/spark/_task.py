@@ -15,7 +15,7 @@ from horovod.spark.task import DEVICES_VARIABLE
 
 
 class SparkTask(NamedTuple):
-    """What Spark runs in each of a job's tasks; called with the number of the task in its stage."""
+    """The function that Spark runs in each of a job's tasks; called with the number of the task in its stage."""
 
     task: Task
 
@@ -29,11 +29,11 @@ class SparkTask(NamedTuple):
         return self.task.run(task_name(index, attempt), _executor(), variables)
 
     def of_partition(self, index: int, _: Iterable[Any]) -> Iterator[int]:
-        """For RDD.mapPartitionsWithIndex."""
+        """Runs a task, for RDD.mapPartitionsWithIndex."""
         yield self(index)
 
     def of_rows(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """For DataFrame.mapInArrow, of the rows that the process of this task trains on."""
+        """Runs a task with the rows on which its process trains, for DataFrame.mapInArrow."""
         import pyarrow
 
         from horovod.spark.common._task_rows import ROWS_VARIABLE, written
@@ -43,7 +43,7 @@ class SparkTask(NamedTuple):
         yield pyarrow.RecordBatch.from_pylist([{"status": status}], pyarrow.schema([("status", pyarrow.int64())]))
 
     def of_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """For DataFrame.mapInArrow, of rows with the number of a task in "id"."""
+        """Runs a task, for DataFrame.mapInArrow; the rows have the number of a task in "id"."""
         import pyarrow
 
         schema = pyarrow.schema([("status", pyarrow.int64())])
@@ -53,13 +53,14 @@ class SparkTask(NamedTuple):
 
 
 def _executor() -> Optional[str]:
-    """The number of the executor that this process belongs to, as it is found in the command line of its JVM; None without
-    one, as in local mode."""
+    """Returns the number of the executor that this process belongs to, from the command line of its JVM; None without one, as in
+    local mode.
+    """
     return next((number for each in ancestors() if (number := each.option("--executor-id"))), None)
 
 
 def _python_path() -> str:
-    """With what Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
+    """Returns the Python path, with the files that Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
     root = SparkFiles.getRootDirectory()
     return os.pathsep.join(
         [environment_of_workers()["PYTHONPATH"], *(path for path in sys.path if path.startswith(root))]

@@ -11,7 +11,7 @@ Optimizer: Any = tf.compat.v1.train.Optimizer
 
 
 class OptimizerAround(Optimizer):  # type: ignore[misc]  # TensorFlow is Any here
-    """An optimizer that lets another, `optimizer`, compute gradients and apply them."""
+    """An optimizer that delegates the computation and the application of gradients to another one, `optimizer`."""
 
     def __init__(self, optimizer: Any, name: str, use_locking: bool) -> None:
         super().__init__(name=name, use_locking=use_locking)
@@ -19,30 +19,30 @@ class OptimizerAround(Optimizer):  # type: ignore[misc]  # TensorFlow is Any her
 
     @not_converted
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """As in tf.compat.v1.train.Optimizer."""
+        """Computes gradients as the inner optimizer does."""
         pairs: list[tuple[Any, Any]] = self._optimizer.compute_gradients(*args, **kwargs)
         return pairs
 
     @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """As in tf.compat.v1.train.Optimizer."""
+        """Applies gradients as the inner optimizer does."""
         return self._optimizer.apply_gradients(grads_and_vars, global_step=global_step, name=name)
 
     def get_slot(self, var: Any, name: str) -> Any:
-        """The other optimizer's."""
+        """Returns a slot of the inner optimizer."""
         return self._optimizer.get_slot(var, name)
 
     def get_slot_names(self) -> Any:
-        """The other optimizer's."""
+        """Returns the names of the inner optimizer's slots."""
         return self._optimizer.get_slot_names()
 
     def variables(self) -> Any:
-        """The other optimizer's."""
+        """Returns the inner optimizer's variables."""
         return self._optimizer.variables()
 
 
 class DistributedOptimizerV1(OptimizerAround):
-    """Reduces the gradients that it has computed. See :func:`horovod.tensorflow.DistributedOptimizer`."""
+    """Reduces the gradients that the inner optimizer has computed. See :func:`horovod.tensorflow.DistributedOptimizer`."""
 
     def __init__(
         self,
