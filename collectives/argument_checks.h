@@ -1,5 +1,5 @@
-// Argument checks of collectives. The engine validates all arguments before, so that a failed check
-// is a bug.
+// Argument checks of collectives. The engine validates all arguments before, so a failed check is a
+// bug.
 #ifndef COLLECTIVES_ARGUMENT_CHECKS_H_
 #define COLLECTIVES_ARGUMENT_CHECKS_H_
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The value that the 16 bits mean, from the format's definition.
+// The value of the bit pattern, by the format's definition.
 double Meaning(uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -37,7 +37,7 @@ void ExpectEveryPatternToMeanWhatTheFormatSays(int exponent_bits, int mantissa_b
   }
 }
 
-// Between any two neighbours: the middle goes to the even one, what lies beside it to the nearer
+// For any two adjacent values: the middle is rounded to the even one, other values to the nearer
 // one.
 template <typename T>
 void ExpectRoundingToNearestEven(uint16_t largest_finite) {

@@ -143,7 +143,8 @@ TEST(ReducerTest, AnyNumberOfSources_AgreesWithPairs) {
   }
 }
 
-// Each of the small ones alone is less than half of the large one's last place.
+// Each small summand alone is less than half of the large one's last bit, and so would be lost if
+// every partial sum were rounded.
 TEST(ReducerTest, SixteenBitFloats_AreRoundedOnce) {
   constexpr size_t kCount = 19;
   for (const bool portable : {false, true}) {

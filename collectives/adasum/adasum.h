@@ -1,7 +1,6 @@
 // Adasum, an adaptive sum of gradients: it avoids the overshoot of a plain sum of similar
-// gradients. From S. Maleki, M. Musuvathi,
-// T. Mytkowicz, O. Saarikivi, T. Xu, V. Eksarevskiy, J. Ekanayake, E. Barsoum, "Scaling Distributed
-// Training with Adaptive Summation", 2020.
+// gradients. From S. Maleki, M. Musuvathi, T. Mytkowicz, O. Saarikivi, T. Xu, V. Eksarevskiy,
+// J. Ekanayake, E. Barsoum, "Scaling Distributed Training with Adaptive Summation", 2020.
 //
 // Two gradients a and b are combined to
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b

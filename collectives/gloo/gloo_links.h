@@ -110,7 +110,8 @@ class GlooLinks {
   void Watch();
   // Posts the sentinels of the new connections and adds them to linked_.
   absl::Status Register(const std::vector<int>& peers);
-  // Returns when the peers have posted their sentinels, too: a last message needs one to arrive.
+  // Returns when the peers have posted their sentinels, too. A last message can be received only by
+  // a posted sentinel.
   absl::Status Greet(const std::vector<int>& peers, absl::Time deadline);
   std::vector<int> LinkedPeers() const;
   // Translates a failure of Gloo: if the links are not broken yet, finds the lost peer and breaks

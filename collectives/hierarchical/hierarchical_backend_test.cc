@@ -12,7 +12,7 @@
 
 namespace hvd::collectives::hierarchical {
 
-// The library has it for the other test.
+// The conformance suite is linked into this test, but another test instantiates it.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformanceTest);
 
 namespace {
@@ -240,7 +240,7 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
       if (rank == absent) continue;
       threads.emplace_back([&, rank] {
         ++called;
-        // Small ones may be over before the absent rank is missed.
+        // A small operation may complete before the absent rank is needed.
         for (int i = 0; i < 3 && statuses[rank].ok(); ++i) {
           statuses[rank] = operation.call(group_.at(rank), absent, options);
         }
@@ -314,7 +314,7 @@ TEST_P(HierarchicalFailureTest, Timeout_AllFail) {
   }
 }
 
-// Nobody is in an operation when it happens.
+// No rank is in an operation when the abort comes.
 TEST_P(HierarchicalFailureTest, Abort_BetweenOperations_LaterCallsFail) {
   for (const conformance::AnyOperation& operation : conformance::AllOperations()) {
     group_.Connect(4);

@@ -80,7 +80,7 @@ absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F eac
 
 bool NamesTheLost(const absl::Status& status, int lost) {
   const std::string text(status.message());
-  // Others may be named with it, who have broken off because of it.
+  // Ranks that have failed because of the lost one may be named beside it.
   const std::string number = std::to_string(lost);
   return absl::IsUnavailable(status) &&
          (text.find("rank " + number) != std::string::npos ||

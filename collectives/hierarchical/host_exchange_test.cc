@@ -27,7 +27,7 @@ TEST(HostExchangeTest, AllGather_ShowsTheHostsOwnValues) {
   EXPECT_EQ(table.calls(), 4);
 }
 
-// Rank 2 is alone on its host and has nobody to ask.
+// Rank 2 is alone on its host, so it does not call AllGather.
 TEST(HostExchangeTest, Finish_TakesPartInTheRound) {
   conformance::KeyExchangeTable table(3);
   conformance::ForEachRank(3, [&](int rank) {

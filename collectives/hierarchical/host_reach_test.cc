@@ -37,7 +37,7 @@ TEST(HostReachTest, CanReach_OpenDoor_UntilItIsGone) {
                                 int ranks_of_a_host) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(kUnable);
   FakeHosts hosts{[&](int rank) {
-                    // In the rank's own thread.
+                    // This runs on the rank's thread, and unshare() affects that thread only.
                     if (rank >= first_away && unshare(CLONE_NEWNET) != 0) _exit(kUnable);
                     return std::to_string(rank / ranks_of_a_host);
                   },

@@ -30,7 +30,8 @@ class RealLibraryTest : public testing::Test {
     libraries_ = LoadGpuLibraries({file}, {"collectives/nccl/libfake_complete.so"});
     ASSERT_TRUE(libraries_.ok()) << libraries_.status();
     ASSERT_EQ(libraries_->nccl_status, absl::OkStatus());
-    libraries_->cuda = FakeGpu::Libraries()->cuda;  // our own half has a device, NCCL has none
+    libraries_->cuda =
+        FakeGpu::Libraries()->cuda;  // DeviceStream sees a fake device, NCCL sees none
   }
   const NcclFunctions& nccl() const { return libraries_->nccl; }
 

@@ -10,7 +10,7 @@ TF_AsyncOpKernelDoneCallback* AsDone(std::function<void()>* function) {
 }
 
 TEST(DoneCallbackTest, TakeDone_OfKnownCode_OutlivesTheOriginal) {
-  const std::vector<CodeRange> code = CodeOf("");  // this program's own, too
+  const std::vector<CodeRange> code = CodeOf("");  // includes this program's code
   int calls = 0;
   std::function<void()> taken;
   {
@@ -32,8 +32,7 @@ TEST(DoneCallbackTest, TakeDone_OfForeignCode_LeavesItAsItWas) {
 
 TEST(DoneCallbackTest, TakeDone_OfWhatIsNoFunction_ReturnsNone) {
   alignas(16) char other[32] = {};
-  EXPECT_FALSE(
-      TakeDone(reinterpret_cast<TF_AsyncOpKernelDoneCallback*>(other), CodeOf("")));
+  EXPECT_FALSE(TakeDone(reinterpret_cast<TF_AsyncOpKernelDoneCallback*>(other), CodeOf("")));
 }
 
 TEST(DoneCallbackTest, CodeOf_KnowsTheLibrary) {

@@ -7,8 +7,7 @@ namespace {
 
 TEST(XlaCallTest, ParseXlaOperation_ReadsAllFields) {
   XlaOperation operation;
-  ASSERT_TRUE(
-      ParseXlaOperation("0 1 0.5 2 3 4 2 7 2 5 6 3 0 allreduce.a name", &operation));
+  ASSERT_TRUE(ParseXlaOperation("0 1 0.5 2 3 4 2 7 2 5 6 3 0 allreduce.a name", &operation));
   EXPECT_EQ(operation.op, HVD_ALLREDUCE);
   EXPECT_EQ(operation.reduction, HVD_SUM);
   EXPECT_EQ(operation.prescale, 0.5);

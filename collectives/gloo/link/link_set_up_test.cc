@@ -129,7 +129,7 @@ TEST_F(LinkSetUpTest, ResetConnectionsDoNoHarm) {
   ExpectRank1GetsIn();
 }
 
-// Lets this process open no more files than it has.
+// RAII: this process can't open further files.
 class NoMoreFiles {
  public:
   NoMoreFiles() {
@@ -149,7 +149,7 @@ TEST_F(LinkSetUpTest, WithoutFilesAStrangerMakesRoomForAPeer) {
   std::vector<Fd> strangers;
   strangers.push_back(Knock(door()));
   strangers.push_back(Knock(door()));
-  // The one after the next: so both are inside.
+  // The acceptor refuses this connection only after it has accepted the two before.
   const Fd nonsense = Knock(door());
   Say(nonsense, std::string(100, 'x'));
   AwaitHangUp(nonsense);
@@ -171,7 +171,7 @@ TEST_F(LinkSetUpTest, WithoutFilesAStrangerMakesRoomForAPeer) {
   EXPECT_TRUE(acceptor_->Await(1, kNever, nullptr).ok());
 }
 
-// And nobody inside: the door opens again as soon as there are files.
+// There is no stranger to close: the acceptor pauses until files can be opened again.
 TEST_F(LinkSetUpTest, WithoutFilesAPeerWaitsOutside) {
   const GroupInfo rank1 = Group(1);
   const auto address = ParseLinkAddress(door());
@@ -265,7 +265,7 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
 }
 
 TEST(LinkDialerTest, GivesUpInTimeAndWhenCancelled) {
-  const auto listener = ListenForLinks("127.0.0.1");  // answers nobody
+  const auto listener = ListenForLinks("127.0.0.1");  // never accepts
   ASSERT_TRUE(listener.ok()) << listener.status();
   const std::string door = *LinkAddressOf(listener->get());
   EXPECT_EQ(DialLink(Group(1), 0, door, absl::InfinitePast(), nullptr).status().code(),
