@@ -25,6 +25,8 @@ sigset_t StopSignals() {
 
 absl::StatusOr<Fd> TakeDaemonSignals() {
   const sigset_t signals = StopSignals();
+  // Blocked before any thread starts, so that all threads inherit the mask and only the signalfd
+  // receives the signals.
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   Fd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
@@ -80,6 +82,9 @@ void DaemonSignals::Handle() {
   const int signal = static_cast<int>(info.ssi_signo);
   const bool is_first = grace_ > absl::ZeroDuration();
   absl::MutexLock lock(&mutex_);
+  // The first signal starts a graceful stop and sets no time limit, since workers may use their
+  // grace. Leaving the job, any further signal, and a signal after the job's end all bound the time
+  // to the exit.
   const bool leaves = is_first && signal == SIGTERM && actions_.leave != nullptr;
   if (!is_first || leaves || actions_.stop == nullptr) EndInTime(128 + signal);
   if (leaves) return actions_.leave();
@@ -89,7 +94,8 @@ void DaemonSignals::Handle() {
       128 + signal, std::exchange(grace_, absl::ZeroDuration()));
 }
 
-// As after kill -9: the next daemon and the agents need nothing that is lost.
+// Terminates the process after kPatience, whatever hangs. _exit is safe here: as after SIGKILL, the
+// next daemon and the agents need nothing from this process.
 void DaemonSignals::EndInTime(int exit_code) {
   loop_->After(kPatience, [exit_code] { _exit(exit_code); });
 }

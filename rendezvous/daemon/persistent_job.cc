@@ -29,7 +29,7 @@ pb::journal::Job ToMessage(const PersistentJob& job, const policy::JobSpec& spec
 absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen) {
   PersistentJob job;
   job.job_id = security::NewJobId();
-  // The authority is destroyed when its two certificates are issued: no third can be made.
+  // The CA's key is destroyed on return, so that no further certificate can be issued.
   ASSIGN_OR_RETURN(const std::unique_ptr<security::JobAuthority> authority,
                    security::JobAuthority::Create(job.job_id));
   ASSIGN_OR_RETURN(job.daemon, authority->IssueForDaemon());

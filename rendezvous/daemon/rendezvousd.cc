@@ -33,7 +33,7 @@
 namespace hvd::rendezvous::daemon {
 namespace {
 
-// For workers to end by themselves when the owner has ended.
+// The grace of workers when the owner has ended.
 constexpr absl::Duration kOwnerGrace = absl::Seconds(5);
 
 std::string Line(absl::string_view text) {
@@ -54,12 +54,14 @@ class Daemon {
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     if (options_.owner >= 0) {
       ASSIGN_OR_RETURN(owner_, Owner::Open(*loop_, options_.owner));
-      // Its end shows in two ways: what was forked from it may have the socket, too.
+      // The owner's end is detected in two ways, by its process and by its socket: a process that
+      // it has forked may keep the socket open.
       absl::StatusOr<os::Starter> starter = os::Starter::Find({/*parent=*/true, /*input=*/false});
       if (starter.ok()) starter_ = *std::move(starter);
     }
     const absl::Status opened = OpenJob();
-    // It waited for another daemon, and nothing has begun: the signal ends this process.
+    // A signal has ended the wait for another daemon. Nothing has started, so the signal may
+    // terminate this process in the default way.
     if (absl::IsCancelled(opened)) ReleaseDaemonSignals();
     RETURN_IF_ERROR(opened);
     reporting::JobTally so_far;
@@ -89,7 +91,7 @@ class Daemon {
   }
 
  private:
-  // Never waits for the reader.
+  // Does not block on the reader of stderr.
   void Say(absl::string_view text) { console_.Write(Line(text)); }
 
   DaemonSignals::Actions SignalActions() {
@@ -110,7 +112,7 @@ class Daemon {
 
   absl::Status TellOwner() {
     if (owner_ == nullptr) return absl::OkStatus();
-    // An owner that has ended already is noticed by Watch.
+    // If the owner has ended already, Watch reports it.
     const absl::Status told = owner_->Tell(job_, server_->addresses());
     if (!told.ok()) Say(absl::StrCat("the owner got no credentials: ", told.message()));
     Owner::Callbacks callbacks;
@@ -126,7 +128,8 @@ class Daemon {
   }
 
   void EndWithOwner() {
-    if (std::exchange(owner_is_gone_, true)) return;  // a second request would shorten the grace
+    // A second RequestStop would shorten the grace.
+    if (std::exchange(owner_is_gone_, true)) return;
     server_->RequestStop("the program that it belongs to has ended it, or has ended", 128 + SIGTERM,
                          kOwnerGrace);
   }
@@ -136,7 +139,7 @@ class Daemon {
   }
 
   absl::StatusOr<int> End() {
-    if (left_ || !journal_error_.ok()) KeepTokenFile();  // for the next daemon
+    if (left_ || !journal_error_.ok()) KeepTokenFile();  // the next daemon uses it
     if (!journal_error_.ok()) return journal_error_;
     if (left_) {
       ReleaseDaemonSignals();
@@ -167,7 +170,8 @@ class Daemon {
     return absl::OkStatus();
   }
 
-  // From any thread: leaves the job to the next daemon, or to another one that already has it.
+  // Ends this process without ending the job, which the next daemon resumes, or another one already
+  // has. Callable from any thread.
   void LeaveFor(const absl::Status& why) {
     loop_->Post([this, why] {
       journal_error_ = why;
@@ -204,7 +208,7 @@ class Daemon {
       ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
     }
     const absl::Status status = Listen();
-    // A new job has lost nothing by this; but an earlier job goes on without this daemon.
+    // If the listener fails, an earlier job continues without this daemon and needs the token file.
     if (!status.ok() && store_ != nullptr) KeepTokenFile();
     return status;
   }
@@ -231,19 +235,20 @@ class Daemon {
   os::LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
                             return Line(absl::StrCat(count, " lines were dropped here"));
                           }};
-  std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
+  // Destroyed late: it terminates the process if a destructor hangs.
+  std::unique_ptr<DaemonSignals> signals_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<Owner> owner_;        // null: none
-  std::optional<os::Starter> starter_;  // the owner's process, if it can be seen
+  std::optional<os::Starter> starter_;  // the owner's process, if it is visible
   bool owner_is_gone_ = false;
   std::unique_ptr<store::JobStore> store_;
   PersistentJob job_;
   std::unique_ptr<journal::Journal> journal_;
   std::unique_ptr<reporting::EventLog> event_log_;
-  std::unique_ptr<security::TokenFile> token_file_;  // null: none is asked for
-  membership::Verdict verdict_;                      // the loop's thread's, as the next
+  std::unique_ptr<security::TokenFile> token_file_;  // null: no --token-file
+  membership::Verdict verdict_;  // used by the loop's thread only, like the next
   absl::Status journal_error_;
-  bool left_ = false;  // the job is another daemon's
+  bool left_ = false;  // SIGTERM left the job to the next daemon
   std::unique_ptr<StderrReporter> reporter_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<net::HttpListener> metrics_;

@@ -30,8 +30,8 @@ absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& optio
       });
 }
 
-// Another daemon has the job. This process begins anew, with nothing left of what it knew; signals
-// that are pending stay so.
+// Restarts this process with --standby after it has lost the job to another daemon. exec discards
+// all state, which may be behind that of the new leader; pending signals stay pending.
 void StandBy(const hvd::rendezvous::daemon::RendezvousdOptions& options, char** argv) {
   std::vector<char*> again(argv, argv + 1);
   std::string stand_by = kStandBy;

@@ -21,7 +21,7 @@ constexpr int kMostSlots = 1 << 16;
 constexpr int kMostWorkers = 1 << 20;
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kWeek = 7 * 86400;
-// People and schedulers start the agents, and not in a hurry.
+// Longer than horovodrun's: agents are started by users or schedulers, which may take minutes.
 constexpr absl::Duration kStartTimeout = absl::Minutes(10);
 
 constexpr char kDescription[] =
@@ -44,7 +44,7 @@ constexpr char kFooter[] =
     "after a crash, and workers that trained on meanwhile keep their work. With --etcd a daemon\n"
     "that stands by, on any host, goes on; agents know them all: --join host1:7000,host2:7000.";
 
-// "h1:2,h2:2"
+// Parses "h1:2,h2:2".
 absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& text) {
   std::vector<placement::HostSlots> hosts;
   std::set<std::string> names;
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& 
   return hosts;
 }
 
-// One use.
+// Parses one command line.
 class Parser {
  public:
   Parser() : flags_("horovod-rendezvousd [options]", {}) {

@@ -12,7 +12,8 @@ namespace hvd::rendezvous::etcd {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(250);
-// For the lease of a leader that is no more, such as this host's previous daemon.
+// How long a candidate that does not stand by waits for the lease of a dead leader, such as its own
+// predecessor, to expire.
 const absl::Duration kLongestOldLease = 2 * LeaseSchedule::kLease;
 
 bool IsRefusal(const absl::Status& status) {
@@ -20,7 +21,7 @@ bool IsRefusal(const absl::Status& status) {
          absl::IsUnauthenticated(status) || absl::IsFailedPrecondition(status);
 }
 
-// One use.
+// One campaign; used once.
 class Race {
  public:
   Race(KeyValueStore& store, const JobKeys& keys, const Candidate& candidate,
@@ -52,19 +53,22 @@ class Race {
   }
 
  private:
-  // nullopt: another daemon leads, or another attempt is due.
+  // One attempt. Returns nullopt if another daemon leads, or another attempt is due.
   absl::StatusOr<std::optional<Election>> Try() {
     etcdserverpb::RangeRequest request;
     request.set_key(key_);
     ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found, store_.Range(request));
     if (found.kvs_size() == 0) return Stand();
     const etcdserverpb::KeyValue& leader = found.kvs(0);
-    // An attempt has succeeded whose answer was lost.
+    // The key has the lease of an earlier attempt: it had succeeded, but its answer was lost.
     if (lease_ != 0 && leader.lease() == lease_) return Election{leader.create_revision(), lease_};
     RETURN_IF_ERROR(Follow(leader));
     return std::nullopt;
   }
 
+  // Tries to become the leader: creates the leader's key, attached to a new lease, in a transaction
+  // that succeeds only if the key does not exist. The revision of that transaction identifies the
+  // leadership.
   absl::StatusOr<std::optional<Election>> Stand() {
     ASSIGN_OR_RETURN(lease_, store_.GrantLease(LeaseSchedule::kLease));
     etcdserverpb::TxnRequest request;
@@ -106,8 +110,8 @@ class Race {
   Clock& clock_;
   Trouble trouble_;
   absl::Mutex mu_;
-  int64_t lease_ = 0;     // of the last attempt
-  int64_t followed_ = 0;  // the leader last said
+  int64_t lease_ = 0;     // the lease of the last attempt; 0: none
+  int64_t followed_ = 0;  // create_revision of the leader that was last reported
   absl::Time since_;
 };
 

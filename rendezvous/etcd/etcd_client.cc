@@ -20,7 +20,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
-// For one member's answer. Its own limit for writes is longer.
+// The time limit for one member's answer. etcd's own limit for writes is longer.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
 struct Member {
@@ -91,7 +91,7 @@ class EtcdClient final : public KeyValueStore {
       const auto stream = member.lease->LeaseKeepAlive(context);
       const bool answered = stream->Write(request) && stream->Read(&response);
       if (!answered) return stream->Finish();
-      context->TryCancel();  // there is nothing more to be said
+      context->TryCancel();  // a keep-alive stream is meant to stay open; one answer is enough
       (void)stream->Finish();
       return grpc::Status::OK;
     }));
@@ -110,8 +110,8 @@ class EtcdClient final : public KeyValueStore {
  private:
   using Attempt = std::function<grpc::Status(Member&, grpc::ClientContext*)>;
 
-  // A member that was away is connected to again only while a call waits for it. So if none answers
-  // at once, each is waited for.
+  // gRPC reconnects to a member that was unreachable only while a call waits for the connection. So
+  // if no member answers at once, the second round waits for each.
   absl::Status Call(const Attempt& attempt) {
     const absl::Status status = CallAnyMember(attempt, /*wait=*/false);
     return IsAway(status) ? CallAnyMember(attempt, /*wait=*/true) : status;
@@ -129,7 +129,7 @@ class EtcdClient final : public KeyValueStore {
       const absl::Status answer = CallMember(members_[number], attempt, wait);
       if (answer.ok()) preferred_ = number;
       if (!IsAway(answer)) return answer;
-      // Why it was not reached says more than that it was waited for.
+      // Prefer "unavailable", with the reason of the failed connection, to "deadline exceeded".
       if (status.ok() || absl::IsUnavailable(answer)) status = answer;
     }
     return status;
@@ -141,7 +141,7 @@ class EtcdClient final : public KeyValueStore {
     const absl::Status status =
         has_none ? absl::UnauthenticatedError("") : Try(member, attempt, token, wait);
     if (!absl::IsUnauthenticated(status) || access_.user.empty()) return status;
-    RETURN_IF_ERROR(Authenticate(member, wait));  // the first time, or the token has expired
+    RETURN_IF_ERROR(Authenticate(member, wait));  // no token yet, or it has expired
     return Try(member, attempt, Token(), wait);
   }
 
@@ -151,7 +151,8 @@ class EtcdClient final : public KeyValueStore {
     grpc::ClientContext context;
     context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(patience), GPR_TIMESPAN));
     context.set_wait_for_ready(wait);
-    context.AddMetadata("hasleader", "true");  // a member that was cut off refuses at once
+    // Makes a member without a leader reject the call at once.
+    context.AddMetadata("hasleader", "true");
     if (!token.empty()) context.AddMetadata("token", token);
     return transport::FromGrpcStatus(attempt(member, &context));
   }

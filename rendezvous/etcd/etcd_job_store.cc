@@ -11,7 +11,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
-constexpr uint32_t kFormat = 2;  // of the identity, as in files
+constexpr uint32_t kFormat = 2;  // of the identity, as in FileJobStore
 
 }  // namespace
 

@@ -54,7 +54,7 @@ class EtcdJournalImpl final : public EtcdJournal {
     }
     RETURN_IF_ERROR(ReadSnapshot());
     RETURN_IF_ERROR(VisitEvents([](const membership::Event&, absl::Time) {}));
-    // What daemons have left that ended while they wrote a snapshot.
+    // Deletes incomplete snapshots of daemons that ended during Compact.
     return writer_.Write({Delete(keys_.SnapshotsBefore(head_.snapshot())),
                           Delete(keys_.SnapshotsAfter(head_.snapshot()))});
   }
@@ -95,7 +95,7 @@ class EtcdJournalImpl final : public EtcdJournal {
 
   absl::Status Compact(const Snapshot& snapshot) override {
     RETURN_IF_ERROR(failed_);
-    retry_at_ = size_ + kLeastEvents;  // should it fail
+    retry_at_ = size_ + kLeastEvents;  // if Compact fails, retry after this many further bytes
     pb::journal::EtcdHead head = head_;
     head.set_snapshot(std::max(head_.snapshot(), tried_) + 1);
     tried_ = head.snapshot();
@@ -109,6 +109,8 @@ class EtcdJournalImpl final : public EtcdJournal {
           writer_.Write({Put(keys_.Chunk(head.snapshot(), chunk),
                              snapshot.state.substr(chunk * kLargestValue, kLargestValue))}));
     }
+    // The switch to the new snapshot is atomic. Before this transaction the old head is valid, and
+    // a restarted daemon deletes the new chunks as incomplete.
     RETURN_IF_ERROR(writer_.Write({Put(keys_.Head(), head.SerializeAsString()),
                                    Delete(keys_.EventsBetween(head_.first(), head.first())),
                                    Delete(keys_.SnapshotsBefore(head.snapshot()))}));
@@ -138,7 +140,7 @@ class EtcdJournalImpl final : public EtcdJournal {
     return absl::OkStatus();
   }
 
-  // Afterwards the next number and the size are known.
+  // Visits all events. Also sets next_ and size_.
   absl::Status VisitEvents(const Visit& visit) {
     next_ = head_.first();
     size_ = 0;
@@ -170,13 +172,13 @@ class EtcdJournalImpl final : public EtcdJournal {
   FencedWriter& writer_;
   pb::journal::EtcdHead head_;  // as in etcd
   std::optional<Snapshot> snapshot_;
-  std::vector<pb::journal::EtcdEvents> values_;  // that are not yet written
-  size_t last_size_ = 0;                         // of the last of them
+  std::vector<pb::journal::EtcdEvents> values_;  // for the next Sync
+  size_t last_size_ = 0;                         // size of the last of values_
   uint64_t next_ = 1;                            // number of the next value
-  size_t size_ = 0;                              // of the events in etcd
+  size_t size_ = 0;                              // size of the events in etcd
   size_t snapshot_size_ = 0;
-  size_t retry_at_ = 0;  // no snapshot is wanted before the events have this size
-  uint64_t tried_ = 0;   // the number of the newest snapshot that was begun
+  size_t retry_at_ = 0;  // WantsSnapshot is false until the events have this size
+  uint64_t tried_ = 0;   // number of the newest snapshot that Compact has started
   absl::Status failed_;
 };
 

@@ -53,6 +53,10 @@ FencedWriter::FencedWriter(KeyValueStore& store, const JobKeys& keys, Leadership
                "training goes on, but nothing is decided until it works, or another daemon leads") {
 }
 
+// Retries the same transaction until etcd answers. That is safe because it compares the tail with
+// the name of the previous write and sets it to its own name: it is applied at most once, and a
+// delayed attempt fails once a later write has been applied. The name contains the leadership's
+// revision, so it is unique.
 absl::Status FencedWriter::Write(const std::vector<etcdserverpb::RequestOp>& changes) {
   absl::MutexLock lock(&mu_);
   const std::string name = absl::StrCat(leadership_.revision(), ".", writes_ + 1);
@@ -97,13 +101,16 @@ etcdserverpb::TxnRequest FencedWriter::Transaction(
   return transaction;
 }
 
+// Evaluates the answer. A failed comparison means: this write was applied before (the tail has its
+// name), or another daemon leads, or an unknown writer has changed the keys.
 absl::Status FencedWriter::Judge(const etcdserverpb::TxnResponse& response,
                                  const std::string& name) {
   const etcdserverpb::KeyValue* const leader = FirstOf(response, 0);
   const etcdserverpb::KeyValue* const tail = FirstOf(response, 1);
   const bool leads = response.succeeded() ||
                      (leader != nullptr && leader->create_revision() == leadership_.revision());
-  // An earlier attempt made it, and its answer was lost.
+  // The transaction was applied now, or by an earlier attempt whose answer was lost: then the tail
+  // has this write's name.
   const bool is_made = response.succeeded() || (tail != nullptr && tail->value() == name);
   if (leads && is_made) {
     tail_ = name;

@@ -23,7 +23,7 @@ KeyRange JobKeys::EventsBetween(uint64_t first, uint64_t end) const {
   return {Events(first), Events(end)};
 }
 
-// '0' is the character after '/'.
+// '0' follows '/' in ASCII, so it ends the range of keys with this prefix.
 KeyRange JobKeys::EventsFrom(uint64_t first) const { return {Events(first), prefix_ + "log0"}; }
 
 KeyRange JobKeys::ChunksOf(uint64_t snapshot) const {

@@ -17,6 +17,7 @@ void Leadership::Lose(const absl::Status& why) {
     state_ = why;
     callback = on_lost_;
   }
+  // Outside the lock: the callback may call into this object.
   if (callback) callback(why);
 }
 

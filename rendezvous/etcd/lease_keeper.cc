@@ -19,13 +19,15 @@ LeaseKeeper::LeaseKeeper(KeyValueStore& store, Leadership& leadership, std::stri
 LeaseKeeper::~LeaseKeeper() {
   leadership_.End();
   thread_.join();
-  // If it fails the lease ends by itself.
+  // If this fails, the lease expires by itself.
   (void)store_.RevokeLease(leadership_.lease());
 }
 
 void LeaseKeeper::Run() {
   Clock& clock = leadership_.clock();
   while (!leadership_.AwaitLoss(schedule_.next())) {
+    // The lease is counted from before the request was sent: etcd extended it at that time or
+    // later, so this daemon gives up no later than etcd does.
     const absl::Time sent = clock.Now();
     const absl::Status refreshed = Refresh();
     if (refreshed.ok()) {

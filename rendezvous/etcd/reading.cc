@@ -5,7 +5,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
-constexpr int kPage = 32;                                   // keys, each of 512 KiB or a bit more
+constexpr int kPage = 32;  // keys per page; a value has some 512 KiB
 constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two attempts
 
 absl::StatusOr<etcdserverpb::RangeResponse> Read(KeyValueStore& store, const Leadership& leadership,

@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
-// What etcd's own words leave open.
+// A remedy that etcd's message does not mention.
 std::string Remedy(const absl::Status& why) {
   if (!absl::StrContains(why.message(), "space")) return "";
   return " (free some, and disarm the alarm: etcdctl compact, defrag, alarm disarm)";

@@ -12,11 +12,11 @@ namespace {
 
 constexpr unsigned char kDigitMark = 0xC0;
 constexpr int kDigitBits = 6;
-constexpr size_t kLongDigits = 11;  // of 64 bits
-constexpr size_t kShortDigits = 6;  // of 32 bits
+constexpr size_t kLongDigits = 11;  // digits of a 64-bit number
+constexpr size_t kShortDigits = 6;  // digits of a 32-bit number
 constexpr size_t kSealedBytes = kLongDigits + 2 * kShortDigits;
 static_assert(kSealedBytes + kShortDigits == kBatchHeaderBytes, "");
-constexpr size_t kLongestRun = 254;  // of bytes without a zero between them
+constexpr size_t kLongestRun = 254;  // the most bytes that one code byte covers
 constexpr size_t kLengthBytes = 4;
 
 void PutDigits(uint64_t number, size_t digits, std::string& to) {
@@ -36,6 +36,9 @@ uint64_t GetDigits(absl::string_view from, size_t digits) {
 
 bool IsDigit(char c) { return (static_cast<unsigned char>(c) & kDigitMark) == kDigitMark; }
 
+// Consistent overhead byte stuffing (Cheshire and Baker, 1999): each code byte n in 1..254 stands
+// for n - 1 non-zero bytes and a zero, 255 for 254 non-zero bytes without a zero. A final zero is
+// implied. The overhead is one byte per 254.
 std::string WithoutZeros(absl::string_view from) {
   std::string to;
   to.reserve(from.size() + from.size() / kLongestRun + 2);
@@ -51,7 +54,7 @@ std::string WithoutZeros(absl::string_view from) {
   }
 }
 
-// nullopt: not a result of WithoutZeros.
+// The inverse of WithoutZeros. Returns nullopt if `from` is not a result of that.
 std::optional<std::string> WithZeros(absl::string_view from) {
   std::string to;
   to.reserve(from.size());
@@ -63,7 +66,7 @@ std::optional<std::string> WithZeros(absl::string_view from) {
     from.remove_prefix(run + 1);
   }
   if (to.empty() || to.back() != '\0') return std::nullopt;
-  to.pop_back();  // what follows the last run is the end
+  to.pop_back();  // the zero after the last run is not part of the data
   return to;
 }
 
@@ -73,7 +76,7 @@ struct Header {
   uint32_t checksum = 0;
 };
 
-// The header at the start of `bytes`, if it is whole.
+// Parses the header at the start of `bytes`. Returns nullopt if it is incomplete or damaged.
 std::optional<Header> FirstHeader(absl::string_view bytes) {
   const absl::string_view all = bytes.substr(0, kBatchHeaderBytes);
   if (all.size() < kBatchHeaderBytes || !std::all_of(all.begin(), all.end(), IsDigit)) {
@@ -89,7 +92,9 @@ std::optional<Header> FirstHeader(absl::string_view bytes) {
 
 bool HasZero(absl::string_view bytes) { return bytes.find('\0') != absl::string_view::npos; }
 
-// Whether `bytes`, which start with no whole header, are the rest of a last batch.
+// Whether `bytes`, which do not start with a valid header, are an incomplete last batch: the header
+// is truncated or partly zero, and no valid header with a higher number follows. A later batch
+// would prove that this one had been complete on disk, so that it was damaged since.
 bool IsTornHeader(absl::string_view bytes, uint64_t number) {
   const absl::string_view header = bytes.substr(0, kBatchHeaderBytes);
   const bool lost = header.size() < kBatchHeaderBytes || HasZero(header);
@@ -161,7 +166,8 @@ absl::StatusOr<BatchesRead> ReadBatches(
     if (body.size() < header->length) return read;
     const size_t size = kBatchHeaderBytes + body.size();
     if (Crc32c(body) != header->checksum) {
-      // If it had been safe on disk, and not the last, another would follow.
+      // Zeros in the last batch mean that a power cut lost sectors before the write was synced. Any
+      // other mismatch is damage.
       if (size == rest.size() && HasZero(body)) return read;
       return damaged;
     }

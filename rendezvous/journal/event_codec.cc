@@ -9,7 +9,7 @@
 namespace hvd::rendezvous::journal {
 namespace {
 
-// The field of a message for this kind of event.
+// The message's field for this kind of event.
 const char* FieldOf(const membership::HostJoined&) { return "host_joined"; }
 const char* FieldOf(const membership::HostLost&) { return "host_lost"; }
 const char* FieldOf(const membership::HostsDiscovered&) { return "hosts_discovered"; }

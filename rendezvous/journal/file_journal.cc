@@ -26,7 +26,7 @@ namespace hvd::rendezvous::journal {
 namespace {
 
 constexpr uint32_t kFormat = 4;
-// Still read, unless there is a snapshot.
+// Older formats that can be read, if the file has no snapshot.
 constexpr uint32_t kFormatOfBatches = 3;
 constexpr uint32_t kFormatOfRecords = 2;
 constexpr char kName[] = "journal";
@@ -36,7 +36,7 @@ absl::Status About(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, " ", status.message()));
 }
 
-// Checks that a journal with this header is this job's and can be read.
+// Checks that the journal is in a readable format and belongs to this job.
 absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& wanted) {
   const bool is_old = found.format() == kFormatOfBatches || found.format() == kFormatOfRecords;
   const bool readable = found.format() == kFormat || (is_old && !found.has_snapshot());
@@ -52,7 +52,7 @@ absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::InternalError(absl::StrCat("can't ", what, " ", path, ": ", strerror(errno)));
 }
 
-// A file of these bytes on disk, under a name that is not the journal's yet.
+// Writes and syncs a new file under a temporary name.
 absl::StatusOr<Fd> WriteNew(const os::PrivateFolder& folder, const std::string& name,
                             const std::string& bytes) {
   ASSIGN_OR_RETURN(Fd file, folder.NewFile(name));
@@ -62,7 +62,7 @@ absl::StatusOr<Fd> WriteNew(const os::PrivateFolder& folder, const std::string& 
   return file;
 }
 
-// The journal's file. NotFound: there is none, or an empty one.
+// Opens the journal's file. NotFound: it is missing or empty.
 absl::StatusOr<Fd> OpenFound(const os::PrivateFolder& folder) {
   ASSIGN_OR_RETURN(Fd file, folder.OpenFile(kName, O_RDWR));
   if (lseek(file.get(), 0, SEEK_END) == 0) return absl::NotFoundError(folder.PathOf(kName));
@@ -74,15 +74,15 @@ class FileJournalImpl final : public FileJournal {
   FileJournalImpl(const os::PrivateFolder& folder, pb::journal::Header header)
       : folder_(folder), header_(std::move(header)) {}
 
-  // Begins the file.
+  // Creates the file.
   absl::Status Begin() { return Replace(); }
 
-  // Opens the existing file: checks all of it and cuts off its torn end.
+  // Opens an existing file: checks all of it and truncates an incomplete last batch.
   absl::Status TakeUp(Fd file) {
     file_ = std::move(file);
     ASSIGN_OR_RETURN(const std::string bytes, Contents());
     const auto header = FirstRecord(bytes);
-    // It was whole before it got its name.
+    // The header is never incomplete: the file was synced before it was renamed to this name.
     if (!header.ok() || !header->has_value()) {
       return About(path(), WithAdvice(absl::DataLossError("is damaged at byte 0")));
     }
@@ -115,6 +115,8 @@ class FileJournalImpl final : public FileJournal {
     AddToBatch(ToMessage(event, time).SerializeAsString(), buffer_);
   }
 
+  // A failed write or fdatasync is final: the kernel may have dropped the dirty pages, so a later
+  // fdatasync could succeed although the data is lost.
   absl::Status Sync() override {
     if (!failed_.ok() || buffer_.empty()) return failed_;
     const std::string batch = EncodeBatch(next_batch_, buffer_);
@@ -134,7 +136,7 @@ class FileJournalImpl final : public FileJournal {
 
   absl::Status Compact(const Snapshot& snapshot) override {
     RETURN_IF_ERROR(failed_);
-    retry_at_ = end_ + kLeastEvents;  // should it fail
+    retry_at_ = end_ + kLeastEvents;  // if Compact fails, retry after this many further bytes
     pb::journal::Header before = header_;
     header_.mutable_snapshot()->set_time_ns(ToNanoseconds(snapshot.time));
     header_.mutable_snapshot()->set_job(snapshot.state);
@@ -159,7 +161,7 @@ class FileJournalImpl final : public FileJournal {
     }
   }
 
-  // The status of reading events, for the user.
+  // Adds the path and the remedy to an error of reading events.
   absl::Status AboutEvents(const absl::Status& status) const {
     return About(path(), WithAdvice(status));
   }
@@ -176,7 +178,7 @@ class FileJournalImpl final : public FileJournal {
     return absl::OkStatus();
   }
 
-  // Converts a file of the format before to this format.
+  // Opens a file of format 2 and converts it to the present format.
   absl::Status TakeUpRecords(absl::string_view bytes) {
     const auto read =
         ReadRecords(bytes, events_begin_, [this](absl::string_view payload) -> absl::Status {
@@ -189,14 +191,14 @@ class FileJournalImpl final : public FileJournal {
     return Replace();
   }
 
-  // Replaces the file by one of the header and of what was appended.
+  // Replaces the file atomically with a new one that has the header and the buffered events.
   absl::Status Replace() {
     const std::string header = EncodeRecord(header_.SerializeAsString());
     const std::string events = buffer_.empty() ? "" : EncodeBatch(1, buffer_);
     ASSIGN_OR_RETURN(Fd file, WriteNew(folder_, kNewName, header + events));
     RETURN_IF_ERROR(folder_.Rename(kNewName, kName));
-    // From here on the next daemon may find either the old or the new file, so there is no way back
-    // to the old one.
+    // The rename is not durable before folder_.Sync(): after a crash the next daemon may find
+    // either file. So the old file must not be used any more, and if Sync fails the journal fails.
     file_ = std::move(file);
     events_begin_ = header.size();
     end_ = static_cast<int64_t>(header.size() + events.size());
@@ -217,7 +219,7 @@ class FileJournalImpl final : public FileJournal {
     return absl::OkStatus();
   }
 
-  // Adds the remedy.
+  // Adds the remedy to a DataLoss error.
   absl::Status WithAdvice(const absl::Status& status) const {
     if (!absl::IsDataLoss(status)) return status;
     return absl::DataLossError(
@@ -239,12 +241,12 @@ class FileJournalImpl final : public FileJournal {
   const os::PrivateFolder& folder_;
   pb::journal::Header header_;  // as in the file
   Fd file_;
-  size_t events_begin_ = 0;  // in the file, as the next
+  size_t events_begin_ = 0;  // offset in the file, like end_
   int64_t end_ = 0;
-  int64_t retry_at_ = 0;  // no snapshot is wanted before the file is as long
+  int64_t retry_at_ = 0;  // WantsSnapshot is false until the file has this size
   int64_t bytes_cut_ = 0;
   uint64_t next_batch_ = 1;
-  std::string buffer_;  // of a batch that is not yet written
+  std::string buffer_;  // contents of the batch for the next Sync
   absl::Status failed_;
 };
 
@@ -270,7 +272,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::Private
   auto journal = std::make_unique<FileJournalImpl>(folder, std::move(header));
   absl::StatusOr<Fd> file = OpenFound(folder);
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
-  folder.Remove(kNewName);  // of a daemon that was killed
+  folder.Remove(kNewName);  // left by a daemon that was killed during Replace
   RETURN_IF_ERROR(file.ok() ? journal->TakeUp(*std::move(file)) : journal->Begin());
   return journal;
 }

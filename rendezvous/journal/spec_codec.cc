@@ -42,7 +42,7 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
 
 }  // namespace
 
-// By structured bindings, as events: a field that is added does not compile before it is kept.
+// Uses structured bindings, so that a new field does not compile until it is added here.
 pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
   const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, keep_host_order,
                start_timeout, reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;

@@ -63,8 +63,8 @@ class ExchangeRounds {
   };
   struct Round {
     std::map<int, Gift> gifts;  // by rank
-    std::shared_ptr<const std::vector<std::string>>
-        values;  // in rank order; null until it is complete
+    // In rank order; null until it is complete.
+    std::shared_ptr<const std::vector<std::string>> values;
 
     template <typename Fields>
     void Keep(Fields& fields) {

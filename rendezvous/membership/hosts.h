@@ -38,8 +38,8 @@ struct Host {
   bool ended = false;                // EndJob was sent
   std::optional<Drain> drain;
   std::optional<Incarnation> away;  // the agent that is awaited after a restart of the daemon
-  absl::Time away_until =
-      absl::InfinitePast();         // deadline for that; unchanged until an agent attaches
+  // Deadline for that; unchanged until an agent attaches.
+  absl::Time away_until = absl::InfinitePast();
   int live = 0;                     // its workers that are not gone
   std::string store_address = {};   // as in HostJoined
   int withheld = 0;                 // further slots of its agent that are not offered

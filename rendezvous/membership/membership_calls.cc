@@ -180,8 +180,8 @@ void Membership::State::On(const ExchangeRequested& event, absl::Time now) {
 void Membership::State::On(const Reported& event, absl::Time now) {
   Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value()) {
-    return Answer(event.call,
-                  absl::OkStatus());  // the verdict is known, so the report no longer matters
+    // The verdict is known, so the report no longer matters.
+    return Answer(event.call, absl::OkStatus());
   }
   if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));

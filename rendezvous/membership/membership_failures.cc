@@ -209,8 +209,8 @@ bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
     const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
     const int limit = spec.elastic->failures_without_progress;
     const bool too_many = limit > 0 && in_a_row >= limit;
-    if (too_many && workers.SomeFail())
-      return false;  // wait for their exits: the verdict contains their last output
+    // Wait for their exits: the verdict contains their last output.
+    if (too_many && workers.SomeFail()) return false;
     if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
     epochs.without_progress = in_a_row;
     if (too_many) {

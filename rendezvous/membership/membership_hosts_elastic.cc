@@ -20,9 +20,8 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 // that agent's workers are lost first: two agents never run workers of one host.
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  if (!hosts.only_offered &&
-      hosts.unlisted.count(name) >
-          0) {  // the host was removed from the list while its agent was starting
+  // The host was removed from the list while its agent was starting.
+  if (!hosts.only_offered && hosts.unlisted.count(name) > 0) {
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
@@ -173,9 +172,8 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   last_failure.exit_code = 1;
   last_failure.host = name;
   last_failure.summary = why;
-  if (first)
-    CountFailure(
-        now);  // hosts lost together have one cause (a switch, a spot price) and count once
+  // Hosts lost together have one cause (a switch, a spot price) and count once.
+  if (first) CountFailure(now);
 }
 
 // Reports that a drain has failed: the host left, or was stopped, before all had committed, so work

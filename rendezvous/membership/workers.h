@@ -33,8 +33,8 @@ struct Worker {
   uint64_t commit = 0;    // the newest commit that it reported as restorable
   std::string exception;  // the error in its failure report
   bool caused_by_peer = false;
-  absl::Time may_train_until =
-      absl::InfinitePast();                     // its host is unreachable, but it may still train
+  // Its host is unreachable; the worker may still train until this time.
+  absl::Time may_train_until = absl::InfinitePast();
   absl::Time ready_since;                       // of its parked call
   absl::Time stop_at = absl::InfiniteFuture();  // when it is stopped if it has not exited
   std::vector<std::string> stderr_tail;         // its last lines on stderr

@@ -43,8 +43,8 @@ class WaitReporter {
   using Wait = membership::Membership::Wait;
   struct Waiting {
     Wait kind = Wait::kNothing;
-    bool last_ones =
-        false;  // kind is kNothing, but some workers still run after the others have finished
+    // `kind` is kNothing, but some workers still run after the others have finished.
+    bool last_ones = false;
     std::string text;
   };
 

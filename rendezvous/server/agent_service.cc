@@ -17,7 +17,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// Far beyond any host; bounds what one hello can make the daemon plan for.
+// Far more than any host has. Bounds the work that one hello can cause.
 constexpr uint32_t kMostSlots = 1 << 16;
 
 uint32_t ToMilliseconds(absl::Duration grace) {
@@ -27,7 +27,7 @@ uint32_t ToMilliseconds(absl::Duration grace) {
 
 absl::Status CheckHello(const pb::AgentHello& hello) {
   if (hello.host().empty()) return absl::InvalidArgumentError("the agent names no host");
-  // They stand in what people and programs read line by line.
+  // Names appear in line-based logs and output, so they must not contain control characters.
   RETURN_IF_ERROR(text::CheckName("the name of the agent's host", hello.host()));
   RETURN_IF_ERROR(text::CheckName("the machine of the agent", hello.machine()));
   if (hello.slots() == 0 || hello.slots() > kMostSlots) {
@@ -73,7 +73,7 @@ membership::WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
           {sampled.stack().begin(), sampled.stack().end()}};
 }
 
-// The worker that the message is about; none: it is about the host.
+// The worker that the message is about; nullopt if it is about the host.
 std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
@@ -108,7 +108,7 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
   }
   stream->Start();
   if (!closed.ok()) stream->Close(closed, AgentStream::Queued::kDrop);
-  return stream.get();  // gRPC's until OnDone
+  return stream.get();  // gRPC uses it until OnDone; streams_ and self_ keep it alive
 }
 
 absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
@@ -149,6 +149,7 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
     return absl::AlreadyExistsError(
         absl::StrCat("another agent has attached as host ", hello.host()));
   }
+  // The same agent: its old connection broke, but the daemon has not noticed that yet.
   replaced = std::exchange(place->second.stream, stream);
   return absl::OkStatus();
 }
@@ -178,7 +179,7 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
       return options_.post(membership::CommitKept{host, message.kept().commit()});
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
-      return;  // says nothing new
+      return;  // ignored: no information
   }
 }
 
@@ -192,6 +193,8 @@ bool AgentService::MaySpeakFor(const std::string& host, const pb::AgentMessage& 
   return true;
 }
 
+// The end of a stream. Only the host's current stream makes it a loss of the host: the end of a
+// stream that was replaced is ignored.
 void AgentService::Left(const AgentStream& stream, const std::string& host,
                         const std::string& reason) {
   Incarnation agent;

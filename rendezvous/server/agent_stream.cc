@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// gRPC does not give the reason.
+// The reason of a HostLost: gRPC does not give a more precise one.
 constexpr char kConnectionEnded[] =
     "the connection to its agent has ended: the agent was killed, its host does not answer, or it "
     "was silent for longer than HOROVOD_AGENT_TIMEOUT_SECONDS";
@@ -59,7 +59,7 @@ void AgentStream::WriteOrFinish() {
       queue_.pop_front();
       write = true;
     } else if (closed_.has_value()) {
-      status = *closed_;  // writing_ stays set: nothing follows
+      status = *closed_;  // writing_ stays set, so that no further write starts
     } else {
       writing_ = false;
       return;
@@ -85,8 +85,8 @@ void AgentStream::OnReadDone(bool ok) {
     if (TakeMessage()) StartRead(&incoming_);
     return;
   }
-  // The client ended its side, the connection broke, the bytes are no message, or this side has
-  // finished: gRPC does not distinguish these.
+  // gRPC does not distinguish the causes: the client half-closed the stream, the connection broke,
+  // a message could not be parsed, or this side has finished.
   if (host_.empty()) return Close(NoHello(), Queued::kDrop);
   service_.Left(*this, host_, kConnectionEnded);
   Close(absl::OkStatus(), Queued::kDrop);
@@ -108,7 +108,8 @@ bool AgentStream::TakeMessage() {
 }
 
 void AgentStream::OnCancel() {
-  // The pending read fails too and tells the service; here only the write flow needs to end.
+  // The pending read fails as well, and OnReadDone notifies the service; here only the writes must
+  // end.
   Close(absl::CancelledError("the connection broke"), Queued::kDrop);
 }
 

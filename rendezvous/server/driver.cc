@@ -42,7 +42,7 @@ void Driver::Loop() {
   while (Next(batch)) {
     Work(batch);
     batch.clear();
-    // Also after a batch, or a busy queue would delay deadlines.
+    // Checked after every batch, so that a busy queue does not delay deadlines.
     const absl::Time now = clock_.Now();
     const membership::Event tick = membership::Tick{};
     if (now >= NextDeadline() && Record({&tick}, now)) Apply(tick, now);
@@ -51,11 +51,15 @@ void Driver::Loop() {
 
 void Driver::Work(std::vector<Item>& batch) {
   const absl::Time now = clock_.Now();
+  // All events of the batch get the same time, which is the one that the journal records for them.
   std::vector<const membership::Event*> events;
   for (const Item& item : batch) {
     if (const membership::Event* event = std::get_if<membership::Event>(&item))
       events.push_back(event);
   }
+  // Write-ahead: the whole batch is made durable, with one sync, before the first of its events is
+  // applied and its effects become visible. If that fails no event is applied, but queued tasks
+  // (status reports) still run.
   const bool safe = Record(events, now);
   for (Item& item : batch) {
     if (stopping()) return;
@@ -77,6 +81,7 @@ absl::Time Driver::NextDeadline() const {
   return unsafe_ ? absl::InfiniteFuture() : machine_.next_deadline();
 }
 
+// Takes all queued items at once, so that a burst of events costs one journal sync.
 bool Driver::Next(std::vector<Item>& batch) {
   const absl::Time deadline = NextDeadline();
   absl::MutexLock lock(&mu_);

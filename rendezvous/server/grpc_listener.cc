@@ -52,7 +52,7 @@ void GrpcListener::Begin(std::unique_ptr<Door> door) {
 }
 
 void GrpcListener::Take(Fd connection) {
-  // Its first bytes may be here already, and then it is not one of the silent.
+  // If the first bytes have arrived already, the connection is not silent.
   char first = 0;
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
   if (silent_.size() >= MostSilent()) CloseOldest();
@@ -75,7 +75,7 @@ bool GrpcListener::CloseOldest() {
   return true;
 }
 
-// Sets up the connection in the same way as gRPC's own listeners.
+// Passes the connection to gRPC, with the socket options that gRPC's own listener would set.
 void GrpcListener::Pass(Fd connection) {
   const int at_once = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));

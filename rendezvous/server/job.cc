@@ -18,16 +18,16 @@ uint32_t ToMilliseconds(absl::Duration duration) {
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
 }
 
-// The answer of the job's thread to a request for a report. Thread-safe.
+// A one-time result: the report that a caller waits for. Thread-safe.
 class ReportAnswer {
  public:
-  // Null: there is none. The first call counts.
+  // Sets the result; null: there is none. Only the first call has an effect.
   void End(std::shared_ptr<const reporting::JobReport> report) {
     absl::MutexLock lock(&mu_);
     if (!std::exchange(over_, true)) report_ = std::move(report);
   }
 
-  // False: it is not over after this time.
+  // Returns false if there is no result after this time.
   bool Await(absl::Duration patience) {
     absl::MutexLock lock(&mu_);
     Clock& clock = Clock::Real();
@@ -50,7 +50,8 @@ class ReportAnswer {
 absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& clock) {
   Recovered recovered;
   if (options.journal == nullptr) {
-    options.spec.reattach_timeout = absl::ZeroDuration();  // no daemon comes back
+    // Without a journal no daemon resumes the job.
+    options.spec.reattach_timeout = absl::ZeroDuration();
     recovered.newest = clock.Now();
     recovered.machine = std::make_unique<membership::Membership>(options.spec, recovered.newest);
   } else {
@@ -70,7 +71,8 @@ Job::Job(JobOptions options, Recovered recovered, Clock& clock)
       clock_(clock),
       resumed_(recovered.had_events),
       awaited_(recovered.machine->Attached()),
-      // The wall clock may have been set back since; a job's time never goes back.
+      // The wall clock may be behind the newest event (it was set back, or another host's clock was
+      // ahead). The machine's time must not go back, so it is shifted.
       shift_(std::max(absl::ZeroDuration(), recovered.newest - clock.Now())),
       machine_(std::move(recovered.machine)),
       history_(std::move(recovered.history)),
@@ -130,13 +132,15 @@ StateMachine Job::MakeMachine() {
 }
 
 bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time now) {
-  // Everything in the journal has been applied by now. If it fails, the journal stays long.
+  // All events in the journal have been applied, so the machine's state can replace them. If this
+  // fails, the journal is only longer.
   if (options_.journal->WantsSnapshot()) {
     (void)options_.journal->Compact({SaveJob(*machine_, history_), now});
   }
   bool any = false;
   for (const membership::Event* event : events) {
-    // A watch that is parked changes nothing, and its caller asks again.
+    // Watches are not recorded: a parked watch does not change the state, and the worker repeats it
+    // after a restart.
     if (std::holds_alternative<membership::WatchRequested>(*event)) continue;
     options_.journal->Append(*event, now);
     any = true;
@@ -157,7 +161,7 @@ void Job::Report(const std::function<void(const reporting::JobReport&)>& use) {
 
 std::optional<reporting::JobReport> Job::Report() {
   const auto answer = std::make_shared<ReportAnswer>();
-  // A task that is dropped, because the job is closed meanwhile, is an answer as well.
+  // If the driver drops the task because the job is closed, the deleter of `asked` ends the wait.
   std::shared_ptr<ReportAnswer> asked(answer.get(),
                                       [answer](ReportAnswer*) { answer->End(nullptr); });
   Report([asked = std::move(asked)](const reporting::JobReport& report) {
@@ -196,7 +200,7 @@ void Job::CarryOut(const membership::JobFinished& effect) {
 
 absl::Status Job::EndStatus() const {
   if (over_) return absl::OkStatus();
-  // Agents and workers wait for a daemon that will be back.
+  // Agents and workers retry after this status, until a daemon resumes the job.
   if (options_.journal != nullptr) return absl::UnavailableError("the rendezvous daemon pauses");
   return absl::FailedPreconditionError("the rendezvous daemon is shut down");
 }
@@ -206,8 +210,8 @@ void Job::Close() {
     absl::MutexLock lock(&mu_);
     if (std::exchange(closed_, true)) return;
   }
-  // First the machine: the ends of calls and streams below are this object's doing and no events of
-  // the job.
+  // The machine stops first: the ends of calls and streams that Close causes below must not become
+  // events of the job (HostLost, for example).
   driver_.Stop();
   const absl::Status status = EndStatus();
   rendezvous_.Close(status.ok() ? absl::FailedPreconditionError("the job is over") : status);

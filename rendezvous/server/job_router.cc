@@ -17,12 +17,12 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// The time for replies and last commands to be sent when the server stops; what has not been sent
-// by then is cancelled.
+// At shutdown: the time limit for sending replies and last commands, after which gRPC cancels the
+// calls.
 constexpr int kShutdownMs = 2000;
 
-// For an agent whose job is awaited, or went away between the check of its token and its stream's
-// start.
+// A stream that ends at once, for an agent whose job is awaited, or was removed between the check
+// of the token and the start of the stream.
 class RefusedStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
   explicit RefusedStream(const absl::Status& why) { Finish(transport::ToGrpcStatus(why)); }
@@ -31,7 +31,7 @@ class RefusedStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb:
 
 }  // namespace
 
-// Each call goes to the same call of its job's service.
+// Forwards each call to the RendezvousService of the job that its token selects.
 class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService {
  public:
   explicit RendezvousRouter(FrontDoor& door) : door_(door) {}
@@ -111,8 +111,8 @@ FrontDoor::FrontDoor()
       agents_(std::make_unique<AgentRouter>(*this)) {}
 
 FrontDoor::~FrontDoor() {
-  // Who calls again at once still finds this door open, and must not take a job that goes on
-  // elsewhere for one that never was.
+  // The server still accepts calls here. A client that retries at once must get "unavailable" for a
+  // job that another process will resume, not "no such job".
   for (const std::shared_ptr<Job>& job : jobs()) {
     Remove(job, job->is_kept() ? Token::kAwait : Token::kForget);
   }
@@ -125,7 +125,7 @@ FrontDoor::~FrontDoor() {
 absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
                                const security::PeerCredentials& credentials,
                                absl::Duration patience) {
-  // gRPC's switch for its own health service; it is the same for all servers of a process.
+  // Enables gRPC's health service, which is a setting of the whole process.
   static std::once_flag health;
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
   RETURN_IF_ERROR(security::CheckPem(credentials.ca_certificate, credentials.certificate,
@@ -199,7 +199,7 @@ std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
 std::optional<std::shared_ptr<Job>> FrontDoor::Find(absl::string_view token) {
   absl::MutexLock lock(&mu_);
   std::optional<std::shared_ptr<Job>> found;
-  // All of them, so that the time does not reveal which one matched.
+  // Compares with all tokens, so that the time does not reveal which one matched.
   for (const Entry& entry : entries_) {
     if (ConstantTimeEquals(entry.token, token)) found = entry.job;
   }
@@ -218,7 +218,7 @@ absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServer
 }
 
 void FrontDoor::Sweep() {
-  // A call that is just being accepted holds its job until it counts as one of the job's.
+  // use_count() > 1: JobOf has returned the job to a call that is not yet counted by busy().
   removed_.remove_if(
       [](const std::shared_ptr<Job>& job) { return job.use_count() == 1 && !job->busy(); });
 }

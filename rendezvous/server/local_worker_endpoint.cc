@@ -62,7 +62,8 @@ void WorkerDoor::Forget(WorkerId worker) {
   absl::MutexLock lock(&mu_);
   auto forgotten = expected_.extract(worker.value());
   if (forgotten.empty()) return;
-  // Not here: its descriptor may be on its way to the process.
+  // Destroyed on the loop's thread: its descriptor may just be in use there for an answer to the
+  // process.
   loop_->Post([watch = std::move(forgotten.mapped().watch)] {});
 }
 
@@ -86,11 +87,12 @@ bootstrap::BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& h
   response.bootstrap = bootstrap_;
   response.bootstrap.set_worker_id(worker);
   response.bootstrap.set_host(expected.host);
-  // A process that the worker has started does not take its place while it lives.
+  // A child of the worker's process presents the same word. It does not replace the watched process
+  // while that lives.
   if (expected.asker.has_value() && expected.asker->pid() != asker && !expected.asker->HasEnded()) {
     return response;
   }
-  // Without one its death is noticed later.
+  // Without a watch, the scheduler's ReportExit reports the death later.
   auto watch = os::LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
   if (!watch.ok()) return response;
   auto process = os::OtherProcess::Open(asker);

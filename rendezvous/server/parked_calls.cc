@@ -21,6 +21,7 @@ void ParkedCalls::Close(const absl::Status& status) {
     closed_ = status;
     calls.swap(calls_);
   }
+  // Outside the lock: gRPC may call OnDone, and so Gone, from within Finish.
   for (const auto& [id, call] : calls) End(*call, status);
 }
 
@@ -48,6 +49,8 @@ ParkedCall* ParkedCalls::Add(ResponsePtr response) {
   return call;
 }
 
+// Removal from the map decides between an answer, a cancellation and Close: whoever removes the
+// call finishes it, so gRPC's Finish is called exactly once.
 ParkedCall* ParkedCalls::Take(membership::CallId id) {
   absl::MutexLock lock(&mu_);
   const auto found = calls_.find(id.value());

@@ -1,4 +1,4 @@
-// RendezvousServer: many jobs, for schedulers.
+// RendezvousServer: any number of jobs at one listener, for schedulers.
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +29,8 @@ std::string Addresses(const std::vector<std::string>& listen) {
   return absl::StrJoin(listen, ", ");
 }
 
-// New secrets. The authority is gone when its two certificates are issued: no third can be made.
+// Creates new secrets. The CA's key is destroyed on return, so that no further certificate can be
+// issued.
 absl::StatusOr<pb::journal::Server> NewIdentity(const std::vector<std::string>& listen) {
   ASSIGN_OR_RETURN(const std::unique_ptr<security::JobAuthority> authority,
                    security::JobAuthority::Create(security::NewJobId()));
@@ -47,7 +48,7 @@ store::JobTerms TermsOf(const ServedJobOptions& options) {
   return {options.job_id, options.spec, options.start_worker != nullptr};
 }
 
-// What the store holds, with a problem if it can't be read.
+// Describes the store's job, with `problem` set if its journal can't be read.
 KeptJob Describe(store::JobStore& store, absl::Time now) {
   store::JobTerms terms = store::TermsOf(store);
   KeptJob kept;
@@ -75,6 +76,8 @@ class RendezvousServerImpl final : public RendezvousServer {
     hosts_ = store::FromMessage(identity.hosts());
     const auto& kept = identity.addresses();
     const std::vector<std::string> addresses(kept.begin(), kept.end());
+    // Before Listen: agents of kept jobs reconnect as soon as the port is open, and must not get
+    // "no such job".
     AwaitKeptJobs();
     RETURN_IF_ERROR(door_.Listen(addresses.empty() ? options.listen : addresses,
                                  store::FromMessage(identity.daemon()),
@@ -93,7 +96,7 @@ class RendezvousServerImpl final : public RendezvousServer {
       return absl::InvalidArgumentError("who starts workers must stop them, and the other way");
     }
     if (options.job_id.empty()) options.job_id = security::NewJobId();
-    absl::MutexLock lock(&mu_);  // or two jobs of one id could come in side by side
+    absl::MutexLock lock(&mu_);  // makes the check and the insertion of an id atomic
     if (Serves(options.job_id)) {
       return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
     }
@@ -133,7 +136,7 @@ class RendezvousServerImpl final : public RendezvousServer {
   std::string Metrics() override {
     std::vector<reporting::JobReport> reports;
     for (const std::shared_ptr<Job>& job : door_.jobs()) {
-      // It may end just now.
+      // A job that is closed at the same time has no report.
       if (auto report = job->Report()) reports.push_back(*std::move(report));
     }
     return reporting::RenderMetrics(reports);
@@ -190,18 +193,19 @@ class RendezvousServerImpl final : public RendezvousServer {
     return store::OpenJobParts(std::move(store), TermsOf(options), clock_.Now());
   }
 
-  // A job that has ended is not to be resumed.
+  // Returns the callback that removes an ended job from the state directory.
   std::function<void()> RemovalOf(const std::string& id) {
     return [this, id] {
       absl::MutexLock lock(&mu_);
-      if (store_ != nullptr) store_->RemoveJob(id).IgnoreError();  // it is listed as one that ended
+      // If this fails, KeptJobs lists the job as ended.
+      if (store_ != nullptr) store_->RemoveJob(id).IgnoreError();
     };
   }
 
   Clock& clock_;
   absl::Mutex mu_;
-  std::unique_ptr<store::ServerStore> store_ ABSL_GUARDED_BY(mu_);  // null: nothing is kept
-  security::PeerCredentials hosts_ ABSL_GUARDED_BY(mu_);  // all jobs'; each has a token of its own
+  std::unique_ptr<store::ServerStore> store_ ABSL_GUARDED_BY(mu_);  // null: no state directory
+  security::PeerCredentials hosts_ ABSL_GUARDED_BY(mu_);  // of all jobs; the token differs
   FrontDoor door_;
 };
 

@@ -294,7 +294,7 @@ void RendezvousService::Handle(const membership::ReplyWatch& effect) {
 
 void RendezvousService::Handle(const membership::ReplyExchange& effect) {
   const std::vector<std::string>& values = *effect.values;
-  // Once for all members' answers.
+  // Compared once per round: the answers of all members share the values.
   if (effect.values != last_exchange_) {
     last_exchange_ = effect.values;
     last_all_equal_ =

@@ -12,8 +12,8 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// Nobody comes back after this process, which is on the same machine: its workers only need to be
-// sure that it has gone.
+// How long workers of a job without a state directory try to reach the server. It runs on the same
+// machine and does not come back, so they only need to be sure that it has gone.
 constexpr absl::Duration kGoneAfter = absl::Seconds(5);
 
 uint32_t ToMilliseconds(absl::Duration duration) {
@@ -42,12 +42,13 @@ ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials
 
 ServedJobImpl::~ServedJobImpl() {
   if (job_ != nullptr) {
-    // If it ends just now, nobody takes it up again, and it is found to have ended.
+    // The job may end between this check and Remove. Then finished_ is set below, and its token is
+    // revoked.
     const bool goes_on = is_kept() && !finished_;
     door_.Remove(job_, goes_on ? FrontDoor::Token::kAwait : FrontDoor::Token::kForget);
     if (finished_) door_.AwaitNoMore(credentials_.token);
   }
-  worker_door_.reset();  // its threads may be telling the job something
+  worker_door_.reset();  // before job_ and the journal: its threads may still post events
   parts_.journal.reset();
   parts_.store.reset();
   if (finished_) on_removed_();
@@ -65,7 +66,8 @@ absl::Status ServedJobImpl::Begin(Clock& clock) {
   return absl::OkStatus();
 }
 
-// Where workers of an earlier process look for it, unless something else has that name by now.
+// Opens the workers' socket under the name that an earlier process used, where its workers look for
+// it; under a new name if that is taken.
 absl::Status ServedJobImpl::OpenWorkerDoor() {
   const auto on_dying = [this](WorkerId worker) { job_->Post(membership::WorkerDying{worker}); };
   WorkerDoor::Identity identity{parts_.worker_socket, parts_.secret_key};
@@ -122,7 +124,8 @@ JobOptions ServedJobImpl::MakeJobOptions() {
   return made;
 }
 
-// Goes on in the place of an earlier process.
+// Restores the state of a resumed job: its hosts, their incarnations, and the workers that the
+// scheduler must report.
 void ServedJobImpl::TakeUp() {
   absl::MutexLock lock(&mu_);
   earlier_ = server::EarlierWorkers(job_->awaited());
@@ -151,7 +154,7 @@ absl::Status ServedJobImpl::StartAgain(WorkerId worker) {
 }
 
 void ServedJobImpl::Say(WorkerId worker, membership::Event said) {
-  absl::MutexLock lock(&mu_);  // what was said first comes first
+  absl::MutexLock lock(&mu_);  // reports on one worker must be posted in order
   std::optional<std::vector<membership::Event>> due = earlier_.Say(worker, said);
   if (!due.has_value()) return job_->Post(std::move(said));
   Post(*std::move(due));
@@ -165,7 +168,8 @@ void ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) 
   if (!options_.start_worker) {
     return job_->Post(membership::HostsDiscovered{hosts, /*is_offer=*/true});
   }
-  absl::MutexLock lock(&mu_);  // two offers must not cross
+  // Concurrent offers must be posted in the order in which offered_ changes.
+  absl::MutexLock lock(&mu_);
   if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
   offered_.clear();
   for (const membership::HostSlots& host : hosts) {
@@ -174,7 +178,7 @@ void ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) 
   }
 }
 
-// Takes the place of an agent: each host joins under a new incarnation.
+// Posts HostJoined in place of an agent. Each time that a host joins, it has a new incarnation.
 void ServedJobImpl::JoinIfNew(const std::string& host) {
   const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
   if (!is_new) return;

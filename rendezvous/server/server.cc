@@ -68,7 +68,7 @@ class ServerImpl final : public Server {
 
  private:
   std::shared_ptr<Job> job_;
-  FrontDoor door_;  // last: it closes the job
+  FrontDoor door_;  // the last member: its destructor closes the job
 };
 
 }  // namespace

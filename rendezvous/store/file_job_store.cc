@@ -12,7 +12,7 @@ namespace hvd::rendezvous::store {
 namespace {
 
 constexpr uint32_t kFormat = 2;
-// How a file of format 1 begins, which had no checksum.
+// The first bytes of a file of format 1, which had no checksum.
 constexpr absl::string_view kUncheckedFile = "\x08\x01";
 
 constexpr char kJob[] = "job.pb";
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(
 
 absl::Status FileJobStore::Load() {
   const absl::StatusOr<std::string> contents = ReadFile(*folder_, kJob);
-  if (absl::IsNotFound(contents.status())) {  // it is there before its journal is
+  if (absl::IsNotFound(contents.status())) {  // the identity is written before the journal
     ASSIGN_OR_RETURN(const bool was_begun, journal::FileJournal::IsIn(*folder_));
     if (!was_begun) return absl::OkStatus();
     return Lost(job_path(), "is missing, but the journal of its job is there");
@@ -76,8 +76,9 @@ absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
 absl::StatusOr<JobStore::OpenedJournal> FileJobStore::OpenJournal(const std::string& job_id,
                                                                   const policy::JobSpec& spec,
                                                                   absl::Time now) {
-  // A daemon killed at its first start may not have begun it; but it was begun when the job had
-  // addresses, and agents may have come.
+  // A daemon that was killed during its first start may have left an identity without a journal.
+  // Once the identity has addresses, the journal had been written and agents may have attached, so
+  // a missing one is a loss.
   if (job_.has_value() && job_->addresses_size() > 0) {
     ASSIGN_OR_RETURN(const bool is_there, journal::FileJournal::IsIn(*folder_));
     if (!is_there) {

@@ -16,7 +16,7 @@ namespace hvd::rendezvous::store {
 namespace {
 
 constexpr char kLock[] = "lock";
-// A mark on the status, which its text does not show.
+// The type URL of a payload that marks this error; it does not appear in the message.
 constexpr char kLockedMark[] = "horovod/locked";
 
 }  // namespace

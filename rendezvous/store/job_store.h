@@ -65,8 +65,8 @@ class JobStore {
 
 // The callbacks of a wait for a store that another daemon uses.
 struct StoreWait {
-  std::function<void(const std::string& line)>
-      say;                         // prints a line for the user; thread-safe, does not block
+  // Prints a line for the user; thread-safe, does not block.
+  std::function<void(const std::string& line)> say;
   std::function<bool()> gives_up;  // polled: returns true to stop waiting
 };
 

@@ -32,6 +32,8 @@ absl::Status CheckSame(const pb::journal::Job& kept, const JobTerms& terms,
         kept.starts_workers() ? "start_worker has started: give it, and stop_worker"
                               : "agents have started: give no start_worker and no stop_worker"));
   }
+  // Compares the serialized specs: the messages have no maps, so their serialization is
+  // deterministic.
   const std::string asked = journal::ToSpecMessage(terms.spec).SerializeAsString();
   if (kept.spec().SerializeAsString() == asked) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -24,7 +24,7 @@ constexpr char kJobFolder[] = "job-";
 constexpr char kRemovedFolder[] = "removed-";
 constexpr size_t kNameBytes = 16;
 
-// An id may be any text.
+// Hashed, since an id may contain characters that a file name can't.
 std::string FolderOf(const std::string& job_id) {
   const std::string hash = Sha256(job_id);
   return absl::StrCat(kJobFolder,
@@ -48,7 +48,7 @@ absl::Status ServerStore::Load() {
         name(), " holds the job of a horovod-rendezvousd; a server needs a folder of its own"));
   }
   const absl::StatusOr<std::string> contents = ReadFile(*folder_, kIdentity);
-  if (absl::IsNotFound(contents.status())) {  // it is there before any job is
+  if (absl::IsNotFound(contents.status())) {  // the identity is written before the first job
     return FoldersBeginningWith(kJobFolder).empty() ? absl::OkStatus() : Lost("is missing");
   }
   RETURN_IF_ERROR(contents.status());
@@ -92,7 +92,7 @@ std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJob
   for (const std::string& folder : FoldersBeginningWith(kJobFolder)) {
     auto store = OpenFound(folder);
     if (IsLockedFolder(store.status())) continue;
-    // It was begun, and its first identity was never written: nobody has heard of it.
+    // AddJob was interrupted before it wrote the identity: no agent or worker knows this job.
     if (store.ok() && !(*store)->identity().has_value()) continue;
     stores.push_back(std::move(store));
   }
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> ServerStore::OpenFound(const std::stri
   if (!store->identity().has_value()) return store;
   const std::string own = FolderOf(store->identity()->job_id());
   if (own == name) return store;
-  // Of two folders with one job and its secrets only one is that job's.
+  // A copied folder must not become a second job with the same secrets.
   return absl::DataLossError(absl::StrCat(store->name(), " holds the job ",
                                           store->identity()->job_id(), ", whose folder is ",
                                           folder_->PathOf(own), "; move it there, or away"));
@@ -116,7 +116,7 @@ bool ServerStore::HasJob(const std::string& job_id) const { return folder_->Has(
 absl::Status ServerStore::RemoveJob(const std::string& job_id) {
   if (!HasJob(job_id)) return absl::OkStatus();
   const std::string folder = FolderOf(job_id);
-  // First the name: half of a job is never found.
+  // Renamed first, so that a crash during the removal leaves no partial job behind.
   RETURN_IF_ERROR(folder_->Rename(
       folder, absl::StrCat(kRemovedFolder, absl::BytesToHexString(RandomBytes(kNameBytes)))));
   RETURN_IF_ERROR(folder_->Sync());
@@ -133,7 +133,7 @@ std::vector<std::string> ServerStore::FoldersBeginningWith(const std::string& pr
 }
 
 void ServerStore::FinishRemovals() {
-  // What can't be removed is only in the way.
+  // Folders that can't be removed only use space, and are tried again later.
   for (const std::string& folder : FoldersBeginningWith(kRemovedFolder)) {
     folder_->RemoveAll(folder);
   }
