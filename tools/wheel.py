@@ -62,7 +62,9 @@ def project():
 
 
 def metadata(version):
+    """The wheel's METADATA: what pip and package indexes read. README.md is its body, which they show as the description."""
     said = project()
+    extras = sorted(said["optional-dependencies"].items())
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {said['name']}",
@@ -72,8 +74,11 @@ def metadata(version):
         *(f"Classifier: {name}" for name in said["classifiers"]),
         f"Requires-Python: {said['requires-python']}",
         *(f"Requires-Dist: {name}" for name in said["dependencies"]),
+        *(f"Provides-Extra: {extra}" for extra, _ in extras),
+        *(f'Requires-Dist: {name}; extra == "{extra}"' for extra, names in extras for name in names),
+        "Description-Content-Type: text/markdown",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n\n" + (ROOT / "README.md").read_text()
 
 
 def entry_points():

@@ -5,11 +5,13 @@ several ranks from Python.
 """
 
 import importlib
+import os
 from typing import Any
 
-from horovod import _missing
+from horovod import _installation, _missing
 from horovod.version import __version__ as __version__
 
+_installation.refuse_mixed(os.path.dirname(os.path.abspath(__file__)), __version__)
 _missing.explain_imports()
 
 
