@@ -30,7 +30,7 @@ absl::StatusOr<Fd> Listen(const std::string& name) {
     return absl::InvalidArgumentError(
         absl::StrCat("no socket for workers can have a name of ", name.size(), " bytes"));
   }
-  memcpy(address.sun_path + 1, name.data(), name.size());  // the zero byte in front: abstract
+  memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte makes it abstract
   const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
       listen(fd.get(), SOMAXCONN) != 0) {
@@ -121,8 +121,8 @@ void BootstrapSocket::Reply(int fd, Response response) {
   response.bootstrap.set_has_commit_arena(response.arena >= 0);
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
   response.bootstrap.set_has_kept_commits(response.kept >= 0);
-  // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
-  // and reports that.
+  // These are the only bytes sent on this connection, so they fit into the socket's buffer. If
+  // sending fails nevertheless, the worker gets no answer and reports that.
   net::SendWithDescriptors(fd, net::EncodeFrame(response.bootstrap.SerializeAsString()), passed)
       .IgnoreError();
 }

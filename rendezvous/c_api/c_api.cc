@@ -1,4 +1,4 @@
-// The functions of horovod/rendezvous.h.
+// The implementation of horovod/rendezvous.h.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -27,8 +27,8 @@
 
 namespace {
 
-constexpr int32_t kMostSlots = 1 << 16;  // of a host, as elsewhere
-// Of ABI version 1.
+constexpr int32_t kMostSlots = 1 << 16;  // of a host; the same limit as for agents
+// The sizes of the structures in the first version of the ABI.
 constexpr size_t kFirstExitSize = offsetof(hvd_rendezvous_exit, last_output) + sizeof(void*);
 
 using hvd::WorkerId;
@@ -125,7 +125,7 @@ absl::StatusOr<ServedJobOptions> ToServedJobOptions(const hvd_rendezvous_job_opt
   made.job_id = OrEmpty(options.id);
   RETURN_IF_ERROR(hvd::text::CheckName("id", made.job_id));
   ASSIGN_OR_RETURN(made.spec, hvd::rendezvous::c_api::ToJobSpec(options));
-  options.id = nullptr;  // the caller's
+  options.id = nullptr;  // owned by the caller; not valid later
   SetCallbacks(options, made);
   return made;
 }

@@ -9,7 +9,7 @@ namespace hvd::rendezvous::c_api {
 namespace {
 
 constexpr double kWeek = 7 * 86400;
-// Of ABI version 1.
+// The size of the structure in the first version of the ABI.
 constexpr size_t kFirstSize = offsetof(hvd_rendezvous_job_options, notice) + sizeof(void*);
 
 absl::Status CheckNumber(const char* name, int64_t value, int64_t low, int64_t high) {

@@ -1,4 +1,4 @@
-// The functions of horovod/rendezvous.h for jobs that outlive their scheduler.
+// The functions of horovod/rendezvous.h for jobs in a state directory.
 #include <string>
 
 #include "base/status_macros.h"

@@ -1,7 +1,8 @@
-// libhvd_rendezvous.so, which programs link with. It has no code of its own and needs no library:
-// hvd_rendezvous_start loads libhvd.so, from its own folder, or the folder horovod/ in there. So
-// that one's gRPC and Protobuf are not in the program's global scope, and can't be mixed up with
-// the program's own, of whatever version.
+// libhvd_rendezvous.so, the library that programs link against. It only forwards calls, and depends
+// on no other library: hvd_rendezvous_start loads the implementation, libhvd.so, with dlopen, from
+// the folder of this library or its subfolder horovod/. That keeps the implementation's gRPC and
+// Protobuf out of the program's global symbol scope, so they can't conflict with other versions in
+// the program.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -17,8 +18,9 @@ constexpr char kCore[] = "libhvd.so";
 thread_local char load_error[1024] = "";
 void* core = nullptr;  // set once; see Load
 
-// RTLD_DEEPBIND has the core prefer its own libraries to the program's. It would also give it
-// another malloc than the program's, if that brings one (jemalloc, a sanitizer): then not.
+// RTLD_DEEPBIND makes the core resolve symbols in its own libraries before the program's. It is not
+// used if the program replaces malloc (jemalloc, a sanitizer): the core would use another malloc
+// than the program, and memory would be freed by the wrong one.
 int Mode() {
   const int mode = RTLD_NOW | RTLD_LOCAL;
   void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -37,7 +39,8 @@ void* LoadFrom(const char* folder) {
   return dlopen(path, Mode());
 }
 
-// The core, or null, with an error. Threads that call it at the same time get the same core.
+// Loads the core. Returns null, with the reason in load_error, if that fails. Concurrent calls are
+// harmless: dlopen returns the same handle for the same file.
 void* Load() {
   void* found = __atomic_load_n(&core, __ATOMIC_ACQUIRE);
   if (found != nullptr) return found;
@@ -56,7 +59,7 @@ void* Load() {
   return found;
 }
 
-// The core's function of this name; `fallback`, if the core can't be loaded.
+// Returns the core's function of this name, or `fallback` if the core can't be loaded.
 template <typename Function>
 Function* Core(const char* name, Function* fallback) {
   void* const loaded = Load();
@@ -76,8 +79,8 @@ Function* Core(const char* name, Function* fallback) {
 
 }  // namespace
 
-// `absent` is the answer without a core.
-// NOLINTBEGIN(bugprone-macro-parentheses): lists of parameters and of arguments have theirs
+// `absent` is the result if the core can't be loaded. NOLINTBEGIN(bugprone-macro-parentheses):
+// lists of parameters and of arguments have theirs
 #define FORWARD(result, name, parameters, arguments, absent)                                     \
   result name parameters {                                                                       \
     return Core<result parameters>(#name, [] parameters -> result { return absent; }) arguments; \

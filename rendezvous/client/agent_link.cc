@@ -18,9 +18,9 @@
 namespace hvd::rendezvous::client {
 namespace {
 
-// Reads until the end of the stream, writes one message at a time. The hold taken in the
-// constructor allows writes that do not start in a reaction; it is released when reading has ended
-// and no write is under way, and then no write starts any more.
+// Reads until the end of the stream, and writes one message at a time. gRPC requires a hold
+// (AddHold) for writes that are started outside of a reaction. The hold is taken in Start, and
+// released when reading has ended and no write is in progress; no write starts after that.
 class AgentLinkImpl final : public AgentLink,
                             private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
@@ -48,7 +48,7 @@ class AgentLinkImpl final : public AgentLink,
     }
     context_.TryCancel();
     absl::MutexLock lock(&mu_);
-    // A cancelled call is done soon, whatever the network does.
+    // A cancelled call ends soon, even if the network does not respond.
     mu_.Await(absl::Condition(
         +[](Incoming* side) { return *side == Incoming::kDone; }, &incoming_side_));
   }
@@ -81,7 +81,8 @@ class AgentLinkImpl final : public AgentLink,
   // kReading --a read fails--> kOver --no hold is left--> kDone
   enum class Incoming { kReading, kOver, kDone };
 
-  // The next step of the write flow. Called without lock by the caller that has set writing_.
+  // Writes the next message, half-closes the stream, or releases the hold. Called without the lock,
+  // by the thread that has set writing_.
   void WriteNext() {
     enum { kWrite, kFinish, kRelease } step;
     {
@@ -136,7 +137,7 @@ class AgentLinkImpl final : public AgentLink,
     incoming_side_ = Incoming::kDone;
   }
 
-  // gRPC's own message means nothing to a user.
+  // Replaces gRPC's message on a keepalive timeout, which users can't interpret.
   absl::Status Explain(const grpc::Status& status) const {
     if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
       return transport::FromGrpcStatus(status);
@@ -149,15 +150,15 @@ class AgentLinkImpl final : public AgentLink,
   const absl::Duration patience_;
   const std::unique_ptr<pb::Agent::Stub> stub_;
   grpc::ClientContext context_;
-  pb::AgentCommand incoming_;  // the read flow's
-  pb::AgentMessage outgoing_;  // the write flow's: whoever has set writing_
+  pb::AgentCommand incoming_;  // used by the read callbacks only
+  pb::AgentMessage outgoing_;  // used only by the thread that has set writing_
 
   absl::Mutex mu_;
   std::deque<pb::AgentMessage> queue_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   Outgoing outgoing_side_ ABSL_GUARDED_BY(mu_) = Outgoing::kOpen;
   Incoming incoming_side_ ABSL_GUARDED_BY(mu_) = Incoming::kReading;
-  bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the owner wants no callback any more
+  bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the destructor has started: no further callback
 };
 
 }  // namespace

@@ -67,7 +67,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
   void CancelAll() override {
     absl::MutexLock lock(&mu_);
     cancelled_ = true;
-    // Under the lock, or a context could be gone; TryCancel calls nobody back.
+    // Under the lock, so that no context is destroyed meanwhile. That can't deadlock: TryCancel
+    // does not run callbacks.
     for (grpc::ClientContext* context : in_flight_) context->TryCancel();
   }
 
@@ -79,26 +80,32 @@ class GrpcRendezvousClient final : public RendezvousClient {
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(absl::string_view name, Method<Request, Response> method,
                                 const Request& request, absl::Duration timeout) {
+    // Each attempt runs until the deadline, or until the daemon would count as gone (`gone`) if
+    // that is earlier. An attempt that ends at `gone` although there is a connection was parked by
+    // the daemon, so it is repeated with the full timeout. Only "unavailable" is retried: any other
+    // status is the daemon's answer.
     const absl::Time deadline = clock_.Now() + timeout;
     BackOff back_off;
     std::mt19937 random{std::random_device{}()};
-    grpc::Status away;                         // how an attempt ended that did not find the daemon
-    absl::Time gone = absl::InfiniteFuture();  // it has, if it is not found by then
-    bool parks = false;                        // it was found, and did not answer at once
-    bool came_back = false;                    // it was found after it had been away
+    grpc::Status away;  // status of the last attempt that did not reach the daemon
+    // When the daemon counts as gone if it is not reached.
+    absl::Time gone = absl::InfiniteFuture();
+    bool parks = false;      // it was reached, and has parked the call
+    bool came_back = false;  // it was reached again after an outage
     while (true) {
       Response response;
       const absl::Time begin = clock_.Now();
       grpc::Status status = Attempt(
           [&](grpc::ClientContext* context) {
-            // A channel whose connection is lost makes a new one only while a call waits for it.
+            // After an outage the channel reconnects only while a call waits for the connection.
             context->set_wait_for_ready(!away.ok());
             return (stub_.get()->*method)(context, request, &response);
           },
           (parks ? deadline : std::min(deadline, gone)) - begin);
       if (status.ok()) return response;
       const absl::Time now = clock_.Now();
-      // Such an attempt begins when there is a connection.
+      // A wait-for-ready attempt starts only with a connection, so "unavailable" means that the
+      // daemon was reached and went away again.
       came_back |= !away.ok() && status.error_code() == grpc::StatusCode::UNAVAILABLE;
       if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && now < deadline && !parks &&
           connected()) {
@@ -107,9 +114,10 @@ class GrpcRendezvousClient final : public RendezvousClient {
       }
       if (!away.ok() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
           !connected()) {
-        status = away;  // says more
+        status = away;  // its message is more specific
       }
-      if (now - begin >= away_patience_) gone = absl::InfiniteFuture();  // another time
+      // It was reached for a while: a new outage starts.
+      if (now - begin >= away_patience_) gone = absl::InfiniteFuture();
       gone = std::min(gone, now + away_patience_);
       parks = false;
       const bool unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE;
@@ -124,7 +132,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
   }
 
-  // One attempt, which CancelAll can end.
+  // Makes one attempt, which CancelAll can cancel.
   template <typename Invoke>
   grpc::Status Attempt(Invoke invoke, absl::Duration timeout) {
     grpc::ClientContext context;
@@ -142,7 +150,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return cancelled_ && !status.ok() ? transport::ToGrpcStatus(Cancelled()) : status;
   }
 
-  // Waits for a time, unless CancelAll comes before. Returns whether to continue.
+  // Waits until a time or until CancelAll. Returns false if it was cancelled.
   bool Pause(absl::Time until) {
     absl::MutexLock lock(&mu_);
     return !clock_.AwaitWithDeadline(mu_, absl::Condition(&cancelled_), until);
@@ -150,7 +158,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
 
   absl::Status Explain(absl::string_view name, const grpc::Status& status, absl::Duration timeout) {
     const std::string daemon = absl::StrCat("the rendezvous daemon at ", address_);
-    // A call that never found a connection ends with either code.
+    // A call that never got a connection may end with either code.
     const bool unreachable =
         status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !connected());
@@ -183,7 +191,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
   std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);
 };
 
-// The connection that the clients of a factory share for as long as one of them lives. Thread-safe.
+// The channel that all live clients of a factory share; it is closed with the last of them.
+// Thread-safe.
 class SharedChannel {
  public:
   SharedChannel(const std::string& address, const security::PeerCredentials& credentials,

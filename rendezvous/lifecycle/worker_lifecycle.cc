@@ -18,7 +18,8 @@ struct PartRow {
 constexpr PartRow kPartTable[] = {
     {Part::kOutside, Move::kEnter, Part::kMember},
     {Part::kOutside, Move::kLeave, Part::kOutside},
-    {Part::kOutside, Move::kFinish, Part::kFinished},  // it was given up, but its word counts
+    {Part::kOutside, Move::kFinish, Part::kFinished},  // it was removed from the world, but its
+                                                       // report counts
     {Part::kMember, Move::kLeave, Part::kOutside},
     {Part::kMember, Move::kFinish, Part::kFinished},
     {Part::kMember, Move::kEndWell, Part::kOutside},
@@ -35,7 +36,8 @@ struct LifeRow {
   Life to;
 };
 
-// Signs of life from a worker that was asked to leave, or is being stopped, change nothing.
+// Once a worker was released or stopped, its calls and reports do not change its state; only its
+// exit does.
 constexpr LifeRow kLifeTable[] = {
     {Life::kRunning, Move::kSayFailing, Life::kFailing},
     {Life::kRunning, Move::kGoOn, Life::kRunning},
@@ -54,7 +56,8 @@ constexpr LifeRow kLifeTable[] = {
     {Life::kFailing, Move::kEndWell, Life::kLeft},
     {Life::kFailing, Move::kEndBadly, Life::kFailed},
 
-    // A report from before its death may arrive after the sign that it dies.
+    // A report that was sent before the death may arrive after WorkerDying: they use different
+    // connections.
     {Life::kDying, Move::kSayFailing, Life::kDying},
     {Life::kDying, Move::kGoOn, Life::kDying},
     {Life::kDying, Move::kReplace, Life::kRunning},
@@ -90,7 +93,7 @@ constexpr LifeRow kLifeTable[] = {
     {Life::kReleasedAndStopped, Move::kEndWell, Life::kLeft},
     {Life::kReleasedAndStopped, Move::kEndBadly, Life::kFailed},
 
-    // Others went on after it had finished and exited.
+    // It had finished and exited cleanly, but the other members continued: it left too early.
     {Life::kLeft, Move::kBlame, Life::kFailed},
     {Life::kFailed, Move::kBlame, Life::kFailed},
 };
@@ -107,6 +110,7 @@ bool IsOfPart(Move move) { return move <= Move::kDisown; }
 
 }  // namespace
 
+// The constraints between the two regions; the tables have those within each.
 bool WorkerLifecycle::Allowed(Move move) const {
   switch (move) {
     case Move::kEnter:
@@ -156,7 +160,7 @@ std::string WorkerLifecycle::Check() const {
     return absl::StrCat("move ", NameOf(refused_->move), " of a worker that is ",
                         NameOf(refused_->part), " and ", NameOf(refused_->life));
   }
-  // Data read from a file may be anything.
+  // A damaged snapshot may contain any number.
   const bool known = part_ >= Part::kOutside && part_ <= Part::kFinished &&
                      life_ >= Life::kRunning && life_ <= Life::kFailed;
   if (!known) return "a worker in no state";

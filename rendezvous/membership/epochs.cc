@@ -48,7 +48,7 @@ void Epochs::CountLoss(uint64_t commit) {
     left = Leaving();
     return;
   }
-  if (!left.any) {  // nobody is left to say
+  if (!left.any) {  // no member survived to report its lost work: estimate it
     const bool known = reported_commit > 0 && reported_commit <= commit;
     left.lost_time = std::max(absl::ZeroDuration(),
                               broken_at - std::max(formed_at, known ? committed_at : formed_at));

@@ -1,4 +1,5 @@
-// The views of the machine's state: explanations, GetStatus, and invariants.
+// Read-only views of the state: explanations, the contents of GetStatus, and the check of
+// invariants.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -106,7 +107,7 @@ std::string Membership::State::ExplainElastic() const {
   return text;
 }
 
-// Members that the next world waits for, by rank.
+// The ranks of the members that the next world waits for.
 std::vector<int> Membership::State::LateSurvivors() const {
   return workers.RanksWhere(
       [this](const Worker& w) { return IsSurvivor(w) && !w.join.has_value(); });

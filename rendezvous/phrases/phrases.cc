@@ -11,7 +11,8 @@
 namespace hvd::rendezvous::phrases {
 namespace {
 
-// Enough to see a pattern; a job of thousands must still explain itself in one line.
+// The maximum number of elements in a list: enough to see a pattern, and short enough for one line
+// in a job of thousands.
 constexpr size_t kMaxListed = 8;
 
 template <typename T>

@@ -14,7 +14,7 @@ int RankOrLast(const Candidate& candidate) {
   return candidate.previous_rank >= 0 ? candidate.previous_rank : kNoRank;
 }
 
-// Indices of those that take part.
+// Returns the indices of the candidates that take part.
 std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_workers) {
   std::vector<size_t> chosen(candidates.size());
   std::iota(chosen.begin(), chosen.end(), size_t{0});
@@ -22,7 +22,8 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
     return candidates[index].previous_rank >= 0;
   });
   if (static_cast<int>(chosen.size()) <= max_workers) return chosen;
-  // A smaller world than before goes on from the newest commit, too.
+  // If the limit excludes the candidate with the newest commit, it replaces the last one: a world
+  // always continues from the newest commit.
   const auto newest = std::max_element(
       chosen.begin(), chosen.end(),
       [&candidates](size_t a, size_t b) { return candidates[a].commit < candidates[b].commit; });
@@ -47,11 +48,13 @@ void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<Planned
   }
 }
 
-// Cross ranks number the machines that have this local rank, in the order of the machines' ranks.
+// Sets cross ranks: for each local rank, the machines that have it are numbered in the order of
+// their ranks. Members of a machine are adjacent, so one pass over the machines is enough: `before`
+// is a copy, per machine, of the counts of earlier machines for each local rank.
 void SetCrossRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
-  std::vector<int> machines_with;  // by local rank: of those whose first member was seen
+  std::vector<int> machines_with;  // by local rank: number of machines so far
   int machine = -1;
-  std::map<int, std::vector<int>> before;  // by machine, by local rank: the machines before it
+  std::map<int, std::vector<int>> before;  // by machine and local rank: number of earlier machines
   for (const PlannedMember& member : *members) {
     if (machine == candidates[member.candidate].machine) continue;
     machine = candidates[member.candidate].machine;
@@ -72,6 +75,8 @@ std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& cand
                                               int max_workers) {
   std::vector<size_t> order = Choose(candidates, max_workers);
   if (order.empty()) return {};
+  // The leader has the newest commit; ties are broken by the previous rank, then by the place.
+  // Sorting by these keys gives the order that the header describes.
   const size_t leader =
       *std::min_element(order.begin(), order.end(), [&candidates](size_t a, size_t b) {
         const auto key = [](const Candidate& c) {

@@ -4,7 +4,7 @@
 
 namespace hvd::rendezvous::placement {
 
-// A structured binding, so that a field that is added does not compile before it has its variable.
+// Uses a structured binding, so that a new field does not compile until it is added here.
 std::map<std::string, std::string> PlacementVariables(const Placement& place) {
   const auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = place;
   return {

@@ -15,7 +15,7 @@ std::vector<int> Machines(const std::vector<HostSlots>& hosts) {
   return MachinesOf(pointers);
 }
 
-// Indices of the hosts.
+// The indices of the hosts in the order in which they get ranks.
 std::vector<int> InOrder(const std::vector<int>& machines, RankOrder rank_order) {
   std::vector<int> order(machines.size());
   std::iota(order.begin(), order.end(), 0);

@@ -118,7 +118,8 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path
   const auto unusable = [&path](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("can't write the event log ", path, ": ", why));
   };
-  // A pipe's reader is not waited for. Once it is open, the thread that writes may wait.
+  // O_NONBLOCK: opening a FIFO without a reader must not block. It is removed after opening, since
+  // the writing thread may block.
   Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file.valid() && errno == ENXIO) return unusable("it is a pipe that nobody reads");
   if (!file.valid() || fcntl(file.get(), F_SETFL, O_APPEND) != 0) return unusable(strerror(errno));

@@ -6,7 +6,8 @@
 namespace hvd::rendezvous::reporting {
 namespace {
 
-// From this many equal failures on, more are likely.
+// The number of failures with the same cause at which the line suggests --max-failures, since more
+// are likely.
 constexpr int kManyTimes = 3;
 
 std::string Ordinal(int n) {
@@ -78,11 +79,11 @@ JobSummary::Line JobSummary::Failed(const membership::Notice& notice, int before
   return {absl::StrCat(text, "; ", remaining, " of ", tally_.size(), " workers remain"), true};
 }
 
-// A text that was shown in full before is shortened.
+// Shortens a cause that was shown in full before.
 std::string JobSummary::FailedText(const membership::Notice& notice) const {
   const std::string cause = JobTally::CauseOf(notice.text);
   const int times = tally_.failures_by(cause);
-  // "exit code 3" is no longer than the reference to it.
+  // Short causes, such as "exit code 3", are not worth a reference.
   const bool says_much =
       !absl::StartsWith(cause, "exit code") && !absl::StartsWith(cause, "killed");
   if (times == 1 || !says_much) return notice.text;

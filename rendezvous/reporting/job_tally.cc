@@ -37,7 +37,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
       return;
     case membership::Notice::Kind::kHostLost:
       ++hosts_lost_;
-      remaining_ = 0;  // it does not say how many workers went with it
+      remaining_ = 0;  // the notice has no number of lost workers
       return;
     case membership::Notice::Kind::kHostLeft:
       ++hosts_left_;
@@ -48,11 +48,11 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kWorkerFailed:
       return Fail(notice);
     case membership::Notice::Kind::kEpochBroken:
-      // Another one before the next world costs nothing more.
+      // A further break before the next world loses no more work.
       if (!std::exchange(rolled_back_, true)) ++rollbacks_;
       return Break(now);
     case membership::Notice::Kind::kWaiting:
-      if (worlds_ > 0) Break(now);  // all hosts have left
+      if (worlds_ > 0) Break(now);  // the job is without a world, because all hosts have left
       return;
     case membership::Notice::Kind::kWorldFormed:
       return Form(notice, now);
@@ -76,7 +76,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
 void JobTally::Fail(const membership::Notice& notice) {
   ++failures_;
   ++causes_[CauseOf(notice.text)];
-  // One that is not in the world takes nothing from those that are.
+  // A worker outside the world does not reduce the number of remaining members.
   if (notice.rank >= 0 && remaining_ > 0 && notice.epoch == epoch_) --remaining_;
 }
 
@@ -94,7 +94,7 @@ void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   lost_steps_ += notice.lost_steps;
   lost_time_ += notice.lost_time;
   if (!broken_since_.has_value()) return;
-  // Another daemon's clock may have been ahead.
+  // The clock of an earlier daemon may have been ahead.
   const absl::Duration time =
       std::max(absl::ZeroDuration(), now - *std::exchange(broken_since_, std::nullopt));
   ++breaks_;

@@ -19,12 +19,12 @@ std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
 }
 
-// One metric of all jobs at a time, as the format wants it.
+// Writes one metric after the other, each with the samples of all jobs, as the format requires.
 class Page {
  public:
   explicit Page(const std::vector<JobReport>& jobs) : jobs_(jobs) {}
 
-  // `samples` adds those of one job.
+  // `samples` adds the samples of one job.
   using AddSample = std::function<void(absl::string_view label, absl::string_view value, double)>;
   void Add(absl::string_view name, absl::string_view type, absl::string_view help,
            const std::function<void(const JobReport&, const AddSample&)>& samples) {

@@ -28,7 +28,8 @@ Tally CountMembers(const membership::Membership::View& view) {
   return tally;
 }
 
-// The ranks that run on although others have finished; empty: none has finished, or none runs.
+// The ranks that still run after others have finished; empty if none has finished, or none still
+// runs.
 std::string LastOnes(const membership::Membership::View& view) {
   const Tally tally = CountMembers(view);
   if (view.state != lifecycle::JobState::kRunning || tally.finished == 0 || tally.running.empty())
@@ -70,7 +71,7 @@ absl::Duration WaitReporter::Patience(const Waiting& waiting) {
       return absl::Seconds(3);
     case Wait::kMembers:
       return absl::Seconds(5);
-    case Wait::kWorkers:  // they import their libraries
+    case Wait::kWorkers:  // workers need some time to import their libraries
       return absl::Seconds(15);
     case Wait::kInit:
       return absl::Seconds(60);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kLongestCommonName = 64;  // X.520's upper bound; OpenSSL refuses more
 
-// Hosts' clocks may be behind the launcher's; and no job runs for ten years.
+// The validity starts in the past, since hosts' clocks may be behind the launcher's, and is longer
+// than any job runs.
 constexpr absl::Duration kValidBefore = absl::Hours(24);
 constexpr absl::Duration kValidFor = absl::Hours(24 * 3650);
 
@@ -38,7 +39,7 @@ absl::Status SetValidity(X509* certificate) {
   return absl::OkStatus();
 }
 
-// The serial number only has to differ within the authority; random bits need no counter.
+// Serial numbers must be unique within the CA; random ones need no counter.
 absl::Status SetSerial(X509* certificate) {
   std::unique_ptr<BIGNUM, decltype(&BN_free)> serial(BN_new(), BN_free);
   if (serial == nullptr || BN_rand(serial.get(), 127, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) != 1 ||
@@ -91,7 +92,7 @@ absl::Status AddExtensions(X509* certificate, X509* issuer, CertificateRole role
   return add(NID_subject_alt_name, absl::StrCat("DNS:", dns_name));
 }
 
-// The text that `write` writes into a memory BIO.
+// Returns the text that `write` writes into a memory BIO.
 template <typename Write>
 absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), BIO_free);
@@ -101,7 +102,7 @@ absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
-// The object that `read` makes of a PEM text; null: none.
+// Returns the object that `read` parses from a PEM text, or null.
 template <typename Read>
 auto FromPem(const std::string& pem, Read read) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(

@@ -9,7 +9,7 @@
 namespace hvd::rendezvous::security {
 namespace {
 
-constexpr size_t kMostNameBytes = 64;  // a common name has room for no more; see Certify
+constexpr size_t kMostNameBytes = 64;  // the limit of a common name; see Certify
 
 }  // namespace
 

@@ -55,8 +55,8 @@ class TokenSource : public grpc::MetadataCredentialsPlugin {
   const std::string token_;
 };
 
-// gRPC logs on stderr what strangers do at a port: a line for each scanner that speaks no TLS. The
-// errors that concern us come as a status; so only the reason of an abort is worth a line.
+// Logs failed assertions only. gRPC would log a line on stderr for every peer that fails the TLS
+// handshake, such as a port scanner. Errors of our own calls are returned as a status.
 void LogOnlyAssertions(gpr_log_func_args* said) {
   if (!absl::StrContains(said->message, "assertion failed")) return;
   std::fprintf(stderr, "gRPC: %s:%d: %s\n", said->file, said->line, said->message);
@@ -64,9 +64,9 @@ void LogOnlyAssertions(gpr_log_func_args* said) {
 
 }  // namespace
 
-// The thread that releases gRPC last shuts it down, and if that is one of gRPC's own threads, on a
-// detached thread: that would race with the end of the process, which then may not exit with its
-// code. So one reference is never released.
+// Keeps one reference to gRPC for the whole process. Otherwise the release of the last one shuts
+// gRPC down, on a detached thread if it happens on one of gRPC's threads; that would race with the
+// exit of the process and could change its exit code.
 void KeepGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -22,13 +22,13 @@
 namespace hvd::rendezvous::security {
 namespace {
 
-// Far more than any credentials.
+// The maximum size of a token file, far more than any credentials need.
 constexpr size_t kMostBytes = 1 << 20;
 
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kMoments = absl::Seconds(2);
 
-// ReadTokenFile reports errors; the parser would log them.
+// Discards the parser's errors, which it would log: ReadTokenFile reports them.
 class Silence : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
@@ -42,12 +42,12 @@ absl::Status Wrong(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(About(path, why));
 }
 
-// Only its owner may have written it, and the owner must be this user or root.
+// Checks that only this user or root can have written the file.
 absl::Status CheckOwner(const struct stat& info, const std::string& path) {
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return Wrong(path, absl::StrCat("belongs to another user (uid ", info.st_uid, ")"));
   }
-  // The group may read it: Kubernetes gives a pod its secrets in this way.
+  // Its group may read it: Kubernetes mounts a pod's secrets with such a mode.
   if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
   return Wrong(path, absl::StrFormat("is open to other users (mode %04o), and it is a secret; "
                                      "chmod 600 closes it",
@@ -58,7 +58,8 @@ absl::Status Existing(const std::string& path, absl::string_view why) {
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already and is left alone", why));
 }
 
-// Secrets may only go into a file that no one else can read, has opened, or finds by another name.
+// Checks that it is safe to write secrets to this existing file: a regular file of this user,
+// without access for others and without a second hard link.
 absl::Status CheckPrivate(int fd, const std::string& path) {
   struct stat info = {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return Existing(path, ": it is not a file");
@@ -74,17 +75,17 @@ absl::Status CheckPrivate(int fd, const std::string& path) {
   return absl::OkStatus();
 }
 
-// Whether what is in the file is `text` or its beginning.
+// Whether the file contains a non-empty prefix of `text`.
 bool HoldsPartOf(int fd, const std::string& text) {
   std::string found(text.size() + 1, '\0');
   const ssize_t size = read(fd, found.data(), found.size());
   if (size < 0) return false;
   found.resize(static_cast<size_t>(size));
-  // An empty file does not show its owner.
+  // An empty file gives no evidence that it belongs to this job.
   return !found.empty() && absl::StartsWith(text, found);
 }
 
-// Opens the file that an earlier daemon of the same job wrote, whole or not.
+// Opens the file that an earlier daemon of the same job wrote, completely or in part.
 absl::StatusOr<Fd> OpenAgain(const std::string& path, const std::string& text) {
   // O_NONBLOCK: a FIFO would be waited for.
   Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

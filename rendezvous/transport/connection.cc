@@ -23,7 +23,8 @@ constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;
 
-// A target has addresses of one kind; those of IPv4 are written as addresses of IPv6.
+// All addresses of a gRPC target are of one family, so IPv4 addresses are written as IPv4-mapped
+// IPv6 addresses if there are both.
 std::string TargetOfSeveral(const std::vector<std::string>& addresses) {
   const auto is_v6 = [](const std::string& address) { return absl::StartsWith(address, "["); };
   if (std::none_of(addresses.begin(), addresses.end(), is_v6)) {
@@ -38,7 +39,7 @@ std::string TargetOfSeveral(const std::vector<std::string>& addresses) {
   return absl::StrCat("ipv6:", absl::StrJoin(mapped, ","));
 }
 
-// The scheme determines whether the name resolver is used.
+// The scheme of the target determines whether gRPC resolves a name.
 std::string Target(const std::string& address) {
   if (absl::StrContains(address, ',')) return TargetOfSeveral(absl::StrSplit(address, ','));
   if (absl::StartsWith(address, "[")) return absl::StrCat("ipv6:", address);
@@ -51,8 +52,8 @@ int ToMilliseconds(absl::Duration time) {
 }
 
 void SetReconnecting(grpc::ChannelArguments& arguments, absl::Duration process_patience) {
-  // gRPC uses the least back-off as the connect timeout. A host that is not there ends the attempt
-  // long before.
+  // gRPC uses the minimum back-off as the connect timeout. For a host that is unreachable, the TCP
+  // user timeout ends the attempt long before that.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
@@ -61,12 +62,12 @@ void SetReconnecting(grpc::ChannelArguments& arguments, absl::Duration process_p
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kLeastTimeBetweenLookupsMs);
 }
 
-// On both sides.
+// Settings of both clients and servers.
 void SetPatience(grpc::ChannelArguments& arguments, absl::Duration process_patience) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kHostSilenceMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ToMilliseconds(process_patience));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no bound
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   EndWhenHostIsSilent(arguments, kHostSilenceMs);
 }
 
@@ -108,13 +109,14 @@ std::shared_ptr<grpc::Channel> NewForeignChannel(
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
   builder.SetOption(std::make_unique<ServerPatience>(process_patience));
-  // A connection that sends nothing holds a descriptor for this long.
+  // The time limit for the TLS handshake: an unauthenticated peer that sends nothing holds a
+  // descriptor for this long.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              ToMilliseconds(process_patience));
-  // Our own clients ping often, and gRPC would close the connections of a client that pings too
-  // often.
+  // By default a gRPC server closes connections of clients that ping as often as ours do.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // Or a second daemon on the same port would share its connections instead of being refused.
+  // Without SO_REUSEPORT a second daemon on the same port fails to listen, instead of sharing the
+  // connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 

@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::transport {
 namespace {
 constexpr size_t kLongestMessage = 4096;
-// OpenSSL's wording, which gRPC passes on.
+// OpenSSL's message, which gRPC includes in its own.
 constexpr char kStrangeCertificate[] = "certificate verify failed";
 }  // namespace
 

@@ -2,7 +2,7 @@
 
 namespace hvd::rendezvous::transport {
 
-// Structured bindings, so that a field that is added does not compile before it is sent.
+// Uses structured bindings, so that a new field does not compile until it is added here.
 pb::Placement ToMessage(const placement::Placement& place) {
   const auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = place;
   pb::Placement message;

@@ -17,7 +17,7 @@ int TimeoutOf(grpc_socket_mutator* mutator) {
   return static_cast<TimeoutMutator*>(mutator)->timeout_ms;
 }
 
-// Sockets that are not TCP's have no such option and need none.
+// Other sockets than TCP sockets do not have this option and do not need it.
 bool SetTimeout(int fd, grpc_socket_mutator* mutator) {
   const int timeout_ms = TimeoutOf(mutator);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
@@ -33,7 +33,7 @@ constexpr grpc_socket_mutator_vtable kVtable = {SetTimeout, Compare, Destroy, nu
 }  // namespace
 
 void EndWhenHostIsSilent(grpc::ChannelArguments& arguments, int timeout_ms) {
-  auto* mutator = new TimeoutMutator();  // the arguments'
+  auto* mutator = new TimeoutMutator();  // owned by the channel arguments
   mutator->vtable = &kVtable;
   gpr_ref_init(&mutator->refcount, 1);
   mutator->timeout_ms = timeout_ms;
