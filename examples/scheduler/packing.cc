@@ -14,6 +14,7 @@ std::vector<int> Pack(int slots, const std::vector<Demand>& jobs) {
   };
   admit(true);
   admit(false);
+  // Round robin: one slot for each job that can use more, until a round gives out none.
   for (bool given = true; given && left > 0;) {
     given = false;
     for (size_t i = 0; i < jobs.size() && left > 0; ++i) {

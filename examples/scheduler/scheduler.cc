@@ -37,6 +37,8 @@ absl::Status Scheduler::Add(const JobRequest& request) {
   options.spec.start_workers = request.min;
   options.spec.start_timeout = absl::Hours(24);  // it may have to wait until other jobs end
   options.spec.elastic.emplace();
+  // The server calls these on its own threads and must not be blocked: each posts the work to the
+  // scheduler's thread, so that the rest of this class needs no locks.
   options.start_worker = [this, self](const hvd::rendezvous::server::WorkerStart& start) {
     loop_.Post([this, self, start] { StartWorker(*self, start); });
   };
@@ -134,6 +136,7 @@ void Scheduler::StartWorker(Job& job, const hvd::rendezvous::server::WorkerStart
                          [this, &job, id](uint32_t) { OnWorkerExit(job, id); });
   }
   if (!status.ok()) {
+    // A worker that can't be started is reported like one that has exited.
     hvd::rendezvous::membership::WorkerExited exit;
     exit.worker = id;
     exit.start_error = std::string(status.message());
@@ -169,6 +172,7 @@ void Scheduler::OnWorkerExit(Job& job, hvd::WorkerId worker) {
 
 void Scheduler::OnSlotFree(Job& job, const std::string& slot) {
   if (job.slots.erase(slot) == 0) return;
+  // A slot that the job could have kept: the job is about to end, so it gets no more slots.
   if (job.offered.erase(slot) > 0) job.ending = true;
   free_.insert(slot);
   if (!job.ended) Say(absl::StrCat(job.request.name, ": ", slot, " is free"));

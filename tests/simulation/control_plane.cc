@@ -123,7 +123,7 @@ std::string ControlPlane::CheckEnd() const {
   return "";
 }
 
-// Nobody was left to go on: some members had finished, the others had failed.
+// No member could go on: some had finished, the others had failed.
 bool ControlPlane::EndedInTheMiddleOfFinishing() const {
   bool some_finished = false, some_failed = false;
   if (!newest_world_.has_value()) return false;
@@ -296,7 +296,7 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
 
 void ControlPlane::CarryStart(const rendezvous::membership::StartWorkerEffect& effect) {
   CheckAgentOf(effect.host, effect.agent);
-  // Who lost the command in a restart of the daemon gets it again.
+  // A worker that missed the command in a restart of the daemon gets it again.
   const bool first_time = asked_for_.insert(effect.worker.value()).second;
   if (offers_ && first_time && effect.slot >= offered_[effect.host]) {
     Fail(absl::StrCat("worker ", effect.worker.value(), " starts in slot ", effect.slot, " of ",

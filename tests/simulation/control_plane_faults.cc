@@ -178,7 +178,7 @@ void ControlPlane::Discover() {
   Apply(event);
 }
 
-// Ends the faults: from now on all is well, or no work is left.
+// Ends the faults: from now on nothing fails, or no work is left.
 void ControlPlane::Recover() {
   if (verdict_.has_value()) return;
   for (size_t host = 0; host < machines_.size(); ++host) {

@@ -68,6 +68,8 @@ class ForkedKeyExchange : public collectives::KeyExchange {
     if (value.size() > sizeof(Slot::bytes)) return absl::InternalError("a long value");
     slots_[rank_].length = value.size();
     memcpy(slots_[rank_].bytes, value.data(), value.size());
+    // The first barrier: all values are written. The second one: all have been read, so that the
+    // next exchange may overwrite them.
     pthread_barrier_wait(&shared_->barrier);
     std::vector<std::string> all;
     for (int i = 0; i < size_; ++i) all.emplace_back(slots_[i].bytes, slots_[i].length);

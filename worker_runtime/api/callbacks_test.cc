@@ -1,4 +1,4 @@
-// Runtime::SubmitThen.
+// Tests of Runtime::SubmitThen.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ bool HoldsInAChild(const std::function<bool()>& condition) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
-// What callbacks were called with, in order.
+// The arguments of the callbacks, in order.
 class Calls {
  public:
   // Notes `number` and the status, and releases the handle.
@@ -71,7 +71,7 @@ class LoneCallbacksTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(worker_.Init(), absl::OkStatus()); }
 
-  // Returns when the callback runs, which ends when it may.
+  // Returns when the callback runs; the callback ends when the test allows it.
   void SubmitBlocking(absl::Notification& may_end) {
     absl::Notification began;
     ASSERT_EQ(worker_.SubmitThen({Request(OpKind::kBarrier, "blocking")}, 0,
@@ -222,7 +222,7 @@ class CallbacksTest : public WorkersTest {
   std::vector<Calls> calls_{3};  // of each rank
 };
 
-// Nobody waits for any operation: the engines' threads do all the work.
+// No thread waits for an operation: the engines' threads run all rounds.
 TEST_F(CallbacksTest, SubmitThen_ManyInFlight_EachIsCalledOnceInTheSameOrderOnAllRanks) {
   constexpr int kOperations = 200;
   StartWorkers(2);
@@ -288,7 +288,7 @@ TEST_F(CallbacksTest, Shutdown_OperationsAreInFlight_AllHaveBeenCalledBeforeItRe
   OnEach([&](int rank, Runtime& worker) {
     size_t submitted = 0;
     for (int i = 0; i < 20; ++i) {
-      // What the other rank, which may have left already, never submits.
+      // The other rank, which may have left already, never submits this.
       const std::string name = absl::StrCat("b", rank, ".", i);
       submitted +=
           worker.SubmitThen({Request(OpKind::kBarrier, name)}, 0, calls_[rank].Of(worker, i)).ok();
@@ -307,7 +307,7 @@ TEST_F(CallbacksTest, Reset_OperationsAreInFlight_TheirCallbacksComeBeforeTheNex
   OnEach([&](int rank, Runtime& worker) {
     std::vector<int> expected;
     for (int world = 0; world < kWorlds; ++world) {
-      // What the other rank, which may have left this world already, never submits.
+      // The other rank, which may have left this world already, never submits this.
       const std::string name = absl::StrCat("b", rank);
       if (worker.SubmitThen({Request(OpKind::kBarrier, name)}, 0, calls_[rank].Of(worker, world))
               .ok()) {

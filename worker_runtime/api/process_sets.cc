@@ -132,6 +132,8 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
 
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
     int32_t id, const std::vector<int>& ranks, int own_rank, collectives::KeyExchange& keys) {
+  // The set's secret is derived from the world's, so a connection of one set can't be passed off
+  // as one of another.
   const session::WorkerWorld& world = deps_.world;
   const collectives::GroupInfo group{world.epoch,
                                      own_rank,

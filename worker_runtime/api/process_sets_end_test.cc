@@ -1,4 +1,4 @@
-// Process sets are removed, break, and end with their world.
+// Tests of the ends of process sets: removal, failure, and the end of their world.
 #include <dirent.h>
 
 #include <memory>
@@ -19,7 +19,7 @@ TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
   StartWorkers(2);
   const int32_t set = AddOnAll({0}), other = AddOnAll({1});
   OnEach([&](int rank, Runtime& worker) {
-    // Waits for nobody but may not have begun.
+    // Needs no other rank, but may not have begun yet.
     const auto handle = rank == 0 ? worker.Submit({Bare(negotiation::OpKind::kBarrier)}, set)
                                   : absl::StatusOr<int64_t>(0);
     ASSERT_TRUE(handle.ok());
@@ -65,7 +65,7 @@ TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameRea
   absl::Barrier* const all_wait = new absl::Barrier(3);
   OnEach([&](int rank, Runtime& worker) {
     std::vector<float> data{1}, more{1};
-    // Rank 1 takes part in neither.
+    // Rank 1 submits neither operation.
     const auto in_world =
         rank == 1 ? absl::StatusOr<int64_t>(0) : worker.Submit({AllReduceOf(data)});
     const auto in_set = rank == 0 ? worker.Submit({AllReduceOf(more)}, other) : in_world;
@@ -106,7 +106,8 @@ TEST_F(ProcessSetsTest, Shutdown_OfOneRank_EndsWhatTheOthersWaitForInSets) {
   });
 }
 
-// As scripts end: what is complete for one rank must be so for all, whoever leaves first.
+// The end of a script: an operation complete on one rank must complete on all, whichever rank
+// leaves first.
 TEST_F(ProcessSetsTest, Shutdown_AfterABarrier_BreaksNobodysBarrier) {
   for (int round = 0; round < 20; ++round) {
     workers_.clear();
@@ -133,7 +134,7 @@ int CountEntries(const char* directory) {
   return count;
 }
 
-// Also amid operations.
+// The same in the middle of operations.
 TEST_F(ProcessSetsTest, Reset_WithSets_LeavesNothingAndTheNextWorldHasNone) {
   StartWorkers(2);
   const int threads = CountEntries("/proc/self/task"), fds = CountEntries("/proc/self/fd");

@@ -1,4 +1,4 @@
-// Process sets are made and used; how they end: process_sets_end_test.cc.
+// Tests of adding and using process sets; process_sets_end_test.cc tests their ends.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -137,7 +137,7 @@ TEST_F(ProcessSetsTest, Submit_Mismatch_SaysWhichRanksTheSetHasAndAllGoesOn) {
   });
 }
 
-// Can't connect when told so.
+// A backend whose connections fail when the test says so.
 class FlakyBackend : public collectives::Backend {
  public:
   explicit FlakyBackend(const std::atomic<bool>& fails) : fails_(fails) {}

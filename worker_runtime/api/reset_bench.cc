@@ -19,7 +19,7 @@ namespace {
 
 using Workers = std::vector<std::unique_ptr<Runtime>>;
 
-// Milliseconds until all ranks are through.
+// Returns the milliseconds until all ranks have finished.
 double Time(Workers& workers, absl::Status (Runtime::*step)()) {
   const absl::Time start = Clock::Real().Now();
   std::vector<std::thread> threads;

@@ -21,7 +21,7 @@ namespace {
 
 using RuntimeTest = WorkersTest;
 
-// What an all-reduce of ones gives; 0 if it fails.
+// Returns the result of an all-reduce of ones; 0 if it fails.
 float CountRanks(Runtime& worker) {
   std::vector<float> ones{1};
   return RunOn(worker, Request(negotiation::OpKind::kAllReduce, "ones", &ones)).ok() ? ones[0] : 0;
@@ -50,7 +50,7 @@ TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
   EXPECT_EQ(daemon_.reports().size(), 2u);
 }
 
-// It would believe that it is safe.
+// Otherwise its user would believe that the data is encrypted.
 TEST_F(RuntimeTest, Init_EncryptionIsWantedHereOnly_IsRefused) {
   env_.encrypt_data = true;
   daemon_.SetSize(1);
@@ -64,7 +64,7 @@ TEST_F(RuntimeTest, Reset_EpochBroken_NextWorldWorksAndNobodyHasFinished) {
   daemon_.Break("rank 1 was killed");
   OnEach(2, [](int, Runtime& worker) {
     std::vector<float> data{1};
-    // Until the news has come; at the latest the other's reset brings it.
+    // Until the change is known here, at the latest by the other rank's reset.
     while (CountRanks(worker) == 2) {
     }
     worker.SetCommit(41);
@@ -299,7 +299,7 @@ TEST_F(RuntimeTest, JoinWorld_NotInitialized_IsFailedPrecondition) {
   EXPECT_TRUE(worker.active()->world().sync_state);
 }
 
-// Also if users forget the handles of what has failed.
+// Even if users don't release the handles of failed operations.
 TEST_F(RuntimeTest, Reset_ManyTimes_LeavesNoThreadAndNoDescriptor) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   const int threads = CountEntries("/proc/self/task"), fds = CountEntries("/proc/self/fd");

@@ -20,7 +20,7 @@ using Arena = std::unique_ptr<CommitArena>;
 
 class CommitArenaTest : public testing::Test {
  protected:
-  // What the agent would hand to the worker that starts now.
+  // The descriptor that the agent would pass to a new worker.
   Fd Handed() const { return Fd(dup(memory_.get())); }
   Arena Open(absl::string_view job = "job") const {
     return CommitArena::Open(Handed(), job).value();
@@ -208,7 +208,7 @@ TEST_F(CommitArenaTest, Open_FilesAreLimited_IsAnError) {
   EXPECT_EQ(status, 0);
 }
 
-// Of one number everything follows: size and bytes.
+// A state whose size and bytes follow from one number.
 std::string ContentsOf(uint64_t number) {
   std::mt19937 random(static_cast<uint32_t>(number));
   std::string contents(1 + random() % 300000, '\0');
@@ -219,7 +219,7 @@ std::string ContentsOf(uint64_t number) {
   return contents;
 }
 
-// Commits one after the other, and says what it is about to do by one byte each.
+// Makes commits, and writes a byte before each step to say which step it is.
 void CommitForEver(const Fd& memory, int progress) {
   const Arena arena = CommitArena::Open(Fd(dup(memory.get())), "job").value();
   const auto newest = arena->Newest();

@@ -26,7 +26,7 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 enum class Under { kTcp, kTls, kSharedMemory };
 
-// As the workers of one job have it.
+// The TLS context of the workers of one job.
 std::shared_ptr<const net::TlsContext> NewTls() {
   const rendezvous::security::PeerCredentials issued =
       *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
@@ -190,7 +190,7 @@ TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
   EXPECT_TRUE(root.ok()) << root.status();
 }
 
-// Whoever does not encrypt, or has no certificate of this job, does not get in, and the others do.
+// A peer without TLS, or without a certificate of this job, is refused; the members are admitted.
 TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
   auto listener = *ControlListener::Open(kAddress);
   const auto tls = NewTls();

@@ -131,7 +131,7 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   std::vector<Fd> strangers;
   while (strangers.size() < kStrangers)
     strangers.push_back(*net::ConnectTo(kAddress, port_, Soon()));
-  // One that comes after them all, and one that was there before.
+  // A member that connects after all strangers, and one that had connected before them.
   EXPECT_TRUE(ConnectToRoot(Group(2, 3), kAddress, port_, kLong).ok());
   slow.Prove();
   EXPECT_TRUE(slow.IsWelcome());
@@ -150,7 +150,7 @@ TEST_F(ControlConnectTest, StrangersWhoSendAName_DoNotKeepAMemberOut) {
     strangers.push_back(std::make_unique<SlowMember>(std::move(stranger), port_));
     strangers.back()->SendName();
   }
-  // At once, and not only when they have had their time.
+  // At once, without waiting for the strangers' time to pass.
   SlowMember member(Group(1, 2), port_);
   member.SendName();
   member.TakeChallenge();
@@ -208,7 +208,7 @@ TEST_F(ControlConnectTest, NoFileLeft_WaitsWithoutTurningRoundAndRound) {
   const auto root = AcceptMembers(Group(0, 2), listener_.get(), absl::Milliseconds(500));
   getrusage(RUSAGE_THREAD, &after);
   EXPECT_TRUE(absl::IsDeadlineExceeded(root.status())) << root.status();
-  // A turn is a wait, or a few calls; going round there would be thousands.
+  // A turn waits or makes a few calls; a busy loop would make thousands.
   const auto busy = [](const rusage& usage) {
     return absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
   };

@@ -50,7 +50,7 @@ TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
   EXPECT_EQ(
       decoder.Next().status(),
       absl::InvalidArgumentError("a control message of 12 bytes is too long: the limit is 10"));
-  // Which is found before anything of it is looked at.
+  // The length is checked before the contents are read.
   EXPECT_EQ(EncodeMessage(absl::string_view("", kMostMessageBytes + 1)).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -20,6 +20,7 @@ BlockedWaits::Snapshot BlockedWaits::Get() const {
   absl::MutexLock lock(&mutex_);
   Snapshot snapshot{version_, {}};
   for (const OperationPtr& operation : operations_) {
+    // A waiting thread removes its operation a little after it is done.
     if (!operation->done.done()) snapshot.names.push_back(operation->signatures.front()->name);
   }
   return snapshot;

@@ -48,7 +48,7 @@ TEST(CompletionTest, WaitForOrSignal_ReturnsWhenThisThreadTakesASignal) {
   sigaction(SIGUSR1, &action, nullptr);
   Completion completion;
   std::atomic<bool> woken{false};
-  // One that comes before the wait does not end it.
+  // A signal before the wait does not end it.
   std::thread sender([&, waiter = pthread_self()] {
     while (!woken.load()) pthread_kill(waiter, SIGUSR1);
   });

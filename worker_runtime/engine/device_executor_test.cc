@@ -1,4 +1,5 @@
-// Ranks are threads, and their GPUs' memory is the process's; no negotiation.
+// Tests of the device executor: ranks are threads, device memory is host memory, and there is no
+// negotiation.
 #include "worker_runtime/engine/device_executor.h"
 
 #include <string>
@@ -199,7 +200,7 @@ TEST_F(DeviceExecutorTest, AllGather_AsManyRowsFromAll_GoesIntoTheOutput) {
 
 TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
   std::vector<Tensor> mine, theirs;
-  // With and without a place, which is for two.
+  // With and without an output buffer, which has room for two ranks.
   mine.emplace_back(0, std::vector<float>{1},
                     Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 4);
   theirs.emplace_back(1, std::vector<float>{3, 4, 5},
@@ -207,7 +208,7 @@ TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
   mine[0].planned.first_dims = theirs[0].planned.first_dims = {1, 3};
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
   EXPECT_THAT(mine[0].out, Each(-1));
-  // It stays when the world is gone.
+  // The result stays valid after the end of the world.
   for (auto& executor : executors_) executor.reset();
   for (const Tensor* tensor : {&mine[0], &theirs[0]}) {
     EXPECT_FALSE(tensor->IsInOutput());

@@ -1,4 +1,4 @@
-// Tensors that are kept back so that more goes with them.
+// Tests of the delay of new operations, so that more are announced together.
 #include <functional>
 #include <utility>
 
@@ -50,14 +50,14 @@ TEST_P(EngineDelayTest, CycleTime_OnlyDelays) {
   });
 }
 
-// Whoever waits makes everything go that was kept back on its rank, not only its own.
+// A thread that waits has all delayed operations of its rank announced, not only its own.
 TEST_P(EngineDelayTest, GatherTime_EndsWhenSomebodyWaits) {
   ExpectEndOfDelay([](Engine& engine, TensorRequest request) {
     EXPECT_EQ(RunOn(engine, {std::move(request)}), absl::OkStatus());
   });
 }
 
-// Also of what was there before.
+// Also those that were queued before.
 TEST_P(EngineDelayTest, GatherTime_EndsWhenSomebodyIsToBeCalled) {
   ExpectEndOfDelay([](Engine& engine, TensorRequest request) {
     Completion called;

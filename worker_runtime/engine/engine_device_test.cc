@@ -1,4 +1,4 @@
-// Engines whose tensors are on GPUs, from the submission to the result and to every kind of end.
+// Tests of engines whose tensors are on GPUs: from submission to result, and all kinds of ends.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -52,7 +52,7 @@ Floats Elements(const TensorResult& result) {
   return Floats(data, data + result.shape.at(0));
 }
 
-// What rank r gives: r + 1 elements of that value.
+// The contribution of rank r: r + 1 elements of that value.
 Floats Rows(int rank) { return Floats(rank + 1, rank + 1.0f); }
 
 class EngineDeviceTest : public testing::Test {

@@ -1,4 +1,4 @@
-// What users see when ranks disagree, leave, or vanish.
+// Tests of the errors that users see when ranks disagree, leave, or die.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,7 +139,7 @@ TEST(EngineFailureTest, Shutdown_OfALoneRank_FailsNothingThatIsDone) {
   EXPECT_EQ(world.engine(0).Wait(*handle), absl::OkStatus());
 }
 
-// The last operations and everyone's leaving cross each other.
+// The last operations overlap with the ranks' leaving.
 TEST(EngineFailureTest, Shutdown_WithWorkInFlight_NeitherHangsNorLies) {
   for (int round = 0; round < 20; ++round) {
     TestWorld world(3);
@@ -163,7 +163,7 @@ TEST(EngineFailureTest, Shutdown_WithWorkInFlight_NeitherHangsNorLies) {
   }
 }
 
-// As a DataLoader's worker does that exits the ordinary way.
+// Like a DataLoader's worker that exits normally.
 TEST(EngineFailureTest, Shutdown_InAForkedChild_LeavesTheParentAlone) {
   TestWorld world(1);
   const pid_t child = fork();
@@ -247,7 +247,7 @@ TEST(EngineFailureTest, PeerDiesInACollective_TheCauseIsFoundOnEveryRank) {
   }
 }
 
-// A rank that talks nonsense breaks the epoch, and nobody crashes.
+// A rank that sends invalid messages breaks the epoch, and no rank crashes.
 // The others are in the middle of the collective meanwhile, and never get its data.
 TEST(EngineFailureTest, NoMemoryForAResult_IsToldOnEveryRank) {
   for (const int poor : {0, 1}) {
@@ -276,7 +276,7 @@ TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
   world.Kill(1);
 }
 
-// What was taken for the batch ends with the epoch all the same.
+// The tensors already taken for the batch fail with the epoch as well.
 TEST(EngineFailureTest, PlanNamesWhatWasNotSubmitted_TheRestOfTheBatchFails) {
   TestWorld world(2, {}, 0);
   std::vector<float> data{1};

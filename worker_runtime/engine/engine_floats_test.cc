@@ -1,4 +1,4 @@
-// Results don't depend on how the thread computes that happens to do the engine's work.
+// Results don't depend on the floating-point mode of the thread that runs the engine's rounds.
 #include <cstring>
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Operations that take much to announce: they work, or fail alone.
+// Tests of operations with large announcements: they work, or only they fail.
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

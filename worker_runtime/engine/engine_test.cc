@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using Results = std::vector<TensorResult>;
 
-// What a result holds, as floats.
+// Returns a result's elements as floats.
 std::vector<float> Floats(const TensorResult& result) {
   const float* data = static_cast<const float*>(result.data);
   return std::vector<float>(data, data + negotiation::ElementCount(result.shape));
@@ -60,7 +60,7 @@ TEST_P(EngineTest, AllReduce_RandomOrders_GiveTheSum) {
   }
 }
 
-// As one thread that does nothing else would call it, and others meanwhile.
+// A caller that waits at once and runs the rounds itself, while another operation is in flight.
 TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {
@@ -76,7 +76,7 @@ TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
   });
 }
 
-// Callers have done the engine's work until now; nobody calls any more.
+// Until now callers have run the engine's rounds; from here on none calls.
 TEST_P(EngineTest, PeerLeaves_AfterCallersHaveWaited_IsHeardByAll) {
   absl::BlockingCounter left(size());
   EngineOptions options;

@@ -90,6 +90,7 @@ void EngineTimeline::Stop() {
 void EngineTimeline::CloseFiles() {
   for (const auto& [generation, file] : files_) file->Close();
   files_.clear();
+  // Under the lock, so that an order is either closed below or refused by Order.
   absl::MutexLock lock(&mutex_);
   ended_ = true;
   for (const auto& [order, file] : orders_) {

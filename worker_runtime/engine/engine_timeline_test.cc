@@ -1,4 +1,4 @@
-// The timeline of a world of engines.
+// Tests of the timeline in a world of engines.
 #include <fstream>
 #include <map>
 #include <set>
@@ -57,7 +57,7 @@ class EngineTimelineTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "timeline.json";
 };
 
-// The processes that have such an event, one entry an event.
+// Returns the processes with such an event, one entry per event.
 std::multiset<std::string> ProcessesOf(const std::vector<Event>& events, const std::string& name,
                                        const std::string& phase) {
   std::multiset<std::string> processes;

@@ -13,6 +13,7 @@ absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
   for (size_t i = 0; i < operation->signatures.size(); ++i) {
     const std::string& name = operation->signatures[i]->name;
     if (in_flight_.try_emplace(name, OperationTensor{operation, i}).second) continue;
+    // All or nothing: the names of this operation added so far are taken back.
     for (size_t added = 0; added < i; ++added) {
       in_flight_.erase(operation->signatures[added]->name);
     }

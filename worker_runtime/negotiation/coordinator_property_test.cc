@@ -1,4 +1,4 @@
-// The coordinator under any order of what the ranks say and carry out.
+// A randomised test of the coordinator: announcements and plans in any order.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -16,7 +16,7 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-// A world of ranks that announce by what they know and carry out plans at their own pace.
+// A simulated world: ranks announce with the ids they know, and carry out plans at different times.
 class SimulatedWorld {
  public:
   explicit SimulatedWorld(uint64_t seed) : random_(seed) {}

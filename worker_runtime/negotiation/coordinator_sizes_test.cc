@@ -1,4 +1,4 @@
-// Much at once, and large worlds.
+// Tests of the coordinator with many tensors at once, and with large worlds.
 #include <utility>
 
 #include "gtest/gtest.h"

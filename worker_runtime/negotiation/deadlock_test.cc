@@ -16,7 +16,7 @@ class DeadlockTest : public testing::Test {
     EXPECT_TRUE(table_.Add(0, {Sig("a")}, At(0)).ok());
     EXPECT_TRUE(table_.Add(1, {Sig("b", {3})}, At(0)).ok());
   }
-  // When the detector would act, seen at second `now`.
+  // Returns the deadline of the detector, updated at second `now`.
   absl::Time Deadline(int now, uint64_t last_sequence = 4) {
     detector_.Update(table_, last_sequence, At(now));
     return detector_.deadline();

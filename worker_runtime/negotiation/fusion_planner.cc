@@ -41,6 +41,7 @@ std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t thresho
         batches[found->second.index].push_back(std::move(tensor));
         continue;
       }
+      // No room: a new batch of this kind replaces the open one.
       found->second = OpenBatch{batches.size(), bytes};
     }
     batches.emplace_back().push_back(std::move(tensor));

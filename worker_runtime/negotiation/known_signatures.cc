@@ -14,6 +14,8 @@ SignaturePtr KnownSignatures::Get(SignatureId id) const {
 }
 
 void KnownSignatures::Apply(const Plan& plan) {
+  // Every rank applies every plan in this order (first additions, then evictions), so that the
+  // copies stay equal without further messages.
   for (const Batch& batch : plan.batches) {
     for (const PlannedTensor& tensor : batch) {
       if (tensor.new_id == kNoSignatureId) continue;

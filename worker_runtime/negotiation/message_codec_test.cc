@@ -80,7 +80,7 @@ TEST(WireTest, Plan_IsAlikeForAll_ButForAllToAlls) {
   EXPECT_FALSE(IsAlikeForAll(plan));
 }
 
-// Each must be refused, and none may crash.
+// Each of these invalid messages must be refused without a crash.
 TEST(WireTest, OutOfBounds_IsRefused) {
   auto announce = [](TensorSignature signature) {
     Announcement sent;

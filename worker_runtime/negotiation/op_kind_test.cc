@@ -20,7 +20,7 @@ TEST(OpTraitsTest, Names) {
   EXPECT_EQ(NameOf(static_cast<OpKind>(-1)), "unknown operation");
 }
 
-// What the traits' readers take for granted.
+// The assumptions of the code that uses the traits.
 TEST(OpTraitsTest, Table_TraitsFitTogether) {
   const OpTrait of_data[] = {OpTrait::kNeedsInput,  OpTrait::kKeepsShape, OpTrait::kRowsDiffer,
                              OpTrait::kDividesRows, OpTrait::kHasSplits,  OpTrait::kHasRoot,
@@ -31,13 +31,13 @@ TEST(OpTraitsTest, Table_TraitsFitTogether) {
     }
     // The plan contains splits in place of the numbers of rows.
     EXPECT_TRUE(!op.Has(OpTrait::kHasSplits) || op.Has(OpTrait::kRowsDiffer)) << op.name();
-    // What is reduced element by element is as large on all ranks.
+    // Reduced tensors have the same size on all ranks.
     EXPECT_FALSE(op.Has(OpTrait::kReduces) && op.Has(OpTrait::kRowsDiffer)) << op.name();
     EXPECT_FALSE(op.Has(OpTrait::kKeepsShape) && op.Has(OpTrait::kRowsDiffer)) << op.name();
     EXPECT_TRUE(!op.Has(OpTrait::kTakesAdasum) || op.Has(OpTrait::kReduces)) << op.name();
-    // A rank that has joined gives the neutral element.
+    // A rank that has joined contributes the neutral element.
     EXPECT_TRUE(!op.Has(OpTrait::kOutlivesJoin) || op.Has(OpTrait::kReduces)) << op.name();
-    // What is fused is known by type, reduction and factors.
+    // Tensors are fused by type, reduction and factors.
     EXPECT_TRUE(!op.Has(OpTrait::kFuses) || op.Has(OpTrait::kReduces)) << op.name();
   }
 }

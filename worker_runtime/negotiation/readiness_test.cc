@@ -130,7 +130,7 @@ TEST_F(ReadinessTest, Take_RemovesTheWholeGroup) {
   EXPECT_EQ(Ready(), "a");
 }
 
-// How the ranks of a world submit `count` tensors, and what of them is then taken.
+// A case: how the ranks submit `count` tensors, and which of them are taken then.
 using Course = void (*)(Readiness& table, const std::vector<SignaturePtr>& tensors);
 constexpr int kRanks = 4;
 

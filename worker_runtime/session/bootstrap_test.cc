@@ -19,12 +19,12 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// An agent that answers one worker as the test says, and then is gone.
+// A fake agent that answers one worker as the test says, and then ends.
 class BootstrapTest : public ::testing::Test {
  protected:
   using Answer = std::function<void(int socket)>;
 
-  // Before that it takes `hung_up_on` connections and ends them without a word.
+  // Before that it accepts `hung_up_on` connections and closes them without an answer.
   absl::StatusOr<AgentAnswer> Fetch(const Answer& answer, absl::Duration timeout = absl::Minutes(1),
                                     int hung_up_on = 0) {
     Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -134,7 +134,7 @@ void EpochWatch::Run(pb::WatchEpochRequest request) {
       continue;
     }
     away = false;
-    if (absl::IsDeadlineExceeded(response.status())) continue;
+    if (absl::IsDeadlineExceeded(response.status())) continue;  // nothing has changed
     if (!response.ok()) {
       return on_change_(EpochEvent::kOver, std::string(response.status().message()));
     }
@@ -198,6 +198,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
     return absl::InternalError("the daemon has deferred a worker that has not asked for it");
   }
   ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
+  // A large world's answer names only rank 0 and this worker. The others are fetched when needed.
   if (world.members == nullptr) {
     world.members = std::make_shared<Members>(
         [this, epoch = world.epoch, size = world.size()] { return AskForMembers(epoch, size); });
@@ -302,6 +303,7 @@ absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, boo
 absl::Status Session::ReportAndDisconnect(const pb::ReportRequest& request,
                                           absl::Duration timeout) {
   const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
+  // The local reference keeps the client alive during the call, whatever other threads do.
   absl::Status told = client->Report(request, timeout).status();
   absl::MutexLock lock(&mutex_);
   client_ = nullptr;  // destroyed after the lock is released, with `client`

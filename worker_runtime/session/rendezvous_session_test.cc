@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What the daemon would say, set beforehand; shared by all clients that a test's factory makes.
+// The daemon's answers, set by the test; shared by all clients that its factory makes.
 struct Script {
   absl::StatusOr<pb::JoinWorldResponse> join = absl::UnavailableError("not set");
   std::optional<absl::StatusOr<pb::JoinWorldResponse>> join_again;  // from the second call on
@@ -120,7 +120,7 @@ class SessionTest : public ::testing::Test {
   }
 
   Script script_;
-  // What the callback of a watch was told, until the last call.
+  // The arguments of a watch's callback, until its last call.
   std::vector<std::string> Heard(absl::Duration reattach) {
     std::vector<std::string> heard;
     absl::Notification last;

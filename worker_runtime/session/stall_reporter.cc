@@ -18,6 +18,7 @@ StallReporter::StallReporter(std::unique_ptr<rendezvous::client::RendezvousClien
 
 StallReporter::~StallReporter() {
   client_->CancelAll();
+  // Joined without the lock, which the thread takes before it ends.
   std::thread thread;
   {
     absl::MutexLock lock(&mutex_);

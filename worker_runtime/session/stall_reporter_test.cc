@@ -8,7 +8,8 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// Refuses what is not given up; what names no operation it keeps until it is cancelled.
+// A fake client: refuses reports without give_up, and answers reports without operations only when
+// it is cancelled.
 class ScriptedClient : public rendezvous::client::RendezvousClient {
  public:
   explicit ScriptedClient(absl::Notification& reached) : reached_(reached) {}

@@ -27,7 +27,7 @@ class WorldLeaseTest : public ::testing::Test {
           return now_;
         });
   }
-  // It also speaks by itself every 2 s, which is why questions are not counted exactly.
+  // The lease also reports by itself every 2 s, so reports are not counted exactly.
   void Answer(absl::Status answer) {
     absl::MutexLock lock(&mutex_);
     answer_ = std::move(answer);
@@ -75,7 +75,7 @@ TEST_F(WorldLeaseTest, AfterASleep_TheDaemonIsAskedHoweverShort) {
   EXPECT_TRUE(absl::IsAborted(lease_->Check()));
 }
 
-// As when the host is paused between question and answer, which then is from before the pause.
+// The host is paused between question and answer: then the answer is from before the pause.
 TEST_F(WorldLeaseTest, AnswerThatComesLate_CountsFromTheQuestion) {
   Answer(absl::OkStatus());
   AnswersTake(kTolerance + absl::Seconds(1));

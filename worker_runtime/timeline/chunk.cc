@@ -42,10 +42,13 @@ class Encoder {
     out.set_bytes(bytes);
     const size_t named = std::min(event.tensors.size(), kMostNames);
     for (size_t i = 0; i < named; ++i) out.add_names(TextOf(event.tensors[i]->name));
+    // Only the wait of a single tensor shows its shape.
     if (event.kind != EventKind::kQueued) return;
     out.mutable_shape()->Add(first.shape.begin(), first.shape.end());
   }
 
+  // Returns the index of a text in the chunk. Each text is sent once, however many events have it:
+  // tensor names repeat in every step.
   uint32_t TextOf(absl::string_view text) {
     const auto [found, added] = texts_.try_emplace(text, chunk_.texts_size());
     if (added) {

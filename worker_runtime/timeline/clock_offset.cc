@@ -32,6 +32,7 @@ absl::StatusOr<ClockOffset> Ask(collectives::Communicator& communicator, Clock& 
 absl::StatusOr<ClockOffset> Measure(collectives::Communicator& communicator, Clock& clock,
                                     const collectives::CallOptions& options) {
   if (communicator.rank() == 0) {
+    // One member after another, so that no answer waits behind that of another member.
     for (int member = 1; member < communicator.size(); ++member) {
       for (int i = 0; i < kRounds; ++i) {
         RETURN_IF_ERROR(Answer(communicator, member, clock, options));

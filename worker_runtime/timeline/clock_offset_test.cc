@@ -11,7 +11,7 @@
 namespace hvd::worker_runtime::timeline {
 namespace {
 
-// The real clock, but for a while.
+// The real clock, shifted by a constant.
 class ShiftedClock : public Clock {
  public:
   explicit ShiftedClock(absl::Duration shift) : shift_(shift) {}
@@ -33,7 +33,7 @@ class NoKeyExchange : public collectives::KeyExchange {
   }
 };
 
-// What each rank of a world measures whose clocks are shifted so.
+// Returns what each rank measures in a world whose clocks have these shifts.
 std::vector<absl::StatusOr<ClockOffset>> Measure(const std::vector<absl::Duration>& shifts) {
   const auto backend = collectives::inproc::MakeInprocBackend();
   const int size = static_cast<int>(shifts.size());

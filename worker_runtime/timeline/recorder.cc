@@ -23,6 +23,7 @@ void Recorder::Start(const ClockOffset& offset, bool mark_cycles, absl::Duration
 // AddLocked checks it again. An event that races with Stop may be kept or dropped.
 void Recorder::Stop() { on_.store(false, std::memory_order_relaxed); }
 
+// Memory is bounded: what finds no room is counted, and the trace shows the number.
 void Recorder::AddLocked(TimelineEvent event) {
   if (!on()) return;  // stopped since the caller's check
   if (events_.size() < kMostEvents) {
@@ -111,6 +112,7 @@ void Recorder::Activity(int process_set, absl::Time began, std::string name) {
 absl::Time Recorder::NextDue() const {
   absl::MutexLock lock(&mutex_);
   if (events_.empty()) return absl::InfiniteFuture();
+  // Begins are only roughly in order, since an operation is added at its end; that is good enough.
   const absl::Time oldest = events_.front().begin;
   return events_.size() >= kManyEvents ? oldest : oldest + old_;
 }

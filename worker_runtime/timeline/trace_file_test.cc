@@ -103,7 +103,7 @@ TEST_F(TraceFileTest, AwaitClosed_OnAFullDisk_SaysSo) {
   EXPECT_EQ((*file)->AwaitClosed(kPatience).code(), absl::StatusCode::kResourceExhausted);
 }
 
-// A pipe that nobody reads: a hung disk. Whoever closes the file goes on.
+// A pipe without a reader stands for a hung disk: closing the file must not block.
 TEST_F(TraceFileTest, Destructor_NobodyReads_IsNotHeldUpForGood) {
   unlink(path_.c_str());
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);

@@ -96,6 +96,8 @@ class TraceFormat::Writer {
         chunk_(chunk),
         shift_(chunk.clock_offset_ns() - absl::ToUnixNanos(format.origin_)) {}
 
+  // A rank's first chunk also introduces the rank, and the first event of a process set names its
+  // threads.
   std::string Write() {
     if (!format_.heard_[rank_]) Introduce();
     for (const Event& event : chunk_.events()) {

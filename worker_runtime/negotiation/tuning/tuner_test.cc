@@ -37,7 +37,7 @@ double Root(const Tunables& tunables) {
   return std::sqrt(absl::ToDoubleMilliseconds(tunables.cycle_time) / 10);
 }
 
-// A hill whose top, 1e9, lies at 2^log bytes and root * root * 10 ms.
+// A throughput with its maximum, 1e9, at 2^log bytes and root * root * 10 ms.
 Speed Hill(double log, double root) {
   return [=](const Tunables& tunables) {
     const double x = (Log(tunables) - log) / 5, y = (Root(tunables) - root) / 0.6;
@@ -125,7 +125,7 @@ TEST(TunerTest, Observe_DuringWarmUp_ChangesAndNotesNothing) {
   options.autotune.steps_per_sample = 5;
   Tuner tuner(options, kStart);
   absl::Time now = absl::UnixEpoch();
-  // A step is seen to have ended by the first tensor of the next one.
+  // A step ends at the first tensor of the next one.
   for (int step = 0; step < 15; ++step) {
     tuner.Observe("t", 1000, now += absl::Seconds(1));
     EXPECT_EQ(tuner.tunables().fusion_threshold_bytes, kStart.fusion_threshold_bytes);
