@@ -32,7 +32,7 @@ BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello, pid_t asker
   return response;
 }
 
-// The loop runs in a thread of its own; the test is the workers.
+// Runs the loop in a separate thread; the test plays the workers.
 class BootstrapSocketTest : public testing::Test {
  protected:
   void Serve(uid_t user) {

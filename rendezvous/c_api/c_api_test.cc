@@ -19,7 +19,7 @@ struct Start {
   bool takes_signals;
 };
 
-// What a job asks of its scheduler, and what it may not do meanwhile.
+// Records the callbacks of a job, and tries the calls that are not allowed in them.
 struct Scheduler {
   server::Inbox<Start> starts;
   server::Inbox<uint64_t> stops;

@@ -1,4 +1,4 @@
-// horovod/rendezvous.hpp: objects own what they should, and errors become exceptions.
+// horovod/rendezvous.hpp: ownership, and errors as exceptions.
 #include <optional>
 #include <string>
 #include <utility>

@@ -151,7 +151,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonThatPutsCallsOff_IsGivenUpToo) {
             absl::StatusCode::kUnavailable);
 }
 
-// As a worker's watch in a job whose daemon is replaced again and again: it has never been gone.
+// A worker's watch in a job whose daemon is replaced repeatedly: the daemon never counts as gone.
 TEST_F(GrpcRendezvousClientTest, DaemonThatCameBackAndWent_IsNotGoneWhenTheTimeoutEnds) {
   service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "it ends");
@@ -164,7 +164,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonThatCameBackAndWent_IsNotGoneWhenTheTimeo
   EXPECT_GE(service_.calls, 2);
 }
 
-// Patience is for a daemon that is away, not for one that takes its time.
+// The limit for an unreachable daemon does not apply to one that parks the call.
 TEST_F(GrpcRendezvousClientTest, ParkedCall_IsNotEndedByPatience) {
   service_.script = [this](int call, grpc::ServerContext& context, pb::JoinWorldResponse&) {
     if (call == 1) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "");

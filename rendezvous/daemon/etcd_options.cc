@@ -108,8 +108,8 @@ absl::Status CheckEtcd(const EtcdOptions& options, const std::vector<std::string
     if (net::SplitHostPort(address).port != "0") continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--listen: ", address,
-                     " has no port of its own; with --etcd it needs one, where agents look for "
-                     "this daemon once it leads"));
+                     " has port 0; with --etcd give a fixed port, at which agents look for this "
+                     "daemon once it leads"));
   }
   return CheckAccess(options);
 }

@@ -130,8 +130,7 @@ class Daemon {
   void EndWithOwner() {
     // A second RequestStop would shorten the grace.
     if (std::exchange(owner_is_gone_, true)) return;
-    server_->RequestStop("the program that it belongs to has ended it, or has ended", 128 + SIGTERM,
-                         kOwnerGrace);
+    server_->RequestStop("its owner has ended it, or has exited", 128 + SIGTERM, kOwnerGrace);
   }
 
   void KeepTokenFile() {

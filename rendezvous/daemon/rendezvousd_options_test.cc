@@ -243,7 +243,7 @@ TEST(RendezvousdOptionsTest, Etcd) {
 TEST(RendezvousdOptionsTest, Etcd_Mistakes_AreRefusedInOneLine) {
   ExpectRefusal(Parse(InEtcd({"--state-dir", "d"})), "--etcd can't be given with --state-dir");
   ExpectRefusal(Parse(InEtcd({"--owner", "5"})), "--owner can't be given with");
-  ExpectRefusal(Parse(InEtcd({}, "10.0.0.1:0")), "--listen: 10.0.0.1:0 has no port of its own");
+  ExpectRefusal(Parse(InEtcd({}, "10.0.0.1:0")), "--listen: 10.0.0.1:0 has port 0; with --etcd");
   ExpectRefusal(Parse(InEtcd({"--job", "a/b"})), "--job: 'a/b' is no name of a job");
   ExpectRefusal(Parse(InEtcd({"--etcd", "e1"})), "--etcd: 'e1' is not a host and a port");
   ExpectRefusal(Parse(InEtcd({"--etcd", "http://e1:2379"})), "is not a host and a port");

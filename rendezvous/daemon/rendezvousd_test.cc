@@ -43,7 +43,7 @@ class LostStore final : public store::JobStore {
   std::function<void(const absl::Status&)> on_lost_;
 };
 
-// In a process of its own, which has the one thread that the daemon asks for.
+// Runs in a child process: the daemon requires a process with one thread.
 [[noreturn]] void RunWithLostStore() {
   const std::string token_file = testing::TempDir() + "/rendezvousd_" + std::to_string(getpid());
   RendezvousdOptions options;

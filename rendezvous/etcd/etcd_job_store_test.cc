@@ -16,7 +16,7 @@ namespace {
 
 using Fault = FakeEtcd::Fault;
 
-// Stores on the real clock: a keeper on a clock that jumps would never rest.
+// Stores on the real clock: with a jumping clock, the lease keeper would run in a busy loop.
 class EtcdJobStoreTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<EtcdJobStore>> Open() {

@@ -18,7 +18,7 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Goes on by each wait, at once.
+// A clock that advances to the deadline of each wait at once.
 class JumpingClock final : public Clock {
  public:
   absl::Time Now() override {
@@ -38,7 +38,7 @@ class JumpingClock final : public Clock {
   absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(1000);
 };
 
-// What several clients share.
+// The state that all clients share.
 class FakeEtcd {
  public:
   enum class Fault {
@@ -50,13 +50,13 @@ class FakeEtcd {
     kRefused,
   };
 
-  // Decides on each transaction, grant and range: from now on.
+  // From now on, decides the fate of each transaction, grant and range.
   void Break(std::function<Fault()> next) {
     absl::MutexLock lock(&mu_);
     next_fault_ = std::move(next);
   }
 
-  // The requests that are under way reach it now, in this order.
+  // Delivers the delayed requests now, in this order.
   void ArriveLate() {
     absl::MutexLock lock(&mu_);
     for (const etcdserverpb::TxnRequest& request : std::exchange(late_, {})) (void)Apply(request);
@@ -194,7 +194,7 @@ class FakeEtcd {
   int64_t last_lease_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// One client.
+// A client of the fake.
 class FakeEtcdClient final : public KeyValueStore {
  public:
   explicit FakeEtcdClient(FakeEtcd& etcd) : etcd_(etcd) {}

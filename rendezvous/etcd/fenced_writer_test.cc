@@ -115,8 +115,8 @@ TEST_F(FencedWriterTest, ForGoodRefused_IsInternal) {
   EXPECT_EQ(writer->Write({Put("a", "1")}).code(), absl::StatusCode::kInternal);
 }
 
-// Whatever is lost, late or repeated: what was confirmed is there, once and in order, and nothing
-// of a former leader comes after its successor's first write.
+// With lost, delayed and repeated requests: every confirmed write is there once and in order, and
+// no write of a former leader follows its successor's first write.
 TEST_F(FencedWriterTest, RandomFaults_HistoryIsThatOfOneLeaderAfterAnother) {
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);

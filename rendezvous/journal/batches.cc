@@ -112,16 +112,16 @@ bool IsTornHeader(absl::string_view bytes, uint64_t number) {
 absl::Status VisitBody(absl::string_view body,
                        const std::function<absl::Status(absl::string_view)>& visit) {
   const std::optional<std::string> contents = WithZeros(body);
-  if (!contents.has_value()) return absl::DataLossError("has a batch that is none");
+  if (!contents.has_value()) return absl::DataLossError("has a malformed batch");
   absl::string_view rest = *contents;
   while (!rest.empty()) {
-    if (rest.size() < kLengthBytes) return absl::DataLossError("has a batch that is none");
+    if (rest.size() < kLengthBytes) return absl::DataLossError("has a malformed batch");
     size_t length = 0;
     for (size_t i = kLengthBytes; i-- > 0;) {
       length = (length << 8) | static_cast<unsigned char>(rest[i]);
     }
     rest.remove_prefix(kLengthBytes);
-    if (rest.size() < length) return absl::DataLossError("has a batch that is none");
+    if (rest.size() < length) return absl::DataLossError("has a malformed batch");
     RETURN_IF_ERROR(visit(rest.substr(0, length)));
     rest.remove_prefix(length);
   }

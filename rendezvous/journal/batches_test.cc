@@ -19,7 +19,7 @@ std::string Batch(uint64_t number, const Payloads& payloads) {
   return EncodeBatch(number, contents);
 }
 
-// What was read, and how it went.
+// The payloads that were read, and the status.
 struct Found {
   Payloads payloads;
   absl::StatusOr<BatchesRead> read;
@@ -76,8 +76,8 @@ TEST_F(BatchesTest, LastIsCutShortAnywhere_ItIsLeftOut) {
   }
 }
 
-// What a power cut leaves of a write whose size was already noted: any of the sectors are zeros,
-// wherever the write begins in its first one.
+// A power cut after the file's size was extended: any subset of the last write's sectors reads as
+// zeros, for every offset of the write in its first sector.
 TEST_F(BatchesTest, LastLostAnyOfItsSectors_ItIsLeftOut) {
   constexpr size_t kSector = 512;
   for (size_t offset = 0; offset < kSector; offset += 37) {

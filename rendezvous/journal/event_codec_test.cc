@@ -15,7 +15,7 @@ namespace {
 const membership::WorkerKey kWorker{WorkerId(3), Incarnation(0xFFFFFFFFFFFFFFFF)};
 const std::string kBytes("\xFF\0 not text", 11);
 
-// One of each kind, no field as it is by default.
+// One event of each kind, with no field at its default.
 std::vector<membership::Event> AllEvents() {
   return {
       membership::HostJoined{
@@ -49,7 +49,7 @@ std::vector<membership::Event> AllEvents() {
       membership::CommitKept{"h1", 12}};
 }
 
-// Those, without the kinds and fields that were added after format 4 had begun.
+// The same, without the kinds and fields that were added after the first version of format 4.
 std::vector<membership::Event> FirstEvents() {
   std::vector<membership::Event> events = AllEvents();
   std::get<membership::HostJoined>(events[0]).host.machine.clear();
@@ -99,7 +99,8 @@ TEST(EventCodecTest, EveryKind_SurvivesWithAllItsFields) {
   }
 }
 
-// Every field of a message, inner ones included, is set: so every field of its event was written.
+// Whether every field of a message, including nested ones, is set, so that every field of the event
+// was written.
 void ExpectEveryFieldSet(const google::protobuf::Message& message) {
   const auto* const descriptor = message.GetDescriptor();
   const auto* const reflection = message.GetReflection();

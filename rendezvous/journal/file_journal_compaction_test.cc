@@ -44,8 +44,8 @@ TEST_F(FileJournalCompactionTest, Compact_TakesThePlaceOfAllEvents_AndItGoesOn) 
   EXPECT_EQ(Open("another").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-// What is there at any moment of a compaction: the old file, with any part of the new one beside
-// it, or the new one.
+// The states of the folder during a compaction: the old file and any prefix of the new one, or the
+// new file.
 TEST_F(FileJournalCompactionTest, KilledAnywhereInCompact_AllThatWasAcknowledgedIsThere) {
   Fill({1, 2});
   const std::string before = Contents();

@@ -1,4 +1,4 @@
-// A test's journal in a file of its own, and that file's bytes. For tests only.
+// A fixture for tests: a journal in a temporary file, and the bytes of that file.
 #ifndef RENDEZVOUS_JOURNAL_FILE_JOURNAL_TEST_UTIL_H_
 #define RENDEZVOUS_JOURNAL_FILE_JOURNAL_TEST_UTIL_H_
 

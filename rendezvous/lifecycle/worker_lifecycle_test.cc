@@ -96,8 +96,8 @@ TEST(WorkerLifecycleTest, Member_HasToLeaveBeforeItIsStopped) {
   }
 }
 
-// Whatever happens, in three moves: who is gone stays gone, only who runs is in a world, and what
-// was refused has changed nothing.
+// For all sequences of three moves: a worker that is gone stays gone, only a running worker is in a
+// world, and a refused move changes nothing.
 TEST(WorkerLifecycleTest, AllShortHistories_KeepTheInvariants) {
   for (int history = 0; history < kMoves * kMoves * kMoves * kMoves; ++history) {
     WorkerLifecycle worker;

@@ -21,7 +21,7 @@ absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker*
   }
   if (worker->superseded.count(key.incarnation) > 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("another process speaks for ", Name(*worker), " now"));
+        absl::StrCat("a newer process of ", Name(*worker), " has replaced this one"));
   }
   return absl::OkStatus();
 }
@@ -39,8 +39,8 @@ absl::Status Membership::State::Admit(const WorkerKey& key, Worker* worker) {
 void Membership::State::Supersede(Worker* worker, Incarnation newer) {
   if (worker->incarnation.has_value()) {
     worker->superseded.insert(*worker->incarnation);
-    EndCallsOf(worker, absl::FailedPreconditionError(
-                           absl::StrCat("another process speaks for ", Name(*worker), " now")));
+    EndCallsOf(worker, absl::FailedPreconditionError(absl::StrCat(
+                           "a newer process of ", Name(*worker), " has replaced this one")));
     if (worker->life.member()) {
       BreakEpoch(absl::StrCat("another process of ", Name(*worker), " has called hvd.init()"));
     }

@@ -234,7 +234,7 @@ void Membership::State::FinishAnyway() {
     EndHost(*host.agent, host.slots.host, absl::ZeroDuration());
   }
   absl::StrAppend(
-      &verdict->summary, "; no word that ",
+      &verdict->summary, "; no report that ",
       phrases::Ranks(workers.RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
       phrases::Hosts(on_hosts), " exited");
   finished = true;

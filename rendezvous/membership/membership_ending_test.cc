@@ -352,7 +352,7 @@ TEST_F(MembershipEndingTest, WorkerThatDoesNotGo_IsNamed) {
   ASSERT_TRUE(verdict().has_value());
   EXPECT_EQ(verdict()->exit_code, 3);
   EXPECT_EQ(verdict()->summary,
-            "rank 0 on host a failed: exit code 3; no word that rank 2 on host b exited");
+            "rank 0 on host a failed: exit code 3; no report that rank 2 on host b exited");
 }
 
 TEST_F(MembershipEndingTest, DuplicatesAndUnknownWorkers_AreIgnored) {

@@ -30,7 +30,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   if (!known) host = &hosts.Add(event.host);
   if (host->agent.has_value()) return;
   if (host->away.has_value()) {
-    LoseAwayHost(host, "another agent came in place of its own", now);
+    LoseAwayHost(host, "another agent has taken its place", now);
     if (verdict.has_value()) return On(HostJoined(event), now);
   }
   host->slots = event.host;
@@ -126,7 +126,7 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
        nullptr, host);
 }
 
-// Those who were told to leave already do leave.
+// Cancels a drain. Workers that were already released or stopped leave nevertheless.
 void Membership::State::UndoDrain(Host* host) {
   host->drain.reset();
   for (Worker& worker : workers) {
@@ -141,8 +141,9 @@ std::string Membership::State::LeftText(const Host& host) {
   return absl::StrCat("host ", host.slots.host, " left", overran ? ", but not in good order" : "");
 }
 
-// Its agent has gone. If it was told to, that is as it should be; if it only was about to leave, no
-// failure, but not without loss.
+// The agent of a host has gone. That is no failure if the host was drained or its part had ended;
+// but if it still had members, the drain has overrun and work is lost. Otherwise the host is lost,
+// which counts as a failure if it had members.
 void Membership::State::LoseElasticHost(Host* host, const std::string& reason, absl::Time now) {
   const bool announced = host->ended || host->drain.has_value();
   const std::string name = host->slots.host;
@@ -287,7 +288,7 @@ void Membership::State::TellToKeep(Host* host, const Host* holder) {
 void Membership::State::On(const CommitKept& event, absl::Time) {
   Host* const host = hosts.Find(event.host);
   if (!elastic() || verdict.has_value() || host == nullptr) return;
-  if (host->copies_from.empty()) return;  // the agent was told to drop its copy since
+  if (host->copies_from.empty()) return;  // the agent has been asked to drop its copy
   const bool is_first = host->kept_commit == 0;
   host->kept_commit = std::max(host->kept_commit, event.commit);
   if (!is_first) return;

@@ -1,4 +1,4 @@
-// States that were saved and then damaged: Load refuses them, or the machine gets by with them.
+// Damaged snapshots: Load rejects them, or the machine still works with them.
 #include <algorithm>
 #include <string>
 

@@ -14,7 +14,7 @@ namespace {
 
 // The longest time by which the agent may notice the broken connection later than the daemon.
 constexpr absl::Duration kSilence = absl::Seconds(4);
-// The time for an agent that has returned to kill the workers that it is told to stop.
+// The time for an agent that has returned to kill the workers that the daemon makes it stop.
 constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 }  // namespace
@@ -56,8 +56,7 @@ void Membership::State::ReportCutOff(absl::Time now) {
   if (end <= now) return;
   Note(Notice::Kind::kWaiting,
        absl::StrCat("waiting for ", text::DurationText(end - now),
-                    ": nobody of the last world is known to have ended, and it must not train on "
-                    "beside the next"));
+                    ": all members of the last world were cut off, and may train until then"));
 }
 
 }  // namespace hvd::rendezvous::membership

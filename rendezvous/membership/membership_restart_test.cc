@@ -1,5 +1,4 @@
-// Static jobs of agents that nobody has named before, when their daemon is started again before
-// all are there.
+// Static jobs without expected hosts whose daemon restarts before all agents have attached.
 #include <memory>
 #include <string>
 #include <variant>
@@ -21,7 +20,7 @@ class RestartOfAStaticJobTest : public testing::Test {
     return spec;
   }
 
-  // How many workers are started, and which hosts are told to wait.
+  // The number of started workers, and the hosts that are held.
   struct Told {
     int starts = 0;
     std::vector<std::string> held;

@@ -46,8 +46,8 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
     status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *epochs.broken));
   }
   if (status.ok() && !epochs.IsSound(event)) {
-    status =
-        absl::InvalidArgumentError("a stall is of operations that wait for ranks of the world");
+    status = absl::InvalidArgumentError(
+        "a stall report must name operations, and ranks of the world that they wait for");
   }
   Answer(event.call, status);
   if (!status.ok()) return;

@@ -1,4 +1,4 @@
-// Large jobs, where one look at what is wanted serves all events of a moment.
+// Large jobs, in which one run of Reconcile serves several events.
 #include "gmock/gmock.h"
 #include "rendezvous/membership/testing/membership_fixture.h"
 

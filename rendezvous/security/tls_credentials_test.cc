@@ -13,7 +13,7 @@
 namespace hvd::rendezvous::security {
 namespace {
 
-// A server without any service: UNIMPLEMENTED shows that a call got past the door.
+// A server without any service: UNIMPLEMENTED shows that a call was authenticated.
 class TlsCredentialsTest : public testing::Test {
  protected:
   void SetUp() override {

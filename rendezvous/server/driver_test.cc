@@ -13,7 +13,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// Goes on by command only.
+// A clock that advances by command only.
 class ManualClock : public Clock {
  public:
   absl::Time Now() override { return absl::UnixEpoch() + absl::Nanoseconds(nanos_.load()); }

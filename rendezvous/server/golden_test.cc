@@ -47,7 +47,7 @@ std::string Read(const std::string& path) {
   return text.str();
 }
 
-// A daemon takes up a job of its own version only.
+// A daemon resumes only jobs of the same version.
 std::string OfThisVersion(const std::string& journal) {
   const auto payload = journal::FirstRecord(journal);
   pb::journal::Header header;
@@ -151,8 +151,8 @@ TEST_F(GoldenSnapshotTest, SnapshotOfFormat2_IsRefused_AndBothFormatsAreNamed) {
   EXPECT_TRUE(absl::StrContains(status.message(), "(format 4)")) << status;
 }
 
-// Takes up a job with this snapshot, and lets its time pass for a while. What was saved by a faulty
-// daemon, or by hand, has a right checksum too.
+// Resumes a job with this snapshot and lets time pass. A snapshot that a faulty daemon saved has a
+// valid checksum, too, so it must be handled.
 absl::Status GoOn(const pb::journal::SavedJob& saved) {
   journal::MemoryJournal journal(kStart);
   RETURN_IF_ERROR(journal.Compact({saved.SerializeAsString(), kStart}));

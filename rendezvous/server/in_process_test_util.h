@@ -52,8 +52,7 @@ Kind NextEvent(Inbox<membership::Event>& events) {
   return std::get<Kind>(events.Next());
 }
 
-// Serves `service` until it is destroyed. By then calls and streams must have ended or be about to
-// end.
+// Serves `service` until this object is destroyed. REQUIRES: calls and streams end by then.
 class InProcessServer {
  public:
   explicit InProcessServer(grpc::Service* service) {

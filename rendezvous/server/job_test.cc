@@ -170,7 +170,7 @@ TEST_F(JobTest, ClockWasSetBack_TheJobsTimeGoesOn) {
   EXPECT_EQ(last, absl::FromUnixSeconds(5000));
 }
 
-// What a stream or call is ended with tells agents and workers whether to wait.
+// The status with which streams and calls end shows agents and workers whether to wait.
 TEST_F(JobTest, Close_WithAJournal_IsAPause) {
   const auto job = Start();
   InProcessServer server(&job->agents());

@@ -1,5 +1,5 @@
-// Jobs that outlive their scheduler: a later RendezvousServer with the same state directory goes on
-// with them.
+// Jobs that outlive their scheduler: a later RendezvousServer with the same state directory resumes
+// them.
 #include <unistd.h>
 
 #include <filesystem>

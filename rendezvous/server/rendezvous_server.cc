@@ -93,7 +93,7 @@ class RendezvousServerImpl final : public RendezvousServer {
   absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) override {
     RETURN_IF_ERROR(CheckSpec(options.spec));
     if (static_cast<bool>(options.start_worker) != static_cast<bool>(options.stop_worker)) {
-      return absl::InvalidArgumentError("who starts workers must stop them, and the other way");
+      return absl::InvalidArgumentError("start_worker and stop_worker: set both, or neither");
     }
     if (options.job_id.empty()) options.job_id = security::NewJobId();
     absl::MutexLock lock(&mu_);  // makes the check and the insertion of an id atomic

@@ -20,7 +20,7 @@
 
 namespace hvd::rendezvous::server {
 
-// What a job asks of its scheduler.
+// The callbacks of a job, recorded.
 struct Scheduler {
   Inbox<WorkerStart> starts;
   Inbox<WorkerId> stops;
@@ -41,7 +41,7 @@ struct Scheduler {
   }
 };
 
-// What a worker with this environment is told.
+// The answer that a worker with this environment gets.
 inline pb::WorkerBootstrap Bootstrap(const Environment& environment) {
   const std::string& name = environment.at("HOROVOD_AGENT_SOCKET");
   const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -60,7 +60,7 @@ inline pb::WorkerBootstrap Bootstrap(const Environment& environment) {
   return answer;
 }
 
-// A worker's whole part: joins the world; its place in it.
+// Plays a worker: joins the world and returns its placement.
 inline std::future<absl::StatusOr<pb::JoinWorldResponse>> Join(const pb::WorkerBootstrap& told) {
   return std::async(std::launch::async, [told] {
     const pb::Credentials& given = told.credentials();

@@ -19,7 +19,7 @@ class RendezvousServiceTest : public testing::Test {
     Response response;
   };
 
-  // Makes the call on a thread of its own.
+  // Makes the call on a separate thread.
   template <typename Request, typename Response>
   std::future<Outcome<Response>> Call(
       grpc::Status (pb::Rendezvous::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -58,7 +58,7 @@ class RendezvousServiceTest : public testing::Test {
     return std::make_shared<const membership::World>(
         membership::World{Epoch(epoch), std::move(members)});
   }
-  // With one member more than are told of.
+  // A world with one member more than are sent in full.
   static membership::WorldPtr LargeWorld() {
     std::vector<membership::WorldMember> members(RendezvousService::kMostMembersTold + 1);
     for (size_t rank = 0; rank < members.size(); ++rank) {

@@ -1,4 +1,4 @@
-// Damaged messages, for tests: each differs from a sound one in one field.
+// Mutations of messages, for tests: each differs from the valid message in one field.
 #ifndef RENDEZVOUS_SNAPSHOT_MUTATIONS_TEST_UTIL_H_
 #define RENDEZVOUS_SNAPSHOT_MUTATIONS_TEST_UTIL_H_
 
@@ -13,9 +13,9 @@
 
 namespace hvd::rendezvous::snapshot {
 
-// Changes `whole`, or a message in it, in all those ways in turn, and takes each back: a number is
-// 0, 1, -1 or as large as can be; a text is empty; a message or the items of a repeated field are
-// gone; a repeated message has an empty one more.
+// Applies each mutation to `whole`, or to a message in it, and reverts it: a number becomes 0, 1,
+// -1 or its maximum; a string becomes empty; a message or all items of a repeated field are
+// removed; a repeated message gets an empty item.
 class Mutations {
  public:
   // Called after each change; `what` names it.

@@ -163,7 +163,7 @@ TEST_F(FileJobStoreTest, OpenJournal_GoneOrEmptyThoughTheJobWasServed_DataLoss) 
   EXPECT_NE(access((path_ + "/journal").c_str(), F_OK), 0) << "no new one was begun";
 }
 
-// What a first start leaves behind, wherever it is killed.
+// The states of the folder after the first start was killed at any point.
 TEST_F(FileJobStoreTest, Open_AfterAKillWithinTheFirstStart_TheJobBegins) {
   ASSERT_TRUE(FileJobStore::Open(path_).ok());
   pb::journal::Job served = Job();
@@ -188,7 +188,7 @@ TEST_F(FileJobStoreTest, Open_AfterAKillWithinTheFirstStart_TheJobBegins) {
   }
 }
 
-// Whoever could put it there would have the daemon run with keys of his.
+// Otherwise another user could make the daemon run with that user's keys.
 TEST_F(FileJobStoreTest, Open_PlantedJobOrLinkOrOpenFolder_InvalidArgument) {
   ASSERT_TRUE(FileJobStore::Open(path_).ok());
   Put("/elsewhere", Job().SerializeAsString());
@@ -207,7 +207,7 @@ TEST_F(FileJobStoreTest, Open_PlantedJobOrLinkOrOpenFolder_InvalidArgument) {
   EXPECT_TRUE(absl::StrContains(status.message(), "can't use ")) << status;
 }
 
-// A draft that somebody holds open gets no secrets.
+// No secrets are written to a temporary file that another process may hold open.
 TEST_F(FileJobStoreTest, Save_WritesIntoAFileOfItsOwn) {
   const auto dir = FileJobStore::Open(path_);
   std::ofstream(path_ + "/job.pb.new") << "planted";

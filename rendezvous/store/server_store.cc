@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<ServerStore>> ServerStore::Open(const std::string
 absl::Status ServerStore::Load() {
   if (folder_->OpenFile(kJob, O_RDONLY).ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        name(), " holds the job of a horovod-rendezvousd; a server needs a folder of its own"));
+        name(), " holds the job of a horovod-rendezvousd; give the server a separate folder"));
   }
   const absl::StatusOr<std::string> contents = ReadFile(*folder_, kIdentity);
   if (absl::IsNotFound(contents.status())) {  // the identity is written before the first job

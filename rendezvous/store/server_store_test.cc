@@ -140,7 +140,7 @@ TEST_F(ServerStoreTest, Open_FinishesTheRemovalThatACrashHasInterrupted) {
   EXPECT_FALSE(std::filesystem::exists(path_ + "/removed-1"));
 }
 
-// As when a scheduler becomes a daemon, which lives in another folder than it was started in.
+// As when the scheduler changes its working directory, for example to become a daemon.
 TEST_F(ServerStoreTest, FolderGetsAnotherName_ItsJobsAreStillThere) {
   auto store = ServerStore::Open(path_);
   ASSERT_TRUE(store.ok()) << store.status();

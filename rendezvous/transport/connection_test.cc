@@ -123,7 +123,7 @@ TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
   unsetenv("http_proxy");
 }
 
-// The kernel's part can't be played on one machine: there is no host here that does not answer.
+// The kernel's part is not tested here: on one machine there is no host that does not answer.
 TEST_F(ConnectionTest, BothEnds_TellSilentHostsFromSilentProcesses) {
   const Listener server("127.0.0.1:0", daemon_);
   const auto channel = NewChannel("127.0.0.1:" + server.port(), host_, absl::Minutes(10));
