@@ -80,17 +80,17 @@ absl::Status CheckWithoutEtcd(const EtcdOptions& options) {
 void DeclareEtcd(options::FlagTable& flags, EtcdOptions* options) {
   flags.Group("Etcd");
   flags.Value("--etcd", "HOST:PORT,...",
-              "Keep the job in this etcd cluster, so that a daemon on another host can go on",
+              "Store the job in this etcd cluster, so that any of its daemons can resume it",
               [options](const std::string& text) { return ParseEndpoints(text, options); });
-  flags.Value("--job", "NAME", "The job's name there, the same for all its daemons",
+  flags.Value("--job", "NAME", "The job's name in etcd, the same for all its daemons",
               [options](const std::string& text) { return ParseJob(text, options); });
   flags.Flag("--standby", "If another daemon leads the job, wait to take its place",
              [options] { options->stands_by = true; });
-  Text(flags, "--etcd-ca", "FILE", "Use TLS, and check etcd's certificates by this one",
+  Text(flags, "--etcd-ca", "FILE", "Use TLS, and check etcd's certificates against this CA",
        &options->ca);
   Text(flags, "--etcd-cert", "FILE", "This daemon's certificate for etcd", &options->certificate);
-  Text(flags, "--etcd-key", "FILE", "Its private key", &options->key);
-  Text(flags, "--etcd-user", "NAME", "A user of etcd's", &options->user);
+  Text(flags, "--etcd-key", "FILE", "The private key of that certificate", &options->key);
+  Text(flags, "--etcd-user", "NAME", "The user name for etcd", &options->user);
   Text(flags, "--etcd-password-file", "FILE", "Contains the user's password", &options->password);
 }
 

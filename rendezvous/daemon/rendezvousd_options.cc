@@ -25,24 +25,23 @@ constexpr int kWeek = 7 * 86400;
 constexpr absl::Duration kStartTimeout = absl::Minutes(10);
 
 constexpr char kDescription[] =
-    "The rendezvous daemon of one job, for agents that something other than horovodrun starts.\n"
-    "It prints the addresses it listens on, one a line, on stdout, tells on stderr what happens "
-    "to\n"
-    "the job, and ends with the job's exit code.";
+    "The rendezvous daemon of one job, for agents that are not started by horovodrun.\n"
+    "It prints the addresses it listens on to stdout, one per line, reports the job's events on\n"
+    "stderr, and exits with the job's exit code.";
 
 constexpr char kFooter[] =
-    "The file of --token-file is what an agent or worker needs to take part, and a secret: it is\n"
-    "readable by its owner only, must not be another job's, and is removed when the job ends. It "
-    "is a\n"
-    "message hvd.pb.Credentials (proto/agent.proto) in Protobuf's text format:\n"
+    "The file of --token-file contains the credentials that agents and workers need, and is\n"
+    "secret: only its owner can read it, no two jobs may share it, and it is removed when the job\n"
+    "ends. It is a message hvd.pb.Credentials (proto/agent.proto) in Protobuf's text format:\n"
     "  token, sent as metadata x-horovod-token with every call;\n"
     "  ca_certificate, certificate and private_key, PEM texts, for mutual TLS with a server whose\n"
-    "  certificate carries the name horovod-rendezvous.\n"
-    "Ctrl-C (SIGINT) ends the job with code 130; a second one ends it at once.\n"
-    "SIGTERM does the same with code 143, but with --state-dir it ends only the daemon: started\n"
-    "again with the same options it goes on with the same job at the same addresses, as it does\n"
-    "after a crash, and workers that trained on meanwhile keep their work. With --etcd a daemon\n"
-    "that stands by, on any host, goes on; agents know them all: --join host1:7000,host2:7000.";
+    "  certificate has the name horovod-rendezvous.\n"
+    "SIGINT (Ctrl-C) ends the job with exit code 130; a second one ends it without a grace.\n"
+    "SIGTERM does the same with exit code 143; but with --state-dir it ends only the daemon. When\n"
+    "started again with the same options, the daemon resumes the job at the same addresses, as it\n"
+    "does after a crash; workers continue to train meanwhile and lose no work. With --etcd a\n"
+    "standby daemon on any host resumes the job; give agents the addresses of all daemons:\n"
+    "--join host1:7000,host2:7000.";
 
 // Parses "h1:2,h2:2".
 absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& text) {
@@ -107,53 +106,53 @@ class Parser {
 
   void DeclareJob() {
     flags_.Group("Job");
-    flags_.Value("--np,--num-proc", "N", "How many workers the job starts with",
+    flags_.Value("--np,--num-proc", "N", "The number of workers at the start of the job",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(np_, options::ParseInteger("-np", text, 1, kMostWorkers));
                    return absl::OkStatus();
                  });
     flags_.SingleDash("--np", "-np");
     flags_.Value("--hosts", "HOST:SLOTS,...",
-                 "The hosts that take part, in the order of ranks (whoever comes)",
+                 "The hosts that take part, in the order of ranks (default: any host)",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.job.expected_hosts, ParseHosts(text));
                    return absl::OkStatus();
                  });
     flags_.Flag("--keep-host-order",
-                "Ranks follow --hosts also where a machine's hosts are not neighbours there",
+                "Ranks follow --hosts even if the hosts of a machine are not adjacent there",
                 [this] { options_.job.keep_host_order = true; });
-    flags_.Value("--start-timeout", "SECONDS", "For the first -np slots to be there (600)",
+    flags_.Value("--start-timeout", "SECONDS", "How long to wait for the first -np slots (600)",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.job.start_timeout,
                                     options::ParseSeconds("--start-timeout", text, 1, kWeek));
                    return absl::OkStatus();
                  });
     options_.job.start_timeout = kStartTimeout;
-    flags_.Flag("--encrypt-data", "TLS for what workers say to each other over TCP",
+    flags_.Flag("--encrypt-data", "Use TLS for TCP connections between workers",
                 [this] { options_.job.encrypt_data = true; });
   }
 
   void DeclareDaemon() {
     flags_.Group("Daemon");
     flags_.Value("--listen", "ADDR:PORT",
-                 "Numeric, as 10.0.0.1:0 or [::1]:0; port 0: a free one; repeatable",
+                 "Numeric: 10.0.0.1:0 or [::1]:0; port 0: any free port; repeatable",
                  [this](const std::string& text) {
                    options_.listen.push_back(text);
                    return absl::OkStatus();
                  });
     Text("--token-file", "FILE", "Where to write the credentials", &options_.token_file);
     flags_.Value("--owner", "FD",
-                 "For programs that start this: a unix socket to give them the credentials; with "
-                 "its end the job ends",
+                 "A unix socket to the program that starts this daemon: it gets the credentials, "
+                 "and the job ends when it closes the socket",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.owner,
                                     options::ParseInteger("--owner", text, 3, kMostDescriptors));
                    return absl::OkStatus();
                  });
-    Text("--state-dir", "DIR", "Keep the job here, so that the daemon can be started again",
+    Text("--state-dir", "DIR", "Store the job here, so that a restarted daemon can resume it",
          &options_.state_dir);
     flags_.Value("--reattach-timeout", "SECONDS",
-                 "How long agents and workers wait for a daemon that is away (30)",
+                 "How long agents and workers wait for a restarted daemon (30)",
                  [this](const std::string& text) {
                    has_reattach_timeout_ = true;
                    ASSIGN_OR_RETURN(options_.job.reattach_timeout,
@@ -162,7 +161,7 @@ class Parser {
                  });
     Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
          &options_.metrics);
-    Text("--event-log", "FILE", "Append what happens to the job, a JSON object a line",
+    Text("--event-log", "FILE", "Append the job's events, one JSON object per line",
          &options_.event_log);
     flags_.Flag("--version", "Print the version", [this] { version_ = true; });
   }
@@ -174,7 +173,7 @@ class Parser {
     if (np_ == 0) return absl::InvalidArgumentError("--np is missing: how many workers?");
     if (options_.owner >= 0 && IsKept()) {
       return absl::InvalidArgumentError(
-          "--owner can't be given with --state-dir or --etcd: such a job outlives who starts it");
+          "--owner can't be given with --state-dir or --etcd: such a job outlives its owner");
     }
     RETURN_IF_ERROR(CheckEtcd(options_.etcd, options_.listen, !options_.state_dir.empty()));
     if (options_.token_file.empty() && options_.owner < 0) {
@@ -188,7 +187,7 @@ class Parser {
     }
     if (options_.job.keep_host_order && options_.job.expected_hosts.empty()) {
       return absl::InvalidArgumentError(
-          "--keep-host-order needs --hosts: else there is no order of hosts");
+          "--keep-host-order needs --hosts, which gives the order of hosts");
     }
     if (has_reattach_timeout_ && !IsKept()) {
       return absl::InvalidArgumentError(
