@@ -88,7 +88,7 @@ def may_include(path, target):
         return "this folder is not in ALLOWED (tools/layers.py)"
     if wanted == layer or wanted in ALLOWED[layer] or target in ALLOWED[layer]:
         return None
-    return f"{layer} may depend on: {', '.join(ALLOWED[layer]) or 'nothing of ours'}"
+    return f"{layer} may depend on: {', '.join(ALLOWED[layer]) or 'no other folder'}"
 
 
 def check_includes(files):

@@ -7,7 +7,7 @@ Started by netns.py in the network namespace of the switch; ends with its standa
 {"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: from now on, for each direction: the share of frames that are lost, the seconds
     that the others take, and the shares of those that come twice ("duplicate"), that others overtake ("reorder") and in which a bit is wrong
     ("damage"); none where nothing is said. "forge": a number: one bit of that byte of what TCP carries to or from "peer" from now on is changed,
-    once, and the checksum with it, so that only the programs at the ends can find out.
+    once, and the checksum with it, so that only the programs at the ends can notice it.
 {"watch": {"name": "text", ...}}: counts the frames with each text from now on.   {"seen": true}: how many there were by now, by name.
 
 In user space, because not every kernel has netem. Both senders have to leave nothing to their hardware (frames whole, checksums in them): see

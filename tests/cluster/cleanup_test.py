@@ -1,4 +1,4 @@
-"""However a job is broken off, no process, port, shared memory or file of it stays behind on any host."""
+"""However a job is interrupted, it leaves no process, port, shared memory or file behind on any host."""
 
 import os
 import signal

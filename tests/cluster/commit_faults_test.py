@@ -59,7 +59,7 @@ def test_trouble_in_a_commit(cluster, fault, rank):
 @pytest.mark.parametrize("point", POINTS if ALL else ["copied"])
 @pytest.mark.parametrize("loses_worker", [False, True] if ALL else [True])
 def test_daemon_killed_in_a_commit(cluster, point, loses_worker):
-    """Training does not notice; and a worker that is lost meanwhile is replaced once the daemon is back."""
+    """Training is not disturbed. A worker that is lost meanwhile is replaced once the daemon is back."""
     job = JoinedJob(cluster)
     job.wait_for_size(4)
     job.wait_for_steps(3)

@@ -7,7 +7,7 @@ from elastic_job import ElasticJob, workers_on
 
 
 def test_all_workers_killed_at_once_go_on_from_the_last_commit(cluster):
-    """Nobody is left who has the state, except for the agents' memory."""
+    """After that only the agents' memory has the state."""
     epochs, samples = 6, 240
     job = ElasticJob(
         cluster,

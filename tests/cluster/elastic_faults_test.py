@@ -132,7 +132,7 @@ def test_second_kill_during_the_reset(cluster, milliseconds):
 
 @pytest.mark.parametrize("victim", ["newcomer", "survivor", "rank 0"] if ALL else ["newcomer"])
 def test_killed_while_the_state_is_synchronized(cluster, victim):
-    """Which takes a while."""
+    """The synchronisation takes a while, so there is time for the kill."""
     job = running_job(cluster, script_flags=["--megabytes", "200" if ALL else "40"])
     old = all_workers(cluster)
     kill(workers_on(cluster["b"])[:1])
@@ -216,7 +216,7 @@ def test_crash_loop_ends_by_the_budget(cluster):
 
 
 def test_newcomers_that_fail_again_and_again_do_not_disturb(cluster):
-    """The file tells new processes to fail before they are in any world."""
+    """While the file exists, new processes fail before they are in any world."""
     broken = cluster.directory / "broken"
     job = FaultyJob(cluster, script_flags=["--fail-at-start-file", broken])
     job.wait_for_size(4)

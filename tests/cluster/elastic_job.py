@@ -28,7 +28,7 @@ def agents_on(host):
 
 
 class Training:
-    """What its processes say, read along. Subclasses start it; `running` is the process whose stdout is the job's."""
+    """A training whose output is parsed while it runs. Subclasses start it; `running` is the process whose stdout is the job's."""
 
     def __init__(self, cluster, running):
         self.cluster = cluster
@@ -48,7 +48,7 @@ class Training:
         self.wait_for(lambda: self.log.last_step() >= step, timeout, f"step {step}")
 
     def wait_for_size(self, size, timeout=60):
-        """Until the newest world has so many members, all of them training."""
+        """Waits until the newest world has this many members, all of them training."""
         self.wait_for(lambda: self.log.trains_with(size), timeout, f"world of {size}")
 
     def wait_for_steps(self, count, timeout=60):
@@ -193,7 +193,7 @@ class JoinedJob(OpenEnded, Training):
         )
 
     def finish(self, timeout=120, **check):
-        """As FaultyJob.finish()."""
+        """Like FaultyJob.finish()."""
         self.tell_to_end()
         assert self.daemon.wait(timeout) == 0, self.explain()
         assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._log.read_text()

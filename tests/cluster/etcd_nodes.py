@@ -60,7 +60,7 @@ class EtcdNodes:
         )  # fmt: skip
 
     def wait(self):
-        """Until it can be written to."""
+        """Waits until etcd accepts writes."""
         assert self.ctl("put", "ready", "yes", "--command-timeout=60s") == "OK"
 
     def ctl(self, *words):
@@ -100,7 +100,7 @@ class EtcdJob(OpenEnded, Training):
         self.agents = {name: self._start_agent(cluster[name]) for name in agents}
 
     def start_daemon(self, name):
-        """Which stands by if another one leads."""
+        """Starts a daemon, which stands by if another one leads."""
         host = self.cluster[name]
         self.daemons[name] = host.start_command(
             ["horovod-rendezvousd", "--listen", f"{host.address}:{LISTEN}", *self._flags, "--standby",
@@ -127,14 +127,14 @@ class EtcdJob(OpenEnded, Training):
         return self.running.stdout.text.count("the rendezvous daemon is there again")
 
     def wait_until_back(self, before, timeout=60):
-        """Until each agent has, since then."""
+        """Waits until each agent has found a daemon again since then."""
         self.running.stdout.wait_for("the rendezvous daemon is there again", timeout, count=before + len(self.agents))
 
     def events(self, name):
         return (self.cluster.directory / f"events-{name}").read_text().splitlines()
 
     def check_steps(self):
-        """That no step was lost or repeated."""
+        """Checks that no step was lost or repeated."""
         steps = [entry["step"] for entry in self.complete_log().all("step")]
         assert sorted(set(steps)) == list(range(1, max(steps) + 1)), steps
         assert all(steps.count(step) <= 4 for step in set(steps)), steps

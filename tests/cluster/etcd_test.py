@@ -70,7 +70,7 @@ def test_leader_is_killed(hosts, job):
 
 
 def test_host_of_the_leader_is_lost(hosts, job):
-    """Nothing says that it has gone: neither to agents nor to etcd."""
+    """Neither agents nor etcd are notified of the loss."""
     world, before, cut = job.log.newest_world(), job.times_back(), time.monotonic()
     hosts["d1"].cut()
     job.wait_until_back(before)
@@ -131,7 +131,7 @@ def test_leader_is_stopped(hosts, job):
 
 
 def test_leader_of_etcd_is_killed(job, nodes):
-    """Nobody notices."""
+    """The job is not disturbed."""
     world = job.log.newest_world()
     victim = nodes.leader()
     nodes.kill(victim)

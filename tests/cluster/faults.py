@@ -1,4 +1,4 @@
-"""What the tests of faults share. ELASTIC_TEST_ALL_FAULTS=1 for all of them."""
+"""Common code of the fault tests. ELASTIC_TEST_ALL_FAULTS=1 runs all of them."""
 
 import os
 import signal

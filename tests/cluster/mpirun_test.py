@@ -44,7 +44,7 @@ def test_processes_on_two_machines_are_one_job(cluster, tmp_path):
 
 
 def test_processes_of_mpich_on_two_machines_are_one_job(cluster, tmp_path):
-    """Which start in turn on either of the machines."""
+    """MPICH starts the processes on the two machines in turn."""
     result = cluster["a"].run(
         ["mpiexec.hydra", "-launcher", "ssh", "-hosts", "a,b", "-ppn", "1", "-np", "4", "python", SCRIPT],
         timeout=120,

@@ -75,7 +75,7 @@ class Namespace:
         )  # fmt: skip
 
     def started(self, first_input=""):
-        """Returns when the first process has said that it is ready."""
+        """Waits until the first process has reported that it is ready."""
         self._wrapper.stdin.write(first_input)
         self._wrapper.stdin.flush()
         line = self._wrapper.stdout.readline()
@@ -235,7 +235,7 @@ class Host:
     # ---- trouble
 
     def cut(self):
-        """From now on no packet passes between this host and the others."""
+        """Drops all packets between this host and the others from now on."""
         self._cluster.in_switch("ip", "link", "set", f"port-{self.name}", "down")
 
     def set_link(self, **faults):
@@ -257,15 +257,15 @@ class Host:
         return self._link
 
     def cut_from(self):
-        """Nothing that this host sends arrives; it hears all."""
+        """Drops all packets that this host sends, but none that it receives."""
         self.set_link(from_host={"loss": 1})
 
     def cut_to(self):
-        """This host hears nothing; what it sends arrives."""
+        """Drops all packets sent to this host, but none that it sends."""
         self.set_link(to_host={"loss": 1})
 
     def cut_both(self):
-        """As cut(), but the interface does not know it."""
+        """Like cut(), but the interface stays up."""
         self.set_link(from_host={"loss": 1}, to_host={"loss": 1})
 
     def heal(self):

@@ -62,7 +62,7 @@ def test_cut_host_is_not_reached(cluster):
 
 
 def reaches(source, target, attempts=1, patience=2):
-    """Whether a command there says something, in more than one frame."""
+    """Returns whether a command there gives output of more than one frame."""
     options = ["-o", f"ConnectTimeout={patience}", "-o", f"ConnectionAttempts={attempts}"]
     return source.run(["ssh", *options, target, "head -c 200000 /dev/zero"]).returncode == 0
 

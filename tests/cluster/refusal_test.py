@@ -1,4 +1,4 @@
-"""A host that can't take part: one line that names it, exit code 2, nothing started anywhere."""
+"""A host that can't take part: one line of output names it, the exit code is 2, and nothing is started on any host."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Nothing that `ps` or the environment of ssh shows is a secret of the job."""
+"""Neither `ps` nor the environment of ssh shows a secret of the job."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job over SSH on two hosts: who is who, and that training on parts of the batch is training on the batch."""
+"""A job over SSH on two hosts: checks the placement, and that training on parts of a batch equals training on the whole batch."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The checks of worlds find what they are there for."""
+"""The checks of worlds find the faults that they are for."""
 
 import pytest
 

@@ -88,7 +88,7 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
     missing = alone()
     path = Path(re.search(r"after 1 s (\S+) is not there", missing)[1])
     assert path.parent == tmp_path and "set HOROVOD_RENDEZVOUS_DIR to a directory that they share" in missing
-    assert "a process that is no rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE" in missing
+    assert "a process that is not a rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE" in missing
     path.write_text("{}")
     path.chmod(0o644)
     assert f"{path} is open to other users (mode 0644)" in alone()
@@ -111,7 +111,7 @@ def test_files_that_others_may_know_or_have_written_are_refused(alone, tmp_path)
 def test_a_rank_0_that_stays_alone_says_so_and_leaves_no_file(alone, tmp_path):
     said = alone(OMPI_COMM_WORLD_RANK="0")
     assert "process 0 of mpirun: this process could not join the job: " in said
-    assert "(a process that is no rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE)" in said
+    assert "(a process that is not a rank of mpirun needs to be started without OMPI_COMM_WORLD_SIZE)" in said
     assert list(tmp_path.iterdir()) == []
 
 

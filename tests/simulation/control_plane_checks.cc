@@ -92,7 +92,8 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
                                           a.place.rank == b.place.rank &&
                                           a.place.local_rank == b.place.local_rank;
                                  });
-    if (!same || epoch != newest_world_->epoch.value()) Fail("members are told different worlds");
+    if (!same || epoch != newest_world_->epoch.value())
+      Fail("members have received different worlds");
     return;
   }
   const uint64_t previous = newest_world_.has_value() ? newest_world_->epoch.value() : 0;

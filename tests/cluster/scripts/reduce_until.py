@@ -1,4 +1,4 @@
-"""Adds up ones until there is a file: reduce_until.py FILE. Rank 0 says how many sums there were, and that all were right."""
+"""Sums ones until a file exists: reduce_until.py FILE. Rank 0 prints the number of sums, and that all were right."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Says where this worker stands in its world, one line of JSON."""
+"""Prints this worker's placement in its world, as one line of JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Rank 1 gets objects that somebody on the way has changed: `changed_object.py broadcast|allgather`."""
+"""Rank 1 receives objects that were changed in transit: `changed_object.py broadcast|allgather`."""
 
 import sys
 

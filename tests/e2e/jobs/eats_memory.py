@@ -1,6 +1,6 @@
-"""Trains, and commits, for 30 steps; rank 1 takes all the memory there is the first time that it comes to step 10.
+"""Trains, and commits, for 30 steps; the first time that rank 1 gets to step 10 it allocates all memory.
 
-eats_memory.py MARK      a file that says that this has been
+eats_memory.py MARK      a file that marks that this has happened
 """
 
 import os

@@ -1,7 +1,7 @@
 """Trains with process sets while rank 2 of the first world is lost and replaced: process sets by a rule, of survivors, and of the one that is lost.
 
 Rank 0 prints a line of JSON for each step: what each set was then. Ends some steps after the job has grown again. `inside`: sets are made in the
-training function, as scripts do that know no better, else before.
+training function, as in unchanged Horovod scripts, else before.
 """
 
 import json
