@@ -37,8 +37,8 @@ absl::Status Scheduler::Add(const JobRequest& request) {
   options.spec.start_workers = request.min;
   options.spec.start_timeout = absl::Hours(24);  // it may have to wait until other jobs end
   options.spec.elastic.emplace();
-  // The server calls these on its own threads and must not be blocked: each posts the work to the
-  // scheduler's thread, so that the rest of this class needs no locks.
+  // The server calls these on the thread of the job, which must not block: each posts the work to
+  // the scheduler's thread, so that the rest of this class needs no locks.
   options.start_worker = [this, self](const hvd::rendezvous::server::WorkerStart& start) {
     loop_.Post([this, self, start] { StartWorker(*self, start); });
   };
