@@ -6,6 +6,7 @@
 
 namespace hvd::rendezvous::client {
 
+// Equal jitter: half of the range is fixed, the other half random.
 absl::Duration BackOff::Next(absl::BitGenRef random) {
   const absl::Duration range = range_;
   range_ = std::min(range_ * 2, longest_);

@@ -47,6 +47,8 @@ absl::StatusOr<std::unique_ptr<store::JobStore>> OpenEtcd(const RendezvousdOptio
   ASSIGN_OR_RETURN(const etcd::EtcdAccess access, AccessOf(options.etcd));
   etcd::EtcdJobStore::Options chosen;
   chosen.job = options.etcd.job;
+  // The candidate's name is its addresses, so that messages of other daemons say where the leader
+  // is.
   chosen.candidate = {absl::StrJoin(options.listen, ","), options.etcd.stands_by};
   chosen.reattach = options.job.reattach_timeout;
   return etcd::EtcdJobStore::Open(etcd::NewEtcdClient(access), chosen, {wait.say, wait.gives_up});

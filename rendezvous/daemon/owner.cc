@@ -32,6 +32,8 @@ absl::StatusOr<std::unique_ptr<Owner>> Owner::Open(EventLoop& loop, int descript
     return absl::InvalidArgumentError(
         absl::StrCat("--owner: ", descriptor, " is not the number of a connected unix socket"));
   }
+  // The owner passed the descriptor by inheritance; processes started by the daemon must not keep
+  // the socket open.
   fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   RETURN_IF_ERROR(SetNonBlocking(descriptor));
   return std::unique_ptr<Owner>(new Owner(loop, Fd(descriptor)));
@@ -62,6 +64,7 @@ void Owner::OnReadable() {
   const IoResult got = ReadSome(socket_.get(), buffer, sizeof(buffer));
   said_.append(buffer, got.bytes);
   TakeLines();
+  // Lines before the end are handled first: an owner may send "drain" and exit at once.
   if (!got.end) return;
   loop_.Forget(socket_.get());
   callbacks_.on_end();

@@ -59,6 +59,8 @@ class Daemon {
       absl::StatusOr<os::Starter> starter = os::Starter::Find({/*parent=*/true, /*input=*/false});
       if (starter.ok()) starter_ = *std::move(starter);
     }
+    // May block for a long time: with etcd, until this daemon leads the job. Signals are polled
+    // meanwhile (StoreWait::gives_up).
     const absl::Status opened = OpenJob();
     // A signal has ended the wait for another daemon. Nothing has started, so the signal may
     // terminate this process in the default way.
@@ -81,11 +83,14 @@ class Daemon {
         *loop_, Clock::Real(), reporting::JobSummary(options_.job.min_workers, std::move(so_far)),
         [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
+    // Only now, since the actions use server_. A signal that came before is pending in the signalfd
+    // and handled at once.
     signals_->Start(SignalActions());
     RETURN_IF_ERROR(TellOwner());
     reporter_->Watch(*server_);
     loop_->Run();
     reporter_->Stop();
+    // From here on server_ may be destroyed, so no action must use it.
     signals_->JobIsOver();
     return End();
   }
@@ -204,6 +209,7 @@ class Daemon {
 
   absl::Status Serve() {
     if (!options_.token_file.empty()) {
+      // Written before the server listens, so that an agent that can connect finds the credentials.
       ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
     }
     const absl::Status status = Listen();
@@ -215,6 +221,8 @@ class Daemon {
   absl::Status Listen() {
     ASSIGN_OR_RETURN(server_, server::Server::Start(MakeServerOptions()));
     if (store_ != nullptr) {
+      // Stored before they are printed: agents that learn an address must find the next daemon
+      // there.
       RETURN_IF_ERROR(KeepAddresses(*store_, server_->addresses()));
     }
     if (!options_.metrics.empty()) {

@@ -36,6 +36,8 @@ EtcdJobStore::EtcdJobStore(std::unique_ptr<KeyValueStore> store, const Options& 
 absl::Status EtcdJobStore::Load(FencedWriter::Say say) {
   ASSIGN_OR_RETURN(const std::optional<std::string> tail,
                    ReadKey(*store_, leadership_, keys_.Tail()));
+  // The tail is read after this daemon became the leader: from then on no other daemon can write,
+  // so it stays valid.
   writer_.emplace(*store_, keys_, leadership_, tail.value_or(""), std::move(say));
   ASSIGN_OR_RETURN(const std::optional<std::string> found,
                    ReadKey(*store_, leadership_, keys_.Identity()));

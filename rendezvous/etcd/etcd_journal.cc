@@ -79,6 +79,8 @@ class EtcdJournalImpl final : public EtcdJournal {
   }
 
   absl::Status Sync() override {
+    // One transaction per value, since all values together may exceed etcd's limit. They are
+    // written in order, so a crash in between leaves a prefix of the events.
     for (const pb::journal::EtcdEvents& value : std::exchange(values_, {})) {
       RETURN_IF_ERROR(failed_);
       const std::string bytes = value.SerializeAsString();

@@ -40,6 +40,7 @@ absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const
     ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse page, Read(store, leadership, request));
     for (const etcdserverpb::KeyValue& found : page.kvs()) RETURN_IF_ERROR(visit(found));
     if (!page.more() || page.kvs_size() == 0) return absl::OkStatus();
+    // The smallest key after the last one of this page.
     request.set_key(page.kvs(page.kvs_size() - 1).key() + '\0');
   }
 }

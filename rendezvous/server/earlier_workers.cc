@@ -64,6 +64,8 @@ bool EarlierWorkers::IsComplete(const AwaitedHost& host) {
 
 std::vector<membership::Event> EarlierWorkers::Return(AwaitedHost host) {
   for (const Awaited& worker : host.workers) {
+    // A worker that is missing from known_workers was never started: the machine sends its
+    // StartWorkerEffect again.
     if (!worker.start_again) host.joined.known_workers.push_back(worker.id);
   }
   std::vector<membership::Event> due = {std::move(host.joined)};

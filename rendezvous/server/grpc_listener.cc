@@ -17,6 +17,7 @@ namespace {
 size_t MostSilent() {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
+  // The other half is left for authenticated connections and files.
   return static_cast<size_t>(files.rlim_cur / 2);
 }
 
@@ -55,6 +56,8 @@ void GrpcListener::Take(Fd connection) {
   // If the first bytes have arrived already, the connection is not silent.
   char first = 0;
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
+  // The oldest silent connection is the least likely one to be a client in the middle of its
+  // handshake.
   if (silent_.size() >= MostSilent()) CloseOldest();
   const auto silent = silent_.insert(silent_.end(), std::move(connection));
   const absl::Status watched =

@@ -167,6 +167,7 @@ std::optional<reporting::JobReport> Job::Report() {
   Report([asked = std::move(asked)](const reporting::JobReport& report) {
     asked->End(std::make_shared<const reporting::JobReport>(report));
   });
+  // If the job's thread hangs already, do not wait once more: monitoring must not pile up requests.
   const bool hangs = BusyFor() >= kPatience;
   const bool answered = answer->Await(hangs ? absl::ZeroDuration() : kPatience);
   absl::MutexLock lock(&mu_);

@@ -123,6 +123,8 @@ grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerCont
   ParkedCall* const call = calls_.Park(response);
   options_.world(
       [this, id = call->id(), epoch = Epoch(request->epoch())](const membership::WorldPtr& world) {
+        // The machine has only the newest world. A caller of an older epoch learns from its watch
+        // that the epoch is over.
         if (world->epoch != epoch) {
           return calls_.Finish(id, absl::FailedPreconditionError(absl::StrCat(
                                        "world ", epoch.value(), " is not the newest one, which is ",
@@ -151,6 +153,8 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
   if (request->has_selection()) *response->mutable_selection() = request->selection();
   ParkedCall* const call = calls_.Park(response);
   if (request->key().empty()) {
+    // Checked here as well as in the machine, so that an invalid value is not written to the
+    // journal.
     calls_.Finish(call->id(), absl::InvalidArgumentError("an exchange needs a key"));
   } else if (request->value().size() > kLargestValue) {
     calls_.Finish(call->id(), absl::InvalidArgumentError(absl::StrCat(
@@ -268,6 +272,7 @@ void RendezvousService::Handle(const membership::ReplyWorld& effect) {
       for (const membership::WorldMember& member : members) ToProto(member, *world.add_members());
       return;
     }
+    // A large world: rank 0, to which every member connects, and the caller itself.
     ToProto(members.front(), *world.add_members());
     if (effect.rank != 0) ToProto(members[effect.rank], *world.add_members());
   });

@@ -40,6 +40,7 @@ class ServerImpl final : public Server {
   // Errors: those of Server::Start.
   absl::Status Begin(const ServerOptions& options, Clock& clock) {
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
+    // Added before Listen, so that the first call finds the job.
     job_ = door_.Add(options.credentials.token, std::move(job));
     return door_.Listen(options.listen, options.credentials, options.agent_timeout);
   }

@@ -14,7 +14,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-constexpr int32_t kLargestNumber = 1 << 30;
+constexpr int32_t kLargestNumber = 1 << 30;  // see HasNumbersInRange
 
 bool IsInRange(const Message& message, const FieldDescriptor* field, int index) {
   const Reflection& at = *message.GetReflection();

@@ -119,6 +119,8 @@ absl::Status ServerStore::RemoveJob(const std::string& job_id) {
   // Renamed first, so that a crash during the removal leaves no partial job behind.
   RETURN_IF_ERROR(folder_->Rename(
       folder, absl::StrCat(kRemovedFolder, absl::BytesToHexString(RandomBytes(kNameBytes)))));
+  // Durable before the contents are deleted, or a crash could restore the name of a half-deleted
+  // folder.
   RETURN_IF_ERROR(folder_->Sync());
   FinishRemovals();
   return absl::OkStatus();

@@ -23,7 +23,7 @@ struct Faults {
   int64_t sync_hangs = 0;
 };
 
-// A pipe with a name that is full and that nobody reads.
+// A full FIFO without a reader.
 class FullPipe {
  public:
   explicit FullPipe(const std::string& path) : path_(path) {

@@ -21,7 +21,7 @@ class RendezvousGrpcTest : public testing::Test {
     ASSERT_EQ(started, (std::set<uint64_t>{1, 2, 3, 4}));
   }
 
-  // One call of each worker at the same time, each with a client of its own.
+  // One concurrent call of each worker, each with a separate client.
   template <typename Call>
   auto AllAtOnce(Call call) {
     using Result = decltype(call(*job_.NewClient(), uint64_t{1}));
@@ -124,7 +124,7 @@ TEST_F(RendezvousGrpcTest, AllFinish_SuccessAndEveryAgentIsToldToEnd) {
   for (const uint64_t worker : {1, 2}) a_.SayExited(worker, 0);
   for (const uint64_t worker : {3, 4}) b_.SayExited(worker, 0);
   EXPECT_TRUE(job_.WaitForVerdict().success);
-  // What was decided before the verdict was told is sent, even if the server is gone at once.
+  // Answers from before the verdict are sent, even if the server is destroyed at once.
   job_.StopServer();
   a_.WaitForEndOfJob();
   b_.WaitForEndOfJob();

@@ -1,4 +1,4 @@
-// Who is not let in, whatever they call.
+// Peers without valid credentials are rejected in every call.
 #include <memory>
 #include <string>
 #include <vector>
