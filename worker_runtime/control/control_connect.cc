@@ -27,6 +27,7 @@ absl::Status OpenWire(net::Wire& wire, absl::Time deadline, const Cancellation* 
     const net::Opening opening = wire.Open();
     if (opening == net::Opening::kDone) return absl::OkStatus();
     if (opening == net::Opening::kFailed) return HungUp(wire);
+    // In a TLS handshake either side may have to wait for the other.
     const short wanted = opening == net::Opening::kWantsToRead ? POLLIN : POLLOUT;
     RETURN_IF_ERROR(net::AwaitReady(wire.fd(), wanted, deadline, cancellation));
   }

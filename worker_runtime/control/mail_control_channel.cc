@@ -86,6 +86,7 @@ absl::Status MailControlChannel::Send(int rank, absl::string_view message) {
 void MailControlChannel::WriteTo(Peer& peer) {
   if (peer.unsent.empty()) return;
   const absl::string_view rest = absl::string_view(peer.unsent).substr(peer.unsent_from);
+  // Takes what fits into the ring; Exchange sends the rest when the peer has read.
   peer.unsent_from += mailbox_.Write(peer.rank, rest);
   if (peer.unsent_from < peer.unsent.size()) return;
   peer.unsent.clear();

@@ -82,6 +82,7 @@ double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks) {
 
 void FinishReduction(void* data, size_t count, collectives::DataType type,
                      negotiation::Reduction reduction, double postscale, int ranks) {
+  // The average of booleans is their sum, a logical "or", which is not divided.
   const bool average = reduction == negotiation::Reduction::kAverage && ranks > 1 &&
                        type != collectives::DataType::kBool;
   if (average && postscale == 1.0 && !collectives::IsFloating(type)) {

@@ -188,6 +188,7 @@ void Coordinator::PlanReady(Plan& plan, absl::Time now) {
 void Coordinator::Tune(const std::vector<PlannedTensor>& tensors, absl::Time now) {
   for (const PlannedTensor& tensor : tensors) {
     const size_t bytes = ByteCount(*tensor.signature);
+    // Barriers and joins move no data, so they say nothing about throughput.
     if (bytes > 0) tuner_->Observe(tensor.signature->name, bytes, now);
   }
   tunables_ = tuner_->tunables();

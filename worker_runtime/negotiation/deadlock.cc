@@ -52,7 +52,7 @@ bool DeadlockDetector::Holds(const Readiness& readiness, uint64_t last_sequence)
 }
 
 std::string DeadlockDetector::Describe(const Readiness& readiness) const {
-  constexpr size_t kMostRanks = 16;
+  constexpr size_t kMostRanks = 16;  // bounds the message in a large world
   std::vector<std::string> parts;
   for (size_t rank = 0; rank < by_rank_.size() && parts.size() < kMostRanks; ++rank) {
     for (const std::string& name : by_rank_[rank].names) {

@@ -18,6 +18,8 @@ constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
 
+// A key exchange through the daemon: one Exchange call per key, which returns when the daemon has
+// the values of all members.
 class SessionKeyExchange : public collectives::KeyExchange {
  public:
   SessionKeyExchange(std::shared_ptr<rendezvous::client::RendezvousClient> client,
@@ -72,6 +74,7 @@ Peer ToPeer(const pb::Member& member) {
 absl::StatusOr<std::vector<Peer>> ToPeers(
     const google::protobuf::RepeatedPtrField<pb::Member>& members) {
   std::vector<Peer> peers;
+  // Checked, because callers use the rank as the index.
   for (const pb::Member& member : members) {
     if (member.placement().rank() != static_cast<int>(peers.size())) {
       return absl::InternalError("the world's members are not in order");

@@ -68,6 +68,7 @@ class Encoder {
 std::string EncodeChunk(std::deque<TimelineEvent>& events, const ClockOffset& clock,
                         uint64_t dropped) {
   Encoder encoder;
+  // What does not fit stays for the next chunk.
   while (!events.empty() && !encoder.is_full()) {
     encoder.Add(events.front());
     events.pop_front();

@@ -33,6 +33,8 @@ absl::Status WriteFully(int fd, absl::string_view text) {
 
 }  // namespace
 
+// The queue between the engine and the writer thread, and the thread's state. Shared by TraceFile
+// and the thread, which may outlive it.
 class TraceFile::Writer {
  public:
   Writer(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin)
@@ -141,6 +143,7 @@ absl::Status TraceFile::Writer::AwaitClosed(absl::Duration timeout) {
 std::string TraceFile::Writer::FormatParts(const std::deque<Part>& parts) {
   std::string text;
   for (const Part& part : parts) {
+    // A chunk that can't be read becomes a note: it must not end the file.
     absl::StatusOr<std::string> events = format_.Add(part.rank, part.chunk);
     text += events.ok() ? *events : format_.Note(part.rank, "CHUNKS_UNREADABLE", 1);
   }
@@ -158,6 +161,8 @@ std::string TraceFile::Writer::Notes() {
 }
 
 void TraceFile::Writer::Run() {
+  // After the first error nothing more is written, but parts are still taken, so that the queue
+  // does not fill up.
   absl::Status status;
   auto write_out = [&](const std::string& text) {
     if (status.ok()) status = WriteFully(fd_.get(), text);
