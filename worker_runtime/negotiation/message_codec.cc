@@ -83,8 +83,8 @@ void EncodeTensor(const PlannedTensor& tensor, int receiver, wire::PlannedTensor
   }
   out.set_new_id(tensor.new_id);
   out.mutable_first_dims()->Add(tensor.first_dims.begin(), tensor.first_dims.end());
-  // Computed for the receiver here, so that the coordinator's plan does not hold a matrix of n * n
-  // splits.
+  // Only the rows that the receiver gets: with those of all ranks the size of a plan would be
+  // quadratic in the world's size.
   for (size_t rank = 0; rank < tensor.senders.size(); ++rank) {
     out.add_received_splits(
         RowsTo(*tensor.senders[rank], receiver, static_cast<int>(tensor.senders.size())));

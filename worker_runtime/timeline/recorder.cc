@@ -15,7 +15,7 @@ void Recorder::Start(const ClockOffset& offset, bool mark_cycles, absl::Duration
   offset_ = offset;
   started_ = clock_.Now();
   first_id_ = last_id_ + 1;
-  // Last: once it is on, events are recorded with the state set above.
+  // Last. Recording takes the lock, so an event that sees on_ also sees the state above.
   mark_cycles_.store(mark_cycles, std::memory_order_relaxed);
   on_.store(true, std::memory_order_relaxed);
 }
