@@ -73,6 +73,7 @@ BootstrapSocket::~BootstrapSocket() {
 }
 
 void BootstrapSocket::OnConnection(Fd fd) {
+  // The kernel records these credentials at connect(), so a client can't forge them.
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
@@ -85,11 +86,15 @@ void BootstrapSocket::OnConnection(Fd fd) {
 
 void BootstrapSocket::Admit(Fd fd, pid_t pid) {
   if (clients_.size() >= kMaxClients) {
+    // A timer's id begins with its deadline, and all timers have the same length, so the smallest
+    // id is the oldest client's.
     const auto oldest = std::min_element(
         clients_.begin(), clients_.end(),
         [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
     Drop(oldest->first);
   }
+  // Handlers refer to the client by its descriptor's number, which is unique while the client is in
+  // clients_.
   const int number = fd.get();
   if (!loop_.Watch(number, EPOLLIN, [this, number](uint32_t) { OnHello(number); }).ok()) return;
   const EventLoop::TimerId patience = loop_.After(kPatience, [this, number] { Drop(number); });

@@ -28,7 +28,7 @@
 namespace {
 
 constexpr int32_t kMostSlots = 1 << 16;  // of a host; the same limit as for agents
-// The sizes of the structures in the first version of the ABI.
+// The size of the structure in the first version of the ABI.
 constexpr size_t kFirstExitSize = offsetof(hvd_rendezvous_exit, last_output) + sizeof(void*);
 
 using hvd::WorkerId;
@@ -44,6 +44,7 @@ using hvd::rendezvous::server::RendezvousServer;
 using hvd::rendezvous::server::ServedJobOptions;
 using hvd::rendezvous::server::WorkerStart;
 
+// Returns a copy that hvd_rendezvous_free frees: memory is allocated and freed in the same library.
 absl::Status GiveText(const std::string& text, char** result) {
   *result = strdup(text.c_str());
   return *result != nullptr ? absl::OkStatus()
@@ -85,6 +86,9 @@ void CallNotice(const hvd_rendezvous_job_options& options, const Notice& notice)
   options.notice(options.context, line.c_str());
 }
 
+// Wraps the callbacks of a job. The options are copied: the caller's structure may be gone when a
+// callback runs. InCallback marks the thread, so that functions that must not be called from a
+// callback (they would wait for it) fail instead of blocking.
 void SetCallbacks(const hvd_rendezvous_job_options& options, ServedJobOptions& made) {
   if (options.start_worker != nullptr) {
     made.start_worker = [options](const WorkerStart& start) { CallStartWorker(options, start); };

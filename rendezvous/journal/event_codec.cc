@@ -31,7 +31,7 @@ const char* FieldOf(const membership::Tick&) { return "tick"; }
 const char* FieldOf(const membership::LimitsChanged&) { return "limits_changed"; }
 const char* FieldOf(const membership::CommitKept&) { return "commit_kept"; }
 
-// The contents of the field: of the simplest events just a number.
+// The value of the field: the event, or a plain number for the simplest events.
 template <typename Kind>
 Kind& ContentOf(Kind& event) {
   return event;

@@ -18,8 +18,8 @@ struct PartRow {
 constexpr PartRow kPartTable[] = {
     {Part::kOutside, Move::kEnter, Part::kMember},
     {Part::kOutside, Move::kLeave, Part::kOutside},
-    {Part::kOutside, Move::kFinish, Part::kFinished},  // it was removed from the world, but its
-                                                       // report counts
+    // It was removed from the world, but its report counts.
+    {Part::kOutside, Move::kFinish, Part::kFinished},
     {Part::kMember, Move::kLeave, Part::kOutside},
     {Part::kMember, Move::kFinish, Part::kFinished},
     {Part::kMember, Move::kEndWell, Part::kOutside},
@@ -30,6 +30,7 @@ constexpr PartRow kPartTable[] = {
     {Part::kFinished, Move::kDisown, Part::kOutside},
 };
 
+// The transitions of Life. A move that is not listed for a state is refused by Make.
 struct LifeRow {
   Life from;
   Move move;

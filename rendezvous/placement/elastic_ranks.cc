@@ -33,6 +33,7 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
   return chosen;
 }
 
+// Sets local ranks, by the order of the slots on each machine.
 void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
   std::map<int, std::vector<PlannedMember*>> by_machine;
   for (PlannedMember& member : *members)

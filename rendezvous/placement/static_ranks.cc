@@ -46,6 +46,7 @@ std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, i
       plan.push_back({host, slot, place});
     }
   }
+  // Sizes are known only after all ranks are assigned.
   for (auto& [host, slot, place] : plan) {
     place.size = static_cast<int>(plan.size());
     place.local_size = local_sizes[machines[host]];

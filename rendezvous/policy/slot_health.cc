@@ -5,6 +5,7 @@
 namespace hvd::rendezvous::policy {
 
 absl::Duration SlotHealth::Failed(const std::string& host, int slot, int free, absl::Time now) {
+  // Drops forgiven slots, so that the map does not grow with every slot that ever failed.
   for (auto each = slots_.begin(); each != slots_.end();) {
     each = Forgiven(each->second, now) ? slots_.erase(each) : std::next(each);
   }
@@ -12,6 +13,7 @@ absl::Duration SlotHealth::Failed(const std::string& host, int slot, int free, a
   ++health.failures;
   health.last = now;
   const Cooldown range = cooldown_.value_or(Cooldown());
+  // Negative: one of the first `free` failures, which cause no pause.
   const int doublings = health.failures - 1 - (cooldown_.has_value() ? 0 : free);
   absl::Duration rest = absl::ZeroDuration();
   if (doublings >= 0) {

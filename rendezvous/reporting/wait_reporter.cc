@@ -90,6 +90,8 @@ bool WaitReporter::IsDue(const Waiting& waiting, absl::Time now) const {
 std::string WaitReporter::Check(const membership::Membership::View& view, absl::Time now) {
   Waiting found = Find(view);
   due_ = now + (found.text.empty() ? kIdlePollInterval : kPollInterval);
+  // Another kind of wait: its patience starts now, and its first message is due after that. A
+  // changed text of the same kind only shortens the pause (kChangePause).
   if (found.kind != waiting_.kind || found.last_ones != waiting_.last_ones) {
     waiting_ = found;
     since_ = now;

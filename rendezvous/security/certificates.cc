@@ -23,6 +23,8 @@ constexpr absl::Duration kValidBefore = absl::Hours(24);
 constexpr absl::Duration kValidFor = absl::Hours(24 * 3650);
 
 absl::Status OpenSslError(absl::string_view step) {
+  // The error queue of OpenSSL belongs to the thread. It is cleared, or a later, unrelated call
+  // would report an old entry.
   std::array<char, 256> text{};
   ERR_error_string_n(ERR_get_error(), text.data(), text.size());
   ERR_clear_error();

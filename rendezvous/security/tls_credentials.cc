@@ -25,6 +25,7 @@ class TokenCheck : public grpc::AuthMetadataProcessor {
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata*,
                        OutputMetadata*) override {
+    // Exactly one token: with several, this check and the service might look at different ones.
     const auto [first, last] = metadata.equal_range(kTokenMetadataKey);
     const bool one = first != last && std::next(first) == last;
     if (!one || !is_valid_({first->second.data(), first->second.size()})) {
@@ -37,6 +38,7 @@ class TokenCheck : public grpc::AuthMetadataProcessor {
   const IsValid is_valid_;
 };
 
+// Adds the token to the metadata of every call of a channel. gRPC does so only on secure channels.
 class TokenSource : public grpc::MetadataCredentialsPlugin {
  public:
   explicit TokenSource(std::string token) : token_(std::move(token)) {}

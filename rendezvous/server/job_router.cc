@@ -162,6 +162,8 @@ void FrontDoor::Erase(absl::string_view token) {
 }
 
 std::shared_ptr<Job> FrontDoor::Add(std::string token, std::unique_ptr<Job> job) {
+  // Replaces the entry that Await has made, in one step, so that calls never see the token as
+  // unknown.
   std::shared_ptr<Job> added = std::move(job);
   absl::MutexLock lock(&mu_);
   Sweep();
@@ -181,9 +183,12 @@ void FrontDoor::Remove(const std::shared_ptr<Job>& job, Token token) {
       entries_.erase(found);
     }
   }
+  // Outside the lock: calls that Close ends may look up jobs. The entry is changed first, so that
+  // no new call gets the job.
   job->Close();
   absl::MutexLock lock(&mu_);
   Sweep();
+  // Kept until gRPC has released its last call or stream of this job, see Sweep.
   removed_.push_back(job);
 }
 

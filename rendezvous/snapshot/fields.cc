@@ -46,6 +46,7 @@ bool HasNumbersInRange(const Message& message) {
   return true;
 }
 
+// Fields are accessed by reflection, so that each type lists its members once for both directions.
 Field::Field(const Message& message, absl::string_view name)
     : field_(message.GetDescriptor()->FindFieldByName(std::string(name))) {
   if (field_ != nullptr) return;
@@ -64,6 +65,8 @@ int Field::SizeOf(const Message& message) const {
   return message.GetReflection()->FieldSize(message, field_);
 }
 
+// All numbers travel as uint64: signed ones are sign-extended here and truncated again by
+// SetNumber, which restores negative values.
 uint64_t Field::Number(const Message& message, int index) const {
   const Reflection& at = *message.GetReflection();
   const bool one = index == kOne;
