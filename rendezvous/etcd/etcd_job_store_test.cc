@@ -195,7 +195,7 @@ TEST_F(CampaignTest, AnswerLost_FindsThatItHasWon) {
 
 TEST_F(CampaignTest, AnotherLeads_StandsByOrSaysWho) {
   etcd_.Set(keys_.Leader(), "other:7000");
-  EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status())) << "waits until it is told not to";
+  EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status())) << "waits until gives_up returns true";
   EXPECT_EQ(said_, std::vector<std::string>{"stands by: the job is led by other:7000"});
   const absl::Status refused = Run(false, 1000).status();
   EXPECT_TRUE(absl::IsAlreadyExists(refused));

@@ -206,7 +206,7 @@ TEST_F(KeptJobsTest, NewestOffer_StandsUntilTheNext) {
   const auto job = Add(Options("one", 1, 2));
   job->ReportStarted(WorkerId(1), 4711);
   job->OfferSlots({{"here", 1}, {"there", 1}});
-  EXPECT_EQ(scheduler_.starts.Next().host, "there") << "a new host has an agent of its own";
+  EXPECT_EQ(scheduler_.starts.Next().host, "there") << "a new host has a separate agent";
   EXPECT_EQ(job->Describe().hosts.size(), 2u);
 }
 
