@@ -38,10 +38,11 @@ def main() -> None:
         *box(10, 10, 170, 54, "horovodrun", "launcher"),
         *box(260, 10, 210, 54, "rendezvous daemon", "decides on ranks"),
         *arrow("M180 37H258", 219, 28, "contains"),
-        *arrow("M60 64V168", 116, 118, "starts (SSH,"),
-        *note(116, 134, "srun, ...)"),
+        *arrow("M60 64V168", 136, 100, "starts each agent"),
+        *note(136, 118, "(SSH, srun, ...)"),
         *arrow("M344 64V168", 0, 0, "", both=True),
-        *note(408, 118, "gRPC, TLS"),
+        *note(414, 100, "agents, workers:"),
+        *note(414, 118, "gRPC with TLS"),
     ]
     for left, name, ranks in ((10, "host 1", (0, 1)), (250, "host 2", (2, 3))):
         parts += [

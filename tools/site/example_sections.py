@@ -1,4 +1,4 @@
-"""A griffe extension: "Example:" in a docstring is a section of code, as "Examples:" is."""
+"""A griffe extension for docstrings: "Example:" is a section of code, as "Examples:" is, and names in roles, such as :class:`X`, are code."""
 
 import re
 from typing import Any
@@ -9,4 +9,5 @@ import griffe
 class ExampleSections(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.M)
+            text = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.M)
+            obj.docstring.value = re.sub(r":(?:class|meth|func|attr|mod|exc|data):`~?([^`]+)`", r"`\1`", text)

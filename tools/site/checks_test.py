@@ -1,0 +1,69 @@
+"""Tests of the checks of pages and headers: each finds the fault that it is for."""
+
+import unittest
+
+import headers
+from check_pages import Code, codes, problem_of, unknown_options
+
+KNOWN = {"horovodrun": {"-np", "--min-np"}, "horovod-agent": {"--join"}}
+
+
+def blocks(text: str) -> list[Code]:
+    return [code for code in codes("page.md", text) if code.language != "span"]
+
+
+class Pages(unittest.TestCase):
+    def test_code_that_parses_is_no_problem(self) -> None:
+        for block in blocks("```python\nwith server:\n    ...\n```\n\n```bash\nif true; then ls; fi\n```\n"):
+            self.assertEqual(problem_of(block), "")
+
+    def test_code_that_does_not_parse_is_found(self) -> None:
+        python, shell = blocks("```python\ndef f(:\n```\n\ntext\n\n```bash\nif then\n```\n")
+        self.assertIn("page.md:2: this Python does not parse", problem_of(python))
+        self.assertIn("page.md:8: bash does not parse this", problem_of(shell))
+
+    def test_fragment_is_left_out(self) -> None:
+        self.assertEqual(blocks("<!-- fragment -->\n\n```python\ndef f(:\n```\n"), [])
+
+    def test_unknown_option_of_a_program_is_found(self) -> None:
+        code = Code("page.md:1", "bash", "horovodrun -np 2 \\\n  --no-such python x.py --join")
+        self.assertEqual(list(unknown_options(code, KNOWN)), ["page.md:1: horovodrun has no option --no-such"])
+
+    def test_options_of_the_users_command_are_left_alone(self) -> None:
+        self.assertEqual(
+            list(unknown_options(Code("", "bash", "horovod-agent --join a:1 -- prog --anything"), KNOWN)), []
+        )
+
+    def test_unknown_option_that_stands_alone_is_found(self) -> None:
+        (span,) = codes("page.md", "Use `--no-such-option 3`.")
+        self.assertEqual(list(unknown_options(span, KNOWN)), ["page.md:1: no program has an option --no-such-option"])
+
+
+class Headers(unittest.TestCase):
+    def test_comment_describes_the_declarations_after_it(self) -> None:
+        text = "/* Adds. */\nint add(int a);\nint sub(int a); /* subtracts */\n\nint bare(void);\n\n/* ---- Part */\n\nint last;\n"
+        self.assertEqual(
+            list(headers.pieces(text)),
+            [
+                ("Adds.", "int add(int a);"),
+                ("subtracts", "int sub(int a);"),
+                ("", "int bare(void);"),
+                ("---- Part", ""),
+                ("", "int last;"),
+            ],
+        )
+
+    def test_function_without_body_and_initializers(self) -> None:
+        self.assertEqual(
+            headers.signature_of("explicit A(const T& t = {}) : t_(t) { f(); }"), "explicit A(const T& t = {});"
+        )
+
+    def test_errors_are_a_list_and_indented_lines_are_code(self) -> None:
+        words = "Adds.\n\n  add(1);\n\nErrors:\n  - NOT_FOUND: there is\n    none.\n"
+        made = headers.markdown(words)
+        self.assertIn("```cpp\nadd(1);\n```", made)
+        self.assertIn("Errors:\n\n- NOT_FOUND: there is\n    none.", made)
+
+
+if __name__ == "__main__":
+    unittest.main()
