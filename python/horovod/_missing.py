@@ -7,8 +7,8 @@ import importlib.abc
 import sys
 from typing import Any, NoReturn
 
-# What is not here, by what one would import; all below it is not here either. A row goes when its
-# package comes.
+# The modules of Horovod that this version lacks, with all their submodules, and what each lacks. Remove a row when its
+# package exists.
 _MODULES = {
     "horovod.spark": "no such part of its layer for Spark; horovod.spark.run and horovod.spark.run_elastic are there",
     "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
@@ -16,8 +16,8 @@ _MODULES = {
     "horovod.runner.js_run": "no jsrun; horovod.run and horovodrun start the workers",
     "horovod.runner.http": "no HTTP server; its rendezvous is gRPC (docs/operations.md)",
     "horovod.runner.elastic": "no elastic driver in Python; horovodrun's flags are its settings",
-    # Whatever else there was.
-    "horovod.runner": "a launcher that is no Python; horovod.run and horovodrun start the workers",
+    # All other modules of it.
+    "horovod.runner": "a launcher that is not written in Python; horovod.run and horovodrun start the workers",
 }
 
 

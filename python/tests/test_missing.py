@@ -15,7 +15,7 @@ MISSING = {
     "horovod.runner.js_run": "has no jsrun; horovod.run and horovodrun",
     "horovod.runner.http.http_server": "has no HTTP server; its rendezvous is gRPC",
     "horovod.runner.elastic.constants": "has no elastic driver in Python; horovodrun's flags",
-    "horovod.runner.gloo_run": "has a launcher that is no Python; horovod.run and horovodrun",
+    "horovod.runner.gloo_run": "has a launcher that is not written in Python; horovod.run and horovodrun",
 }
 
 

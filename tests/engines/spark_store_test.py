@@ -152,7 +152,7 @@ def test_paths_of_databricks(path, monkeypatch):
 def test_other_paths_are_not_databricks():
     assert not DBFSLocalStore.matches_dbfs("dbfs://tmp/a")
     for use in (DBFSLocalStore, DBFSLocalStore.normalize_path):
-        with pytest.raises(ValueError, match="dbfs://tmp/a is no path of DBFS: /dbfs/"):
+        with pytest.raises(ValueError, match="dbfs://tmp/a is not a path of DBFS: /dbfs/"):
             use("dbfs://tmp/a")
 
 

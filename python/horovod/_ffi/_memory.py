@@ -80,7 +80,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _new_capsule.restype = ctypes.py_object
 
 
-_in_use: dict[int, Any] = {}  # what was made for tensors that others hold, by its address
+_in_use: dict[int, Any] = {}  # capsules' structures, by address, for tensors that still exist
 
 
 def _forget(address: int) -> None:

@@ -30,7 +30,7 @@ class BestModel(_Behind):  # type: ignore[misc]
         save_freq: Any = "epoch",
     ) -> None:
         super().__init__(
-            filepath="best.weights.h5" if save_weights_only else "best.keras",  # Keras looks at the end
+            filepath="best.weights.h5" if save_weights_only else "best.keras",  # Keras chooses the format by the suffix
             monitor=monitor,
             verbose=verbose,
             save_best_only=True,

@@ -127,7 +127,7 @@ class LegacyOptimizer(Keras2Optimizer):
                 taken(pairs)
             return base(pairs, *args, **kwargs)
         if kwargs.pop("experimental_aggregate_gradients", True):
-            # Before the base class does so: it may not be asked to apply them.
+            # Before the base class applies them, because the script may not ask it to.
             pairs = self._aggregate_gradients(super()._transform_unaggregated_gradients(pairs))  # type: ignore[misc]
         # An operation in a graph, as a loss scale around it expects.
         return tf.group(

@@ -10,7 +10,7 @@ import numpy
 import horovod.numpy as hvd
 from horovod._keras import tensors
 
-# Callbacks that change the training by what they see: on different values, ranks would part.
+# Callbacks that change the training depending on metrics: with different values, the ranks would diverge.
 _DECIDING = ("EarlyStopping", "ReduceLROnPlateau")
 _RECORDING = ("ModelCheckpoint", "BackupAndRestore", "CSVLogger", "TensorBoard")
 _ORDER = "MetricAverageCallback must stand before {} in the list of callbacks, which else sees this rank's metrics."

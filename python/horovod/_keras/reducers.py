@@ -87,7 +87,7 @@ class ArrayReducer:
 
     def _run(self, tensors: Sequence[Any], op: int, prescale: float = 1.0, postscale: float = 1.0) -> list[Any]:
         process_set = self._settings.process_set
-        grows = is_elastic() and process_set is global_process_set  # what is compiled outlives the size
+        grows = is_elastic() and process_set is global_process_set  # a compiled function outlives the size
         if not tensors or not (grows or process_sets.takes_part(process_set)):
             return list(tensors)
         return self._allreduce(tensors, self._name_of(tensors), op, prescale, postscale, process_set)

@@ -132,7 +132,7 @@ class KerasState(TensorState):
 
 def _check(model: Any, optimizer: Any) -> None:
     """Raises TypeError if `model` is not a Keras model, or `optimizer` is given and not a Keras optimizer."""
-    # Of the class, as a model of Keras 2 that is not built refuses to give its weights.
+    # hasattr of the class, because `weights` of a Keras 2 model that is not built raises.
     if package_of(model) is None or not hasattr(type(model), "weights"):
         raise TypeError(f"KerasState needs a model of Keras, got {class_of(model)}")
     if optimizer is not None and (package_of(optimizer) is None or not hasattr(optimizer, "apply_gradients")):

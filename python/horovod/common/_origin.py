@@ -8,9 +8,9 @@ from typing import NamedTuple, Optional
 from horovod.common._ancestors import Ancestor, ancestors
 from horovod.common.exceptions import HorovodInternalError
 
-# Tells the processes that a member of a world starts who that is: its id, and its place in the job.
+# Set for the processes that a member of a world starts: the member's pid, and its place in the job.
 _MEMBER = "HOROVOD_MEMBER"
-# Tells the processes that a process of a launch starts which one it has joined, so that they don't.
+# Set for the processes that a process of a launch starts: the launch that it has joined, so that they do not join it.
 _JOINED = "HOROVOD_JOINED_LAUNCH"
 
 
@@ -22,7 +22,7 @@ class Launch(NamedTuple):
     size: int
     name: str  # unlike that of any other launch; empty: the launcher gives none
     is_local: bool  # all are on this machine
-    root: str  # what is known of where rank 0 is, for messages
+    root: str  # where rank 0 is, as far as known, for messages
     variable: str  # without it a process is none of the launch's
     problem: str = ""  # why its rank and size can't be
 
@@ -39,7 +39,7 @@ class _Launcher(NamedTuple):
     root: str = ""
 
 
-# No variable: what _hydra() finds.
+# Not a variable: the result of _hydra().
 _HYDRA = "hydra_pmi_proxy"
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
 _ATTEMPT = ("SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT")
@@ -106,7 +106,7 @@ def _problem_of(rank: Optional[int], size: Optional[int], said: tuple[str, str],
     """Returns why rank and size are invalid; `said` names their variables."""
     rank_said, size_said = (f"{text[:40]!r}" for text in said)
     if size is None or size > _MOST:
-        return f"{launcher.size}={size_said} is no number of processes up to {_MOST}"
+        return f"{launcher.size}={size_said} is not a number of processes up to {_MOST}"
     if rank is None or rank >= size:
         return f"{launcher.rank}={rank_said} is none of the ranks 0 to {size - 1} of {launcher.size}={size_said}"
     return ""

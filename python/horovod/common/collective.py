@@ -65,7 +65,7 @@ class Requests(NamedTuple):
     """The inputs and outputs of an operation, and further fields of each request."""
 
     inputs: list[Tensor]
-    outputs: Optional[list[Tensor]]  # None: to memory of the runtime's; may be the inputs
+    outputs: Optional[list[Tensor]]  # None: the runtime's memory; may be the inputs
     fields: list[Fields]
 
 
@@ -103,14 +103,14 @@ class Collective:
     runtime, from which tensors are made: see :meth:`requests`.
     """
 
-    name = ""  # of its operations, before the user's; a group's has "grouped_" in front
+    name = ""  # prefix of its operations' names; a group's has "grouped_" before it
     op = -1  # of _ffi
 
     def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
         self.adapter = adapter
-        self.recording = recording  # by which backward runs collectives
+        self.recording = recording  # runs the collectives of backward()
 
-    # What a kind of collective says of itself.
+    # Overridden by each kind of collective.
 
     def check(self, tensors: list[Tensor], call: Call) -> None:
         """Raises ValueError, or a more specific error, for unsupported tensors or fields."""
@@ -141,7 +141,7 @@ class Collective:
         """
         raise NotImplementedError
 
-    # What all of them do.
+    # Common to all kinds.
 
     def run(self, tensor: Tensor, call: Call) -> Any:
         """Runs the collective and returns its value."""
@@ -210,7 +210,7 @@ class Collective:
         adapter = self.adapter
         inputs, outputs, fields = requests
         sources = [adapter.on_host(tensor) for tensor in inputs]
-        # What is None for no tensor that has passed check().
+        # None does not occur for tensors that have passed check().
         kinds: list[Kind] = [adapter.kind(source) for source in sources]  # type: ignore[misc]
         addresses: list[int] = [adapter.address(source) for source in sources]  # type: ignore[misc]
         if outputs is None:

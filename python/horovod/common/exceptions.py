@@ -4,7 +4,7 @@ import re
 from types import TracebackType
 from typing import Optional
 
-# Status codes of hvd_c_api.h that this package tells apart.
+# The status codes of hvd_c_api.h that this package distinguishes.
 CANCELLED = 1
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5

@@ -22,7 +22,7 @@ REDUCTIONS = (Average, Sum, Adasum, Min, Max, Product)
 
 
 class _InFlight(NamedTuple):
-    # Makes the value of a handle that is done, and releases it; None: `value` is that already.
+    # Makes the value of a completed handle, and releases the handle; None: the value is `value`.
     finish: Optional[Callable[[int], Any]]
     value: Any
     keep_alive: Any  # the memory that the runtime reads and writes until then
@@ -72,7 +72,7 @@ class naming:
         return f"{self._kind}.noname.{self._number}"
 
     def __exit__(self, error_type: Any, *_: Any) -> None:
-        # What Ctrl-C interrupts is on its way.
+        # An operation that Ctrl-C interrupts was submitted.
         if error_type is None or self._number is None or not issubclass(error_type, Exception):
             return
         with _lock:

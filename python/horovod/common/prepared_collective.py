@@ -52,7 +52,7 @@ class PreparedCollective(Collective):
         source, output, target = address, tensor, address
         if not call.in_place:
             source, output, target = self.new_output(tensor, address, call)
-        memory = self.adapter.on_host(tensor)  # stays there, whatever becomes of the other
+        memory = self.adapter.on_host(tensor)  # keeps the memory alive independently of the other object
         with ops.naming(self.name, call.name, process_set_id) as name:
             prepared = self._prepare(tensor, call.fields)
             return ops.start(prepared, name, (source, target), output, memory, process_set_id)

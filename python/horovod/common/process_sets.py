@@ -57,7 +57,7 @@ class ProcessSet:
 
     process_set_id: Optional[int] = None
     mpi_comm: Any = None
-    _declared = False  # by a process that is in no world yet: its ranks are provisional
+    _declared = False  # registered by a deferred process, whose ranks are provisional
     _gone: Optional[str] = None  # why it could not come into this world
 
     def __init__(self, ranks: Optional[Sequence[int]] = None, rule: Optional[Rule] = None) -> None:
@@ -300,7 +300,7 @@ def known(process_set: ProcessSet) -> None:
       process_set: the set.
     """
     if not isinstance(process_set, ProcessSet):
-        raise TypeError(f"process_set={process_set!r} is no hvd.ProcessSet")
+        raise TypeError(f"process_set={process_set!r} is not a hvd.ProcessSet")
     if not process_set._is_there():
         raise TypeError(
             f"process_set={process_set} is not registered: pass it to hvd.init() or hvd.add_process_set() before."

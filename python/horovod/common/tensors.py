@@ -105,7 +105,7 @@ def itemsize(dtype: str) -> int:
         return 1
     bits = re.match(r"[a-z]+(\d+)", dtype)
     if bits is None:
-        raise ValueError(f"{dtype!r} is no type of numbers")
+        raise ValueError(f"{dtype!r} is not a numeric dtype")
     return max(1, int(bits[1]) // 8)
 
 
@@ -124,7 +124,7 @@ def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
     """Returns the kind of a tensor. Raises TypeError for a value that has none."""
     kind = adapter.kind(tensor)
     if kind is None:
-        raise TypeError(f"{type(tensor)} is no tensor that Horovod knows")
+        raise TypeError(f"{type(tensor)} is not a tensor that Horovod supports")
     return kind
 
 

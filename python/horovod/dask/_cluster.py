@@ -17,7 +17,7 @@ from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._joined_agent import JoinedAgent
 
-_LOOK_SECONDS = 1.0  # between two looks at the cluster's workers
+_LOOK_SECONDS = 1.0  # from one examination of the cluster's workers to the next
 _PLUGIN = "horovod"
 
 
@@ -62,9 +62,9 @@ class Cluster(Engine):
                 self._wait()
             for place in self._places.values():
                 if place.future.status == "error":
-                    place.future.result()  # raises what the task has raised
+                    place.future.result()  # raises the task's exception
         finally:
-            self._places.clear()  # the cluster forgets tasks that nobody holds
+            self._places.clear()  # the cluster drops tasks without a reference
 
     def _wait(self) -> None:
         """Waits for the end of a task, or until the cluster is examined again."""

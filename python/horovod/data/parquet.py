@@ -60,7 +60,7 @@ class ParquetTable:
           rows: an integer array of row numbers.
         """
         groups = numpy.searchsorted(self._ends, rows, side="right")
-        runs: list[Columns] = []  # from each group the consecutive rows that hold those asked for
+        runs: list[Columns] = []  # of each group the consecutive rows that contain the requested ones
         places = rows.copy()  # of the rows in all runs together
         length = 0
         used: dict[int, Columns] = {}

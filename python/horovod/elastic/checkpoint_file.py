@@ -44,7 +44,7 @@ class Origin(NamedTuple):
     """The commit in a file, and the job and world that made it."""
 
     commit: int
-    world: int = 0  # grows with every world that writes, from one job to the next, too
+    world: int = 0  # grows with every world that writes, across jobs too
     job: str = ""
     before: int = 0  # the newest world of the jobs before this one; `world` counts on from there
 
@@ -62,7 +62,7 @@ class Checkpoint(NamedTuple):
         return self.origin.commit
 
 
-# State to JSON. A node is a list: what it is, then of what.
+# State to JSON. A node is a list: its kind, then its content.
 
 
 def _encode(value: Any, sections: list[tuple[dict[str, Any], Any]], trees: Trees) -> list[Any]:
@@ -143,7 +143,7 @@ def write(
     """
     sections: list[tuple[dict[str, Any], Any]] = []
     state = _encode({"values": values, "trees": state_dicts}, sections, trees)
-    offset = 0  # from the end of the header, until that is known
+    offset = 0  # relative to the end of the header until its size is known
     for what, data in sections:
         what.update(offset=offset, size=len(data), crc=zlib.crc32(data))
         offset += -(-len(data) // _ALIGNMENT) * _ALIGNMENT
@@ -215,7 +215,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
         raise Damaged("it ends within its header")
     magic, version, crc, size = _PREFIX.unpack(prefix)
     if magic != _MAGIC:
-        raise Damaged("it is no checkpoint of Horovod's")
+        raise Damaged("it is not a checkpoint of Horovod")
     if version not in _READ:
         raise Damaged(f"it has format {version}, this Horovod reads up to {_VERSION}")
     text = file.read(size) if size <= _MAX_HEADER else b""

@@ -50,10 +50,10 @@ class Place:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path  # as messages have it
+        self.path = path  # for messages
         self._before: dict[str, int] = {}  # for each job that this process was in
 
-    # What a subclass has.
+    # Overridden by subclasses.
 
     def make(self) -> None:
         """Creates the place. Raises OSError."""
@@ -98,7 +98,7 @@ class Place:
         """Removes a file. Does nothing if it can't be removed."""
         raise NotImplementedError
 
-    # What all have.
+    # Common to all subclasses.
 
     def found(self) -> list[Found]:
         """Returns the checkpoints, newest first. Raises OSError."""
@@ -177,7 +177,7 @@ class CheckpointFolder(Place):
         return checkpoint_file.read_origin(self.path_of(name))
 
     def _put(self, name: str, write: Callable[[BinaryIO], None], confirm: Callable[[], None]) -> None:
-        writer = f"{os.getpid()}.{uuid.uuid4().hex[:8]}"  # perhaps on another host
+        writer = f"{os.getpid()}.{uuid.uuid4().hex[:8]}"  # a process of the job, perhaps on another host
         unfinished = f".{name}.{writer}.tmp"
         try:
             with open(self.path_of(unfinished), "wb", opener=owner_only) as file:

@@ -39,7 +39,7 @@ def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
         return CheckpointFolder(folder)
     if scheme[2] == "/":
         url = text.replace(":/", "://", 1)
-        raise ValueError(f"checkpoint_dir {text} is no URL, one slash is missing: give {url} as text, not as a Path")
+        raise ValueError(f"checkpoint_dir {text} is not a URL, one slash is missing: give {url} as text, not as a Path")
     if scheme[1] in _LOCAL:
         return CheckpointFolder(text[scheme.end() :])
     return CheckpointUrl(text, scheme[1])
@@ -121,12 +121,12 @@ class CheckpointUrl(Place):
             confirm()
             self._claim.confirm()
             file.commit()
-        except InUse:  # what has this name may be the other job's
+        except InUse:  # the object of this name may be the other job's
             _discard(file)
             raise
         except BaseException:
             _discard(file)
-            self._remove(name)  # from a store that has nothing to be completed
+            self._remove(name)  # for a store that needs no completion
             raise
 
     def _remove(self, name: str) -> None:

@@ -20,9 +20,9 @@ Contents = Callable[[], tuple[dict[str, Any], dict[str, Any]]]
 
 _NAMED = "values are given to a state by their names, as in epoch=0"
 _KEPT = 2
-_MAX_WAIT_S = 60.0  # for a file that is being written when the process ends
-_LONG_S = 60.0  # after which a file that is being written is worth a line
-# How long a world that was left, or a daemon that is away, is waited for.
+_MAX_WAIT_S = 60.0  # limit for a file that is being written when the process ends
+_LONG_S = 60.0  # after this time a slow write is reported in one line
+# How long to wait for the next world, or for an unreachable daemon.
 _MAX_DOUBT_S = 60.0
 _PAUSE_S = 1.0
 
@@ -60,11 +60,11 @@ class Checkpoints:
         self._tensors = trees
         self._folder = checkpoint_url.place_of(folder)
         self._every = every
-        self._newest = 0  # commit that was written, or tried
+        self._newest = 0  # the last commit that was written, or whose write failed
         self._thread: Optional[threading.Thread] = None
-        self._ending = threading.Event()  # the process: it comes into no other world
+        self._ending = threading.Event()  # the process is ending: it joins no other world
         self._began = 0.0
-        self._is_long = False  # and that was told
+        self._is_long = False  # and this was reported
         self._trees: tuple[Any, ...] = ()
         self._postponed: Optional[tuple[int, int, Contents]] = None  # a commit, and its world
         self._watches_end = False  # of the process
@@ -80,7 +80,7 @@ class Checkpoints:
             return True
         if not self._is_long and time.monotonic() - self._began > _LONG_S:
             self._is_long = True
-            text = "checkpoint {} in {} has been under way for {:.0f} s; the training goes on"
+            text = "checkpoint {} in {} has been under way for {:.0f} s; training continues"
             say(text.format(self._newest, self._folder.path, _LONG_S))
         return False
 
@@ -174,7 +174,7 @@ class Checkpoints:
                 self._folder.remove_unfinished()
         except folder_lock.InUse as error:
             raise ValueError(f"checkpoint_dir {error}") from None
-        except OSError:  # can't be read, which the next look tells
+        except OSError:  # can't be read, which load_newest reports
             pass
 
     def _is_due(self, commit: int) -> bool:
@@ -204,9 +204,9 @@ class Checkpoints:
             )
             written = self._folder.put(origin, write, self._confirm)
             self._folder.remove_older_than(written, _KEPT, self._damaged)
-        except Exception as error:  # whatever it is, the training goes on
+        except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
-                return  # the newest commit is another process's by now
+                return  # another process has the newest commit by now
             reason = _reason(error)
             if reason != self._warned:
                 where = self._folder.path

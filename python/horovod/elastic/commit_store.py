@@ -134,7 +134,7 @@ def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
         return None
     try:
         return begin(Head(pickled(values)), None)
-    except CAN_NOT_BE_KEPT as error:  # the training goes on
+    except CAN_NOT_BE_KEPT as error:  # training continues
         warn_once(error)
         return None
 

@@ -12,7 +12,7 @@ from horovod.elastic.messages import say
 
 _NAME = ".lock"
 _PAUSE_S = 0.1
-# For the processes of a job that has just been killed to go.
+# For the processes of a job that was just killed to end.
 PATIENCE_S = 10.0
 
 _held: dict[str, int] = {}  # descriptors, by folder; locked until this process ends
@@ -36,7 +36,7 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        if os.access(folder, os.W_OK):  # else writing tells
+        if os.access(folder, os.W_OK):  # otherwise writing reports it
             _tell(folder, error)
         return False
     deadline = time.monotonic() + patience

@@ -108,7 +108,7 @@ class StateDictHandler(StateHandler):
 
     def load(self, saved: Any) -> None:
         """Gives the value the state `saved`, which is not changed."""
-        # A copy: some load_state_dict keep what they are given.
+        # A copy, because some load_state_dict keep their argument.
         self.value.load_state_dict(self.trees.copied(saved))
 
     def own_tensors(self) -> Any:
@@ -130,4 +130,4 @@ class SamplerStateHandler(StateDictHandler):
         self.value.reset()
 
     def given(self) -> None:
-        self.value.reset()  # as the others, which load that state
+        self.value.reset()  # as on the other ranks, which load that state

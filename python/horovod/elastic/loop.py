@@ -20,7 +20,7 @@ from horovod.common.util import is_elastic
 from horovod.elastic import commits
 from horovod.elastic.state import State
 
-# Another try to reset would not help: the job is over, or does not know this process.
+# A further reset would fail as well: the job is over, or does not know this process.
 _FINAL = (CANCELLED, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION)
 _MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be reached
 
@@ -158,11 +158,11 @@ def _note_interruption(state: State, skip_sync: bool) -> None:
     if state._interrupted_at_commit:
         state._interrupted_at_commit = False
     elif skip_sync:
-        # Who was interrupted so is just as far, like after a commit; newcomers and failed ranks are not.
+        # All ranks that were interrupted so are at the same step, as after a commit; new members are not.
         commits.count()
         commits.keep()
     else:
-        commits.forget()  # nothing says that the others are just as far
+        commits.forget()  # the other ranks may be at another step
 
 
 def _must_sync(skip_sync: bool) -> bool:
@@ -171,7 +171,7 @@ def _must_sync(skip_sync: bool) -> bool:
         return False
     if is_elastic():
         return True
-    # Nobody counts the commits of a job that is not elastic, but it has no newcomers: all ranks get here.
+    # The daemon does not count the commits of a static job. But a static job has no new members, so all ranks get here.
     if basics.is_initialized() and basics.size() > 1:
         return ops.max_over_ranks(0 if skip_sync else 1) == 1
     return not skip_sync
@@ -179,7 +179,7 @@ def _must_sync(skip_sync: bool) -> bool:
 
 def _enter(state: State) -> None:
     if commits.newest() > 0:
-        # What was committed in another run is not where this one begins.
+        # Commits of an earlier run are not the start of this one.
         commits.forget()
     else:
         # First: if the world breaks now, the process with the newest commit may not be synchronized.

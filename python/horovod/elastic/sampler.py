@@ -53,7 +53,7 @@ class ElasticSampler(JobCursor):
         self.seed = seed
         self.num_samples = 0
         self.total_size = 0
-        self._order_of: Optional[tuple[int, int, int]] = None  # what the order was made of
+        self._order_of: Optional[tuple[int, int, int]] = None  # length, seed and epoch of the cached order
         self._order: list[int] = []
         JobCursor.__init__(self)
 
@@ -68,7 +68,7 @@ class ElasticSampler(JobCursor):
 
     @functools.cached_property
     def remaining_indices(self) -> list[int]:
-        # Made when it is asked for: a new world need not wait for it.
+        # Computed at first use, so that a new world need not wait for it.
         return self._ordered(self._dealt_length, self._dealt_epoch)[self._dealt_from :]
 
     def _ordered(self, length: int, epoch: int) -> list[int]:

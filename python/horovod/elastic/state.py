@@ -23,10 +23,10 @@ class State:
       get_rank: a function that returns the rank, for subclasses that use it.
     """
 
-    # Whether save() can be taken back until _publish(): it can then go on during the operation.
+    # Whether save() can be undone until _publish(). If so, it runs concurrently with the commit operation.
     _can_stage = False
     _staging = False
-    _committing = False  # and what is staged is going to be a commit
+    _committing = False  # the staged save is going to be a commit
     _interrupted_at_commit = False
     _last_updated_timestamp: float = 0
 
@@ -169,7 +169,7 @@ class _Copy(NamedTuple):
     """What an ObjectState saves."""
 
     values: dict[str, Any]
-    placed: Optional[Placed]  # they lie in the store, too
+    placed: Optional[Placed]  # the values' place in the store
 
 
 class ObjectState(State):
@@ -190,11 +190,11 @@ class ObjectState(State):
 
     def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
         super().__init__(bcast_object, get_rank)
-        # Not None here, as they may be there.
+        # Declared again: they can't be None here.
         self._bcast_object: Callable[..., Any] = bcast_object
         self._rank: Callable[[], int] = get_rank
         self._pending: Any = None
-        self._inherited = 0  # the commit that this process has begun with
+        self._inherited = 0  # the commit with which this process began
         self._saved_state: dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
@@ -213,7 +213,7 @@ class ObjectState(State):
             number = max(commits.newest(), self._known_commit())
             values, number = self._bcast_object((self._current(), number))
             self._set(values)
-            # The copy that is made next is one of that commit.
+            # The next copy is one of that commit.
             self._committing = self._staging and number > 0
         self.save()
 
@@ -255,7 +255,7 @@ class ObjectState(State):
             return
         try:
             copied = self._adopt(left)
-        except Exception as error:  # whatever another state makes it do
+        except Exception as error:  # loading a foreign state may raise anything
             commits.inherit(0)
             self.restore()
             reason = (str(error) or type(error).__name__).split("\n")[0]

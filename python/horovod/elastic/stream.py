@@ -14,7 +14,7 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.tensors import Kind, Tensor, kind_of, new, size_of
 from horovod.elastic.trees import Trees, put_tensors
 
-# Of one operation, which is what a timeout bounds.
+# The size of one operation, to which timeouts apply.
 _GROUP_BYTES = 64 << 20
 
 _Sized = tuple[Tensor, Kind, int]  # a tensor, its kind, and how many bytes it has
@@ -79,7 +79,7 @@ def broadcast_tree(
 class _Started(NamedTuple):
     handle: int
     group: list[_Sized]
-    buffers: list[Tensor]  # of each, what is sent
+    buffers: list[Tensor]  # the memory of each tensor that is sent or received
 
 
 def broadcast_tensors(

@@ -218,7 +218,7 @@ class TensorState(ObjectState):
         return placed
 
     def _broadcast(self, head: _Head, tensors: Sequence[Tensor]) -> Optional[Placed]:
-        # The copy that is made next is one of that commit.
+        # The next copy is one of that commit.
         self._committing = self._staging and head.commit > 0
         compares = self._committing and self._may_have_placed(head)
         placed = self._placed if compares else self._begin(head)

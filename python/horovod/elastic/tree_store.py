@@ -55,7 +55,7 @@ def place(
         return None
     try:
         return _place(trees, values, state_dicts, keep)
-    except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
+    except commit_store.CAN_NOT_BE_KEPT as error:  # training continues
         commit_store.warn_once(error)
         return None
 
@@ -75,7 +75,7 @@ def begin(
         return None
     try:
         return _begin(trees, values, schema, kinds, keep)
-    except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
+    except commit_store.CAN_NOT_BE_KEPT as error:  # training continues
         commit_store.warn_once(error)
         return None
 

@@ -20,7 +20,7 @@ _BEAT_S = 5.0
 _PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 
-Holder = dict[str, Any]  # what a claim says
+Holder = dict[str, Any]  # the content of a claim
 
 
 class Claim:
@@ -37,7 +37,7 @@ class Claim:
         self._writer = uuid.uuid4().hex
         self._job = ""
         self._beats = 0
-        self._lost = ""  # to another job, and for good: its worlds count on from this one's
+        self._lost = ""  # to another job, permanently: its worlds are numbered from this one's on
         self._thread: Optional[threading.Thread] = None
         self._ended = threading.Event()
 
@@ -68,7 +68,7 @@ class Claim:
             return
         self._ended.set()
         self._thread.join(_BEAT_S)
-        with contextlib.suppress(Exception):  # the next job waits for the claim to be an old one
+        with contextlib.suppress(Exception):  # the next job waits until the claim is old
             holder = self._read()
             if holder is not None and holder.get("writer") == self._writer:
                 self._store.rm_file(self._key)
@@ -99,7 +99,7 @@ class Claim:
                 self._write()
             except InUse:
                 return
-            except Exception:  # the store is away: at the next beat
+            except Exception:  # the store is unreachable: retry at the next beat
                 continue
 
     def _write(self) -> None:

@@ -14,7 +14,7 @@ from horovod.numpy._arrays import address, assign, check, devices, from_memory, 
 __all__ = ["address", "assign", "check", "devices", "empty_like", "from_memory", "kind", "on_host", "storage"]
 
 _ALIGNMENT = 64  # of memory that JAX takes over; other memory it copies
-# Types that the runtime does not know, such as that of random keys, and what they are to it.
+# Dtypes that the runtime does not support, such as that of random keys, and the dtypes that stand for them.
 _MOVED_AS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}
 
 

@@ -48,7 +48,7 @@ class Kind:
     name = ""
     op = -1  # of _ffi
     moves_rows = False  # and has to have them; else it works on each element alike
-    only_moves = True  # elements, whatever they mean
+    only_moves = True  # the elements are only moved
 
     def __init__(self, collective: Collective) -> None:
         self._collective = collective

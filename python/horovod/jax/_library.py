@@ -64,7 +64,7 @@ batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
 partial_eval: Any = import_module("jax.interpreters.partial_eval")
 
-# JAX's own, when it is asked for the values; when it runs a program at once, a plain one.
+# JAX's own exception when values are read; a plain one when it runs a program at once.
 reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)
 
 

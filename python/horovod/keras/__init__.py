@@ -6,7 +6,7 @@ For the package `keras`: Keras 2.13 to 2.15, or Keras 3 on its TensorFlow, JAX o
 
 from typing import Any, Optional
 
-from horovod.keras._package import keras  # first: says what is missing
+from horovod.keras._package import keras  # first: explains what is missing
 
 # isort: split
 from horovod._keras import interface

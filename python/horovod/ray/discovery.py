@@ -17,7 +17,9 @@ def check_hosts(found: Any) -> None:
         raise TypeError(f"find_available_hosts_and_slots() must return a dict of slots by host: Got {found!r}")
     for host, slots in found.items():
         if not isinstance(host, str) or not isinstance(slots, int):
-            raise TypeError(f"find_available_hosts_and_slots(): {host!r}: {slots!r} is no host with a number of slots")
+            raise TypeError(
+                f"find_available_hosts_and_slots(): {host!r}: {slots!r} is not a host with a number of slots"
+            )
 
 
 def draining_nodes() -> set[str]:

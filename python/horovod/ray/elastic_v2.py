@@ -24,10 +24,10 @@ from horovod.ray.worker import BaseHorovodWorker, Ended, Membership
 from horovod.runner._engine_options import is_number
 from horovod.runner._job import Job, Limits
 
-_DISCOVERY_SECONDS = 1.0  # between two looks at the cluster
+_DISCOVERY_SECONDS = 1.0  # from one examination of the cluster to the next
 _LEAVE_SECONDS = 30.0  # for workers to return, once the job has ended
 _VERDICT_SECONDS = 1.0  # for the job to end after it has taken no more workers
-_DEFAULT_TIMEOUT = 600  # what the daemon has as well, unless HOROVOD_ELASTIC_TIMEOUT says otherwise
+_DEFAULT_TIMEOUT = 600  # the daemon's default too, unless HOROVOD_ELASTIC_TIMEOUT is set
 
 
 @dataclass
@@ -137,13 +137,13 @@ class _Run:
         self._roster = Roster(params.max_workers, cooldown)  # type: ignore[arg-type]
         self._demand = Demand(params.resources())
         self._numbers = itertools.count()
-        self._workers: dict[Any, _Worker] = {}  # by the reference of what each returns
+        self._workers: dict[Any, _Worker] = {}  # by the reference of their result
         self._draining: set[str] = set()
         self._hosts: dict[str, int] = {}
         self._results: dict[int, Ended] = {}  # by rank
         self._finishing = False  # a worker is done, so all will be
         self._failure: Optional[Exception] = None  # the last one that was not a mere consequence of another
-        self._unread: Optional[Exception] = None  # the last one that did not matter, unless nobody has a result
+        self._unread: Optional[Exception] = None  # the last one that matters only if no worker has a result
         self._refusal = ""  # of the last worker that failed
         self._has_worked = False  # a worker has taken part
         self._next_look = 0.0
@@ -169,7 +169,7 @@ class _Run:
         return [self._results[rank].value for rank in sorted(self._results)]
 
     def _awaits_results(self) -> bool:
-        # Who is not in the last world, or has never been placed, does not come back.
+        # Workers that are not in the last world, or were never placed, do not return.
         size = max((ended.size for ended in self._results.values()), default=0)
         return bool(self._workers) and (size == 0 or len(self._results) < size)
 

@@ -17,7 +17,7 @@ class CallbackQueue:
     def __init__(self, callbacks: Sequence[Callable[[Any], Any]]) -> None:
         self._callbacks = callbacks
         self._error: Optional[Exception] = None
-        # It must not go with a node that is lost.
+        # It must survive the loss of a node.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.queue = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         self._thread = threading.Thread(target=self._pass_on, name="horovod callbacks", daemon=True)

@@ -269,4 +269,4 @@ class RayExecutor:
         try:
             return ray.get(function.remote(*args))
         except ray.exceptions.RayTaskError as error:
-            raise (getattr(error, "cause", None) or error) from error  # what the adapter has raised
+            raise (getattr(error, "cause", None) or error) from error  # the adapter's exception

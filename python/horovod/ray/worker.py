@@ -166,7 +166,7 @@ class BaseHorovodWorker:
         Raises:
           Exception: whatever the function raises.
         """
-        self.update_env_vars(membership.environment)  # what is imported next may read them
+        self.update_env_vars(membership.environment)  # modules that are imported next may read them
         opened, function = executable.open(), func.open()
         self.join(membership)
         assert self._adoption is not None
@@ -174,7 +174,7 @@ class BaseHorovodWorker:
             try:
                 self.executable = opened.make()
                 result = self.execute(function)
-                pickled(result)  # while the job can still be told that it can't be
+                pickled(result)  # a result that can't be pickled is found while the failure can still be reported
             except WorkerReleased:
                 self._adoption.exit(0)
                 return None

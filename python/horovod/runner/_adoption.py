@@ -57,8 +57,8 @@ class Adoption:
         self._changed = threading.Condition()
         self._variables: Optional[dict[str, Optional[str]]] = None  # that the worker is to have
         self._error = ""  # why the agent ended
-        self._ended = False  # the agent says no more
-        self._replaced: Optional[dict[str, Optional[str]]] = None  # what the variables were
+        self._ended = False  # the agent writes no more
+        self._replaced: Optional[dict[str, Optional[str]]] = None  # the variables' earlier values
         self._leaves = False  # or has left
         if isinstance(network_interfaces, str):
             network_interfaces = [network_interfaces]
@@ -120,7 +120,7 @@ class Adoption:
         try:
             if basics is not None:
                 basics.leave(error)
-        except BaseException:  # Ctrl-C, as leaving waits for the others
+        except BaseException:  # Ctrl-C, because leaving waits for the other ranks
             code = code or 1
             raise
         finally:

@@ -51,7 +51,7 @@ _FLAGS = {
     "binding_args": "--binding-args",
     "use_jsrun": "--jsrun",
 }
-# Flags without a value; whatever is true gives them.
+# Flags without a value; any true value sets them.
 _SWITCHES = frozenset(
     _FLAGS[name]
     for name in (

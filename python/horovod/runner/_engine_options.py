@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
-_MOST_SECONDS = 7 * 86400 - 60  # what the daemon takes, without what is added for it
+_MOST_SECONDS = 7 * 86400 - 60  # the daemon's limit, minus the time that is added for it
 
 
 class Options(NamedTuple):

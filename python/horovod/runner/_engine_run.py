@@ -20,10 +20,10 @@ from horovod.runner._job import Job, Limits
 from horovod.runner._task_registry import TaskRegistry
 
 _ENDING_SECONDS = 10.0  # for tasks to end after the job, and for the job after the tasks
-_CANCEL_SECONDS = 1.0  # for the engine to end after it was told, before it is told again
+_CANCEL_SECONDS = 1.0  # for the engine to end after a cancellation, before the next cancellation
 _ENGINE_SECONDS = 1.0  # for the engine to see that all tasks have ended
-_NOTICE_SECONDS = 10.0  # of waiting for tasks, until that is said
-_LOOK_SECONDS = 1.0  # between two questions for executors that leave
+_NOTICE_SECONDS = 10.0  # of waiting for tasks before a notice
+_LOOK_SECONDS = 1.0  # from one check for leaving executors to the next
 _VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
 _DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin
 _AGENT = "horovod-agent: "
@@ -160,14 +160,14 @@ class Run:
         self._registry = TaskRegistry()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._job_is_over = threading.Event()
-        self._last_words = ""  # of an agent: written before its task's end is told, and read after
+        self._last_words = ""  # of an agent: written before its task's end is reported, and read after that
 
     def on_output(self, stream: int, text: str) -> None:
         """Takes whole lines of the processes, or of an agent, whose last line says why it has ended. Called from any thread."""
         said = [line for line in text.splitlines() if line.startswith(_AGENT)]
         if said:
             self._last_words = said[-1].removeprefix(_AGENT)
-        # A stream of the user's that fails must not stop the processes: they would tell it again and again.
+        # A failing stream of the script must not stop the processes: they would send the output again and again.
         with contextlib.suppress(Exception):
             self._options.show(stream, text)
 
@@ -212,7 +212,7 @@ class Run:
 
     def _watch_executors(self) -> None:
         while not self._job_is_over.wait(_LOOK_SECONDS):
-            with contextlib.suppress(Exception):  # of an engine that ends, which its `run` tells
+            with contextlib.suppress(Exception):  # errors of an engine that ends; its `run` reports them
                 for name in self._registry.take_leaving(self._engine.leaves):
                     self._job.drain(name)
 

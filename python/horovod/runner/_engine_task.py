@@ -67,7 +67,7 @@ class Task(NamedTuple):
         return False
 
     def __repr__(self) -> str:
-        return f"Task({self.info})"  # what is in `env` may be secret, too
+        return f"Task({self.info})"  # values in `env` may be secret too
 
 
 def task_name(index: int, attempt: Optional[int]) -> str:

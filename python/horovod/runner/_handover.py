@@ -37,7 +37,7 @@ class Failure(NamedTuple):
     """The exception that a worker raised."""
 
     rank: int
-    caused_by_peer: bool  # it only says that another worker is gone
+    caused_by_peer: bool  # it is only the consequence of another worker's end
     text: str  # the traceback
 
 
@@ -185,10 +185,10 @@ class Worker:
         while True:
             try:
                 return self._ask_once(request)
-            except ConnectionRefusedError:  # the caller has listened since before anybody knew where
+            except ConnectionRefusedError:  # the caller listened before its address was known, so it has ended
                 raise
             except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError):
-                # It may have to do with too many at once. Twice does no harm.
+                # The caller may be overloaded. A repeated request is harmless.
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(_PAUSE)

@@ -215,7 +215,7 @@ class Job:
         self.stop()
 
 
-# What a process that is forked from this one must not hold: workers would wait for its answers.
+# Sockets that a forked process must not keep open: workers would wait for its answers.
 _LISTENERS: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
 
 

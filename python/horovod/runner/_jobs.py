@@ -65,7 +65,7 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
         launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()])
         stack.callback(launcher.stop)
         launchers.close()
-        with contextlib.suppress(ConnectionError):  # horovodrun says itself why it has ended
+        with contextlib.suppress(ConnectionError):  # horovodrun itself reports why it has ended
             words, listeners = _handover.receive_credentials(own)
             server = handover.server(_handover.credentials_of(words), listeners)
             server.start()

@@ -19,12 +19,12 @@ from horovod.common.exceptions import HorovodInternalError
 from horovod.runner import _addresses, _adoption, _job, _meeting_file
 from horovod.runner._meeting_file import Meeting, MeetingFile
 
-_START_TIMEOUT = 300  # s, from the first process's hvd.init() to the last one's
+_START_TIMEOUT = 300  # s, from the hvd.init() of the first process to that of the last
 _WEEK = 604800  # s, which is the most that horovod-rendezvousd takes
 _OWN_END_SECONDS = 2.0  # for a process to end by itself, with its own error, once the job has failed
 _VERDICT_SECONDS = 3.0
 # For the launcher to see the first failure: torchrun looks every 0.1 s. torchrun and mpirun end it, by their SIGTERM to the
-# others. srun lets them live, and tells nobody what it has seen.
+# others. srun lets them run, and reports nothing.
 _LAUNCHER_SECONDS = 1.0
 _SUCCESS = re.compile(r"horovod-rendezvousd: \d+ ranks? finished")
 
@@ -78,7 +78,7 @@ def _one_line(text: str) -> str:
 
 def _advice(launch: Launch) -> str:
     """Returns advice for a process that waits alone, because another process of the launch may not have called hvd.init()."""
-    return f"a process that is no rank of {launch.launcher} needs to be started without {launch.variable}"
+    return f"a process that is not a rank of {launch.launcher} needs to be started without {launch.variable}"
 
 
 def _name(rank: int) -> str:
@@ -90,7 +90,9 @@ def _start_timeout() -> float:
     if not text:
         return _START_TIMEOUT
     digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
-    if not digits or len(digits) > len(str(_WEEK)) or int(digits) > _WEEK:  # which converts no number of any length
+    if (
+        not digits or len(digits) > len(str(_WEEK)) or int(digits) > _WEEK
+    ):  # int() does not convert numbers of any length
         raise HorovodInternalError(
             f"HOROVOD_START_TIMEOUT: {text[:40]!r} is not a whole number of seconds, as 300, up to a week ({_WEEK})"
         )
@@ -169,7 +171,7 @@ class _Member:
         atexit.register(self._leave)
 
     def _stop(self, seconds: float) -> None:
-        # Who waits in a collective fails there, with the reason; all others end here.
+        # A process that waits in a collective fails there, with the reason; all others end here.
         if not self._ending.wait(min(_OWN_END_SECONDS, seconds / 2)):
             os.kill(self._pid, signal.SIGTERM)
 

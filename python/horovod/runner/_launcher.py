@@ -89,7 +89,7 @@ class _Relay:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.child_end = None if _is_descriptor(stream, number) else subprocess.PIPE
         if stream is not None:
-            stream.flush()  # what was printed before comes first
+            stream.flush()  # earlier output comes first
 
     def take(self, pipe: Optional[IO[bytes]]) -> None:
         self.pipe = pipe

@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
 
     addresses: list[str]  # HOST:PORT, of which not all need be reachable
     credentials: str
-    authority: str  # PEM text: who has certified the daemon
+    authority: str  # PEM text: the authority that has certified the daemon
     size: int  # of the launch
 
 
@@ -153,7 +153,7 @@ class MeetingFile:
 
     def _read(self) -> Optional[Meeting]:
         try:
-            # A directory that is listed is asked for anew, also on NFS, where one that lacked the file may be remembered.
+            # Listing the directory refreshes it on NFS, which may have cached that the file was missing.
             os.listdir(self._path.parent)
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -83,7 +83,7 @@ _NOT_SET = {"check_build": False, "disable_cache": False, "verbose": False, "tcp
 
 
 def _parser() -> argparse.ArgumentParser:
-    # Only what was given is set: the file's settings are for the rest.
+    # Only given settings are set; the file's settings apply to the rest.
     parser = argparse.ArgumentParser("horovodrun", argument_default=argparse.SUPPRESS)
     parser.add_argument("-v", "--version", action="version", version=__version__)
     for kind, names in ((int, _INTEGERS), (float, _FLOATS), (str, _TEXTS + ["ssh_identity_file"])):

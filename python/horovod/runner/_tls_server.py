@@ -18,7 +18,7 @@ _REQUEST_SECONDS = 60.0  # for a whole request, or an answer, and a second for e
 _SLOWEST = 1 << 20  # bytes a second
 _PIECE = 1 << 20
 _PAUSE = 0.1  # seconds, when the process has no descriptor left
-_LONGEST_WAIT = 3600.0  # seconds, of what one call of the kernel can wait for; a length that is a lie allows any time
+_LONGEST_WAIT = 3600.0  # seconds, the longest wait of one system call; a false length would allow any time
 
 _Steps = Generator[int, None, Any]  # yields the events that it waits for
 
@@ -37,7 +37,7 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=credentials.ca)
-    # It can only be loaded by name; this one is in no directory.
+    # A certificate can only be loaded from a file with a name; this file is in no directory.
     own = os.memfd_create("horovod")
     try:
         with open(own, "w", closefd=False) as file:
@@ -56,7 +56,7 @@ class _Connection:
         self.since = time.monotonic()
         self.deadline = self.since + _HANDSHAKE_SECONDS
         self.has_spoken = False
-        self.is_friend = False  # it has proven that it is certified
+        self.is_friend = False  # it has proven that it has a certificate
         self.events = selectors.EVENT_READ
         self.steps = serve(self)
 

@@ -120,5 +120,5 @@ class ConnectSession(Session):
     def setting(self, name: str, default: str) -> str:
         try:
             return str(self._session.conf.get(name, default))
-        except Exception:  # some are not told by the server
+        except Exception:  # the server does not report some of them
             return default

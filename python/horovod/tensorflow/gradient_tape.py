@@ -58,7 +58,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
           ranks or on none.
         """
         if self._made_of._recording and not self._persistent:
-            self._made_of._pop_tape()  # as a tape does that is asked while it records
+            self._made_of._pop_tape()  # as a recording tape does
         grads = super().gradient(target, sources, output_gradients, unconnected_gradients)
 
         def reduce(grads: list[Any], sources: list[Any]) -> list[Any]:
@@ -166,7 +166,7 @@ def DistributedGradientTape(
     tape: Any = object.__new__(type(own.__name__, (DistributedTapeMixin, own), {"__module__": __name__}))
     vars(tape).update(vars(gradtape))
     tape._made_of = gradtape
-    tape._recording = False  # who has begun to record ends it
+    tape._recording = False  # the original tape ends its recording
     tape._reducer = GradientReducer("DistributedGradientTape", reduction)
     tape._local = LocalVariables(process_set, scale_local_gradients)
     return tape

@@ -201,7 +201,7 @@ def _send(tensors: list[Any], name: str, root_rank: int, process_set: int) -> li
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compiled(*inputs: Any) -> Any:
         def gradient(*grads: Any) -> Any:
-            if is_elastic():  # XLA has no operation that tells the rank when it runs
+            if is_elastic():  # XLA has no operation that reads the rank at run time
                 raise HorovodRequestError(
                     "The gradient of broadcast in a function compiled by XLA would go to the wrong rank once ranks have "
                     "changed: use jit_compile=False in an elastic job."

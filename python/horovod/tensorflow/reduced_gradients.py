@@ -12,7 +12,7 @@ from typing import Any
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.util import variable_of
 
-# By id. Notes that nobody takes, as with an optimizer that is not distributed, keep no variable alive.
+# By id. Weak references: marks that are never cleared, e.g. without a distributed optimizer, keep no variable alive.
 _Variables = weakref.WeakValueDictionary[int, Any]
 
 _eager: _Variables = weakref.WeakValueDictionary()

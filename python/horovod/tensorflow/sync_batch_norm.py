@@ -55,7 +55,7 @@ def _moments_of_all(inputs: Any, axes: Any, mask: Any) -> tuple[Any, Any]:
         counted *= tf.cast(tf.expand_dims(mask, -1), values.dtype)
     count, total = _sums([counted, values * counted], axes)
     mean = total / count
-    # Of the deviations, not of the squares: exact also where the mean is large beside them.
+    # Sums of deviations, not of squares: accurate even if the mean is much larger than the deviations.
     (deviation,) = _sums([tf.square(values - mean) * counted], axes)
     return tf.cast(mean, inputs.dtype), tf.cast(deviation / count, inputs.dtype)
 

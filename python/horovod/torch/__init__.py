@@ -82,7 +82,7 @@ _check_has_gpu = _built.cuda_built
 
 
 def __getattr__(name: str) -> Any:
-    # Not before it is asked for: a job that is not elastic need not pay for its import.
+    # Imported at first use: a job that is not elastic does not need it.
     if name == "elastic":
         return importlib.import_module("horovod.torch.elastic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

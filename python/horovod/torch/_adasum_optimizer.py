@@ -51,7 +51,7 @@ class AdasumOptimizer(WrappedOptimizer):
         if not self._reduces():
             return super().step(**kwargs)
         if not self._agreed:
-            self._agree(True)  # nobody has asked on this rank; others may wait for the answer
+            self._agree(True)  # no code has asked on this rank, but other ranks may wait for its answer
         trained = self._trained()
         with torch.no_grad():
             starts = [p.detach().clone() for p in trained]

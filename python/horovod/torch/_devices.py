@@ -12,7 +12,7 @@ from horovod.common import ops
 from horovod.common.collective_kinds import reduces_on_devices
 from horovod.common.tensors import DTYPES
 
-_runtime_takes: Optional[bool] = None  # once it was asked
+_runtime_takes: Optional[bool] = None  # None before the first query
 _device: Optional[int] = None  # the first one; a process has one communicator, so one device
 
 

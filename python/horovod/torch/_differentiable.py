@@ -37,7 +37,7 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is
 
 
 def _wants_gradient(tensor: torch.Tensor) -> bool:
-    # What is no tensor is refused where it is checked.
+    # A value that is not a tensor is rejected by check().
     return torch.is_grad_enabled() and getattr(tensor, "requires_grad", False)
 
 

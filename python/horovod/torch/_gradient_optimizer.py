@@ -138,7 +138,7 @@ class GradientOptimizer(WrappedOptimizer):
 
     def _changed_settings(self) -> dict[str, Any]:
         changed = super()._changed_settings()
-        if self._group_of:  # the ranks have agreed on them, which one that copies can't repeat
+        if self._group_of:  # the ranks have agreed on them, which a rank that copies its optimizer alone can't repeat
             changed["groups"] = [group.parameters for group in dict.fromkeys(self._group_of.values())]
         return changed
 
@@ -212,7 +212,7 @@ class GradientOptimizer(WrappedOptimizer):
     def _note_sparse_dim(self, p: torch.Tensor) -> int:
         """Records the form of a sparse gradient, for steps in which this rank has none, and returns it."""
         if p in self._sparse_dims and p.grad._nnz() == 0:
-            # zero_grad() has made all dimensions sparse, which those of the others are not.
+            # zero_grad() has made all dimensions sparse, unlike the other ranks' gradients.
             p.grad = p.grad.to_dense().to_sparse(self._sparse_dims[p])
         else:
             self._sparse_dims[p] = p.grad.sparse_dim()
@@ -257,7 +257,7 @@ class GradientOptimizer(WrappedOptimizer):
                         self._start(p)
                 self._finish()
         except BaseException as error:
-            # Ctrl-C is not to wait for what it has interrupted; its memory stays.
+            # Ctrl-C must not wait for the interrupted operation, whose memory stays in use.
             self._forget(waits=isinstance(error, Exception))
             raise
         self._forget()
@@ -275,7 +275,7 @@ class GradientOptimizer(WrappedOptimizer):
         if self._ready:
             self._complete()
 
-    # What users call.
+    # The public methods.
 
     @not_compiled
     def synchronize(self) -> None:

@@ -14,8 +14,8 @@ from horovod.torch import _devices
 
 devices: DevicePath = _devices
 
-# Of memory that comes from the system each time, where its first use takes longer, page by page,
-# than asking for huge pages. Less is kept by the C library and used again.
+# Large blocks come from the system each time, and their first use, page by page, takes longer
+# than a request for huge pages. Smaller blocks are kept by the C library and reused.
 _LARGE_BYTES = 32 << 20
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -23,7 +23,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NAMES: dict[torch.dtype, str] = {
     value: str(value)[len("torch.") :] for value in vars(torch).values() if isinstance(value, torch.dtype)
 }
-# Looked up once: every operation asks.
+# Looked up once, because every operation needs them.
 _Tensor, _STRIDED = torch.Tensor, torch.strided
 _SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
 

@@ -101,7 +101,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         for i, group in enumerate(self._groups()):
             for j, p in enumerate(group["params"]):
                 self._parameter_names.setdefault(p, f"allreduce.noname.{i}.{j}")
-        # Who is in the set may change with the world.
+        # The members of the set may change with the world.
         if is_elastic() or self._reduces():
             for p in self._trained():
                 if p not in self._hooked:
@@ -109,7 +109,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
                     self._install_hook(p)
 
     def _install_hook(self, p: torch.Tensor) -> None:
-        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the user has dropped
+        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the script has dropped
 
         @not_compiled
         def hook(*_: Any) -> None:
@@ -120,7 +120,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         if hasattr(p, "register_post_accumulate_grad_hook"):
             p.register_post_accumulate_grad_hook(hook)
             return
-        # Older torch: the graph's node that adds to p.grad; it lives as long as somebody holds it.
+        # Older torch: the graph's node that adds to p.grad; it exists while something refers to it.
         accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
         accumulator.register_hook(hook)
         self._grad_accumulators.append(accumulator)

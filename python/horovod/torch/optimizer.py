@@ -119,7 +119,7 @@ def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, s
     # One class between, since Lightning 1.x makes a class of the first base of this one.
     combined = type(own.__name__, (kind, own), dict(place, __reduce_ex__=_reduced))
     wrapped: Any = object.__new__(type(own.__name__, (combined,), place))
-    # The same groups and state, not copies: what is done to one of the two is done to both.
+    # The same groups and state, not copies: a change of one optimizer changes both.
     attributes = dict(vars(optimizer))
     attributes.pop("step", None)  # a learning rate scheduler's wrapper of the other's method
     vars(wrapped).update(attributes)

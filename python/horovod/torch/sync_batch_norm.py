@@ -150,7 +150,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
         output = normalized
         if weight is not None:
             output = output * _per_channel(weight.to(precise), values)
-            # There is none of the two, or both.
+            # Either both exist or none.
             output = output + _per_channel(bias.to(precise), values)  # type: ignore[union-attr]
         ctx.mark_non_differentiable(mean, variance)
         return output.to(input.dtype), mean, variance, count
@@ -164,7 +164,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
         sums = torch.stack([values.sum(others), (values * normalized).sum(others)])
         own_sums = None if weight is None else sums.clone()
         grad_input = grad_weight = grad_bias = None
-        # Also where this rank's input needs no gradient: another's may.
+        # Also if this rank's input needs no gradient: another rank's may.
         means = allreduce_(sums, name="sync_batch_norm.backward", op=Sum, process_set=ctx.process_set)
         means /= ctx.count
         if ctx.needs_input_grad[0]:
@@ -189,7 +189,7 @@ def _statistics(values: torch.Tensor, process_set: ProcessSet) -> tuple[torch.Te
     deviation = (values - _per_channel(mean, values)).square_().sum(others)
     own = torch.cat([mean.new_tensor([count]), mean, deviation]).unsqueeze(0)
     all_ranks = allgather(own, name="sync_batch_norm.forward", process_set=process_set)
-    # Counts beyond float32's integers would be rounded: whatever fits memory here is less.
+    # In float32, counts are exact up to 2**24 values of a channel on a rank.
     counts = all_ranks[:, :1]
     means, deviations = all_ranks[:, 1 : channels + 1], all_ranks[:, channels + 1 :]
     total = int(counts.double().sum())

@@ -44,7 +44,7 @@ class Outputs:
     def added_to(self, df: Any) -> Any:
         """The DataFrame with the outputs; one that is a vector in the first row is one in all."""
         schema = self._schema(df)
-        pickled = cloudpickle.dumps(self)  # Spark's own pickling knows nothing of what the user has registered
+        pickled = cloudpickle.dumps(self)  # Spark's own pickling does not use the script's registrations
         rows = df.rdd.mapPartitions(lambda rows: cloudpickle.loads(pickled).rows(rows))
         return df.sparkSession.createDataFrame(rows, schema)
 

@@ -8,7 +8,7 @@ import horovod.spark
 from horovod.spark._session import active_session
 from horovod.spark.runner import run_on_rows
 
-# Which GPUs and which folders of Python's a process uses, its Spark task says.
+# Variables of GPUs and Python folders, which each process gets from its Spark task.
 _OF_THE_TASK = ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")
 
 

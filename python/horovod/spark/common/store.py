@@ -326,7 +326,7 @@ class HDFSStore(AbstractFilesystemStore):
         """
         match = self.URL_PATTERN.match(url)
         if match is None:
-            raise ValueError(f"{url} is no URL of HDFS: hdfs://HOST:PORT/PATH")
+            raise ValueError(f"{url} is not a URL of HDFS: hdfs://HOST:PORT/PATH")
         prefix, host, port, path = match.groups()
         return prefix, host, None if port is None else int(port), path, match.start(4)
 
@@ -390,7 +390,7 @@ class DBFSLocalStore(FilesystemStore):
             for prefix, local in _DBFS_PREFIXES.items():
                 if path.startswith(prefix):
                     return local + path[len(prefix) :]
-        raise ValueError(f"{path} is no path of DBFS: /dbfs/..., dbfs:/..., file:/dbfs/... or file:///dbfs/...")
+        raise ValueError(f"{path} is not a path of DBFS: /dbfs/..., dbfs:/..., file:/dbfs/... or file:///dbfs/...")
 
     def get_full_path(self, path: str) -> str:
         return "file://" + self.normalize_path(path)

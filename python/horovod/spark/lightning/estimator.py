@@ -35,7 +35,11 @@ _PART_OF_THE_MODULE = {
     Parameter("log_every_n_steps", "LogEveryNSteps", "how many batches are between two lines of the log", 50, _INT),
     Parameter("loader_num_epochs", "LoaderNumEpochs", "accepted: data is given as often as it is asked for"),
     Parameter(
-        "terminate_on_nan", "TerminateOnNan", "whether a loss that is no number ends the training", False, _BOOLEAN
+        "terminate_on_nan",
+        "TerminateOnNan",
+        "whether a loss that is not a number (NaN) ends the training",
+        False,
+        _BOOLEAN,
     ),
     Parameter("profiler", "Profiler", "Lightning's profiler"),
     Parameter("trainer_args", "TrainerArgs", "further arguments of Lightning's Trainer, which precede the others"),

@@ -39,7 +39,7 @@ def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
     own = set(map(id, model.parameters()))
     if all(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         return optimizer
-    new = type(optimizer)(model.parameters(), lr=1)  # what all of torch's take
+    new = type(optimizer)(model.parameters(), lr=1)  # what all losses of torch take
     new.load_state_dict(optimizer.state_dict())
     return new
 

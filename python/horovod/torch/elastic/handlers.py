@@ -29,12 +29,12 @@ class ModelStateHandler(StateDictHandler):
 
     def state_dict(self) -> Any:
         state_dict = self.value.state_dict()
-        # The versions of the state's layout, which modules look for when they load it.
+        # The versions of the state's layout, which modules read when they load it.
         self._metadata = getattr(state_dict, "_metadata", {})
         return state_dict
 
     def load(self, saved: Any) -> None:
-        self.take(saved)  # no copy of tensors: modules copy what they are given
+        self.take(saved)  # no copy of tensors, because modules copy them
 
     def own_tensors(self) -> Any:
         self._metadata = getattr(self.value.state_dict(), "_metadata", {})

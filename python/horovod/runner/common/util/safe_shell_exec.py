@@ -15,7 +15,7 @@ from horovod.runner.util.threads import in_thread
 
 GRACEFUL_TERMINATION_TIME_S = 5
 
-# Holds the command's process group, and ends it when its own stdin ends, whatever ended the writer.
+# Runs the command in a process group, and ends the group when stdin ends, for whatever reason its writer has ended.
 _GUARD = """
 import os, select, signal, subprocess, sys
 grace = float(sys.argv[1])
