@@ -138,7 +138,7 @@ def changed_settings():
         (lambda: elastic.TestDiscovery(1, "3", 0), "max_hosts must be a whole number: Got '3'"),
         (lambda: elastic.TestDiscovery(1, 3, "0"), "change_frequency_s must be a number: Got '0'"),
         (lambda: check_hosts([("a", 1)]), r"find_available_hosts_and_slots\(\) must return a dict of slots by host"),
-        (lambda: check_hosts({"a": "1"}), r"find_available_hosts_and_slots\(\): 'a': '1' is no host with"),
+        (lambda: check_hosts({"a": "1"}), r"find_available_hosts_and_slots\(\): 'a': '1' is not a host with"),
     ],
 )
 def test_arguments_of_wrong_types_are_one_line(call, message):
