@@ -87,7 +87,10 @@ CONTRADICTORY = {
     "a rank that is no number": (dict(SLURM_PROCID="a\n\udcff"), r"SLURM_PROCID='a\n\udcff' is none of the ranks"),
     "a rank of other digits": (dict(SLURM_PROCID="²"), "SLURM_PROCID='²' is none of the ranks"),
     "a rank of too many digits": (dict(SLURM_PROCID="1" * 5000), "111' is none of the ranks"),
-    "a negative size": (dict(SLURM_STEP_NUM_TASKS="-8"), "SLURM_STEP_NUM_TASKS='-8' is not a number of processes up to"),
+    "a negative size": (
+        dict(SLURM_STEP_NUM_TASKS="-8"),
+        "SLURM_STEP_NUM_TASKS='-8' is not a number of processes up to",
+    ),
     "a size that is no number": (dict(SLURM_STEP_NUM_TASKS="8.0"), "SLURM_STEP_NUM_TASKS='8.0' is not a number"),
     "a size that cannot be": (dict(SLURM_STEP_NUM_TASKS="99999999"), "SLURM_STEP_NUM_TASKS='99999999' is not a number"),
     "a size of too many digits": (dict(SLURM_STEP_NUM_TASKS="9" * 5000), "999' is not a number of processes"),

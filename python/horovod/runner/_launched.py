@@ -129,7 +129,7 @@ class _Rank0:
             raise
 
     def await_verdict(self) -> None:
-        """A little: it is told by this process."""
+        """Waits a short time for the daemon's verdict, which this process forwards."""
         self._said.wait(_VERDICT_SECONDS)
 
     def _show(self, line: str) -> None:

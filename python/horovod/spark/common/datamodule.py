@@ -11,24 +11,27 @@ from horovod.spark.common._task_rows import VALIDATION, TaskRows, is_of_task, pa
 
 
 class DataModule(abc.ABC):
-    """Gives a process its part of the data. It is a context manager; a subclass may open files in it. Each process makes one.
+    """A process's part of the data. It is a context manager; a subclass may open files in it. Each process makes one. The arguments
+    are attributes.
 
-    Args, which are attributes:
+    Args:
       train_dir, val_dir: URLs of folders with Parquet files.
-      num_train_epochs: how often the data is used.
+      num_train_epochs: the number of epochs.
       has_val: whether there is data for validation.
-      train_batch_size, val_batch_size: rows of a batch.
-      shuffle: whether training data is.
-      shuffle_size: rows that are shuffled with one another.
+      train_batch_size, val_batch_size: the number of rows of a batch.
+      shuffle_size: how many rows are shuffled with one another.
       transform_fn: a function that takes a row, {column: value}, and returns the row to be used.
-      inmemory_cache_all: whether the part of this process is kept in memory.
-      cur_shard, shard_count: which part of how many.
-      schema_fields: names of columns.
-      storage_options: of the file system, as fsspec has them.
-      steps_per_epoch_train, steps_per_epoch_val: batches of an epoch.
-      random_seed: of the order.
-      verbose: whether to tell.
-      others: without effect here.
+      inmemory_cache_all: whether this process keeps its part in memory.
+      cur_shard, shard_count: the number of this part, and of all parts.
+      schema_fields: the names of the columns.
+      storage_options: arguments of the fsspec file system.
+      steps_per_epoch_train, steps_per_epoch_val: the number of batches of an epoch.
+      verbose: whether progress is reported.
+      shuffle: whether training data is shuffled.
+      random_seed: the seed of the order.
+      transformation_edit_fields: (column, dtype, shape, ...) of the columns that `transform_fn` adds or changes.
+      transformation_removed_fields: the columns that `transform_fn` drops.
+      others: not used.
     """
 
     short_name: Optional[str] = None
@@ -94,7 +97,14 @@ _modules: dict[str, Any] = {}
 
 
 def datamodule_from_name(name: str) -> Any:
-    """The class that was registered with this short name, or has this full name: ``package.module.Class``."""
+    """Returns a data module's class.
+
+    Args:
+      name: the short name with which it was registered, or its full name, ``package.module.Class``.
+
+    Raises:
+      ValueError: there is no such class.
+    """
     if name in _modules:
         return _modules[name]
     module, _, cls = name.rpartition(".")

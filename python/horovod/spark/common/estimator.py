@@ -15,8 +15,16 @@ _SHUFFLED_BYTES = 256 << 20  # at most, in each process
 
 
 def shuffle_size(given: Optional[int], properties: DataProperties, processes: int) -> int:
-    """How many rows are shuffled with one another: `given`, or as many as a process has, up to 256 MiB. Raises ValueError for a
-    negative number."""
+    """Returns how many rows are shuffled with one another.
+
+    Args:
+      given: the number that was requested; None: as many as a process has, up to 256 MiB.
+      properties: the properties of the data.
+      processes: the number of processes.
+
+    Raises:
+      ValueError: `given` is negative.
+    """
     if given is not None:
         if given < 0:
             raise ValueError(f"shuffle_buffer_size is {given}: it cannot be negative; 0 is without shuffling")
@@ -26,21 +34,35 @@ def shuffle_size(given: Optional[int], properties: DataProperties, processes: in
 
 
 class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pyspark has no types here
-    """Trains a model on the rows of a DataFrame, in several processes. A subclass has `_fit_on_prepared_data`."""
+    """Trains a model on the rows of a DataFrame, in several processes. A subclass defines `_fit_on_prepared_data`."""
 
     def fit(self, df: Any, params: Optional[dict[Any, Any]] = None) -> Any:
-        """Writes the columns of the DataFrame to the store and trains on them; returns the model.
+        """Trains on the columns of a DataFrame, which are first written to the store, if there is one.
 
         Args:
-          params: parameters that are others in this call, {estimator.epochs: 3}.
+          df: the DataFrame.
+          params: parameters with other values in this call, such as {estimator.epochs: 3}.
 
-        Raises: ValueError for parameters or columns that can't be; RuntimeError if the training fails.
+        Returns:
+          The trained model.
+
+        Raises:
+          ValueError: a parameter or a column is invalid.
+          RuntimeError: the training fails.
         """
         return super().fit(df, params)
 
     def fit_on_parquet(self, params: Optional[dict[Any, Any]] = None, dataset_idx: Optional[int] = None) -> Any:
-        """Trains on Parquet files that are in the store already, at ``store.get_train_data_path(dataset_idx)`` and, with a
-        `validation`, ``store.get_val_data_path(dataset_idx)``; returns the model."""
+        """Trains on Parquet files that are in the store already, at ``store.get_train_data_path(dataset_idx)`` and, with `validation`,
+        ``store.get_val_data_path(dataset_idx)``.
+
+        Args:
+          params: parameters with other values in this call, such as {estimator.epochs: 3}.
+          dataset_idx: the number of the data set; None: data that the script has put there.
+
+        Returns:
+          The trained model.
+        """
         estimator = self.copy(params) if params else self
         return estimator._fit_on_parquet(dataset_idx)
 
@@ -96,7 +118,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
             return self._fit_on_prepared_data(RowsBackend(backend, rows), properties, None)
 
     def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
-        """Raises ValueError for shapes that do not fit to the columns."""
+        """Raises ValueError for shapes that do not fit the columns."""
 
     def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
         """Trains on the data set with this number, and returns the model."""
@@ -161,6 +183,13 @@ class HorovodModel(Model, ModelParams):  # type: ignore[misc]
     """A trained model. A subclass has `_transform`."""
 
     def transform(self, df: Any, params: Optional[dict[Any, Any]] = None) -> Any:
-        """The DataFrame with a further column for each label, with what the model says: LABEL__output, or what
-        `setOutputCols` has said."""
+        """Adds the model's predictions to a DataFrame.
+
+        Args:
+          df: the DataFrame.
+          params: parameters with other values in this call.
+
+        Returns:
+          The DataFrame with a further column for each label: LABEL__output, or the name that `setOutputCols` has set.
+        """
         return super().transform(df, params)

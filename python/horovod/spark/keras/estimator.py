@@ -50,23 +50,24 @@ class _Saved(Saved):
     Parameter("backend_env", "BackendEnv", "further environment variables of the processes", {"LIBHDFS_OPTS": "-Xms2048m -Xmx2048m"}),
 )  # fmt: skip
 class KerasEstimator(HorovodEstimator, _Saved):
-    """Trains a Keras model on the rows of a DataFrame.
+    """Trains a Keras model on the rows of a DataFrame::
 
-    >>> estimator = KerasEstimator(num_proc=2, store=Store.create("/tmp/run"), model=model,
-    ...     optimizer=keras.optimizers.SGD(0.1), loss="mse", feature_cols=["x"], label_cols=["y"], batch_size=32, epochs=3)
-    >>> predictions = estimator.fit(df).transform(df)
+        estimator = KerasEstimator(num_proc=2, store=Store.create("hdfs:///jobs"), model=model,
+            optimizer=keras.optimizers.SGD(0.1), loss="mse", feature_cols=["x"], label_cols=["y"], batch_size=32, epochs=3)
+        predictions = estimator.fit(df).transform(df)
 
-    The model is one of the package `keras`, on any of its backends that Horovod supports, or of `tf_keras`. It gets the feature
-    columns in the order of its inputs, in their shapes; labels have the shapes of its outputs, if they have as many values, or
-    `label_shapes`. The learning rate is multiplied by the number of processes; checkpoints and the returned model have it
-    without that. A schedule is used as it is.
+    The model belongs to the package `keras`, on any of its backends that Horovod supports, or to `tf_keras`. It gets the feature
+    columns in the order of its inputs, in their shapes. Labels have the shapes of its outputs, if they have as many values, or
+    `label_shapes`. The learning rate is multiplied by the number of processes; checkpoints and the returned model have the
+    original rate. A schedule is used as it is.
 
     Args:
-      custom_objects: what Keras needs to load the model, {name: class or function}.
-      optimizer: default: what the model was compiled with.
-      loss, loss_weights, metrics: as in ``compile()``.
-      callbacks: of Keras; those for TensorBoard write to the store.
-      checkpoint_callback: as ``hvd.callbacks.BestModelCheckpoint(monitor="val_loss")``; the returned model is what it has saved.
+      custom_objects: the objects that Keras needs to load the model, {name: class or function}.
+      optimizer: by default the one with which the model was compiled.
+      loss, loss_weights, metrics: as for ``compile()``.
+      callbacks: Keras callbacks; those for TensorBoard write to the store.
+      checkpoint_callback: a callback such as ``hvd.callbacks.BestModelCheckpoint(monitor="val_loss")``; the returned model is the
+        one that it has saved.
     """
 
     @keyword_only  # type: ignore[untyped-decorator]
@@ -161,15 +162,16 @@ class KerasEstimator(HorovodEstimator, _Saved):
         )
 
     def get_model_class(self) -> Any:
+        """Returns the class of the trained models."""
         return KerasModel
 
 
 @with_parameters(_CUSTOM_OBJECTS, Parameter("_floatx", "Floatx", "the type of Keras's floats"))
 class KerasModel(HorovodModel, _Saved):
-    """A trained Keras model: ``getModel()`` is the model, ``getHistory()`` what fit() has recorded, {name: [value of each epoch]}.
+    """A trained Keras model. ``getModel()`` is the model, ``getHistory()`` the history of fit(), {name: [value of each epoch]}.
 
-    ``transform`` gives an output the type of its label: a number for a number, rounded for whole ones. One of several values
-    is a vector.
+    ``transform`` gives an output the type of its label: a number for a number, rounded for whole numbers. An output of several
+    values is a vector.
     """
 
     @keyword_only  # type: ignore[untyped-decorator]

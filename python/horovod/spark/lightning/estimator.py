@@ -48,17 +48,17 @@ _PART_OF_THE_MODULE = {
     Parameter("val_async_data_loader_queue_size", "ValAsyncDataLoaderQueueSize", "accepted: a block is read ahead"),
 )
 class TorchEstimator(of_torch.TorchEstimator):
-    """Trains a LightningModule on the rows of a DataFrame.
+    """Trains a LightningModule on the rows of a DataFrame::
 
-    >>> estimator = TorchEstimator(num_proc=2, store=Store.create("/tmp/run"), model=module, feature_cols=["x"],
-    ...     label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3, validation=0.1)
-    >>> predictions = estimator.fit(df).transform(df)
+        estimator = TorchEstimator(num_proc=2, store=Store.create("hdfs:///jobs"), model=module, feature_cols=["x"],
+            label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3, validation=0.1)
+        predictions = estimator.fit(df).transform(df)
 
     The steps of the module get batches {column: tensor}. Learning rates are used as they are. ``getHistory()`` of the model has
-    what the module has logged at last, {name: value}. With a `ModelCheckpoint` among the callbacks, the model is its best one.
-    A run with a checkpoint goes on from its weights.
+    the values that the module has logged last, {name: value}. With a `ModelCheckpoint` among the callbacks, the model is its best
+    one. A run with a checkpoint continues from its weights.
 
-    A model that is no LightningModule, with `optimizer` and `loss`, is called with the columns by their names.
+    A model that is not a LightningModule, with `optimizer` and `loss`, is called with the columns by their names.
     """
 
     @keyword_only  # type: ignore[untyped-decorator]
@@ -157,6 +157,7 @@ class TorchEstimator(of_torch.TorchEstimator):
         return datamodule_from_name(module) if isinstance(module, str) else module
 
     def get_model_class(self) -> Any:
+        """Returns the class of the trained models."""
         return TorchModel
 
 
@@ -174,7 +175,7 @@ def _installed_package() -> str:
 
 
 class TorchModel(of_torch.TorchModel):
-    """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has what was logged at last."""
+    """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has the values that were logged last."""
 
     @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:

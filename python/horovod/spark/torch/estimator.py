@@ -50,24 +50,24 @@ def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
     Parameter("train_minibatch_fn", "TrainMinibatchFn", "function that trains on a batch in place of the usual steps"),
 )
 class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
-    """Trains a PyTorch model on the rows of a DataFrame.
+    """Trains a PyTorch model on the rows of a DataFrame::
 
-    >>> estimator = TorchEstimator(num_proc=2, store=Store.create("/tmp/run"), model=model,
-    ...     optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.functional.mse_loss,
-    ...     feature_cols=["x"], label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3)
-    >>> predictions = estimator.fit(df).transform(df)
+        estimator = TorchEstimator(num_proc=2, store=Store.create("hdfs:///jobs"), model=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.functional.mse_loss,
+            feature_cols=["x"], label_cols=["y"], input_shapes=[[-1, 2]], batch_size=32, epochs=3)
+        predictions = estimator.fit(df).transform(df)
 
-    The model gets a tensor of floats for each feature column, in the shapes of `input_shapes`, and says one output for each
-    label column. The learning rate is multiplied by the number of processes; checkpoints and the returned optimizer have
-    it without that. The parameters are those of :class:`EstimatorParams`, and
+    The model gets a tensor of floats for each feature column, in the shapes of `input_shapes`, and returns one output for each
+    label column. The learning rate is multiplied by the number of processes; checkpoints and the returned optimizer have the
+    original rate. The parameters are those of :class:`EstimatorParams`, and these:
 
     Args:
       loss: a function of (output, label), or one for each label; with `sample_weight_col` also of `reduction`.
-      loss_constructors: in place of it, functions called with ``model=...`` in each process, that return one.
-      metrics: lists of functions of (output, label): one in a list is for all labels, or there is one for each.
+      loss_constructors: instead of `loss`, functions that are called with ``model=...`` in each process and return one.
+      metrics: lists of functions of (output, label): a single one is for all labels, or there is one for each.
       train_minibatch_fn: called with (model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights); returns
         (outputs, loss).
-      callbacks: without effect; it is there since Horovod takes it.
+      callbacks: accepted for compatibility; not used.
     """
 
     @keyword_only  # type: ignore[untyped-decorator]
@@ -164,6 +164,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
         return functools.partial(module, **self._data_arguments(store, properties, processes))
 
     def get_model_class(self) -> Any:
+        """Returns the class of the trained models."""
         return TorchModel
 
     def _get_model_kwargs(self, model: Any, history: Any, optimizer: Any, run_id: str, metadata: Any) -> dict[str, Any]:
@@ -193,11 +194,11 @@ def _restore(model: Any, optimizer: Any, state: State) -> None:
     Parameter("loss_constructors", "LossConstructors", "functions that make the losses"),
 )
 class TorchModel(_HasOptimizer, HorovodModel, Saved):
-    """A trained PyTorch model: ``getModel()`` is the module, ``getHistory()`` what was recorded of each epoch,
+    """A trained PyTorch model. ``getModel()`` is the module, ``getHistory()`` the metrics of each epoch,
     {"epoch": 0, "train": {"loss": ..., "all_metrics": [...]}, "validation": {...}}.
 
-    ``transform`` gives an output the type of its label: a number for a number, rounded for whole ones. One of several values
-    is a vector.
+    ``transform`` gives an output the type of its label: a number for a number, rounded for whole numbers. An output of several
+    values is a vector.
     """
 
     @keyword_only  # type: ignore[untyped-decorator]
