@@ -11,7 +11,7 @@ from horovod.data.parquet import Columns
 
 
 def file_system_of(url: str, options: Optional[dict[str, Any]]) -> tuple[str, Any]:
-    """(path, fsspec's file system, or None for this machine's, which pyarrow reads faster by itself)"""
+    """Returns the path and the fsspec file system; None stands for the local one, which pyarrow reads faster by itself."""
     file_system, path = fsspec.core.url_to_fs(url, **(options or {}))
     return path, None if "file" in _protocols(file_system) else file_system
 
@@ -21,12 +21,12 @@ def _protocols(file_system: fsspec.AbstractFileSystem) -> Sequence[str]:
 
 
 class Epochs:
-    """The batches of one epoch after another, without an end. ``len`` says how many there are in one.
+    """The batches of one epoch after another, without end. ``len`` is the number of batches of an epoch.
 
     Args:
       source: gives the batches of an epoch each time it is iterated over.
-      rows: what is told the number of each epoch.
-      change: what is done with each batch.
+      rows: the distribution of rows, whose set_epoch is called for each epoch.
+      change: a function that is applied to each batch.
     """
 
     def __init__(self, source: Any, rows: ElasticRows, change: Callable[[Columns], Columns]) -> None:
@@ -42,7 +42,7 @@ class Epochs:
 
 
 class InMemory:
-    """What a loader gives in its first epoch, kept in memory, and in each epoch shuffled anew."""
+    """The batches of a loader's first epoch, kept in memory, and shuffled anew for each epoch."""
 
     def __init__(self, loader: Any, batch_size: int, shuffle: bool, seed: int) -> None:
         self._loader, self._batch_size, self._shuffle = loader, batch_size, shuffle
@@ -63,7 +63,7 @@ class InMemory:
 
 
 def joined(batches: Iterable[Columns]) -> Columns:
-    """All rows of some batches. Raises ValueError if there are none."""
+    """Returns all rows of some batches. Raises ValueError if there are none."""
     parts = list(batches)
     if not parts:
         raise ValueError("there are no rows")
@@ -73,8 +73,9 @@ def joined(batches: Iterable[Columns]) -> Columns:
 def transformed(
     batch: Columns, function: Callable[[dict[str, Any]], dict[str, Any]], edited: Sequence[Any] = ()
 ) -> Columns:
-    """The batch with each row, {column: value}, as the function returns it. `edited` has (column, dtype, shape, ...) of columns
-    to be converted after that."""
+    """Returns the batch with each row, {column: value}, as the function returns it. `edited` has (column, dtype, shape, ...) of
+    columns to be converted after that.
+    """
     length = len(next(iter(batch.values())))
     rows = [function({name: column[number] for name, column in batch.items()}) for number in range(length)]
     columns = {name: numpy.stack([numpy.asarray(row[name]) for row in rows]) for name in rows[0]}

@@ -1,4 +1,4 @@
-"""What the columns of a DataFrame hold, and how they are written to Parquet files."""
+"""The content of a DataFrame's columns, and the form in which they are written to Parquet files."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -43,7 +43,7 @@ _PYTHON_TYPES = {
 
 
 def python_type(spark_type: type) -> Any:
-    """Of a scalar of this type of Spark's. Raises ValueError for a type that has none."""
+    """Returns the Python type for a scalar of this Spark type. Raises ValueError for a type that has none."""
     if spark_type not in _PYTHON_TYPES:
         raise ValueError(f"a column of {spark_type.__name__} holds no scalars that a model can say")
     return _PYTHON_TYPES[spark_type]
@@ -76,7 +76,9 @@ _DESCRIPTION = StructType(
 
 
 def _description(field: StructField) -> Any:
-    """Of a column, in each row: whether it is dense, how many values it has, and how many are stored."""
+    """Returns a column that describes another one, in each row: whether it is dense, how many values it has, and how many of them
+    are stored.
+    """
     column = functions.col(f"`{field.name}`")
     if is_vector(field):
         return functions.udf(lambda value: _described(value), _DESCRIPTION)(
@@ -121,8 +123,9 @@ def _metadata_of(field: StructField, summary: Any) -> dict[str, Any]:
 
 
 def metadata_of_schema(schema: pyarrow.Schema, columns: Sequence[str]) -> Metadata:
-    """The metadata as far as the schema of Parquet files tells it, in which `shape` and `max_size` are None. Lists are taken
-    for dense vectors."""
+    """Returns the metadata as far as the schema of Parquet files contains it; `shape` and `max_size` are None. Lists are taken for
+    dense vectors.
+    """
     return {
         name: {
             "spark_data_type": _type_of_arrow(schema.field(name).type),
@@ -142,7 +145,7 @@ def _type_of_arrow(arrow_type: pyarrow.DataType) -> Any:
 
 
 def without_vectors(df: Any, metadata: Optional[Metadata]) -> Any:
-    """The DataFrame with vectors as arrays, in the format that the metadata says; without metadata: all values."""
+    """Returns the DataFrame with vectors as arrays, in the format of the metadata; without metadata all values are written."""
     for field in df.schema.fields:
         if is_vector(field):
             df = df.withColumn(field.name, _array_of(field.name, (metadata or {}).get(field.name)))
@@ -158,14 +161,14 @@ def _array_of(name: str, metadata: Optional[dict[str, Any]]) -> Any:
 
 
 def packed(vector: SparseVector, max_size: int) -> list[float]:
-    """The values that are stored, as a list of 1 + 2 * max_size numbers: [size, indices, values, zeros]."""
+    """Returns the stored values as a list of 1 + 2 * max_size numbers: [size, indices, values, zeros]."""
     zeros = numpy.zeros(2 * (max_size - len(vector.indices)))
     parts = ([len(vector.indices)], vector.indices, vector.values, zeros)
     return numpy.concatenate(parts).tolist()  # type: ignore[no-any-return]
 
 
 def unpacked(rows: numpy.ndarray, shape: int) -> numpy.ndarray:
-    """The opposite for many rows: an array of [rows, shape] with all values."""
+    """Undoes :func:`packed` for many rows: returns an array of [rows, shape] with all values."""
     sizes = rows[:, 0].astype(numpy.int64)
     dense = numpy.zeros((len(rows), shape), rows.dtype)
     of_row = numpy.repeat(numpy.arange(len(rows)), sizes)
@@ -176,7 +179,7 @@ def unpacked(rows: numpy.ndarray, shape: int) -> numpy.ndarray:
 
 
 def dense_columns(columns: dict[str, numpy.ndarray], metadata: Metadata) -> dict[str, numpy.ndarray]:
-    """What was read, with sparse vectors in full."""
+    """Returns the columns that were read, with sparse vectors in full."""
     return {
         name: unpacked(values, metadata[name]["shape"])
         if metadata.get(name, {}).get("intermediate_format") == CUSTOM_SPARSE

@@ -81,11 +81,11 @@ class DataModule(abc.ABC):
 
     @abc.abstractmethod
     def train_data(self, reader: Any = None) -> Any:
-        """An iterable of batches, {column: array}, that begins again and again."""
+        """Returns an iterable of batches, {column: array}, which repeats without end."""
 
     @abc.abstractmethod
     def val_data(self, reader: Any = None) -> Any:
-        """The same for validation."""
+        """Returns an iterable of batches for validation, as :meth:`train_data` does."""
 
     @classmethod
     def register(cls) -> None:

@@ -15,8 +15,9 @@ def calculate_loss(
     loss_fns: Sequence[Function],
     sample_weights: Optional[torch.Tensor] = None,
 ) -> torch.Tensor:
-    """The sum of all labels' losses, weighted. With weights of rows, the functions are called with ``reduction="none"``, and a
-    label's loss is the mean of each row's times its weight."""
+    """Returns the weighted sum of all labels' losses. With weights of rows, the functions are called with ``reduction="none"``, and
+    a label's loss is the mean of each row's loss times the row's weight.
+    """
     losses = [
         loss_fn(output, label)
         if sample_weights is None
@@ -33,7 +34,7 @@ def as_list(outputs: Any) -> list[torch.Tensor]:
 def shaped_labels(
     labels: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], label_shapes: Optional[Sequence[Sequence[int]]]
 ) -> list[torch.Tensor]:
-    """The labels in these shapes; without, each in that of its output if it has as many values."""
+    """Returns the labels in these shapes; without shapes, each in the shape of its output if it has as many values."""
     if label_shapes:
         return [label.reshape(tuple(shape)) for label, shape in zip(labels, label_shapes)]
     return [
@@ -46,7 +47,7 @@ class Means:
     """The means of an epoch: of the loss, and of each metric for each label.
 
     Args:
-      groups: each a list with one function, or one for each label.
+      groups: lists with one function, or one for each label.
     """
 
     def __init__(self, groups: Sequence[Sequence[Function]], label_names: Sequence[str]) -> None:
@@ -67,7 +68,7 @@ class Means:
         self._count += 1
 
     def result(self, averaged: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Any]:
-        """{"loss": ..., "all_metrics": [{name: mean}]}; `averaged` gives the means of all ranks."""
+        """Returns {"loss": ..., "all_metrics": [{name: mean}]}; with `averaged`, the means of all ranks."""
         loss, *values = averaged(self._sums / max(1, self._count)).tolist()
         rest = iter(values)
         return {"loss": loss, "all_metrics": [{name: next(rest) for name in names} for names in self._names]}

@@ -1,4 +1,4 @@
-"""What a PyTorch model says of rows."""
+"""The predictions of a PyTorch model for rows."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -11,10 +11,10 @@ from horovod.spark.torch._losses import as_list
 
 
 class Predictor:
-    """A model and the columns that it gets; called with rows. It can be pickled.
+    """A model and its input columns; called with rows. Picklable.
 
     Args:
-      input_shapes: as the model was trained with. If -1 stands first in all, rows can be put together.
+      input_shapes: the shapes with which the model was trained. If all begin with -1, rows are combined into batches.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class SummaryLog:
-    """Scalars of each epoch. Without TensorBoard, or if it is not wanted, nothing is written."""
+    """Scalars of each epoch. Nothing is written without TensorBoard, or if it is not wanted."""
 
     def __init__(self, folder: str, wanted: bool) -> None:
         self._writer: Any = None
@@ -16,7 +16,7 @@ class SummaryLog:
             self._writer = SummaryWriter(folder)
 
     def add(self, entry: dict[str, Any]) -> None:
-        """What an entry of a history has, {"epoch": ..., "train": {...}, "validation": {...}}, as train/NAME and val/NAME."""
+        """Writes an entry of a history, {"epoch": ..., "train": {...}, "validation": {...}}, as train/NAME and val/NAME."""
         if self._writer is None:
             return
         for part, stage in (("train", "train"), ("validation", "val")):

@@ -1,4 +1,4 @@
-"""What each process of an estimator's training does."""
+"""The part of each process in an estimator's training."""
 
 import dataclasses
 import io
@@ -21,7 +21,7 @@ State = dict[str, Any]  # of the model and the optimizer
 
 @dataclasses.dataclass
 class Plan:
-    """What is trained on, and how. It can be pickled."""
+    """The model, the data and the settings of a training. Picklable."""
 
     store: Any
     metadata: Metadata
@@ -51,8 +51,9 @@ class Plan:
 
 
 def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], bytes]]:
-    """Trains the model with the optimizer, which are pickled together; on rank 0 returns the history and the state at the end,
-    as torch.save has written it."""
+    """Trains the model with the optimizer, which are pickled together. On rank 0 returns the history and the state at the end, as
+    written by torch.save.
+    """
     hvd.init()
     plan = with_task_rows(plan)
     if plan.seed is not None:
@@ -97,7 +98,7 @@ class Training:
         return (history, self._saved()) if hvd.rank() == 0 else None
 
     def _batches(self, data: Any, batch_size: int) -> Iterator[dict[str, torch.Tensor]]:
-        """Without those that are too short for shapes of a fixed size."""
+        """Yields the batches, except those that are too short for shapes of a fixed size."""
         needs_whole = self._has_fixed_shapes()
         return (batch for batch in data if not needs_whole or len(batch[self._plan.labels[0]]) == batch_size)
 
@@ -130,7 +131,7 @@ class Training:
         return means.result(hvd.allreduce)
 
     def _minibatch(self, inputs: Any, labels: Any, weights: Any, is_first: bool, is_last: bool) -> Any:
-        """One of the batches whose gradients are added up."""
+        """Trains on one of the batches whose gradients are accumulated."""
         if is_first:
             self._optimizer.zero_grad()
         outputs, labels = self._transformed(self._model(*inputs), labels)
@@ -154,7 +155,7 @@ class Training:
         return Means(self._plan.metrics, self._plan.labels)
 
     def _prepared(self, batch: dict[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor], Any]:
-        """(inputs, labels, weights of the rows or None), on the device"""
+        """Returns inputs, labels, and weights of the rows or None, on the device."""
         plan = self._plan
         inputs = [self._column(batch, name) for name in plan.features]
         if plan.input_shapes:
@@ -187,7 +188,7 @@ class Training:
             self._plan.store.sync(folder)
 
     def _saved(self) -> bytes:
-        """The state, with the learning rate of one process."""
+        """Returns the state, with the learning rate of one process."""
         optimizer = with_scaled_rate(self._optimizer.state_dict(), 1 / hvd.size())
         buffer = io.BytesIO()
         torch.save({"model": self._model.state_dict(), "optimizer": optimizer}, buffer)
@@ -195,14 +196,15 @@ class Training:
 
 
 def with_scaled_rate(state: State, factor: float) -> State:
-    """The state of an optimizer with learning rates times `factor`."""
+    """Returns the state of an optimizer with learning rates times `factor`."""
     groups = [{**group, "lr": group["lr"] * factor} for group in state["param_groups"]]
     return {**state, "param_groups": groups}
 
 
 def device_for(use_gpu: bool) -> torch.device:
-    """The GPU that Spark has given to the task, or that of the local rank; the CPU without GPUs. Raises RuntimeError if some
-    ranks have GPUs and some have none."""
+    """Returns the GPU that Spark has assigned to the task, or the one of the local rank; the CPU without GPUs. Raises RuntimeError if
+    only some ranks have GPUs.
+    """
     has_gpu = use_gpu and torch.cuda.is_available()
     if len(set(hvd.allgather_object(has_gpu, name="horovod.estimator.has_gpu"))) > 1:
         raise RuntimeError("some processes have GPUs and some have none: use_gpu=False trains on CPUs")

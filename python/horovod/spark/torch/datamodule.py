@@ -10,7 +10,7 @@ from horovod.spark.common.datamodule import DataModule, ParquetDataModule
 
 
 class PetastormDataModule(ParquetDataModule):
-    """Batches as tensors, {column: tensor}. The name is Horovod's; it reads by pyarrow, and needs no Petastorm."""
+    """Batches as tensors, {column: tensor}. The name is Horovod's; the data is read with pyarrow, without Petastorm."""
 
     short_name = "petastorm"
 
@@ -25,7 +25,7 @@ PetastormDataModule.register()
 
 
 def tensors(batch: dict[str, numpy.ndarray]) -> dict[str, torch.Tensor]:
-    """Raises ValueError for a column that can't be a tensor."""
+    """Returns a batch as tensors. Raises ValueError for a column that can't be one."""
     return {name: _tensor(name, column) for name, column in batch.items()}
 
 
@@ -37,7 +37,7 @@ def _tensor(name: str, column: numpy.ndarray) -> torch.Tensor:
 
 
 class MapIterable:
-    """What `map_fn` makes of the items of `data`, `epochs` times; None: as often as `data` is repeated by itself."""
+    """The results of `map_fn` for the items of `data`, `epochs` times; None: as often as `data` repeats itself."""
 
     def __init__(self, data: Any, epochs: Any = None, map_fn: Callable[[Any], Any] = lambda item: item) -> None:
         self._data, self._epochs, self._map_fn = data, epochs, map_fn
@@ -51,7 +51,7 @@ class MapIterable:
 
 
 class NVTabularDataModule(DataModule):
-    """Not here: NVTabular's loaders are no longer made."""
+    """Not supported: NVTabular's loaders are no longer developed."""
 
     short_name = "nvtabular"
 

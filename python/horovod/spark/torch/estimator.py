@@ -24,18 +24,19 @@ from horovod.spark.torch.datamodule import PetastormDataModule
 
 
 class _HasOptimizer:
-    """With `getOptimizer` for a class with the parameters `model` and `optimizer`."""
+    """Adds `getOptimizer` to a class with the parameters `model` and `optimizer`."""
 
     def getOptimizer(self) -> Any:
-        """The optimizer, bound to the parameters of the model, if there is one."""
+        """Returns the optimizer, bound to the parameters of the model, if there is one."""
         values: Any = self
         optimizer, model = values.getOrDefault(values.optimizer), values.getModel()
         return optimizer if optimizer is None or model is None else bound_optimizer(model, optimizer)
 
 
 def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """The optimizer, or, if it trains others than the model's parameters (one of the two has been copied or loaded), a new one with
-    its state for all of them."""
+    """Returns the optimizer or, if it does not train the model's own parameters, because one of the two was copied or loaded, a new
+    one with its state for these parameters.
+    """
     own = set(map(id, model.parameters()))
     if all(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         return optimizer
