@@ -1,5 +1,8 @@
 #include "collectives/shm/shm_mailbox.h"
 
+#include <atomic>
+#include <cstdint>
+
 #include "collectives/shm/byte_pipe.h"
 
 namespace hvd::collectives::shm {
@@ -12,9 +15,15 @@ size_t ShmMailbox::Write(int peer, absl::string_view bytes) {
 
 size_t ShmMailbox::Read(int peer, char* buffer, size_t size) {
   segment::BytePipe& pipe = In(peer);
-  const bool was_full = !hvd::collectives::shm::HasRoom(pipe);
+  const uint64_t before = pipe.read.load(std::memory_order_relaxed);
   const size_t read = ReadFromPipe(pipe, buffer, size);
-  if (was_full && read > 0) links_.Notify(peer);
+  if (read == 0) return 0;
+  // The writer may have filled the pipe while this rank copied, and sleep for lack of room. It has
+  // stored `written` before it looked at `read` for the last time (PrepareSleep has the fence in
+  // between), so if it missed the new `read`, this load sees a pipe that was full.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint64_t written = pipe.written.load(std::memory_order_relaxed);
+  if (written - before >= segment::kPipeBytes) links_.Notify(peer);
   return read;
 }
 
