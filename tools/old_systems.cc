@@ -2,8 +2,8 @@
 //
 // The wheel's programs and libraries are built on Debian 12 and carry its shared libraries; both
 // call functions that came with glibc 2.29 to 2.34 and GCC 9 to 12. This library defines those, so
-// that the wheel runs with glibc 2.28 and GCC 8's libstdc++. It is the first library that each of
-// the wheel's files needs; what it does not define comes from the system as ever.
+// that the wheel runs with glibc 2.28 and GCC 8's libstdc++. It is the last library that each of
+// the wheel's files needs: a function that the system defines is taken from the system.
 //
 // Built by tools/wheel.py as libhvd_old_systems.so, together with the objects of std::filesystem
 // from the static libstdc++. It exports what is between the lines `extern "C"`, and
@@ -67,9 +67,9 @@ void RunConstructors(int argc, char** argv, char** environment) {
 }
 
 // glibc 2.34 and later run the constructors themselves if the program passes nothing that does.
-bool RunsConstructors() { return dlvsym(RTLD_NEXT, "__libc_start_main", "GLIBC_2.34") != nullptr; }
-
-using ClockWait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+bool RunsConstructors() {
+  return dlvsym(RTLD_DEFAULT, "__libc_start_main", "GLIBC_2.34") != nullptr;
+}
 
 constexpr long kNanoseconds = 1'000'000'000;
 
@@ -147,21 +147,20 @@ const char* sigabbrev_np(int signal) noexcept {
   return signal >= 0 && signal < static_cast<int>(std::size(kNames)) ? kNames[signal] : nullptr;
 }
 
-// glibc's own, from 2.30 on.
+// glibc has it since 2.30.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* end) {
-  static const auto system =
-      reinterpret_cast<ClockWait>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
-  if (system) return system(condition, mutex, clock, end);
   if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, end);
   return WaitInSteps(condition, mutex, clock, end);
 }
 
-int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv,
+// What the wheel's programs call in place of __libc_start_main, which older systems have, too, but
+// which does not run the constructors of these programs there (RunConstructors).
+int hvd_start_program(int (*main)(int, char**, char**), int argc, char** argv,
                       void (*init)(int, char**, char**), void (*fini)(), void (*end_of_linker)(),
                       void* stack) {
-  using Start = decltype(&__libc_start_main);
-  const auto system = reinterpret_cast<Start>(dlsym(RTLD_NEXT, "__libc_start_main"));
+  using Start = decltype(&hvd_start_program);
+  const auto system = reinterpret_cast<Start>(dlsym(RTLD_DEFAULT, "__libc_start_main"));
   if (!init && !RunsConstructors()) init = RunConstructors;
   return system(main, argc, argv, init, fini, end_of_linker, stack);
 }
@@ -169,7 +168,8 @@ int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv,
 // ---- libstdc++ ----
 
 // std::exception_ptr's count of references. The older library has no such functions, but its copy
-// constructor and its destructor do the same.
+// constructor and its destructor do the same. In a newer library these call the functions below, so
+// they must not be searched before it.
 void _ZNSt15__exception_ptr13exception_ptrC1ERKS0_(void* to, const void* from);
 void _ZNSt15__exception_ptr13exception_ptrD1Ev(void* pointer);
 

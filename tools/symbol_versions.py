@@ -31,8 +31,11 @@ UNCHANGED = {
     "libstdc++.so.6": ["_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE"],
 }
 
+# Functions that older systems have, but which do less there: what tools/old_systems.cc has in their place, under a name of the same length.
+RENAMED = {"__libc_start_main": "hvd_start_program"}
+
 SHT_DYNAMIC, SHT_DYNSYM, SHT_VERNEED, SHT_VERSYM = 6, 11, 0x6FFFFFFE, 0x6FFFFFFF
-DT_VERSYM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
+DT_NEEDED, DT_VERSYM, DT_VERNEED, DT_VERNEEDNUM = 1, 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 ANY_VERSION = 1  # VER_NDX_GLOBAL: no version is asked for
 
 
@@ -131,6 +134,27 @@ class Elf:
                 struct.pack_into("<QQQ", self.data, at + 16, header[3] + moved, header[4] + moved, length)
                 struct.pack_into("<I", self.data, at + 44, len(places))
 
+    def rename(self, name, new):
+        """Gives an undefined symbol another name of the same length. Symbols are hashed by name only where they are defined."""
+        symbols = self.sections[SHT_DYNSYM]
+        offsets = [struct.unpack_from("<I", self.data, symbols[4] + index * 24)[0] for index in range(symbols[5] // 24)]
+        (start,) = {offset for offset in offsets if self.string(offset) == name}
+        # The linker stores a name that is the end of another one only once.
+        if len(name) != len(new) or any(start < offset <= start + len(name) for offset in offsets):
+            raise SystemExit(
+                f"{self.path}: {name} can't be renamed to {new}: the lengths differ, or another symbol shares its name's bytes"
+            )
+        self.data[self.strings + start : self.strings + start + len(name)] = new.encode()
+
+    def need_last(self, library):
+        """Moves a library to the end of the list of libraries that this file needs, which is the order in which they are searched."""
+        section = self.sections[SHT_DYNAMIC]
+        places = [section[4] + index * 16 for index, (tag, _) in enumerate(self._dynamic()) if tag == DT_NEEDED]
+        values = [struct.unpack_from("<Q", self.data, place + 8)[0] for place in places]
+        values.sort(key=lambda value: self.string(value) == library)  # stable
+        for place, value in zip(places, values):
+            struct.pack_into("<Q", self.data, place + 8, value)
+
     def _dynamic(self):
         """The dynamic section's entries: tag and value. There may be several empty ones at its end."""
         section = self.sections[SHT_DYNAMIC]
@@ -162,12 +186,17 @@ def old_home(name):
     return next((library for library, names in UNCHANGED.items() if name in names), None)
 
 
+def need_last(path, library):
+    elf = Elf(path)
+    elf.need_last(library)
+    elf.save()
+
+
 def lower(path, available):
     """Makes the file ask for no version above NEWEST; `available` are the functions of tools/old_systems.cc."""
     wanted = too_new(path)
-    unknown = sorted(
-        f"{name}@{version}" for name, version in wanted.items() if name not in available and not old_home(name)
-    )
+    known = {*available, *RENAMED, *(name for names in UNCHANGED.values() for name in names)}
+    unknown = sorted(f"{name}@{version}" for name, version in wanted.items() if name not in known)
     if unknown:
         raise SystemExit(
             f"{path} needs {', '.join(unknown)}, which older systems lack: define it in tools/old_systems.cc, or list it in UNCHANGED of "
@@ -177,6 +206,8 @@ def lower(path, available):
     for name, place in elf.undefined():
         if name in wanted:
             struct.pack_into("<H", elf.data, place, ANY_VERSION)
+    for name in RENAMED.keys() & wanted.keys():
+        elf.rename(name, RENAMED[name])
     unwanted = {index for index, version in elf.version_of().items() if is_too_new(version)}
     if unwanted:
         elf.drop_versions(unwanted)

@@ -36,7 +36,7 @@ FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 # What the library of tools/old_systems.cc exports, as patterns for the linker.
 EXPORTED = (
-    *("__libc_single_threaded", "__libc_start_main", "gettid", "pthread_cond_clockwait", "sigabbrev_np"),
+    *("__libc_single_threaded", "gettid", "hvd_start_program", "pthread_cond_clockwait", "sigabbrev_np"),
     *("fstat", "fstat64", "fstatat", "lstat", "stat"),
     "_ZNSt10filesystem*",
     "_ZNKSt10filesystem*",
@@ -153,11 +153,13 @@ def run_on_old_systems(binaries, helper):
         needed = {symbol_versions.old_home(name) for name in wanted} - {None, *direct_needs(binary)}
         for name in sorted(needed):
             subprocess.run(["patchelf", "--add-needed", name, str(binary)], check=True)
-        # The first library of all: what it defines is taken from it on old and new systems alike.
-        if available & wanted.keys():
+        # The last library: what the system defines is taken from the system. Otherwise the system's libstdc++ would call functions of `helper`, which
+        # call it in turn.
+        if wanted.keys() & {*available, *symbol_versions.RENAMED}:
             subprocess.run(["patchelf", "--add-needed", helper.name, str(binary)], check=True)
-            if direct_needs(binary)[0] != helper.name:
-                raise SystemExit(f"patchelf did not make {helper.name} the first library that {binary} needs")
+            symbol_versions.need_last(binary, helper.name)
+            if direct_needs(binary)[-1] != helper.name:
+                raise SystemExit(f"{helper.name} is not the last library that {binary} needs")
         symbol_versions.lower(binary, available)
 
 
