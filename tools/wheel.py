@@ -40,6 +40,7 @@ EXPORTED = (
     *("fstat", "fstat64", "fstatat", "lstat", "stat"),
     "_ZNSt10filesystem*",
     "_ZNKSt10filesystem*",
+    "_ZTINSt10filesystem*",
     "_ZSt28__throw_bad_array_new_lengthv",
     "_ZNSt13runtime_errorC?EOS_",
     "_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv",
