@@ -128,12 +128,15 @@ def direct_needs(binary):
     return output_of("patchelf", "--print-needed", str(binary)).split()
 
 
+def static_libstdcxx():
+    return Path(output_of("g++", "-print-file-name=libstdc++.a").strip()).resolve()
+
+
 def build_for_old_systems(folder):
     """Builds the library of tools/old_systems.cc into `folder`, with a hash in its name."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        archive = output_of("g++", "-print-file-name=libstdc++.a").strip()
-        subprocess.run(["ar", "x", archive, *FILESYSTEM], cwd=scratch, check=True)
+        subprocess.run(["ar", "x", str(static_libstdcxx()), *FILESYSTEM], cwd=scratch, check=True)
         (scratch / "exported").write_text("{ global: " + "".join(f"{name}; " for name in EXPORTED) + "local: *; };\n")
         built = scratch / OLD_SYSTEMS
         sources = [str(ROOT / "tools/old_systems.cc"), *(str(scratch / name) for name in FILESYSTEM)]
@@ -200,7 +203,7 @@ def bundle(binaries, folder):
     for binary, search_path in paths.items():
         tie(binary, new_names, search_path)
     run_on_old_systems(paths, build_for_old_systems(folder))
-    return sorted(libraries.values())
+    return sorted([*libraries.values(), static_libstdcxx()])
 
 
 def tie(binary, new_names, search_path):
