@@ -43,8 +43,8 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
       decoder_.Append(absl::string_view(unmatched_).substr(found + magic.size()));
     } else if (skipped_ > kMaxNoiseBytes) {
       return absl::InvalidArgumentError("endless output of some other program");
-      // Keeps only as many bytes as may be the beginning of the marker.
     } else if (unmatched_.size() >= magic.size()) {
+      // Keeps only as many bytes as may be the beginning of the magic line.
       unmatched_.erase(0, unmatched_.size() - magic.size() + 1);
     }
   }

@@ -26,8 +26,9 @@ LeaseKeeper::~LeaseKeeper() {
 void LeaseKeeper::Run() {
   Clock& clock = leadership_.clock();
   while (!leadership_.AwaitLoss(schedule_.next())) {
-    // The lease is counted from before the request was sent: etcd extended it at that time or
-    // later, so this daemon gives up no later than etcd does.
+    // Counted from before the request was sent: etcd extended the lease at that time or later. This
+    // daemon may try to lead beyond the end of the lease (see LeaseSchedule); FencedWriter makes
+    // its writes fail once the lease has expired.
     const absl::Time sent = clock.Now();
     const absl::Status refreshed = Refresh();
     if (refreshed.ok()) {

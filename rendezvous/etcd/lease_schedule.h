@@ -15,8 +15,8 @@ class LeaseSchedule {
 
   // `reattach` is how long agents and workers wait for a daemon that is away. A leader that gets no
   // answer from etcd gives up after half of that time, which leaves the other half for agents and
-  // workers to find a new leader. It does not give up before its lease has expired, since until
-  // then no other daemon can lead.
+  // workers to find a new leader. It does not give up before its lease, counted from the last
+  // refresh, has expired: until about then no other daemon can lead.
   LeaseSchedule(absl::Duration reattach, absl::Time now)
       : patience_(std::max(kLease, reattach / 2)) {
     Refreshed(now);

@@ -139,8 +139,10 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
   const int slot = ChooseSlot(keep);
   const size_t capacity = RoundUp(bytes, kAlignment);
   ASSIGN_OR_RETURN(const char* const memory, Map(slot, capacity, /*for_writing=*/true));
-  // A sequentially consistent store, so that the writes that follow can't become visible before it,
-  // not even the copy's non-temporal ones: a reader that sees new contents also sees kUnsealed.
+  // The writes that follow must not become visible before this store, not even the copy's
+  // non-temporal ones: a reader that sees new contents must also see kUnsealed. On x86 this
+  // sequentially consistent store is a locked instruction, which orders all of them. C++ does not
+  // promise that: elsewhere a release fence would have to follow it.
   header_->slots[slot].mark = kUnsealed;
   pending_ = Pending{slot, capacity, 0, 0};
   return memory;
