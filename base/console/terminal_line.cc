@@ -24,8 +24,8 @@ bool InBackground(int fd) {
   return foreground > 0 && foreground != getpgrp();
 }
 
-// Cuts `text` to the width, one column for each character. The last column stays free, because the
-// cursor would wrap after it.
+// Cuts `text` to the width, one column for each byte: all but printable ASCII becomes '?'. The last
+// column stays free, because the cursor would wrap after it.
 std::string Fit(absl::string_view text, size_t columns) {
   std::string line(text.substr(0, columns - 1));
   for (char& c : line) {

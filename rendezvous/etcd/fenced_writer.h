@@ -35,9 +35,8 @@ class FencedWriter {
 
   // Applies all changes atomically. REQUIRES: they do not touch the leader's key and the tail.
   // Errors:
-  //   - Aborted: the leadership was lost. The changes may have been applied; without an answer,
-  //   they
-  //     may still be, until the leader's key is gone.
+  //   - Aborted: the leadership was lost. If etcd's answer is missing, the changes may have been
+  //     applied, or may still be, until the leader's key is gone.
   //   - Internal: etcd rejects the changes permanently; says why.
   absl::Status Write(const std::vector<etcdserverpb::RequestOp>& changes);
 
