@@ -42,7 +42,7 @@ TEST(ShmBackendTest, Mailbox_WriterThatFillsThePipeWhileTheReaderCopies_IsWoken)
   constexpr size_t kTotal = size_t{256} << 20;
   conformance::RankGroup group(MakeShmBackend());
   group.Connect(2);
-  const auto sleep = [](Mailbox& mailbox, Mailbox::Ready ready) {
+  const auto wait = [](Mailbox& mailbox, Mailbox::Ready ready) {
     if (mailbox.PrepareSleep(ready)) mailbox.AwaitWake(absl::InfiniteDuration());
     mailbox.StayAwake();
   };
@@ -54,11 +54,11 @@ TEST(ShmBackendTest, Mailbox_WriterThatFillsThePipeWhileTheReaderCopies_IsWoken)
         const size_t size = std::min(bytes.size(), kTotal - moved);
         const size_t written = mailbox.Write(1, absl::string_view(bytes).substr(0, size));
         moved += written;
-        if (written < size) sleep(mailbox, [&] { return mailbox.HasRoom(1); });
+        if (written < size) wait(mailbox, [&] { return mailbox.HasRoom(1); });
       } else {
         const size_t read = mailbox.Read(0, &bytes[0], bytes.size());
         moved += read;
-        if (read == 0) sleep(mailbox, [&] { return mailbox.HasData(0); });
+        if (read == 0) wait(mailbox, [&] { return mailbox.HasData(0); });
       }
     }
   });
