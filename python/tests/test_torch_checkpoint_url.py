@@ -94,6 +94,22 @@ def test_what_fsspec_does_not_know_is_one_line(store):
 
 def test_password_in_a_url_is_not_told():
     assert place_of("ftp://me:secret@host/a@b/").path == "ftp://host/a@b"
+    assert place_of("ftp://me:sec@ret@host/a").path == "ftp://host/a"
+
+
+@pytest.mark.parametrize(
+    "text", ["simplecache::s3://bucket/job", "simplecache::s3:/bucket/job", "a::b::ftp://me:s@host/job"]
+)
+def test_chain_of_file_systems_is_refused(text):
+    """It is no URL, and would be taken for the path of a folder on this machine."""
+    with pytest.raises(ValueError, match=r"is a chain of file systems: give the URL of the store alone") as raised:
+        place_of(text)
+    assert "me:s" not in str(raised.value)
+
+
+def test_folder_with_colons_is_a_folder(tmp_path):
+    assert place_of(tmp_path / "run::1").path == str(tmp_path / "run::1")
+    assert isinstance(place_of("run::1"), CheckpointFolder)
 
 
 # As in a folder.

@@ -1,5 +1,7 @@
 """The estimator that trains by PyTorch Lightning: fits in a local session, callbacks, checkpoints, plain models."""
 
+import io
+
 import cloudpickle
 import pytest
 import torch
@@ -148,6 +150,19 @@ def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
     again = first.fit(df, {first.epochs: 2})
     assert "Resuming training from last checkpoint" in capfd.readouterr().out
     assert again.getHistory()["train_loss"] < loss + 0.1 < 0.8
+
+
+def test_the_newest_checkpoint_is_taken(store):
+    """Lightning numbers the files of save_top_k=-1, the first one apart; that of save_last is newer than all."""
+    trained = estimator(store, run_id="run1", verbose=0)
+    folder = store.get_checkpoint_path("run1")
+    store.fs.makedirs(store.get_localized_path(folder))
+    for epoch, name in enumerate(["checkpoint", *(f"checkpoint-v{number}" for number in range(1, 12)), "last"]):
+        data = io.BytesIO()
+        torch.save({"state_dict": {"epoch": torch.tensor(epoch)}}, data)
+        with store.fs.open(store.get_localized_path(f"{folder}/{name}.ckpt"), "wb") as file:
+            file.write(data.getvalue())
+        assert trained._load_checkpoint("run1")["state_dict"]["epoch"] == epoch
 
 
 def test_parquet_files_that_are_there_already(local_spark, store):

@@ -21,6 +21,7 @@ from horovod.elastic.trees import Trees
 from horovod.elastic.url_claim import Claim
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
+_CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::.*:/")  # fsspec's name for several file systems, one above the other
 _LOCAL = ("file", "local")
 # Stores in which there are no folders to be made; making one would make a bucket.
 _FLAT = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory")
@@ -34,6 +35,11 @@ class Unreachable(RuntimeError):
 def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
     """Returns the place that `checkpoint_dir` names. Raises ValueError if it is neither a path nor a URL."""
     text = os.fspath(folder)
+    if _CHAIN.match(text):
+        raise ValueError(
+            f"checkpoint_dir {_without_password(text)} is a chain of file systems: give the URL of the store alone, "
+            "which begins after the last ::"
+        )
     scheme = _SCHEME.match(text)
     if scheme is None:
         return CheckpointFolder(folder)
@@ -45,11 +51,16 @@ def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
     return CheckpointUrl(text, scheme[1])
 
 
+def _without_password(url: str) -> str:
+    """Returns the URL without a user and a password. The latter may contain any number of @."""
+    return re.sub(r"//[^/]*@", "//", url)
+
+
 class CheckpointUrl(Place):
     """Checkpoints below a URL. Errors of the store become :class:`Unreachable`, except for a missing object."""
 
     def __init__(self, url: str, scheme: str) -> None:
-        super().__init__(re.sub(r"//[^/@]*@", "//", url.rstrip("/")))  # without a password
+        super().__init__(_without_password(url.rstrip("/")))
         self._url, self._scheme = url.rstrip("/"), scheme
         self._store: Any = None  # fsspec's file system
         self._root = ""

@@ -2,6 +2,8 @@
 
 import copy
 import io
+import posixpath
+import re
 import warnings
 from typing import Any, Optional
 
@@ -21,12 +23,21 @@ from horovod.spark.torch import estimator as of_torch
 
 MIN_PL_VERSION = "2.1.0"
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+_NUMBER = re.compile(r"-v(\d+)\.ckpt$")
 _BOOLEAN, _INT = TypeConverters.toBoolean, TypeConverters.toInt
 _PART_OF_THE_MODULE = {
     "optimizer": "configure_optimizers",
     "loss": "training_step",
     "loss_weights": "training_step",
 }
+
+
+def _age(path: str) -> tuple[bool, int]:
+    """Returns what sorts Lightning's checkpoints of a run, newest last. Lightning gives numbers to further files of one name, and
+    another name to that of `save_last`.
+    """
+    number = _NUMBER.search(path)
+    return posixpath.basename(path).startswith("last"), int(number[1]) if number else 0
 
 
 @with_parameters(
@@ -118,9 +129,10 @@ class TorchEstimator(of_torch.TorchEstimator):
         paths = store.get_checkpoints(run_id) if folder is not None and store.exists(folder) else []
         if not paths:
             return None
+        newest = max(paths, key=_age)
         if self.getVerbose():
-            print(f"Resuming training from last checkpoint: {paths[-1]}", flush=True)
-        found = torch.load(io.BytesIO(store.read(paths[-1])), map_location="cpu", weights_only=False)
+            print(f"Resuming training from last checkpoint: {newest}", flush=True)
+        found = torch.load(io.BytesIO(store.read(newest)), map_location="cpu", weights_only=False)
         weights = found["state_dict"]
         if package_of(self.getModel()) is None:
             weights = {name.removeprefix("model."): value for name, value in weights.items()}
