@@ -99,14 +99,17 @@ absl::Status CommitSource::Answer(Channel& channel) {
 absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {
   ArenaView::Commit commit;
   ArenaView* view = nullptr;
-  while ((view = FindNewer(known, &commit)) == nullptr) {
-    RETURN_IF_ERROR(channel.Pause(kLook));
-    if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
-  }
+  absl::StatusOr<absl::string_view> contents;
+  do {
+    while ((view = FindNewer(known, &commit)) == nullptr) {
+      RETURN_IF_ERROR(channel.Pause(kLook));
+      if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
+    }
+    contents = view->Read(commit);
+  } while (absl::IsAborted(contents.status()));  // the commit was replaced in between
+  RETURN_IF_ERROR(contents.status());
   // Outside of the lock, since sending takes long. Views are never removed from arenas_, so `view`
   // stays valid.
-  const absl::StatusOr<absl::string_view> contents = view->Read(commit);
-  if (!contents.ok()) return absl::OkStatus();
   absl::Status sent = channel.Send(CopyHead{commit.number, commit.size, commit.checksum}.Encoded());
   if (sent.ok()) sent = channel.Send(*contents);
   view->Release();

@@ -88,6 +88,19 @@ def test_start_worker_that_raises_is_a_start_that_failed(server, scheduler, monk
     assert printed.get(timeout=SECONDS) == "no such program"
 
 
+def test_a_process_that_start_worker_starts_can_be_terminated(server, scheduler):
+    """The library's threads block all signals; what they start must not."""
+    blocked = queue.Queue()
+
+    def start(worker):
+        command = [sys.executable, "-c", "import signal; print(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"]
+        blocked.put(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+
+    job = server.add_job(1, start_worker=start, stop_worker=print, finished=scheduler.results.put)
+    job.offer_slots({"here": 1})
+    assert blocked.get(timeout=SECONDS) == "0\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -115,7 +115,9 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
 
         def start(host, job, pod, **more):
             template = jobs[job]["spec"]["template"]
-            return Pod(cluster[host], template, {"/job": shared}, log, [*OPEN_ENDED, "--end-file", end], fields(pod, **more))
+            return Pod(
+                cluster[host], template, {"/job": shared}, log, [*OPEN_ENDED, "--end-file", end], fields(pod, **more)
+            )
 
         output = cluster["pod-1"].start_command(["tail", "-n", "+1", "-f", log]).stdout
         training = TrainingLog(output)

@@ -406,7 +406,9 @@ def test_workers_that_can_take_part_do_without_the_others(cluster, tmp_path):
 def test_answer_of_a_discovery_that_is_none(cluster):
     executor = executor_for(Hosts(host_1="2"), min_workers=1)
     executor.start()
-    with pytest.raises(TypeError, match=r"^find_available_hosts_and_slots\(\): 'host-1': '2' is not a host with a number"):
+    with pytest.raises(
+        TypeError, match=r"^find_available_hosts_and_slots\(\): 'host-1': '2' is not a host with a number"
+    ):
         executor.run(len, ["abc"])
 
 

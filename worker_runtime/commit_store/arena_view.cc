@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
+
 #include "base/crc32c.h"
 #include "worker_runtime/commit_store/arena_layout.h"
 
@@ -42,9 +44,13 @@ std::optional<ArenaView::Commit> ArenaView::Newest() {
   for (int i = 0; i < kArenaSlots; ++i) {
     const ArenaSlot& slot = header.slots[i];
     if (slot.mark != kSealed) continue;
-    const Commit commit{slot.number, slot.sequence, slot.checksum, slot.size, i};
-    // Checked again: the owner may have begun to replace the commit while its fields were read.
-    if (slot.mark != kSealed || commit.size > kArenaSlotStride / 2) continue;
+    const uint64_t sequence = slot.sequence;
+    const Commit commit{slot.number, sequence, slot.checksum, slot.size, i};
+    // Checked again: the owner may have begun to replace the commit while its fields were read, or
+    // even have sealed the next one, which has another sequence.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.mark != kSealed || slot.sequence != sequence) continue;
+    if (commit.size > kArenaSlotStride / 2) continue;
     if (!newest.has_value() || commit.sequence > newest->sequence) newest = commit;
   }
   return newest;

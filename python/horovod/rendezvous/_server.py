@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -259,11 +260,15 @@ class Job:
     ) -> None:
         def start(worker: int, host: str, environment: dict[str, str]) -> None:
             assert start_worker is not None
+            # The library's threads block all signals. A process that is started here would inherit that, and ignore SIGTERM.
+            blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())
             try:
                 start_worker(Worker(worker, host, environment))
             except BaseException as error:
                 self.report_exit(worker, start_error=f"{type(error).__name__}: {error}")
                 raise
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
         check_callbacks(start_worker=start_worker, stop_worker=stop_worker, host_free=host_free)
         check_callbacks(finished=finished, notice=notice, journal_failed=journal_failed)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import pyarrow
+import pyarrow.compute
 from pyspark import StorageLevel
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -93,7 +94,7 @@ def rows_for_tasks(
     util.check_validation(validation, df)
     columns = util.columns_of(df, label_columns, feature_columns, sample_weight_col)
     wanted = list(dict.fromkeys([*columns, validation])) if isinstance(validation, str) else columns
-    df = df.select(*[functions.col(f"`{name}`") for name in wanted])
+    df = _with_a_use(df.select(*[functions.col(f"`{name}`") for name in wanted]), validation)
     metadata = measured_metadata(df) if compress_sparse and any(map(is_vector, df.schema.fields)) else None
     flagged = without_vectors(df, metadata).withColumn(FLAG, _is_for_validation(df, validation, seed))
     rows = flagged.select(*[functions.col(f"`{name}`") for name in [*columns, FLAG]]).repartition(num_processes)
@@ -107,6 +108,14 @@ def rows_for_tasks(
         yield rows, DataProperties(train, of_validation, metadata, size / (train + of_validation))
     finally:
         rows.unpersist()
+
+
+def _with_a_use(df: Any, validation: Any) -> Any:
+    """The rows for training or for validation. As with a store, a row whose column for validation is null or below 0 is for neither."""
+    if not isinstance(validation, str):
+        return df
+    column = functions.col(f"`{validation}`")
+    return df.filter(column.isNotNull() if isinstance(df.schema[validation].dataType, BooleanType) else column >= 0)
 
 
 def _is_for_validation(df: Any, validation: Any, seed: Optional[int]) -> Any:
@@ -129,6 +138,6 @@ def _measures(batches: Any) -> Iterator[pyarrow.RecordBatch]:
     """For each batch how many rows are for what, and its bytes."""
     names = ["train", "validation", "bytes"]
     for batch in batches:
-        flagged = sum(filter(None, batch.column(batch.schema.names.index(FLAG)).to_pylist()))
+        flagged = pyarrow.compute.sum(batch.column(batch.schema.names.index(FLAG))).as_py() or 0
         values = (batch.num_rows - flagged, flagged, batch.nbytes)
         yield pyarrow.RecordBatch.from_arrays([pyarrow.array([value], pyarrow.int64()) for value in values], names)

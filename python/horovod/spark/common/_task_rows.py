@@ -119,8 +119,13 @@ class TaskRows(ElasticRows):
                 yield block
             else:
                 rest = block
-        own = sum(self.group_sizes)
-        repeated = numpy.resize(numpy.arange(own), self._length - own)
-        rest = numpy.concatenate([rest, repeated])
+        rest = numpy.concatenate([rest, self._repeated(sum(self.group_sizes))])
         for start in range(0, len(rest), self.block_rows):
             yield rest[start : start + self.block_rows]
+
+    def _repeated(self, own: int) -> numpy.ndarray:
+        """The rows that come again, in each epoch others if rows are shuffled."""
+        rows = numpy.arange(own)
+        if self.shuffle:
+            numpy.random.default_rng([self.seed, self._dealt_epoch]).shuffle(rows)
+        return numpy.resize(rows, self._length - own)
