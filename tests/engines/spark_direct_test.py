@@ -18,9 +18,12 @@ from torch.nn import functional
 
 import horovod.spark.keras
 import horovod.spark.torch as hvd_spark
+from horovod.spark.common import util
+from horovod.spark.common._direct import rows_for_tasks
 from horovod.spark.common._task_rows import TaskRows
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.datamodule import ParquetDataModule
+from horovod.spark.common.store import Store
 from spark_cluster import environment
 from spark_tables import table, xor
 
@@ -162,6 +165,20 @@ def test_arguments_that_are_refused(local_spark, more, message):
     df = table(local_spark, rows, features="vector", y="float", none="int")
     with pytest.raises(ValueError, match=message):
         estimator(**more).fit(df)
+
+
+@pytest.mark.parametrize(
+    "kind, marks", [("int", [0, 0, 1, None, -1, 2]), ("boolean", [False, False, True, None, None, True])]
+)
+def test_rows_of_a_column_for_validation_are_those_of_a_store(local_spark, tmp_path, kind, marks):
+    """A mark that is null, or below 0, is for neither."""
+    rows = [(float(number), 1.0, mark) for number, mark in enumerate(marks)]
+    df = local_spark.createDataFrame(rows, f"x double, y double, mark {kind}")
+    with rows_for_tasks(1, df, ["y"], ["x"], "mark") as (_, direct):
+        pass
+    with util.prepare_data(1, Store.create(str(tmp_path)), df, ["y"], ["x"], "mark") as number:
+        stored = util.get_dataset_properties(number)
+    assert (direct.train_rows, direct.val_rows) == (stored.train_rows, stored.val_rows) == (2, 2)
 
 
 def test_a_process_without_rows_is_said(local_spark):
