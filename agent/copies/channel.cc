@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -76,15 +77,23 @@ Channel::Channel(Fd connection, const Trust& trust, net::TlsEnd end,
       wire_(std::move(connection), trust.tls, end) {}
 
 absl::Status Channel::Await(short events, absl::Duration patience) {
-  return net::AwaitReady(wire_.fd(), events, Clock::Real().Now() + patience, &cancellation_);
+  const absl::Time limit = std::min(Clock::Real().Now() + patience, deadline_);
+  return net::AwaitReady(wire_.fd(), events, limit, &cancellation_);
 }
 
 absl::Status Channel::Open(absl::Duration patience) {
+  deadline_ = Clock::Real().Now() + patience;
+  const absl::Status opened = Authenticate();
+  deadline_ = absl::InfiniteFuture();
+  return opened;
+}
+
+absl::Status Channel::Authenticate() {
   for (net::Opening step; (step = wire_.Open()) != net::Opening::kDone;) {
     if (step == net::Opening::kFailed) {
       return absl::PermissionDeniedError(absl::StrCat("the other end ", wire_.failure()));
     }
-    RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, patience));
+    RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, kPatience));
   }
   // TLS has verified the certificates. Now the ends prove that they know the job's token, the
   // keeper first: the source reveals nothing to a peer that has not proved it.

@@ -51,7 +51,8 @@ class Channel {
   // `cancellation` is borrowed.
   Channel(Fd connection, const Trust& trust, net::TlsEnd end, const Cancellation& cancellation);
 
-  // Authenticates both ends: the TLS handshake, then the token.
+  // Authenticates both ends: the TLS handshake, then the token. All of it must take at most
+  // `patience`, however often the peer sends something.
   // Errors:
   //   - PermissionDenied: the peer has no valid certificate or token.
   absl::Status Open(absl::Duration patience = kPatience);
@@ -66,12 +67,14 @@ class Channel {
   absl::Status Pause(absl::Duration time);
 
  private:
+  absl::Status Authenticate();
   absl::Status Await(short events, absl::Duration patience);
 
   const Trust& trust_;
   const net::TlsEnd end_;
   const Cancellation& cancellation_;
   net::Wire wire_;
+  absl::Time deadline_ = absl::InfiniteFuture();  // of Open
 };
 
 // Lowers the calling thread's scheduling priority below that of training.

@@ -48,7 +48,12 @@ CommitSource::CommitSource(Fd listener, std::string address, Trust trust, size_t
 
 CommitSource::~CommitSource() {
   ending_.Cancel(absl::CancelledError("the agent ends"));
-  if (thread_.joinable()) thread_.join();
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+  }
+  if (accepting_.joinable()) accepting_.join();
+  if (serving_.joinable()) serving_.join();
 }
 
 absl::Status CommitSource::Begin(const std::string& job) {
@@ -56,7 +61,8 @@ absl::Status CommitSource::Begin(const std::string& job) {
     return absl::UnavailableError(absl::StrCat("listen: ", strerror(errno)));
   }
   job_ = job;
-  thread_ = StartSignalFreeThread([this] { Serve(); });
+  accepting_ = StartSignalFreeThread([this] { Accept(); });
+  serving_ = StartSignalFreeThread([this] { Serve(); });
   return absl::OkStatus();
 }
 
@@ -67,7 +73,7 @@ void CommitSource::Offer(int arena) {
   if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
 }
 
-void CommitSource::Serve() {
+void CommitSource::Accept() {
   RunInBackground();
   while (ending_.status().ok()) {
     const absl::Status ready =
@@ -80,15 +86,37 @@ void CommitSource::Serve() {
       poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kLook)));
       continue;
     }
-    BoundRate(connection.get(), bytes_per_second_);
-    net::TuneForMessages(connection.get()).IgnoreError();
-    Channel channel(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
-    Answer(channel).IgnoreError();  // the keeper connects again
+    std::unique_ptr<Channel> keeper = Authenticated(std::move(connection));
+    if (keeper == nullptr) continue;  // it may connect again
+    absl::MutexLock lock(&mutex_);
+    next_ = std::move(keeper);
   }
 }
 
+std::unique_ptr<Channel> CommitSource::Authenticated(Fd connection) {
+  BoundRate(connection.get(), bytes_per_second_);
+  net::TuneForMessages(connection.get()).IgnoreError();
+  auto channel =
+      std::make_unique<Channel>(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
+  return channel->Open(kHandshakeTime).ok() ? std::move(channel) : nullptr;
+}
+
+void CommitSource::Serve() {
+  RunInBackground();
+  while (const std::unique_ptr<Channel> keeper = AwaitKeeper()) {
+    Answer(*keeper).IgnoreError();  // the keeper connects again
+  }
+}
+
+std::unique_ptr<Channel> CommitSource::AwaitKeeper() {
+  absl::MutexLock lock(&mutex_);
+  const auto is_there = [this]()
+                            ABSL_NO_THREAD_SAFETY_ANALYSIS { return next_ != nullptr || ended_; };
+  mutex_.Await(absl::Condition(&is_there));
+  return ended_ ? nullptr : std::move(next_);
+}
+
 absl::Status CommitSource::Answer(Channel& channel) {
-  RETURN_IF_ERROR(channel.Open(kHandshakeTime));
   while (true) {
     std::string request(sizeof(uint64_t), '\0');
     RETURN_IF_ERROR(channel.Receive(request.data(), request.size()));
@@ -129,9 +157,9 @@ CommitSource::ArenaView* CommitSource::FindNewer(uint64_t known, ArenaView::Comm
   return found;
 }
 
-bool CommitSource::SomebodyWaits() const {
-  pollfd listener = {listener_.get(), POLLIN, 0};
-  return poll(&listener, 1, 0) > 0;
+bool CommitSource::SomebodyWaits() {
+  absl::MutexLock lock(&mutex_);
+  return next_ != nullptr;
 }
 
 }  // namespace hvd::agent::copies

@@ -21,7 +21,9 @@
 namespace hvd::agent::copies {
 
 // Serves one keeper at a time, on a separate thread. While the present keeper waits for a new
-// commit, another keeper that connects replaces it. Thread-safe.
+// commit, another keeper that connects replaces it. A second thread accepts connections and
+// authenticates their peers, so that unauthenticated ones hold up later keepers only, and never the
+// present one. Thread-safe.
 class CommitSource {
  public:
   // Reserves a port at `address`; connections are answered after Begin. `bytes_per_second` limits
@@ -47,12 +49,16 @@ class CommitSource {
   using ArenaView = worker_runtime::commit_store::ArenaView;
 
   CommitSource(Fd listener, std::string address, Trust trust, size_t bytes_per_second);
+  void Accept();
+  std::unique_ptr<Channel> Authenticated(Fd connection);
   void Serve();
+  // The next keeper; nullptr when this source ends.
+  std::unique_ptr<Channel> AwaitKeeper();
   absl::Status Answer(Channel& channel);
   absl::Status SendNewest(Channel& channel, uint64_t known);
   // The view of the arena with the newest commit, if that is newer than `known`; else nullptr.
   ArenaView* FindNewer(uint64_t known, ArenaView::Commit* newest);
-  bool SomebodyWaits() const;
+  bool SomebodyWaits();
 
   const Fd listener_;
   const std::string address_;
@@ -63,7 +69,11 @@ class CommitSource {
   absl::Mutex mutex_;
   // Keyed by the descriptor's number, which is unique: the agent keeps all arenas open.
   std::map<int, std::unique_ptr<ArenaView>> arenas_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  // The keeper that was authenticated last, until it is served. A later one replaces it.
+  std::unique_ptr<Channel> next_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread accepting_;
+  std::thread serving_;
 };
 
 }  // namespace hvd::agent::copies

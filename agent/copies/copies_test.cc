@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -151,6 +152,26 @@ TEST_F(StrangerTest, OfAnotherAuthority_IsSentAway) {
   const auto other = JobAuthority::Create("job").value();
   const Trust own = TrustOf(*authority_);
   EXPECT_TRUE(absl::IsPermissionDenied(Meet(TrustOf(*other, own.token))));
+}
+
+// The present keeper keeps its connection, however many connect and authenticate nothing.
+TEST_F(StrangerTest, ManyThatSayNothing_DoNotHoldUpThePresentKeeper) {
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Follow(keeper);
+  Commit(1, "one");
+  AwaitKept(1);
+  const net::HostPort at = net::SplitHostPort(source_->address());
+  std::vector<Fd> silent;
+  for (int i = 0; i < 8; ++i) {
+    auto connection =
+        net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    silent.push_back(*std::move(connection));
+  }
+  for (uint64_t number = 2; number < 100; ++number) {
+    Commit(number, "next");
+    AwaitKept(number);
+  }
 }
 
 TEST_F(StrangerTest, ThatSaysNothing_HoldsNobodyUpForLong) {

@@ -16,7 +16,8 @@ def _wheel_impl(ctx):
     ctx.actions.run_shell(
         outputs = [directory],
         inputs = ctx.files.programs + ctx.files.package + ctx.files.headers + ctx.files.sources + ctx.files.libraries,
-        command = "set -e\n" + "\n".join(copies),
+        # Actions have no PATH, without which g++ does not find where it is installed.
+        command = "set -e\nexport PATH=/usr/local/bin:/usr/bin:/bin\n" + "\n".join(copies),
         mnemonic = "Wheel",
     )
     return DefaultInfo(files = depset([directory]))
