@@ -53,7 +53,7 @@ TEST_F(MembershipCallsTest, JoinWorld_NewIncarnation_SupersedesTheOlderProcess) 
   StartJob({{"a", 2}});
   const int old_call = Join(1, 0, 11);
   const int new_call = Join(1, 0, 12);
-  EXPECT_THAT(StatusOf(old_call), StatusIs(kFailedPrecondition, HasSubstr("another process")));
+  EXPECT_THAT(StatusOf(old_call), StatusIs(kFailedPrecondition, HasSubstr("a newer process")));
   EXPECT_THAT(StatusOf(Join(1, 0, 11)), StatusIs(kFailedPrecondition));
   EXPECT_THAT(StatusOf(Watch(1, 1, 11)), StatusIs(kFailedPrecondition));
   EXPECT_THAT(StatusOf(Exchange(1, 1, "k", "v", 11)), StatusIs(kFailedPrecondition));
