@@ -1,7 +1,7 @@
 # An image with Horovod's Debian package: the programs, the Python package and numpy. Needs nothing but Debian's archive.
 #
 #   docker build -t horovod .
-#   docker run --rm --shm-size 1g horovod horovodrun -np 2 python3 /usr/share/doc/horovod/examples/numpy_regression.py
+#   docker run --rm horovod horovodrun -np 2 python3 /usr/share/doc/horovod/examples/numpy_regression.py
 #
 # For a framework, build on it: FROM horovod, and install python3-torch, for example.
 # Versions of packages are not pinned: within a Debian release they change only for security updates.
