@@ -123,33 +123,33 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
         training = TrainingLog(output)
         names.set({DAEMON: cluster["daemon-1"]})
         daemon = start("daemon-1", "rendezvous", "r-0-0-x")
-        output.wait_for(r"^\S+:4711$", 30)
+        output.wait_for(r"^\S+:4711$", 60)
         probe(cluster["daemon-1"], jobs["rendezvous"]["spec"]["template"])  # before it, there are no nodes
         first, second = start("pod-1", "node", "n-0-a"), start("pod-2", "node", "n-0-b")
-        training.wait_until(lambda: training.trains_with(4) and training.last_step() > 5, 60, "a world of 4")
+        training.wait_until(lambda: training.trains_with(4) and training.last_step() > 5, 120, "a world of 4")
 
         daemon.signal(signal.SIGTERM)  # its pod is evicted; the next one is elsewhere
         assert daemon.running.wait(20) == 143
         step = training.last_step()
         names.set({DAEMON: cluster["daemon-2"]})
         daemon = start("daemon-2", "rendezvous", "r-0-0-y")
-        output.wait_for(r"^\S+:4711$", 30, count=2)
-        training.wait_until(lambda: training.last_step() > step, 60, "it trains on")
+        output.wait_for(r"^\S+:4711$", 60, count=2)
+        training.wait_until(lambda: training.last_step() > step, 120, "it trains on")
 
         second.signal(signal.SIGTERM)
-        training.wait_until(lambda: training.trains_with(2), 60, "a world of 2")
-        assert second.running.wait(60) == 143
+        training.wait_until(lambda: training.trains_with(2), 120, "a world of 2")
+        assert second.running.wait(120) == 143
         third = start("pod-3", "node", "n-0-c")
-        training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
+        training.wait_until(lambda: training.trains_with(4), 120, "another world of 4")
         end.touch()
 
-        assert [pod.running.wait(120) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
+        assert [pod.running.wait(180) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
         training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
         assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
 
         # The next training of this name.
         daemon = start("daemon-2", "rendezvous", "r-0-0-z", uid="two")
-        output.wait_for(r"^\S+:4711$", 30, count=3)
+        output.wait_for(r"^\S+:4711$", 60, count=3)
         daemon.signal(signal.SIGINT)
         assert daemon.running.wait(20) == 130
 

@@ -98,7 +98,7 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         output = cluster["training"].start_command(["tail", "-n", "+1", "-f", log]).stdout
         training = TrainingLog(output)
         daemon = start("training", RENDEZVOUS)
-        output.wait_for(r"^\S+:4711$", 30)
+        output.wait_for(r"^\S+:4711$", 60)
         secret = Path(shutil.copy(tmp_path / "state/token", tmp_path / "secret"))
         secret.chmod(0o440)  # as it is for a pod that has an fsGroup
         prometheus = pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/path"]
@@ -106,21 +106,21 @@ def test_training_with_pods_that_come_and_go(tmp_path):
             cluster["training"], pod_of(RENDEZVOUS), prometheus
         )  # the README waits for a ready daemon before there are workers
         first, second = start("pod-1", WORKERS), start("pod-2", WORKERS)
-        training.wait_until(lambda: training.trains_with(4), 60, "a world of 4")
+        training.wait_until(lambda: training.trains_with(4), 120, "a world of 4")
 
         daemon.signal(signal.SIGTERM)  # its pod is evicted
         assert daemon.running.wait(20) == 143
         daemon = start("training", RENDEZVOUS)
-        output.wait_for(r"^\S+:4711$", 30, count=2)
+        output.wait_for(r"^\S+:4711$", 60, count=2)
 
         second.signal(signal.SIGTERM)
-        training.wait_until(lambda: training.trains_with(2), 60, "a world of 2")
-        assert second.running.wait(60) == 143
+        training.wait_until(lambda: training.trains_with(2), 120, "a world of 2")
+        assert second.running.wait(120) == 143
         third = start("pod-3", WORKERS)
-        training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
+        training.wait_until(lambda: training.trains_with(4), 120, "another world of 4")
         end.touch()
 
-        assert [container.running.wait(90) for container in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
+        assert [container.running.wait(180) for container in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
         training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
         assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
         assert not (tmp_path / "state/token").exists()
