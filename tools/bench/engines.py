@@ -1,6 +1,6 @@
 """Measures what an engine adds to a job, and how long an elastic job on it stands still when a worker is killed and when one is added.
 
-    tools/bench/run engines [--engines spark ray dask] [--rounds N] [--kills N]
+    tools/bench/run engines [--engines plain spark ray dask] [--rounds N] [--kills N]
 
 For each engine, with 2 workers on this machine and the engine already running:
   run          the median seconds of a job that only calls hvd.init() and hvd.barrier(): a call of horovod.spark.run(), of horovod.dask.run(), or of
@@ -10,7 +10,8 @@ For each engine, with 2 workers on this machine and the engine already running:
   killed       milliseconds from kill -9 to the survivor's next step: the median, and the longest. Spark's executor is killed (its JVM), Ray's actor,
                and Dask's worker process
   joined       milliseconds between the survivor's last step alone and the first step with the worker that replaces the killed one: the same
-The training of the last two makes a commit in every step, and has nothing else to do.
+The training of the last two makes a commit in every step, and has nothing else to do. The row "plain" is horovodrun itself, with which the engines'
+last two columns compare.
 """
 
 import argparse
@@ -33,7 +34,7 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "engines")
 from training_log import TrainingLog  # noqa: E402
 
 DEADLINE = 120  # seconds
-POLL = 0.02
+POLL = 0.5  # reading the logs takes processor time from the workers that are measured
 NOTHING = "import horovod.numpy as hvd\nhvd.init()\nhvd.barrier()\n"
 
 
@@ -94,6 +95,24 @@ class OfProcesses:
         os.kill(pid, signal.SIGKILL)
 
 
+class Plain(OfProcesses):
+    """horovodrun itself, which the engines are compared with."""
+
+    def __init__(self, directory):
+        self._script = directory / "nothing.py"
+        self._script.write_text(NOTHING)
+
+    def run(self, fn):
+        subprocess.run(["horovodrun", "-np", "2", sys.executable, str(self._script)], check=True)
+
+    def run_elastic(self, *arguments):
+        command = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "2", "-H", "localhost:2"]
+        subprocess.run([*command, sys.executable, str(TRAIN), *arguments], check=True, capture_output=True)
+
+    def close(self):
+        pass
+
+
 class Ray(OfProcesses):
     def __init__(self, directory):
         os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
@@ -149,7 +168,7 @@ class Dask(OfProcesses):
         self._cluster.close()
 
 
-ENGINES = {"spark": Spark, "ray": Ray, "dask": Dask}
+ENGINES = {"plain": Plain, "spark": Spark, "ray": Ray, "dask": Dask}
 
 
 def seconds_of(call):
@@ -186,7 +205,7 @@ def wait_for(directory, condition):
 def kill_workers(engine, kills, directory):
     """Kills workers of an elastic training, each when the job is at full size. Returns its log, and the times of the kills."""
     end = directory / "end"
-    arguments = ["--log-dir", directory, "--end-file", end, "--epochs", 10**6, "--samples", 8, "--step-seconds", 0]
+    arguments = ["--log-dir", directory, "--end-file", end, "--epochs", 10**6, "--samples", 8, "--step-seconds", 0.001]
     training = threading.Thread(target=engine.run_elastic, args=list(map(str, arguments)))
     training.start()
     killed_at = []
