@@ -61,8 +61,8 @@ class Training:
 class ElasticJob(Training):
     """horovodrun with the training script on the host "launcher"."""
 
-    def __init__(self, cluster, flags, script_flags=()):
-        command = ["horovodrun", *flags, "python", TRAIN, *script_flags]
+    def __init__(self, cluster, flags, script_flags=(), framework="numpy"):
+        command = ["horovodrun", *flags, "python", TRAIN, "--framework", framework, *script_flags]
         super().__init__(cluster, cluster["launcher"].start_command(command, env={"OMP_NUM_THREADS": "1"}))
 
     def finish(self, samples, epochs, timeout=120):
@@ -187,7 +187,7 @@ class JoinedJob(OpenEnded, Training):
         """For the first time, or again."""
         host = self.cluster[name]
         agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
-                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
+                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, "--framework", "numpy", *self._script_flags]  # fmt: skip
         self.agents[name] = host.start_command(
             ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"}
         )

@@ -49,6 +49,7 @@ def test_killed_workers_are_replaced(cluster, spared):
         cluster,
         ["-np", "4", "--min-np", "1", "-H", "a:2,b:2", "--max-failures", "1000/10m"],
         ["--epochs", epochs, "--samples", samples, "--step-seconds", 0.02],
+        framework="torch",
     )
     kept = None
     for kill in range(KILLS):

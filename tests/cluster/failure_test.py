@@ -47,7 +47,7 @@ def test_failure_of_the_one_is_not_blamed_on_the_others(cluster):
 
 
 def test_worker_that_leaves_without_a_word_fails_the_job(cluster):
-    code = "import os, horovod.torch as hvd; hvd.init(); os._exit(0) if hvd.rank() == 1 else hvd.barrier()"
+    code = "import os, horovod.numpy as hvd; hvd.init(); os._exit(0) if hvd.rank() == 1 else hvd.barrier()"
     job = cluster["launcher"].start_command(["horovodrun", "-np", "2", "-H", "a:1,b:1", "python", "-c", code])
     assert job.wait(60) != 0
     assert "rank 1 on host b exited with code 0 without having finished" in job.stderr.text, job.everything()

@@ -10,7 +10,7 @@ import yaml
 from netns import REPOSITORY, child_of
 
 EXAMPLE = REPOSITORY / "examples/kubernetes"
-TRAIN = ["python", str(Path(__file__).resolve().parent / "scripts/elastic_train.py")]
+TRAIN = ["python", str(Path(__file__).resolve().parent / "scripts/elastic_train.py"), "--framework", "numpy"]
 
 OPEN_ENDED = ["--epochs", 1000]  # of a training that goes on until its --end-file is there, however slow the machine is
 

@@ -111,7 +111,12 @@ def test_elastic_job_starts_an_agent_that_was_lost_again(slurm, cluster, work):
     flags = "--epochs 1000 --step-seconds 0.02"
     options = ["--nodes=2", "--ntasks-per-node=1", "--no-kill"]
     job = slurm.submit(
-        [*options, "--wrap", f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} {flags}"], work
+        [
+            *options,
+            "--wrap",
+            f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} --framework numpy {flags}",
+        ],
+        work,
     )
     log = TrainingLog(job.output)
     log.wait_until(lambda: log.trains_with(2), 60, "a world of 2")
@@ -126,7 +131,12 @@ def test_requeued_job_goes_on_from_its_checkpoint(slurm, cluster, work):
     flags = f"--epochs 1000 --checkpoint-dir {work / 'checkpoints'}"
     options = ["--nodes=2", "--ntasks-per-node=1", "--requeue", "--open-mode=append"]
     job = slurm.submit(
-        [*options, "--wrap", f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} {flags}"], work
+        [
+            *options,
+            "--wrap",
+            f"exec horovodrun --min-np 1 python {SCRIPTS / 'elastic_train.py'} --framework numpy {flags}",
+        ],
+        work,
     )
     log = TrainingLog(job.output)
     log.wait_until(lambda: log.last_step() >= 10, 90, "step 10")

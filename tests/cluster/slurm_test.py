@@ -10,7 +10,7 @@ from slurm import Slurm
 from training_log import TrainingLog
 
 EXAMPLE = REPOSITORY / "examples/slurm"
-TRAIN = ["python", Path(__file__).resolve().parent / "scripts/elastic_train.py"]
+TRAIN = ["python", Path(__file__).resolve().parent / "scripts/elastic_train.py", "--framework", "numpy"]
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_static_job_from_a_login_node(cluster, slurm, work):
 
 def test_scripts_alone_are_taken(cluster, slurm, work):
     """One process in an allocation for many is no mistake. slurm_tasks_test has those of which srun starts many."""
-    (work / "script.py").write_text("import horovod.torch as hvd; hvd.init(); print('size', hvd.size())\n")
+    (work / "script.py").write_text("import horovod.numpy as hvd; hvd.init(); print('size', hvd.size())\n")
     (work / "alone.sbatch").write_text("#!/bin/sh\npython script.py\nsrun --ntasks=1 python script.py\n")
     alone = slurm.submit(["--ntasks=4", "alone.sbatch"], work)
     alone.output.wait_for("^size 1$", 120, count=2)

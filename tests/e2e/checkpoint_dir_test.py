@@ -57,7 +57,7 @@ def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
 def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
     """As Slurm's, before it takes the nodes away: all leave at a commit, whose state the requeued job begins with."""
     folder = ["--checkpoint-dir", tmp_path, "--checkpoint-every", "100000", "--samples", "100000"]
-    command = ["-np", "2", "--min-np", "1", "--grace", "4", sys.executable, TRAINING, *folder]
+    command = ["-np", "2", "--min-np", "1", "--grace", "4", sys.executable, TRAINING, "--framework", "numpy", *folder]
     first = horovodrun.start(*command)
     log = TrainingLog(first.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() >= 5, 90, "two ranks train")

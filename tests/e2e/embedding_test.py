@@ -149,7 +149,9 @@ def test_cmake_refuses_another_version(prefix, tmp_path):
 
 
 def training(name, epochs):
-    return f"{sys.executable} {TRAIN} --job {name} --epochs {epochs} --samples 240 --step-seconds 0.05"
+    return (
+        f"{sys.executable} {TRAIN} --framework numpy --job {name} --epochs {epochs} --samples 240 --step-seconds 0.05"
+    )
 
 
 def start(command, tmp_path):
@@ -212,7 +214,7 @@ def start_scheduler(tmp_path, hosts, *command):
 
 def logged_training(tmp_path, epochs):
     (tmp_path / "logs").mkdir()
-    return f"{sys.executable} {TRAIN} --epochs {epochs} --samples 240 --step-seconds 0.05 --log-dir {tmp_path / 'logs'}"
+    return f"{sys.executable} {TRAIN} --framework numpy --epochs {epochs} --samples 240 --step-seconds 0.05 --log-dir {tmp_path / 'logs'}"
 
 
 def logged(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 JOB = """
-import horovod.torch as hvd
+import horovod.numpy as hvd
 from horovod.common.exceptions import HorovodInternalError
 
 hvd.init()
@@ -15,7 +15,7 @@ hvd.init()
 def train(state):
     raise HorovodInternalError("NCCL: unhandled system error")
 
-train(hvd.elastic.ObjectState(step=0))
+train(hvd.elastic.State(step=0))
 """
 
 

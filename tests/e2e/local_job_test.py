@@ -249,7 +249,7 @@ def test_function_from_python(tmp_path):
     program.write_text(
         "import horovod\n"
         "def work(base, factor=1):\n"
-        "    import horovod.torch as hvd\n"
+        "    import horovod.numpy as hvd\n"
         "    hvd.init()\n"
         "    return base + factor * hvd.rank()\n"
         "if __name__ == '__main__':\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 MEASURED = ["python", str(Path(__file__).resolve().parent / "jobs" / "measured.py")]
-INIT = ["python", "-c", "import horovod.torch as hvd; hvd.init(); hvd.shutdown()"]
+INIT = ["python", "-c", "import horovod.numpy as hvd; hvd.init(); hvd.shutdown()"]
 
 
 def count(events, name, phase, rank):
@@ -36,12 +36,12 @@ def test_timeline_of_a_whole_job(horovodrun, tmp_path):
 
 
 READ_AT_ONCE = """
-import sys, torch, horovod.torch as hvd
+import sys, numpy, horovod.numpy as hvd
 from horovod.common.util import env
 wanted = ["allreduce.test_allreduce", "NEGOTIATE_ALLREDUCE", '"ALLREDUCE"', "CYCLE_START"]
 with env(HOROVOD_TIMELINE=sys.argv[1], HOROVOD_TIMELINE_MARK_CYCLES="1"):
     hvd.init()
-    hvd.allreduce(torch.tensor([1.0, 2.0, 3.0]), name="test_allreduce")
+    hvd.allreduce(numpy.array([1.0, 2.0, 3.0]), name="test_allreduce")
     while hvd.rank() == 0 and not all(word in open(sys.argv[1]).read() for word in wanted):
         pass
     hvd.barrier()
@@ -118,10 +118,10 @@ FUSION = {
 }
 
 GROUPS = """
-import torch, horovod.torch as hvd
+import numpy, horovod.numpy as hvd
 hvd.init()
-groups = [hvd.grouped_allreduce_async([torch.ones(1000)] * 3, name=name) for name in "ab"]
-assert all(x.eq(1).all() for group in groups for x in hvd.synchronize(group))
+groups = [hvd.grouped_allreduce_async([numpy.ones(1000)] * 3, name=name) for name in "ab"]
+assert all((x == 1).all() for group in groups for x in hvd.synchronize(group))
 hvd.shutdown()
 """
 
@@ -141,7 +141,7 @@ def test_what_is_fused(horovodrun, tmp_path, setting):
 
 
 CORES = """
-import os, horovod.torch as hvd
+import os, horovod.numpy as hvd
 before = set(os.listdir("/proc/self/task"))
 hvd.init()
 tasks = ["/proc/self/task/" + task + "/status" for task in os.listdir("/proc/self/task") if task not in before]
@@ -166,11 +166,11 @@ def test_log_level_and_time(horovodrun):
 
 
 STALL = """
-import time, torch, horovod.torch as hvd
+import time, numpy, horovod.numpy as hvd
 hvd.init()
 if hvd.rank() == 1:
     time.sleep(1000)
-hvd.allreduce(torch.ones(2), name="waited_for")
+hvd.allreduce(numpy.ones(2), name="waited_for")
 """
 
 
@@ -210,7 +210,7 @@ def test_bad_variable_is_refused(horovodrun, variable):
 
 WITHOUT_LAUNCHER = """
 import json, os, sys
-import horovod.torch as hvd
+import horovod.numpy as hvd
 for variable, (value, right) in json.loads(sys.argv[1]).items():
     os.environ[variable] = value
     try:

@@ -13,7 +13,9 @@ TRAIN = ROOT / "tests" / "cluster" / "scripts" / "elastic_train.py"
 
 
 def training(name, epochs):
-    return f"{sys.executable} {TRAIN} --job {name} --epochs {epochs} --samples 240 --step-seconds 0.05"
+    return (
+        f"{sys.executable} {TRAIN} --framework numpy --job {name} --epochs {epochs} --samples 240 --step-seconds 0.05"
+    )
 
 
 def test_a_second_job_gets_slots_of_the_first_and_gives_them_back(tmp_path):

@@ -81,7 +81,20 @@ def horovodrun(tmp_path):
 
 def start(horovodrun, s3, *options, url="s3://bucket/job", every=100000):
     durable = ["--checkpoint-dir", url, "--checkpoint-every", every, "--samples", "100000"]
-    command = ["-np", "2", "--min-np", "1", "--grace", "10", sys.executable, TRAINING, *durable, *options]
+    command = [
+        "-np",
+        "2",
+        "--min-np",
+        "1",
+        "--grace",
+        "10",
+        sys.executable,
+        TRAINING,
+        "--framework",
+        "numpy",
+        *durable,
+        *options,
+    ]
     return horovodrun.start(*command, env=s3.environment)
 
 

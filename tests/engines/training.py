@@ -9,8 +9,8 @@ SCRIPT = Path(__file__).resolve().parent.parent / "cluster" / "scripts" / "elast
 
 def train(*arguments):
     """Runs elastic_train.py with these arguments in this process."""
-    sys.argv = [str(SCRIPT), *map(str, arguments)]
+    sys.argv = [str(SCRIPT), "--framework", "numpy", *map(str, arguments)]
     runpy.run_path(str(SCRIPT), run_name="__main__")
-    import horovod.torch as hvd
+    import horovod.numpy as hvd
 
     return hvd.rank(), hvd.size()

@@ -1,4 +1,4 @@
-"""A training for tests of elastic jobs: small, deterministic, and written down.
+"""A training for tests of elastic jobs: small, deterministic, and written down. torch_training.py and numpy_training.py are what it trains.
 
     elastic_train.py [--epochs N] [--samples N] [--batch N] ...; see below
 
@@ -17,6 +17,7 @@ copied), "copied", "agreed" (all ranks have begun it), "sealed" (it is the newes
 
 import argparse
 import hashlib
+import importlib
 import json
 import mmap
 import os
@@ -26,13 +27,8 @@ import sys
 import time
 import zlib
 
-import torch
-
-import horovod.torch as hvd
-from horovod import _ffi
-from horovod.elastic import commits
-
 parser = argparse.ArgumentParser()
+parser.add_argument("--framework", choices=["torch", "numpy"], default="torch")
 parser.add_argument("--log-dir", help="for a file with the same lines, one a process")
 parser.add_argument("--end-file", help="the training ends after the epoch in which this file is there")
 parser.add_argument("--fail-at-start-file", help="processes that start while this file is there exit with 7")
@@ -79,13 +75,12 @@ if args.ballast_megabytes:
     )
 
 
-class Samples(torch.utils.data.Dataset):
-    def __len__(self):
-        return args.samples
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # where runpy runs this file
+frameworks = importlib.import_module(f"{args.framework}_training")
+hvd = frameworks.hvd
 
-    def __getitem__(self, index):
-        generator = torch.Generator().manual_seed(index)
-        return index, torch.randn(16, generator=generator), index % 4
+from horovod import _ffi  # noqa: E402
+from horovod.elastic import commits  # noqa: E402
 
 
 def gate(point):
@@ -128,7 +123,7 @@ if args.gates:
     _ffi.store_seal = gated(_ffi.store_seal, after="sealed")
 
 
-class State(hvd.elastic.TorchState):
+class State(frameworks.State):
     """Says when what happens."""
 
     committing = False
@@ -153,26 +148,17 @@ class State(hvd.elastic.TorchState):
 init_began = time.time()
 hvd.init()
 init_seconds = time.time() - init_began
-torch.manual_seed(1 + hvd.rank())
-width = max(1, int(args.megabytes * (1 << 20) / 4 / 20))
-model = torch.nn.Sequential(torch.nn.Linear(16, width), torch.nn.ReLU(), torch.nn.Linear(width, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-dataset = Samples()
-sampler = hvd.elastic.ElasticSampler(dataset, shuffle=True, seed=7)
+training = frameworks.Training(args.samples, args.batch, width=max(1, int(args.megabytes * (1 << 20) / 4 / 20)))
 durable = (
     {"checkpoint_dir": args.checkpoint_dir, "checkpoint_every": args.checkpoint_every} if args.checkpoint_dir else {}
 )
-state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, over=False, **durable)
-state.register_reset_callbacks([lambda: [group.update(lr=0.01 * hvd.size()) for group in optimizer.param_groups]])
+state = State(**training.values(), epoch=0, steps=0, over=False, **durable)
+state.register_reset_callbacks([lambda: training.set_learning_rate(0.01 * hvd.size())])
 
 
 def told_to_end():
     """Alike on all ranks."""
-    return (
-        bool(args.end_file)
-        and hvd.allreduce(torch.tensor([float(os.path.exists(args.end_file))]), name="told_to_end").item() > 0
-    )
+    return bool(args.end_file) and frameworks.any_rank(os.path.exists(args.end_file))
 
 
 trouble = compile(args.trouble, "trouble", "exec")
@@ -183,12 +169,8 @@ def weights():
     if not args.digests:
         return {}
     digest = 0
-    for parameter in model.parameters():
-        digest = zlib.crc32(parameter.detach().numpy(), digest)
-    for parameter in model.parameters():
-        momentum = optimizer.state.get(parameter, {}).get("momentum_buffer")
-        if momentum is not None:
-            digest = zlib.crc32(momentum.numpy(), digest)
+    for array in training.weights() + training.momenta():
+        digest = zlib.crc32(array, digest)
     return {"weights": digest}
 
 
@@ -196,21 +178,15 @@ def weights():
 def train(state):
     world = _ffi.query("epoch")
     log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps, **weights())
-    loader = None
     while state.epoch < args.epochs and not state.over:
-        loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch, sampler=state.sampler)
-        for index, (samples, inputs, labels) in enumerate(loader):
+        for index, (samples, batch) in enumerate(training.batches(state.sampler)):
             if args.step_seconds:
                 time.sleep(args.step_seconds)  # what a larger model would take
             exec(trouble, {"world": world, "rank": hvd.rank(), "step": state.steps, "os": os, "sys": sys})
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(inputs), labels).backward()
-            optimizer.step()
+            training.step(batch)
             state.sampler.record_batch(index, len(samples))
             state.steps += 1
-            log(
-                event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist(), **weights()
-            )
+            log(event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples, **weights())
             state.commit()
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)
@@ -227,5 +203,5 @@ if args.raise_on_signal:
     signal.signal(signal.SIGUSR1, raise_error)
 log(ready=True, init_seconds=init_seconds)
 train(state)
-digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+digest = hashlib.sha256(b"".join(array.tobytes() for array in training.weights())).hexdigest()
 log(done=True, digest=digest, rank=hvd.rank(), size=hvd.size())

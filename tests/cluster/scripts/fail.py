@@ -9,9 +9,9 @@ import signal
 import sys
 import time
 
-import torch
+import numpy
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 
 
 def fail(how):
@@ -28,6 +28,6 @@ def fail(how):
 
 hvd.init()
 for step in range(10**9):
-    hvd.allreduce(torch.ones(1000), name="gradient")
+    hvd.allreduce(numpy.ones(1000), name="gradient")
     if step == 20 and hvd.rank() == int(sys.argv[2]):
         fail(sys.argv[1])

@@ -5,16 +5,16 @@ import signal
 import subprocess
 import sys
 
-import torch
+import numpy
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 
 if len(sys.argv) > 1:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "100000"])
 hvd.init()
-hvd.allreduce(torch.ones(1000), name="gradient")
+hvd.allreduce(numpy.ones(1000), name="gradient")
 print("holding", flush=True)
 while True:
     signal.pause()

@@ -8,12 +8,12 @@ import horovod
 
 
 def hold():
-    import torch
+    import numpy
 
-    import horovod.torch as hvd
+    import horovod.numpy as hvd
 
     hvd.init()
-    hvd.allreduce(torch.ones(1000), name="gradient")
+    hvd.allreduce(numpy.ones(1000), name="gradient")
     child = subprocess.Popen(["sleep", "100000"])
     print("holding", child.pid, flush=True)
     while True:

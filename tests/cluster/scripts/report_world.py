@@ -4,7 +4,7 @@ import json
 import os
 import socket
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 
 QUERIES = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 

@@ -3,9 +3,9 @@
 import sys
 
 import cloudpickle
-import torch
+import numpy
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 from horovod.common import objects
 
 
@@ -36,6 +36,6 @@ if hvd.rank() == 1:
     cloudpickle.loads = refuse
 try:
     getattr(hvd, sys.argv[1] + "_object")({"rank": hvd.rank()})
-    hvd.allreduce(torch.ones(1))  # which tells the other rank
+    hvd.allreduce(numpy.ones(1))  # which tells the other rank
 except hvd.HorovodInternalError as error:
     print("ended:", error, flush=True)

@@ -7,20 +7,20 @@ import os
 import sys
 from pathlib import Path
 
-import torch
+import numpy
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 
 hvd.init()
 log = os.open(Path(sys.argv[1]) / os.environ["HOROVOD_HOSTNAME"], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-state = hvd.elastic.ObjectState(step=0)
+state = hvd.elastic.State(step=0)
 
 
 @hvd.elastic.run
 def train(state):
     commits = 0
     while not (Path(sys.argv[1]) / "end").exists():
-        hvd.allreduce(torch.ones(1), name="x")
+        hvd.allreduce(numpy.ones(1), name="x")
         state.step += 1
         state.commit()
         os.write(log, b"%d\n" % state.step)

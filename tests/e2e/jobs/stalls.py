@@ -5,9 +5,9 @@ import json
 import sys
 import time
 
-import torch
+import numpy
 
-import horovod.torch as hvd
+import horovod.numpy as hvd
 from horovod import _ffi
 
 HOW = sys.argv[1]
@@ -39,19 +39,19 @@ def train(state):
     while state.step < STEPS:
         if state.step == 2 and hvd.rank() == 1 and _ffi.query("epoch") == 1:
             hold_up()
-        hvd.allreduce(torch.ones(1), name="step")
+        hvd.allreduce(numpy.ones(1), name="step")
         state.step += 1
         state.commit()
 
 
 if "elastic" in sys.argv:
-    state = hvd.elastic.TorchState(step=0)
+    state = hvd.elastic.State(step=0)
     train(state)
     if hvd.rank() == 0:
         print(json.dumps({"steps": state.step, "world": _ffi.query("epoch"), "size": hvd.size()}), flush=True)
 else:
-    hvd.allreduce(torch.ones(1), name="first")
+    hvd.allreduce(numpy.ones(1), name="first")
     if hvd.rank() == 1:
         hold_up()
-    hvd.allreduce(torch.ones(1), name="second")
+    hvd.allreduce(numpy.ones(1), name="second")
     print("done", flush=True)
