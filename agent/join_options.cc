@@ -3,14 +3,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
 #include "base/version.h"
+#include "options/daemon_addresses.h"
 #include "options/flag_table.h"
 
 namespace hvd::agent {
@@ -31,26 +30,6 @@ constexpr char kFooter[] =
     "job's.\n"
     "In an elastic job SIGTERM drains this host: its workers leave at the next commit, no step is\n"
     "lost, and the agent exits with 0. A second SIGTERM, or Ctrl-C, ends it at once.";
-
-absl::StatusOr<net::HostPort> ParseDaemon(absl::string_view text) {
-  net::HostPort daemon = net::SplitHostPort(text);
-  int port = 0;
-  if (daemon.host.empty() || !absl::SimpleAtoi(daemon.port, &port) || port < 1 || port > 65535 ||
-      (absl::StrContains(daemon.host, ':') && text[0] != '[')) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--join: '", text, "' is not a host and a port, as node1:4000 or [fd00::1]:4000"));
-  }
-  return daemon;
-}
-
-absl::Status ParseDaemons(const std::string& text, JoinOptions& options) {
-  options.daemons.clear();
-  for (const absl::string_view one : absl::StrSplit(text, ',')) {
-    ASSIGN_OR_RETURN(net::HostPort daemon, ParseDaemon(one));
-    options.daemons.push_back(std::move(daemon));
-  }
-  return absl::OkStatus();
-}
 
 // The parser of one command line. For one use.
 class Parser {
@@ -119,7 +98,10 @@ class Parser {
   void DeclareJob() {
     flags_.Value("--join", "HOST:PORT,...",
                  "The addresses of the job's horovod-rendezvousd: the leader and the standbys",
-                 [this](const std::string& text) { return ParseDaemons(text, options_); });
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(options_.daemons, options::ParseDaemons("--join", text));
+                   return absl::OkStatus();
+                 });
     Text("--token-file", "FILE", "The secret file that horovod-rendezvousd has written",
          &options_.token_file);
     Time("--start-timeout", "Time to reach the daemon (60)", 1, &options_.start_timeout);

@@ -26,6 +26,7 @@ size_t CountPack(absl::Span<const Stretch> stretches, size_t& bytes) {
 }
 
 void CopyStretch(void* to, const void* from, size_t bytes) {
+  // memcpy must not get null pointers, even for no bytes; empty stretches have them.
   if (bytes > 0) memcpy(to, from, bytes);
 }
 
@@ -36,6 +37,8 @@ absl::Status Communicator::BroadcastStretches(absl::Span<const Stretch> stretche
   std::unique_ptr<char[]> pack;
   while (!stretches.empty()) {
     size_t bytes = 0;
+    // All ranks have stretches of the same sizes, so they make the same packs without agreeing on
+    // them.
     const size_t count = CountPack(stretches, bytes);
     if (count == 0) {
       const Stretch& large = stretches.front();
@@ -56,6 +59,7 @@ absl::Status Communicator::BroadcastStretches(absl::Span<const Stretch> stretche
     at = pack.get();
     for (const Stretch& small : stretches.first(count)) {
       if (rank() != root) CopyStretch(small.data, at, small.bytes);
+      // Observed in the pack, which is in the cache, on the root too.
       if (small.bytes > 0) observe(at, small.bytes);
       at += small.bytes;
     }

@@ -11,6 +11,7 @@ absl::StatusOr<std::vector<std::string>> CommunicatorKeyExchange::AllGather(
   const CallOptions options = {timeout};
   const size_t size = communicator_.size();
   const uint64_t own_bytes = value.size();
+  // The lengths first: an allgather needs the sizes of all ranks' values.
   std::vector<uint64_t> lengths(size);
   RETURN_IF_ERROR(communicator_.AllGather(&own_bytes, lengths.data(),
                                           std::vector<size_t>(size, sizeof(own_bytes)), options));

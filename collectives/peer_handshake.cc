@@ -29,6 +29,8 @@ uint64_t FromBigEndian(absl::string_view bytes) {
   return number;
 }
 
+// Every field has a fixed length, so the acceptor knows how many bytes to read before it can trust
+// any of them.
 std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer, int acceptor,
                   absl::string_view nonce) {
   return absl::StrCat(protocol, BigEndian(group.epoch.value(), kEpochBytes),
@@ -101,6 +103,7 @@ class Dialer : public End {
       return absl::PermissionDeniedError("the peer's challenge has the wrong length");
     }
     peer_nonce_ = std::string(bytes.substr(0, kNonceBytes));
+    // The acceptor proves itself first. The dialer sends its own proof only to a member.
     const absl::Status proved = CheckPeersProof(bytes.substr(kNonceBytes));
     if (!proved.ok()) return proved;
     return OwnProof();
@@ -144,6 +147,8 @@ class Acceptor : public End {
     }
     peer_ = claimed;
     peer_nonce_ = std::string(nonce);
+    // This tells a stranger nothing: the proof is about the stranger's nonce and this end's, and
+    // only for this direction.
     return absl::StrCat(nonce_, OwnProof());
   }
 

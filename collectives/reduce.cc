@@ -80,6 +80,7 @@ HVD_ALWAYS_INLINE void Loop(void* out, const void* a, const void* b, size_t coun
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   for (size_t i = 0; i < count; ++i) {
+    // `out` may be one of the inputs: each element is read before it is written.
     o[i] = L::Store(Op::Apply(L::Load(x[i]), L::Load(y[i])));
   }
 }
@@ -223,6 +224,7 @@ ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op) {
 Reducer::Reducer(DataType type, ReduceOp op, bool portable)
     : element_bytes_(SizeOf(type)), pair_(Pick(type, op, !portable && HasAvx2())) {
   const bool is_float16 = type == DataType::kFloat16 || type == DataType::kBfloat16;
+  // Only these types lose bits when an intermediate result is stored.
   if (is_float16) all_ = PickForFloat16(type, op, !portable && HasAvx2());
 }
 

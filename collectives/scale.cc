@@ -51,10 +51,12 @@ void ScaleFloat16(T* data, size_t count, float factor) {
 template <typename T>
 void ScaleAll(T* data, size_t count, double factor) {
   if constexpr (std::is_same_v<T, BoolByte>) {
+    // A bool times anything else but 0 stays what it is.
     if (factor == 0) std::fill_n(data, count, BoolByte{});
   } else if constexpr (std::is_integral_v<T>) {
     for (size_t i = 0; i < count; ++i) data[i] = Truncate<T>(static_cast<double>(data[i]) * factor);
   } else if constexpr (std::is_floating_point_v<T>) {
+    // Converted once: in float, not in double, so that the loop has the width of the data.
     const T by = static_cast<T>(factor);
     for (size_t i = 0; i < count; ++i) data[i] *= by;
   } else {

@@ -37,7 +37,7 @@ class Training:
         self.offered = slots
         self.held |= slots  # until free() is called for them
         self.job.offer_slots([rendezvous.Host(slot, 1, "this-machine") for slot in sorted(slots)])
-        print(f"{self.name}: may use {len(slots)} slots", flush=True)
+        print(f"{self.name}: may use {len(slots)} {'slot' if len(slots) == 1 else 'slots'}", flush=True)
 
     def start(self, worker):
         process = subprocess.Popen(self.command, env={**os.environ, **worker.environment}, start_new_session=True)

@@ -20,7 +20,8 @@ namespace {
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
-// A daemon: its candidate addresses, and the credentials to call it.
+// The daemon of a job: its candidate addresses, and the credentials to call it. Daemons that stand
+// by do not listen, so their addresses may be among the candidates.
 struct Daemon {
   std::vector<std::string> addresses;
   rendezvous::security::PeerCredentials credentials;
@@ -35,20 +36,17 @@ absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
   ASSIGN_OR_RETURN(const pb::Credentials credentials,
                    rendezvous::security::ReadTokenFile(options.token_file));
   daemon.credentials = FromProto(credentials);
-  const net::HostPort where = net::SplitHostPort(options.connect);
-  if (where.host.empty() || where.port.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--connect: '", options.connect, "' is not of the form HOST:PORT"));
-  }
-  net::NameTable names = net::ResolveNames({where.host}, kResolveTimeout);
-  for (const std::string& address : names[where.host]) {
-    const bool ipv6 = absl::StrContains(address, ':');
-    daemon.addresses.push_back(ipv6 ? absl::StrCat("[", address, "]:", where.port)
-                                    : absl::StrCat(address, ":", where.port));
+  std::vector<std::string> hosts;
+  for (const net::HostPort& where : options.connect) hosts.push_back(where.host);
+  net::NameTable names = net::ResolveNames(hosts, kResolveTimeout);
+  for (const net::HostPort& where : options.connect) {
+    for (const std::string& address : names[where.host]) {
+      daemon.addresses.push_back(net::JoinHostPort(address, where.port));
+    }
   }
   if (!daemon.addresses.empty()) return daemon;
   return absl::NotFoundError(
-      absl::StrCat("--connect: the host name ", where.host, " can't be resolved"));
+      absl::StrCat("--connect: the host name ", absl::StrJoin(hosts, ", "), " can't be resolved"));
 }
 
 Daemon DaemonOf(const pb::JobFile& job) {
@@ -81,7 +79,7 @@ absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std:
                    })));
 }
 
-// Tries `call` with each candidate address until one answers. A daemon listens at all its
+// Tries `call` with each candidate address until one answers. A daemon listens at all its own
 // addresses, but not all may be reachable from here. An error other than a missing answer is final.
 template <typename Call>
 auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(call("")) {

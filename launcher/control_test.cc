@@ -103,7 +103,7 @@ TEST_F(ControlTest, Status_DeadAddress_NextOneIsTried) {
 }
 
 TEST_F(ControlTest, Status_DaemonElsewhere_IsReachedByItsTokenFile) {
-  options_.connect = server_->addresses()[0];
+  options_.connect = {net::SplitHostPort(server_->addresses()[0])};
   options_.token_file = directory_ + "/token";
   EXPECT_THAT(Error(), HasSubstr("--token-file"));
   std::string text;
@@ -111,8 +111,12 @@ TEST_F(ControlTest, Status_DaemonElsewhere_IsReachedByItsTokenFile) {
   std::ofstream(options_.token_file) << text;
   ASSERT_EQ(chmod(options_.token_file.c_str(), 0600), 0);
   EXPECT_TRUE(Control(options_, directory_).ok());
-  options_.connect = "nowhere";
-  EXPECT_THAT(Error(), HasSubstr("HOST:PORT"));
+  const net::HostPort standby{"127.0.0.1", "1"};  // it does not listen
+  const net::HostPort lost{"no.such.host.invalid", "1"};
+  options_.connect = {lost, standby, options_.connect[0]};
+  EXPECT_TRUE(Control(options_, directory_).ok());
+  options_.connect = {lost};
+  EXPECT_THAT(Error(), HasSubstr("no.such.host.invalid can't be resolved"));
 }
 
 TEST_F(ControlTest, Drain_StaticJob_SaysWhyNot) {

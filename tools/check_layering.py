@@ -11,13 +11,14 @@ It checks the `#include "..."` lines of all C++ files, which show dependencies m
 6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in place of both
    (a violation of the one-definition rule).
 7. A folder has at most FOLDER_LIMIT sources beside its tests.
+8. A pure folder (PURE) includes no header with which it could start a thread, lock, open a socket or a file, or log (PURE_HEADERS).
 """
 
 import re
 import sys
 from pathlib import Path
 
-from layers import ALLOWED, FOR_TESTS, ONLY_IN, SOURCE_FOLDERS, TEST_FILE, TEST_FOLDERS, THIRD_PARTY
+from layers import ALLOWED, FOR_TESTS, ONLY_IN, PURE, PURE_HEADERS, SOURCE_FOLDERS, TEST_FILE, TEST_FOLDERS, THIRD_PARTY
 
 TYPE = re.compile(
     r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))"
@@ -101,6 +102,8 @@ def check_includes(files):
                     problems.append(f'{path}:{number}: includes "{quoted}": {why}')
                 continue
             name = angled or quoted
+            if layer_of(path) in PURE and not is_test(path) and not PURE_HEADERS.match(name):
+                problems.append(f"{path}:{number}: includes {name}, but {layer_of(path)} is pure: see PURE_HEADERS")
             for prefix, folders in THIRD_PARTY.items():
                 if (
                     name.startswith(prefix)

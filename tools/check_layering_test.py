@@ -30,6 +30,26 @@ class Includes(unittest.TestCase):
     def test_pure_machine_may_not_see_all_of_base(self):
         self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "base/clock.h"\n')))
 
+    def test_pure_folder_has_no_threads_sockets_files_or_logs(self):
+        for pure in ("rendezvous__membership__membership_dot_cc", "worker_runtime__negotiation__coordinator_dot_cc"):
+            for header in (
+                "<thread>",
+                "<mutex>",
+                "<sys/socket.h>",
+                "<unistd.h>",
+                "<fstream>",
+                "<cstdio>",
+                "<chrono>",
+                '"absl/synchronization/mutex.h"',
+                '"absl/time/clock.h"',
+                '"base/logging.h"',
+                '"base/env.h"',
+            ):
+                self.assertEqual(1, len(problems(**{pure: f"#include {header}\n"})), header)
+            allowed = '#include <vector>\n#include "absl/time/time.h"\n#include "base/status_macros.h"\n'
+            self.assertEqual([], problems(**{pure: allowed}))
+        self.assertEqual([], problems(rendezvous__membership__membership_test_dot_cc="#include <thread>\n"))
+
     def test_generated_headers_count(self):
         self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "proto/agent.pb.h"\n')))
 

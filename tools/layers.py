@@ -81,7 +81,8 @@ ALLOWED = {
     "collectives/adasum": COLLECTIVE_BACKEND,
     "worker_runtime/negotiation/tuning": ["base/settings/runtime_env.h"],
     "worker_runtime/negotiation": [
-        *BASE, "base/settings/runtime_env.h", "proto", "collectives/types.h", "worker_runtime/negotiation/tuning",
+        "base/status_macros.h", "base/text/duration_text.h", "base/settings/runtime_env.h", "proto/negotiation.pb.h", "collectives/types.h",
+        "worker_runtime/negotiation/tuning",
     ],
     "worker_runtime/timeline": [*BASE, "proto", "collectives", "worker_runtime/negotiation"],
     "worker_runtime/control": [*BASE, "proto", "collectives"],
@@ -107,6 +108,18 @@ ALLOWED = {
     "frameworks/jax": ["frameworks", "worker_runtime/api/hvd_c_api.h"],
     "examples/scheduler": [*BASE, "rendezvous/server/server.h"],
 }  # fmt: skip
+
+# Folders whose code is a function of its arguments: no thread, lock, socket, clock, file, environment or log. Their files, except tests, include only
+# these headers from outside of the tree. Headers of the tree are checked by ALLOWED.
+PURE = [
+    "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
+    "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
+]  # fmt: skip
+PURE_HEADERS = re.compile(
+    r"(algorithm|array|cmath|csignal|cstddef|cstdint|deque|functional|iterator|limits|list|map|memory|numeric|optional|random|set|string|string\.h"
+    r"|string_view|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector"
+    r"|absl/(algorithm|container|functional|hash|meta|numeric|status|strings|types)/\w+\.h|absl/time/time\.h)$"
+)
 
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
 TEST_FOLDERS = ("tests", "tools")

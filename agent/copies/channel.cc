@@ -30,6 +30,7 @@ std::string Proof(const Trust& trust, net::TlsEnd end, const std::string& bindin
 template <typename Number>
 void Put(std::string* bytes, Number number) {
   char raw[sizeof(number)];
+  // In this machine's byte order: all hosts of a job have the same, as tensors do.
   memcpy(raw, &number, sizeof(number));
   bytes->append(raw, sizeof(number));
 }
@@ -77,6 +78,8 @@ Channel::Channel(Fd connection, const Trust& trust, net::TlsEnd end,
       wire_(std::move(connection), trust.tls, end) {}
 
 absl::Status Channel::Await(short events, absl::Duration patience) {
+  // Two bounds: `patience` is for one step, so a peer could take any time for the handshake by
+  // sending a byte now and then.
   const absl::Time limit = std::min(Clock::Real().Now() + patience, deadline_);
   return net::AwaitReady(wire_.fd(), events, limit, &cancellation_);
 }
@@ -134,16 +137,19 @@ absl::Status Channel::Receive(char* buffer, size_t size) {
 }
 
 absl::Status Channel::AwaitBytes() {
+  // TLS may have read the bytes from the socket already; then poll would not report them.
   return wire_.HasBuffered() ? absl::OkStatus() : Await(POLLIN, absl::InfiniteDuration());
 }
 
 absl::Status Channel::Pause(absl::Duration time) {
+  // The keeper says nothing while it waits for a commit, so input means that it is gone.
   const absl::Status spoken = Await(POLLIN, time);
   if (absl::IsDeadlineExceeded(spoken)) return absl::OkStatus();
   RETURN_IF_ERROR(spoken);
   return absl::UnavailableError("the other end is gone");
 }
 
+// Of the thread alone: in Linux each thread has its own nice value.
 void RunInBackground() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); }
 
 }  // namespace hvd::agent::copies

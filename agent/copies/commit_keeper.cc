@@ -60,7 +60,10 @@ void CommitKeeper::Drop() {
 void CommitKeeper::TakeAll(const std::string& address) {
   RunInBackground();
   while (ending_->status().ok()) {
+    // Whatever the error is, the next attempt begins anew. The daemon names another source if this
+    // one is gone.
     TakeFrom(address).IgnoreError();
+    // Without a descriptor it waits for the cancellation or the end of the pause.
     net::AwaitReady(-1, 0, Clock::Real().Now() + kPause, ending_.get()).IgnoreError();
   }
 }

@@ -25,6 +25,7 @@ constexpr absl::Duration kHandshakeTime = absl::Seconds(2);
 // The kernel paces the packets (SO_MAX_PACING_RATE), so there are no bursts that would delay the
 // traffic of training.
 void BoundRate(int fd, uint64_t bytes_per_second) {
+  // An error is ignored: without the bound, copies are only less polite.
   setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
 }
 
@@ -33,6 +34,8 @@ void BoundRate(int fd, uint64_t bytes_per_second) {
 absl::StatusOr<std::unique_ptr<CommitSource>> CommitSource::Open(const std::string& address,
                                                                  Trust trust,
                                                                  size_t bytes_per_second) {
+  // Only reserved: the address is part of the agent's hello, and nobody connects before the
+  // daemon's welcome, which says whether the job is elastic.
   ASSIGN_OR_RETURN(Fd listener, net::ReserveAnyPort(address));
   ASSIGN_OR_RETURN(const int port, net::PortOf(listener.get()));
   return std::unique_ptr<CommitSource>(
@@ -69,6 +72,7 @@ absl::Status CommitSource::Begin(const std::string& job) {
 void CommitSource::Offer(int arena) {
   absl::MutexLock lock(&mutex_);
   if (arenas_.count(arena) > 0) return;
+  // A descriptor of its own, since the caller may close `arena` at any time.
   Fd own(fcntl(arena, F_DUPFD_CLOEXEC, 0));
   if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
 }
@@ -89,6 +93,7 @@ void CommitSource::Accept() {
     std::unique_ptr<Channel> keeper = Authenticated(std::move(connection));
     if (keeper == nullptr) continue;  // it may connect again
     absl::MutexLock lock(&mutex_);
+    // Replaces a keeper that waits: the newest one is the one that the daemon wants.
     next_ = std::move(keeper);
   }
 }

@@ -29,6 +29,7 @@ absl::StatusOr<os::OtherProcess> FindAdoptee(pid_t pid) {
     return refused(
         absl::StrCat("it belongs to user ", info.st_uid, ", this process to user ", geteuid()));
   }
+  // Otherwise any process of this user could be killed by adopting it.
   if (getppid() != pid && !os::DescendsFrom(getpid(), pid)) {
     return refused("that process has not started this one; a process has its own agent adopt it");
   }
@@ -114,6 +115,8 @@ void Adoption::OnReadable() {
   if (exit_code_.has_value()) return Over(End());
   if (!lines_ended_) return;
   loop_.Forget(in_);
+  // The pipe of a process that ends is closed a little before its pidfd becomes readable. After the
+  // time, the end of the pipe counts alone: the process may go on without the job.
   linger_timer_ = loop_.After(kLingerTime, [this] { Over(End()); });
   if (phase_ == Phase::kWorking) callbacks_.on_dying();
 }
@@ -178,6 +181,7 @@ void Adoption::StopAndWait() {
       return;
     }
     pollfd signs[] = {{process_.fd(), POLLIN, 0}, {lines_ended_ ? -1 : in_, POLLIN, 0}};
+    // Plus 1: the rest of a millisecond would otherwise be spent in a busy loop.
     poll(signs, 2, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (!lines_ended_) ReadOnce();
   }

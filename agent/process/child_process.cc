@@ -94,6 +94,7 @@ void ChildProcess::OnExit() {
   out_->ReadRest();
   err_->ReadRest();
   if (!out_->open() && !err_->open()) return Finish();
+  // A process that the worker has started may still write to the pipes.
   phase_ = Phase::kLingering;
   linger_timer_ = loop_.After(kLingerTime, [this] { Finish(); });
 }

@@ -19,6 +19,7 @@ void Acceptor::TakeNext() {
   // After make_room_ has closed a connection the loop calls again at once, since the listener is
   // still readable (level-triggered).
   if (!accepted.out_of_files || make_room_()) return;
+  // Without the pause the level-triggered loop would spin until a descriptor is free.
   loop_.Change(listener_.get(), 0);
   pause_ = loop_.After(kAcceptPause, [this] { loop_.Change(listener_.get(), EPOLLIN); });
 }

@@ -17,6 +17,7 @@ namespace {
 
 bool ParsePort(absl::string_view text, uint16_t* port) {
   int value = 0;
+  // SimpleAtoi also accepts a sign, leading spaces and any number of leading zeros.
   if (text.empty() || text.size() > 5 || !absl::ascii_isdigit(text[0]) ||
       !absl::SimpleAtoi(text, &value) || value > 65535) {
     return false;
@@ -47,6 +48,7 @@ bool FillV6(const std::string& host, uint16_t port, SocketAddress* result) {
 
 HostPort SplitHostPort(absl::string_view address) {
   const size_t colon = address.rfind(':');
+  // "[::1]" is an address without a port, although it contains colons.
   if (colon == absl::string_view::npos || absl::EndsWith(address, "]")) {
     return {std::string(address), ""};
   }
@@ -83,6 +85,7 @@ absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address) {
 
 std::string NumericHost(const SocketAddress& address) {
   char host[NI_MAXHOST] = "";
+  // An error leaves the text empty; with NI_NUMERICHOST no name server is asked.
   getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length, host,
               sizeof(host), nullptr, 0, NI_NUMERICHOST);
   return host;

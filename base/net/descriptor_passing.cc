@@ -26,6 +26,7 @@ absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
+  // CMSG_FIRSTHDR gives a pointer to a header in the buffer, which needs its alignment.
   alignas(cmsghdr) char control[kControlBytes] = {};
   const size_t passed = descriptors.size() * sizeof(int);
   if (passed > 0) {
@@ -59,6 +60,8 @@ absl::StatusOr<size_t> ReceiveWithDescriptors(int socket, char* buffer, size_t s
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
     return static_cast<size_t>(got);
   }
+  // The descriptors are open in this process already, so every one is taken, or it would leak. The
+  // kernel opens none that does not fit into `control`.
   for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
     int fd = -1;
     memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));

@@ -29,6 +29,7 @@ absl::Status CheckLength(size_t length, size_t max_bytes) {
 absl::Status ReadExactly(int fd, char* out, size_t size, bool at_start) {
   for (size_t done = 0; done < size;) {
     const IoResult result = ReadSome(fd, out + done, size - done);
+    // On a blocking socket this means that its receive timeout (SO_RCVTIMEO) has passed.
     if (result.would_block) return absl::DeadlineExceededError("no message in time");
     if (result.end && at_start && done == 0) return absl::OutOfRangeError("end of stream");
     if (result.end) return absl::DataLossError("the stream ended inside a message");

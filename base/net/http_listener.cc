@@ -86,6 +86,8 @@ class HttpListenerImpl final : public HttpListener {
           [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
       Drop(oldest->first);
     }
+    // The callbacks find the connection by its number. That is not ambiguous: Drop cancels both
+    // before the descriptor is closed and its number may be used again.
     const int number = fd.get();
     if (!loop_->Watch(number, EPOLLIN, [this, number](uint32_t) { OnReady(number); }).ok()) return;
     const EventLoop::TimerId patience = loop_->After(kPatience, [this, number] { Drop(number); });
@@ -106,6 +108,7 @@ class HttpListenerImpl final : public HttpListener {
     connection.answer = EncodeHttpResponse(
         end > kLargestHead ? ErrorPage(431)
                            : Answer(absl::string_view(connection.head).substr(0, end)));
+    // From now on input is ignored: there is one request for each connection.
     loop_->Change(fd, EPOLLOUT);
   }
 
@@ -117,6 +120,7 @@ class HttpListenerImpl final : public HttpListener {
   void Send(int fd) {
     std::string& answer = connections_.at(fd).answer;
     const ssize_t sent = send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    // The watch is level-triggered and calls again.
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (sent < 0) return Drop(fd);
     answer.erase(0, static_cast<size_t>(sent));

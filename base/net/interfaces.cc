@@ -41,6 +41,7 @@ absl::StatusOr<Cidr> ParseCidr(const std::string& text) {
 
 bool InCidr(const std::string& address, const Cidr& cidr) {
   const std::string bytes = AddressBytes(address);
+  // An IPv4 network contains no IPv6 address, not even a mapped one: interfaces do not list those.
   if (bytes.size() != cidr.bytes.size()) return false;
   for (int bit = 0; bit < cidr.prefix; ++bit) {
     const int mask = 0x80 >> (bit % 8);
@@ -116,6 +117,8 @@ absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networ
   RETURN_IF_ERROR(CheckNetworks(networks));
   for (const std::string& network : networks) {
     for (const InterfaceAddress& candidate : own) {
+      // The order of the networks is the user's preference, so it counts before that of the
+      // interfaces.
       if (candidate.up && InNetworks(candidate, {network})) return candidate.address;
     }
   }

@@ -28,6 +28,7 @@ Fd TryToListen(const ListenAddress& address) {
       listen(fd.get(), SOMAXCONN) == 0) {
     return fd;
   }
+  // close() may change errno.
   const int error = errno;
   fd.reset();
   errno = error;
@@ -65,6 +66,7 @@ absl::StatusOr<Fd> ListenOn(const ListenAddress& address) {
 }
 
 int BoundPort(int fd) {
+  // Asked of the kernel, since the requested port may have been 0.
   sockaddr_storage bound = {};
   socklen_t length = sizeof(bound);
   getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);

@@ -13,6 +13,7 @@ namespace {
 
 bool IsLoopbackAddress(const std::string& text) {
   const std::string bytes = AddressBytes(text);
+  // All of 127.0.0.0/8: Debian's /etc/hosts maps the host's own name to 127.0.1.1.
   if (bytes.size() == 4) return bytes[0] == 127;
   return bytes.size() == 16 && bytes == AddressBytes("::1");
 }
@@ -63,6 +64,7 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
     bool all_local, const std::vector<std::string>& preferred) {
   if (all_local) {
     RETURN_IF_ERROR(CheckInterfacesExist(interfaces, networks));
+    // Not visible to other hosts at all, which is safer than any list of interfaces.
     return std::vector<std::string>{"127.0.0.1:0"};
   }
   std::vector<InterfaceAddress> usable;
@@ -78,6 +80,8 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
                      networks.empty() ? "" : " within ", absl::StrJoin(networks, ","), "; it has ",
                      InterfaceNames(interfaces)));
   }
+  // Only the order changes: a preferred address is tried first, and the others remain for hosts
+  // that can't reach it.
   std::stable_partition(usable.begin(), usable.end(), [&](const InterfaceAddress& own) {
     return std::find(preferred.begin(), preferred.end(), own.address) != preferred.end();
   });

@@ -18,6 +18,7 @@
 namespace hvd::net {
 namespace {
 
+// A lookup mostly waits for a name server. A limit, because a list of hosts may be long.
 constexpr size_t kResolverThreads = 16;
 
 std::string Numeric(const sockaddr* address) {
@@ -60,6 +61,7 @@ void Work(const std::shared_ptr<Lookups>& lookups) {
   absl::MutexLock lock(&lookups->mutex);
   while (lookups->next < lookups->names.size()) {
     const std::string& name = lookups->names[lookups->next++];
+    // `name` stays valid: `names` does not change once the threads run.
     lookups->mutex.Unlock();
     std::vector<std::string> addresses = Resolve(name);
     lookups->mutex.Lock();
@@ -72,6 +74,7 @@ void Work(const std::shared_ptr<Lookups>& lookups) {
 
 std::string OwnHostName() {
   char name[256] = "";
+  // One byte less: gethostname need not write a terminating zero if it cuts the name.
   gethostname(name, sizeof name - 1);
   return name;
 }
@@ -94,6 +97,7 @@ std::string SourceAddressTowards(const std::string& address) {
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* info = nullptr;
+  // Any port would do. 9 is the discard service.
   if (getaddrinfo(address.c_str(), "9", &hints, &info) != 0) return "";
   std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(info, &freeaddrinfo);
   const int fd = socket(info->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

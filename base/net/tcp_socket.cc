@@ -87,6 +87,8 @@ absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time de
   Fd fd = NewSocket(info->ai_family);
   if (!fd.valid()) return UnavailableErrno(what, errno);
   if (connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
+  // An immediate refusal is possible too, for example on the loopback interface, or without a
+  // route.
   if (errno != EINPROGRESS) return UnavailableErrno(what, errno);
   // The socket becomes writable when the attempt has ended; SO_ERROR then has its result.
   RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline, cancellation));
@@ -114,9 +116,12 @@ absl::Status TuneForMessages(int fd) {
 
 absl::Status AwaitReady(int fd, short events, absl::Time deadline,
                         const Cancellation* cancellation) {
+  // poll ignores an entry with the descriptor -1.
   pollfd fds[] = {{fd, events, 0}, {cancellation == nullptr ? -1 : cancellation->fd(), POLLIN, 0}};
   while (true) {
     const int ready = poll(fds, 2, TimeoutUntil(deadline));
+    // The cancellation counts first. Errors of the socket (POLLERR, POLLHUP) are left to the
+    // caller's next call on it.
     if (ready > 0) return fds[1].revents != 0 ? cancellation->status() : absl::OkStatus();
     if (ready == 0) return absl::DeadlineExceededError("no answer in time");
     if (errno != EINTR) return UnavailableErrno("poll", errno);
@@ -126,6 +131,8 @@ absl::Status AwaitReady(int fd, short events, absl::Time deadline,
 int TimeoutUntil(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return -1;
   const absl::Duration left = std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+  // Rounded up: with the last fraction cut off, poll would return at once until the deadline, and
+  // the caller would spin.
   const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
   return static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max()));
 }

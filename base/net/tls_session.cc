@@ -57,6 +57,9 @@ int ReadBio(BIO* bio, char* buffer, int size) {
   return static_cast<int>(got);
 }
 
+// A flush must succeed, or OpenSSL fails the handshake. BIO_CTRL_EOF is answered with 0: otherwise
+// OpenSSL 3 takes a stream that ends without a close_notify for a violation of the protocol, and a
+// killed peer would look like an attack.
 long ControlBio(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
 const BIO_METHOD* SocketBio() {
@@ -133,6 +136,8 @@ int Clamped(size_t size) {
 
 absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Create(const TlsIdentity& identity,
                                                                      uint64_t records_per_key) {
+  // SSL_get_error and LastReason read this thread's error queue, where an earlier call may have
+  // left an entry. So every use of OpenSSL here begins with this.
   ERR_clear_error();
   std::shared_ptr<const TlsContext> made(
       new TlsContext(SSL_CTX_new(TLS_method()), records_per_key));
@@ -164,6 +169,7 @@ Opening TlsSession::Open() {
   const int returned = SSL_do_handshake(ssl_);
   if (returned == 1) return Opening::kDone;
   if (!Explain(returned).would_block) return Opening::kFailed;
+  // Either may be wanted in both directions: a handshake reads and writes in turn.
   return SSL_want_write(ssl_) ? Opening::kWantsToWrite : Opening::kWantsToRead;
 }
 
@@ -230,6 +236,8 @@ std::string TlsSession::Binding() const {
 
 void TlsSession::EndWriting() {
   ERR_clear_error();
+  // Sends a close_notify and does not wait for the peer's. Errors are of no interest: the
+  // connection ends in any case.
   SSL_shutdown(ssl_);
   ERR_clear_error();
 }

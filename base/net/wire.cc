@@ -48,10 +48,12 @@ IoResult Wire::Outcome(ssize_t bytes, bool reading) {
 
 void Wire::EndWriting() {
   if (tls_ != nullptr) tls_->EndWriting();
+  // After the close_notify, which must still be sent.
   shutdown(fd_.get(), SHUT_WR);
 }
 
 void Wire::Close() {
+  // Before the descriptor, which the session borrows.
   tls_.reset();
   fd_.reset();
 }

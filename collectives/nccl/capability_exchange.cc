@@ -43,11 +43,15 @@ std::optional<NcclHello> ParseBody(absl::string_view body) {
 }
 
 ProofSubject SubjectOf(const GroupInfo& group, int rank, absl::string_view body) {
+  // The rank is part of the proof, so a hello can't be presented as that of another rank, and
+  // neither can one of an earlier epoch.
   return {"nccl hello", group.epoch, group.size, rank, kEveryRank, body};
 }
 
 // nullopt: the proof is wrong, or the text is malformed.
 std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_view text) {
+  // Checked before anything is parsed: the text has come through the daemon, which does not check
+  // it.
   if (text.size() < kProofBytes) return std::nullopt;
   const absl::string_view proof = text.substr(0, kProofBytes);
   const absl::string_view body = text.substr(kProofBytes);
@@ -67,6 +71,8 @@ std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
       return absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(hello.version),
                           ", rank 0 has ", NcclVersionText(hellos[0].version));
     }
+    // Found here, before NCCL starts: NCCL reports a shared GPU only on the ranks that share it,
+    // and the others would wait.
     const auto [owner, is_first] = owners.emplace(hello.gpu, rank);
     if (!is_first && !all_share) {
       return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU, which NCCL ",

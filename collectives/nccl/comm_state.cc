@@ -19,6 +19,8 @@ absl::Status NcclLife::Begin() {
   return absl::OkStatus();
 }
 
+// An operation that was broken meanwhile stays broken: its result may be incomplete, so the first
+// error is returned even if the operation itself has succeeded.
 absl::Status NcclLife::Succeed() {
   if (state_ == State::kBusy) state_ = State::kIdle;
   return status_;
@@ -33,6 +35,7 @@ bool NcclLife::Break(const absl::Status& why) {
 }
 
 bool NcclLife::Leave() {
+  // Only an idle communicator can be finalized: one that is connecting or busy waits for peers.
   if (state_ != State::kIdle) return false;
   status_ = absl::FailedPreconditionError("the communicator has been closed");
   state_ = State::kClosing;

@@ -16,6 +16,7 @@ std::optional<NcclType> ToNccl(DataType type) {
       return NcclType::kUint8;
     case DataType::kInt8:
       return NcclType::kInt8;
+    // NCCL has no 16-bit integers; they are reduced on the host.
     case DataType::kInt16:
       return std::nullopt;
     case DataType::kInt32:
@@ -37,6 +38,8 @@ std::optional<NcclType> ToNccl(DataType type) {
 NcclOp ToNccl(ReduceOp op, bool logical) {
   switch (op) {
     case ReduceOp::kSum:
+      // A bool is a byte that is 0 or 1. "Or" is then the maximum, and "and" the minimum; a sum
+      // could give 2.
       return logical ? NcclOp::kMax : NcclOp::kSum;
     case ReduceOp::kMin:
       return NcclOp::kMin;
@@ -76,6 +79,7 @@ absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_vi
   if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
   std::string message = absl::StrCat(what, ": ", text);
   if (!detail.empty()) absl::StrAppend(&message, " (", detail, ")");
+  // The failure of a peer, or of the network to it; NCCL does not tell them apart.
   if (result == NcclResult::kRemoteError || result == NcclResult::kSystemError) {
     return absl::UnavailableError(message);
   }
@@ -85,6 +89,7 @@ absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_vi
 
 absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what) {
   if (result == CudaResult::kSuccess) return absl::OkStatus();
+  // The driver leaves it null for a code that it does not know.
   const char* text = nullptr;
   cuda.get_error_string(result, &text);
   const std::string message = absl::StrCat(what, ": CUDA error ", static_cast<int>(result), ", ",

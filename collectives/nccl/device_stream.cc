@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaFun
   // work.
   RETURN_IF_ERROR(stream->Check(cuda.stream_create(&stream->stream_, kCudaStreamNonBlocking),
                                 "making a stream"));
+  // Without timing, an event is cheaper to record and to query.
   RETURN_IF_ERROR(stream->Check(cuda.event_create(&stream->event_, kCudaEventDisableTiming),
                                 "making an event"));
   ASSIGN_OR_RETURN(stream->memory_, DeviceMemory::Create(cuda, device));
@@ -81,6 +82,7 @@ absl::Status DeviceStream::Mark() {
 
 absl::StatusOr<bool> DeviceStream::Done() {
   const CudaResult result = cuda_.event_query(event_);
+  // Not an error: the only code besides success with which a query of an event answers regularly.
   if (result == CudaResult::kNotReady) return false;
   RETURN_IF_ERROR(Check(result, "an operation"));
   return true;
@@ -90,6 +92,8 @@ absl::StatusOr<void*> DeviceStream::Scratch(Purpose purpose, size_t bytes) {
   Memory& scratch = scratch_[purpose];
   if (bytes > scratch.bytes) {
     if (scratch.address != 0) {
+      // Freed first, so that the old and the new block are never held together. cuMemFree waits for
+      // the device, so no work still uses the old block.
       RETURN_IF_ERROR(Check(cuda_.memory_free(scratch.address), "freeing memory"));
     }
     scratch = {};

@@ -250,8 +250,15 @@ void NcclSession::End(bool gently) {
   // If a thread is still in a call, the stream must stay: it is freed with the session, which that
   // thread keeps alive.
   if (AwaitNoCall()) stream_.reset();
-  absl::MutexLock lock(&mutex_);
-  life_.Closed();
+  NcclComm* late;
+  {
+    absl::MutexLock lock(&mutex_);
+    life_.Closed();
+    // NCCL may have written it after the exchange above. MakeCommunicator, which has found kClosing
+    // then, leaves it here.
+    late = comm_.exchange(nullptr);
+  }
+  if (late != nullptr) nccl_.comm_abort(late);
 }
 
 // Finalizing waits until NCCL has sent the data that peers still need from this rank. Returns false

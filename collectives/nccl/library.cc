@@ -64,6 +64,8 @@ absl::Status LoadNccl(absl::Span<const std::string> files, GpuLibraries* out) {
   ASSIGN_OR_RETURN(Library library, Open("NCCL", files));
   Resolver resolver(library);
   NcclFunctions& f = out->nccl;
+  // The version is checked before the other functions are looked up: "too old" says more than the
+  // name of a missing function.
   resolver.Get("ncclGetVersion", f.get_version);
   RETURN_IF_ERROR(resolver.status());
   if (f.get_version(&out->nccl_version) != NcclResult::kSuccess ||
@@ -103,6 +105,8 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuDeviceGetCount", f.device_get_count);
   resolver.Get("cuDeviceGetUuid", f.device_get_uuid);
   resolver.Get("cuDevicePrimaryCtxRetain", f.primary_context_retain);
+  // The driver exports old and new forms of a function. CUDA's header maps the plain names to the
+  // new ones; here it has to be done by hand.
   resolver.Get("cuDevicePrimaryCtxRelease_v2", f.primary_context_release);
   resolver.Get("cuCtxPushCurrent_v2", f.context_push);
   resolver.Get("cuCtxPopCurrent_v2", f.context_pop);
@@ -141,6 +145,7 @@ absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl
 }
 
 const absl::StatusOr<GpuLibraries>& InstalledGpuLibraries() {
+  // Never destroyed: threads that hang in NCCL may use it until the process ends.
   static const auto* const libraries = new absl::StatusOr<GpuLibraries>(
       LoadGpuLibraries(NcclFilesNear(OwnFile()), {"libcuda.so.1"}));
   return *libraries;
@@ -155,6 +160,7 @@ std::vector<std::string> NcclFilesNear(absl::string_view own_file) {
     if (slash == absl::string_view::npos || slash == 0) return files;
     own_file = own_file.substr(0, slash);
   }
+  // Where the wheel nvidia-nccl-cu* has it, the one that PyTorch uses.
   files.push_back(absl::StrCat(own_file, "/nvidia/nccl/lib/", kName));
   return files;
 }

@@ -66,6 +66,8 @@ class NcclBackend : public DeviceBackend {
     const NcclHello hello = MakeHello(group, device, &stream);
     ASSIGN_OR_RETURN(const std::vector<std::string> hellos,
                      keys.AllGather("nccl", EncodeHello(group, hello), bounds.timeout));
+    // All ranks decide from the same hellos. So all start NCCL or none does, and none waits in it
+    // for the others.
     ASSIGN_OR_RETURN(const NcclUniqueId id, CheckHellos(group, hellos));
     ASSIGN_OR_RETURN(
         std::shared_ptr<NcclSession> session,
@@ -86,6 +88,7 @@ class NcclBackend : public DeviceBackend {
       ASSIGN_OR_RETURN(const std::string uuid, (*stream)->Uuid());
       // Combined with NCCL's host id: ranks that NCCL takes for different hosts never share a GPU.
       hello.gpu = HmacSha256(environment_.host_id, uuid);
+      // Only rank 0 makes an id: it opens a listening socket at which the others meet.
       if (group.rank != 0) return absl::OkStatus();
       ASSIGN_OR_RETURN(hello.id, MakeId(libraries->nccl, **stream));
       return absl::OkStatus();

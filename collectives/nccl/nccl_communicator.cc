@@ -14,6 +14,8 @@ namespace hvd::collectives::nccl {
 namespace {
 
 absl::Status CheckFactor(DataType type, ReduceOp op, double factor) {
+  // NCCL multiplies within a sum only. Scaling integers would round each rank's value before the
+  // sum.
   if (factor == 1.0 || (op == ReduceOp::kSum && IsFloating(type))) return absl::OkStatus();
   return absl::UnimplementedError(
       absl::StrCat("NCCL can't scale a ", NameOf(op), " of ", NameOf(type)));
@@ -121,6 +123,8 @@ absl::Status NcclCommunicator::WithFactor(DataType type, const NcclReduction& re
     return nccl_.red_op_create_pre_mul_sum(&scaled, value.bytes, reduction.type, kNcclScalarOnHost,
                                            comm);
   }));
+  // After an error the operator is not dropped: the communicator is about to be aborted, which
+  // frees it.
   RETURN_IF_ERROR(use(scaled));
   return session_->Call("dropping a scaled sum",
                         [&](NcclComm* comm) { return nccl_.red_op_destroy(scaled, comm); });
@@ -173,6 +177,8 @@ absl::Status NcclCommunicator::AllToAll(const void* in, absl::Span<const size_t>
 absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const size_t> send_bytes,
                                               void* out, absl::Span<const size_t> receive_bytes) {
   return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    // All sends and receives are in one group, in which NCCL starts them together. One after the
+    // other, ranks that all send first would wait for each other.
     const NcclResult sent = ForEachBlock(send_bytes, [&](int peer, size_t offset, size_t bytes) {
       return nccl_.send(At(in, offset), bytes, NcclType::kUint8, peer, comm, stream);
     });
@@ -232,6 +238,7 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
   return Run("barrier", options, [&]() -> absl::Status {
     void* byte = nullptr;
     RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+      // Its content is not set: nobody looks at the result.
       ASSIGN_OR_RETURN(byte, stream.Scratch(DeviceStream::kOwn, 1));
       return absl::OkStatus();
     }));
@@ -315,6 +322,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   }));
   RETURN_IF_ERROR(ExchangeBlocks(in, Times(counts, SizeOf(type)), parts,
                                  std::vector<size_t>(size_, own_bytes)));
+  // Never shrinks: fresh memory would cost page faults in each call.
   host_scratch_.resize(std::max(host_scratch_.size(), all_bytes));
   char* const host = host_scratch_.data();
   RETURN_IF_ERROR(session_->OnStream(

@@ -46,6 +46,7 @@ class StagedCommunicator : public DeviceCommunicator {
           return stream_->CopyToHost(packed + offset, piece.in, piece.count * unit);
         },
         pieces, unit));
+    // All ranks have the same count, so none takes part in a reduction of nothing.
     if (count == 0) return absl::OkStatus();
     RETURN_IF_ERROR(host_.AllReduce(packed, packed, count, type, op, options));
     if (factor != 1.0) Scale(packed, count, type, factor);
@@ -68,6 +69,7 @@ class StagedCommunicator : public DeviceCommunicator {
                          const CallOptions& options) override {
     const size_t given = rank() == root ? bytes : 0;  // other ranks have no input to copy
     return Staged(buffer, given, buffer, bytes, [&](const char* from, char* to) {
+      // The host's broadcast works in place, and the result is copied back from `to`.
       if (given > 0) std::copy(from, from + given, to);
       return host_.Broadcast(to, bytes, root, options);
     });
@@ -120,6 +122,7 @@ class StagedCommunicator : public DeviceCommunicator {
 
   absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override {
     if (bytes == 0) return nullptr;
+    // Needs no ScopedDevice: DeviceMemory makes its own context current.
     return stream_->memory().Take(bytes);
   }
 
@@ -150,6 +153,8 @@ class StagedCommunicator : public DeviceCommunicator {
   absl::Status Do(absl::FunctionRef<absl::Status()> work) {
     const DeviceStream::ScopedDevice device(*stream_);
     RETURN_IF_ERROR(work());
+    // The host's communicator reads the buffer next, and an asynchronous copy may still write to
+    // it.
     return stream_->Synchronize();
   }
 

@@ -109,8 +109,8 @@ void Scheduler::Resize(Job& job, int share) {
     job.offered.insert(slot);
   }
   if (job.offered.size() == before) return;
-  Say(absl::StrCat(job.request.name, ": ", before, " -> ", job.offered.size(), " slots",
-                   first ? " (starts)" : "",
+  Say(absl::StrCat(job.request.name, ": ", before, " -> ", job.offered.size(),
+                   job.offered.size() == 1 ? " slot" : " slots", first ? " (starts)" : "",
                    job.offered.size() < before ? " (gives back at its next commit)" : ""));
   job.running = true;
   std::vector<hvd::rendezvous::membership::HostSlots> hosts;

@@ -122,7 +122,7 @@ class Training {
     std::vector<horovod::rendezvous::Host> hosts;
     for (const std::string& slot : slots) hosts.push_back({slot, 1, "this-machine"});
     held_.insert(slots.begin(), slots.end());
-    Say("may use " + std::to_string(slots.size()) + " slots");
+    Say("may use " + std::to_string(slots.size()) + (slots.size() == 1 ? " slot" : " slots"));
     job_->offer_slots(hosts);
   }
 

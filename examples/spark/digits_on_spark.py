@@ -7,6 +7,7 @@ The processes of the elastic job come and go with the executors. Without spark-s
 """
 
 import argparse
+import os
 
 from pyspark.sql import SparkSession
 
@@ -60,7 +61,8 @@ if __name__ == "__main__":
     parser.add_argument("--lr", type=float, default=0.05)
     args = parser.parse_args()
 
-    builder = SparkSession.builder.appName("digits").config("spark.master", "local[2]")
+    os.environ.setdefault("MASTER", "local[2]")  # unless spark-submit or Spark's configuration names one
+    builder = SparkSession.builder.appName("digits")
     session = builder.config(*horovod.spark.conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK).getOrCreate()
     arguments = (args.epochs, args.lr)
     if args.min_num_proc is None:

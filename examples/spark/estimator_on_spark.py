@@ -8,6 +8,7 @@ each process gets its rows from its Spark task. Without spark-submit it runs on 
 """
 
 import argparse
+import os
 
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.linalg import Vectors
@@ -64,7 +65,8 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=8)
     args = parser.parse_args()
 
-    session = SparkSession.builder.appName("digits").config("spark.master", "local[2]").getOrCreate()
+    os.environ.setdefault("MASTER", "local[2]")  # unless spark-submit or Spark's configuration names one
+    session = SparkSession.builder.appName("digits").getOrCreate()
     train, test = digits(session).randomSplit([0.8, 0.2], seed=1)
     make = {"torch": torch_estimator, "keras": keras_estimator}[args.framework]
     estimator = make(

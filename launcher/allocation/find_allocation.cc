@@ -33,6 +33,8 @@ int CountGpus(const Environment& environment) {
   int gpus = 0;
   const std::string devices = ValueOf(environment, "CUDA_VISIBLE_DEVICES");
   for (const absl::string_view device : absl::StrSplit(devices, ',', absl::SkipEmpty())) {
+    // Both mean that no GPU follows: CUDA stops at the first invalid entry, and Slurm sets
+    // "NoDevFiles" for a job without GPUs.
     if (device == "-1" || device == "NoDevFiles") break;
     ++gpus;
   }
@@ -94,6 +96,8 @@ absl::StatusOr<Allocation> ReadPbs(const Environment& environment, const ReadFil
   const int gpus = CountGpus(environment);
   const bool one_each =
       std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.second == 1; });
+  // PBS lists a host once for each task (mpiprocs). One each is the default, and then the GPUs
+  // count; another number is what the user has asked for.
   return MakeAllocation(absl::StrCat("PBS's job ", ValueOf(environment, "PBS_JOBID")),
                         FileOf(environment, "PBS_NODEFILE"), "pbs_tmrsh", hosts, gpus,
                         gpus > 0 && one_each);

@@ -21,6 +21,8 @@ Words SplitWords(absl::string_view text) {
 }
 
 bool IsName(absl::string_view text) {
+  // A leading '-' would be an option for the command that starts the agent. `text` is not empty: it
+  // is a word.
   return text[0] != '-' && std::all_of(text.begin(), text.end(), [](char c) {
            return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
          });

@@ -28,6 +28,7 @@ absl::Status Invalid(absl::string_view word, absl::string_view why) {
 }
 
 bool IsNumber(absl::string_view text) {
+  // 18 digits fit into 64 bits, so neither a number nor a difference overflows.
   return !text.empty() && text.size() <= 18 &&
          std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
@@ -49,6 +50,8 @@ absl::StatusOr<std::vector<std::string>> ExpandNumbers(absl::string_view word,
     }
     if (static_cast<uint64_t>(high - low) >= kMostHosts) return Invalid(word, "too many hosts");
     for (int64_t number = low; number <= high; ++number) {
+      // Leading zeros of the first number give the width of all, as in Slurm: [08-10] is 08, 09,
+      // 10.
       numbers.push_back(absl::StrFormat("%0*d", static_cast<int>(ends.first.size()), number));
     }
   }
@@ -111,6 +114,8 @@ absl::Status ExpandWord(absl::string_view word, std::vector<std::string>* hosts)
   const std::vector<size_t> order = BracketOrder(pieces.size() - 1);
   std::vector<size_t> chosen(order.size(), 0);
   do {
+    // Checked for each host: several groups of brackets multiply, and the product is not bounded by
+    // their lengths.
     if (hosts->size() == kMostHosts) return Invalid(word, "too many hosts");
     hosts->push_back(NameOf(pieces, chosen));
   } while (Advance(pieces, order, &chosen));
@@ -125,6 +130,7 @@ absl::StatusOr<std::vector<std::string>> ExpandHostlist(absl::string_view list) 
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i <= list.size(); ++i) {
+    // An end like a comma, so that the last word needs no code of its own.
     const char c = i < list.size() ? list[i] : ',';
     if (c == '[') ++depth;
     if (c == ']') --depth;

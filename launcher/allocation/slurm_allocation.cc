@@ -74,6 +74,7 @@ absl::StatusOr<std::vector<int>> ReadGpus(const Environment& environment, size_t
   int here = CountGpus(ValueOf(environment, "SLURM_GPUS_ON_NODE"));
   if (here == 0) here = CountGpus(ValueOf(environment, "SLURM_GPUS_PER_NODE"));
   const int all = CountGpus(ValueOf(environment, "SLURM_GPUS"));
+  // With one node there is only one way to spread them.
   if (here == 0 && nodes == 1) here = all;
   if (all > 0 && static_cast<int64_t>(here) * static_cast<int64_t>(nodes) != all) {
     return absl::InvalidArgumentError(absl::StrCat(

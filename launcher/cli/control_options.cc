@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "options/command_line.h"
+#include "options/daemon_addresses.h"
 #include "options/flag_table.h"
 
 namespace hvd::launcher::cli {
@@ -22,8 +23,13 @@ class Parser {
     flags_.Group("Options");
     Text("--job", "ID", "The job, by its id or a prefix of it, if several run on this machine",
          &options_.job);
-    Text("--connect", "HOST:PORT", "The daemon of a job elsewhere; needs --token-file",
-         &options_.connect);
+    flags_.Value(
+        "--connect", "HOST:PORT,...",
+        "The daemon of a job elsewhere, or the leader and the standbys; needs --token-file",
+        [this](const std::string& text) {
+          ASSIGN_OR_RETURN(options_.connect, options::ParseDaemons("--connect", text));
+          return absl::OkStatus();
+        });
     Text("--token-file", "FILE", "The token file that horovod-rendezvousd has written",
          &options_.token_file);
     if (drain_) {

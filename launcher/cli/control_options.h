@@ -7,16 +7,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/net/address.h"
 
 namespace hvd::launcher::cli {
 
 struct ControlOptions {
   enum class Action { kStatus, kDrain, kShowHelp };
   Action action = Action::kStatus;
-  std::string host;        // to drain
-  absl::Duration grace;    // zero: the job's own
-  std::string job;         // of several on this machine; empty: the only one
-  std::string connect;     // "HOST:PORT" of a daemon; empty: a job on this machine
+  std::string host;      // to drain
+  absl::Duration grace;  // zero: the job's own
+  std::string job;       // of several on this machine; empty: the only one
+  // The daemons of a job, one of which leads; empty: a job on this machine.
+  std::vector<net::HostPort> connect;
   std::string token_file;  // goes with `connect`
 };
 

@@ -1,5 +1,6 @@
 #include "launcher/cli/control_options.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,9 +37,23 @@ TEST(ParseControlOptions, Status_TakesItsOptions) {
   EXPECT_EQ(Parse("status").action, Action::kStatus);
   EXPECT_EQ(Parse("status --job abc").job, "abc");
   const ControlOptions options = Parse("status --connect h:1 --token-file t");
-  EXPECT_EQ(options.connect, "h:1");
+  ASSERT_EQ(options.connect.size(), 1u);
+  EXPECT_EQ(options.connect[0].host, "h");
+  EXPECT_EQ(options.connect[0].port, "1");
   EXPECT_EQ(options.token_file, "t");
   EXPECT_EQ(Parse("status --help").action, Action::kShowHelp);
+}
+
+TEST(ParseControlOptions, Connect_TakesSeveralDaemons) {
+  for (const char* action : {"status", "drain b"}) {
+    const ControlOptions options =
+        Parse(absl::StrCat(action, " --connect h:1,[fd00::1]:2 --token-file t"));
+    ASSERT_EQ(options.connect.size(), 2u);
+    EXPECT_EQ(options.connect[1].host, "fd00::1");
+    EXPECT_EQ(options.connect[1].port, "2");
+  }
+  EXPECT_THAT(Error("status --connect h:1,i --token-file t"),
+              HasSubstr("--connect: 'i' is not a host and a port"));
 }
 
 TEST(ParseControlOptions, Drain_HostStandsBeforeOrAfterTheOptions) {

@@ -46,6 +46,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHo
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", host.status().message()));
     }
+    // Refused, not added up: a script that prints a host twice may have printed a list twice.
     const auto [first, is_new] = seen.emplace(host->host, number);
     if (!is_new) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -6,6 +6,7 @@ namespace hvd::launcher::discovery {
 
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyListFilter::Check(
     absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts) {
+  // An error interrupts the row too: it says nothing about the hosts.
   if (!hosts.ok() || !hosts->empty()) {
     empty_ones_ = 0;
     had_hosts_ = had_hosts_ || hosts.ok();

@@ -38,6 +38,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view nam
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a host name. ", kFormat));
   }
   int count = 0;
+  // SimpleAtoi alone would accept "+2" and " 2".
   if (!absl::SimpleAtoi(slots, &count) || !absl::ascii_isdigit(slots[0])) {
     return absl::InvalidArgumentError(
         absl::StrCat("host ", name, ": '", slots, "' is not a number of slots. ", kFormat));
@@ -51,6 +52,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view nam
 
 absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view entry) {
   entry = absl::StripAsciiWhitespace(entry);
+  // The last colon, since an IPv6 address in brackets contains others.
   const size_t colon = entry.rfind(':');
   if (colon == absl::string_view::npos || (!entry.empty() && entry.back() == ']')) {
     return absl::InvalidArgumentError(

@@ -47,6 +47,7 @@ class Run {
 
   // Runs the loop until the run is over or `stop` is cancelled; the result is then Cancelled.
   HostSource::Hosts Await(absl::Duration pause, const Cancellation& stop) {
+    // Stays if `stop` ends the loop.
     result_ = absl::CancelledError(absl::StrCat(name_, " is not asked any more"));
     if (stop.fd() >= 0) {
       RETURN_IF_ERROR(loop_.Watch(stop.fd(), EPOLLIN, [this](uint32_t) { loop_.Stop(); }));
@@ -104,6 +105,7 @@ class Run {
   void Read(Stream& stream) {
     char buffer[kReadBytes];
     const IoResult got = ReadSome(stream.fd.get(), buffer, sizeof(buffer));
+    // The rest is read all the same, or the script would block on a full pipe.
     stream.text.append(buffer, std::min(got.bytes, kMostOutput - stream.text.size()));
     if (!got.end) return;
     Close(stream);
@@ -118,6 +120,8 @@ class Run {
 
   void FinishWhenOver() {
     if (!exited_ || output_.fd.valid() || error_.fd.valid()) return;
+    // Peeked, not reaped: until End the number of the process can't be used again, so its group can
+    // safely be killed.
     const std::optional<os::ExitStatus> status = process_->PeekExit();
     if (status->signal != 0) {
       return Fail(Code::kFailedPrecondition, absl::StrCat("was killed by signal ", status->signal));
@@ -178,6 +182,7 @@ HostSource::Hosts HostScript::Next(const Cancellation& stop) {
       std::exchange(has_run_, true) ? options_.pause : absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) {
+    // No descriptor is left for a loop. The pause is kept, so that the caller does not spin.
     pollfd wait = {stop.fd(), POLLIN, 0};
     poll(&wait, 1, static_cast<int>(absl::ToInt64Milliseconds(pause)));
     return absl::UnavailableError(absl::StrCat(name(), " can't be run: ", loop.status().message()));

@@ -1,5 +1,5 @@
-// The interface of sources of a job's hosts: the command line, a discovery script, a scheduler's
-// allocation.
+// The interface of a source of hosts: tells a job which hosts and slots it may use. Sources are the
+// command line, a hostfile, a scheduler's allocation, and a host discovery script.
 #ifndef LAUNCHER_DISCOVERY_HOST_SOURCE_H_
 #define LAUNCHER_DISCOVERY_HOST_SOURCE_H_
 
@@ -13,28 +13,30 @@
 
 namespace hvd::launcher::discovery {
 
-// Not thread-safe: for one thread at a time.
+// Not thread-safe: one thread at a time may call it.
 class HostSource {
  public:
   using Hosts = absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>;
 
   virtual ~HostSource() = default;
 
-  // Its name in messages: "the host discovery script /x/hosts.sh".
+  // The source's name in messages: "the host discovery script /x/hosts.sh".
   virtual std::string name() const = 0;
 
-  // Whether hosts may come and go while the job runs. If not, Next answers at once and always
-  // returns the same hosts.
+  // Whether hosts may be added and removed while the job runs. If not, Next returns at once, and
+  // always returns the same hosts.
   virtual bool is_dynamic() const = 0;
 
-  // Waits for the next list and returns all hosts. After an error it may be called again.
-  // Errors: one line that names the source.
+  // Waits for the next list, and returns all hosts of it. A dynamic source also returns a list that
+  // is the same as the one before. After an error Next may be called again.
+  // Errors, each with one line that names the source:
   //   - Cancelled: `stop` was cancelled.
-  //   - any other: this attempt failed. Each kind of failure has a separate code.
+  //   - Any other code: this attempt failed. Different kinds of failure have different codes; see
+  //     the source's header.
   virtual Hosts Next(const Cancellation& stop) = 0;
 };
 
-// The hosts given by the command line or a file.
+// A source whose hosts never change: those of the command line, a file or an allocation.
 class FixedHosts : public HostSource {
  public:
   explicit FixedHosts(std::vector<rendezvous::membership::HostSlots> hosts)

@@ -13,6 +13,8 @@ namespace hvd::launcher::job {
 
 absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
                                          const pb::AgentBootstrap& bootstrap) {
+  // Numbers are not used again, so a late event of an earlier agent can't be taken for one of its
+  // successor on the same host.
   const size_t agent = next_;
   spawn::AgentProcess::Callbacks callbacks;
   callbacks.on_ready = [this, agent](const std::string& warning) {
@@ -21,6 +23,8 @@ absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
   callbacks.on_refusal = [this, agent](const std::string& message) {
     events_.Post(AgentHasRefused{agent, message});
   };
+  // Written here, on the agent's thread, and not by the loop: the output must not wait behind
+  // events.
   callbacks.on_output = [this, host = target.host](const pb::WorkerOutput& line) {
     output_.Write(line.rank(), line.is_stderr(), line.line(), host);
   };

@@ -75,6 +75,7 @@ void ElasticFleet::OnExited(size_t agent, const spawn::AgentExit& exit) {
   // A refusal arrives before the exit. It says more than the exit code, so it is the reason that
   // counts.
   const bool was_ready = agents_.ready(agent);
+  // Before Fail, which may start the next agent of this host.
   agents_.Forget(agent);
   const auto refusal = refusals_.extract(agent);
   if (!refusal.empty()) return Fail(target.host, refusal.mapped(), /*refused=*/true);

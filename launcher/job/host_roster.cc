@@ -41,6 +41,7 @@ std::vector<std::string> HostRoster::SetHosts(const std::vector<std::string>& ho
   }
   for (const std::string& name : listed) {
     Host& host = hosts_[name];
+    // Its agent is about to end, since the daemon drains it. The next one starts after that.
     if (host.state == State::kUnlisted) host.state = State::kRelisted;
   }
   return gone;
@@ -93,6 +94,7 @@ bool HostRoster::Failed(const std::string& name, const std::string& why, bool re
   host.next_try = now + host.pause;
   host.pause = std::min(2 * host.pause, kLongestPause);
   host.state = refused ? State::kRefused : State::kWanted;
+  // The same reason is reported once, not at each attempt.
   const bool is_new = why != host.why;
   host.why = why;
   return is_new;

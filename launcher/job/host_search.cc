@@ -40,6 +40,8 @@ class Places {
       targets.insert(targets_.extract(host.host));
       found.push_back({targets[host.host], host.slots, 0});
     }
+    // Replaced as a whole, which drops the hosts that are not in this list. A host that returns
+    // later is resolved again: its address may have changed.
     targets_ = std::move(targets);
     return found;
   }

@@ -86,6 +86,7 @@ void JobRun::Start() {
   } else {
     Verbose(absl::StrCat("horovodrun status won't find this job: ", job_file.status().message()));
   }
+  // Only starts the clock of the first wait; nothing is due yet.
   waiting_.Check(server_->Describe(), clock_.Now());
   const absl::Status serving = ServeMetrics();
   if (!serving.ok()) return Fail(absl::StrCat("--metrics: ", serving.message()), kUsageError);
@@ -226,6 +227,7 @@ void JobRun::On(const NoticeHappened& event) {
 }
 
 void JobRun::On(const HostsFound& event) {
+  // A list that was posted before the search ended must not bring drained hosts back.
   if (phase_ >= Phase::kDraining) return;
   const std::string warning = search_warnings_.Check(event.hosts.status(), clock_.Now());
   // A first discovery that fails is a mistake of the user, and ends the job. Later failures are

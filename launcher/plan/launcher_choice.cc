@@ -35,8 +35,11 @@ std::string OptionForSsh(const cli::Options& options) {
 
 std::string DefaultLauncher(const cli::Options& options, const Environment& environment,
                             const std::string& directory) {
+  // An option for ssh is a choice of ssh.
   if (!options.allocation.has_value() || !OptionForSsh(options).empty()) return kSsh;
   const std::string& own = options.allocation->launcher;
+  // Some clusters do not install the scheduler's commands on compute nodes, or in the container in
+  // which horovodrun runs.
   return os::FindExecutable(own, PathOf(environment), directory).ok() ? own : kSsh;
 }
 
@@ -45,6 +48,8 @@ absl::Status CheckIdentityFile(const std::string& file) {
   std::error_code error;
   std::string why = "it is not a file";
   if (std::filesystem::is_regular_file(file, error)) {
+    // Opened, not only inspected: access may be denied to this user. ssh itself would only warn,
+    // and fail later for lack of a key.
     if (std::ifstream(file).good()) return absl::OkStatus();
     why = std::strerror(errno);
   } else if (error) {
@@ -77,6 +82,8 @@ std::map<std::string, int> GpusOfHosts(const cli::Options& options,
     allocation = allocation::FindAllocation(environment, allocation::ReadWholeFile);
   }
   std::map<std::string, int> gpus;
+  // An error is ignored: the user has named the hosts, so nothing but the numbers of GPUs depends
+  // on the allocation.
   if (!allocation.ok() || !allocation->has_value()) return gpus;
   for (const allocation::AllocatedHost& host : (*allocation)->hosts) gpus[host.name] = host.gpus;
   return gpus;

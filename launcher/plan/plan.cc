@@ -53,6 +53,8 @@ absl::StatusOr<Hosts> ListedHosts(const cli::Options& options) {
   if (options.allocation.has_value()) {
     return AllocatedHosts(*options.allocation, NeededSlots(options));
   }
+  // As many slots as are needed, whatever the number of cores: -np alone means this machine, as in
+  // Horovod.
   if (options.hosts.empty()) return Hosts{{"localhost", NeededSlots(options)}};
   absl::StatusOr<Hosts> hosts = discovery::ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
@@ -72,6 +74,7 @@ absl::StatusOr<std::string> FindScript(const std::string& script, const Environm
         os::FindExecutable(script, path == environment.end() ? "" : path->second, directory);
     if (command.ok()) found = command;
   }
+  // Absolute, because the script is run again later and must stay the same file.
   if (found.ok()) return (std::filesystem::path(directory) / *found).lexically_normal().string();
   return absl::Status(found.status().code(),
                       absl::StrCat("--host-discovery-script: ", script,
@@ -120,6 +123,8 @@ std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
   std::vector<std::string> sources;
   for (const PlannedHost& host : hosts) {
     const auto found = names.find(host.target.host);
+    // A name that can't be resolved here may be an alias of ssh's configuration, which only ssh
+    // knows.
     if (host.target.local || found == names.end()) continue;
     for (const std::string& address : found->second) {
       sources.push_back(machine.source_towards(address));
@@ -134,6 +139,8 @@ absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
                                                   const net::NameTable& names) {
   const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
                                      [](const PlannedHost& host) { return host.target.local; });
+  // A dynamic source has no hosts yet. So "all hosts are local" says nothing then, and the daemon
+  // must be reachable for hosts to come.
   const bool searches = plan.source->is_dynamic();
   auto listen = net::ListenAddresses(machine.interfaces, networks, all_local && !searches,
                                      SourceAddresses(plan.hosts, names, machine));
@@ -171,6 +178,8 @@ std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::Ho
       unknown.push_back(host.host);
     }
   }
+  // All at once and with one time limit: a name server that does not answer must not cost it for
+  // each host.
   if (!unknown.empty()) names = machine.resolve(unknown);
   std::vector<PlannedHost> placed;
   int rank = 0;
@@ -226,6 +235,7 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
   plan.command = options.command;
   plan.working_directory = machine.working_directory;
   const bool has_own_threads = plan.environment.count("OMP_NUM_THREADS") > 0;
+  // A value that the user has set is passed on unchanged.
   if (runtime.omp_threads && !has_own_threads) plan.shared_cores = machine.cores;
   plan.start_timeout = options.start_timeout;
   plan.metrics = options.metrics;

@@ -25,6 +25,8 @@ std::vector<std::string> AgentCommandOfPlainWords(const std::string& install_dir
   for (const std::string& directory :
        std::vector<std::string>(absl::StrSplit(absl::StrCat(install_directory, ":", path), ':'))) {
     const bool plain = ShellQuote(directory) == directory;
+    // A directory with special characters is left out: these launchers may pass the words to a
+    // shell without quotes. A relative one means another place on another host.
     if (plain && directory.front() == '/') directories.push_back(directory);
   }
   std::vector<std::string> command;

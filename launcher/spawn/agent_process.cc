@@ -84,6 +84,7 @@ class RunningAgent : public AgentProcess {
     std::promise<absl::Status> started;
     std::future<absl::Status> result = started.get_future();
     thread_ = std::thread([this, &started] { RunThread(started); });
+    // Waits for the thread, so that a failure to start the process is an error of this call.
     return result.get();
   }
 
@@ -155,6 +156,7 @@ class RunningAgent : public AgentProcess {
     const absl::Status status = stream_.Append(
         {buffer, got.bytes}, [this](pb::AgentFrame&& frame) { OnFrame(std::move(frame)); });
     if (status.ok()) return;
+    // The stream can't be read on: without valid frames their boundaries are unknown.
     Refuse(absl::StrCat(target_.host, ": the program that answered there is not ",
                         agent::protocol::kAgentProgram, " ", kVersion, " (", status.message(),
                         "); install this version of horovod on that host"));
@@ -216,6 +218,7 @@ class RunningAgent : public AgentProcess {
   }
 
   void KillNow() {
+    // Not after the exit, with which OnExit has reaped the process.
     if (process_.has_value() && !exited_) process_->Signal(SIGKILL);
     EndInput();
   }

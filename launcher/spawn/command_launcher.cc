@@ -148,10 +148,13 @@ absl::StatusOr<CommandTemplate> FindCommandTemplate(const std::string& text) {
                    "there is ssh, srun, blaunch, pbs_tmrsh, qrsh and kubectl, or any command with "
                    "{host} in it, such as 'docker exec -i {host}'");
   }
+  // Refused, not replaced: a word would be left out on hosts whose GPUs are not known, which a
+  // user's command does not expect.
   if (absl::StrContains(text, kGpus)) return Invalid(text, "only {host} is replaced, not {gpus}");
   CommandTemplate command;
   command.words = SplitWords(text);
   if (command.words.empty()) return Invalid(text, "a quote is not closed");
+  // The first word is also the launcher's name in messages, and the same for all hosts.
   if (command.words[0].empty() || absl::StrContains(command.words[0], kHost)) {
     return Invalid(text, "the first word must be a command, such as in 'docker exec -i {host}'");
   }

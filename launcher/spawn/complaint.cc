@@ -10,6 +10,8 @@ namespace hvd::launcher::spawn {
 std::optional<Explanation> FindComplaint(absl::Span<const Complaint> complaints,
                                          const std::string& name,
                                          const std::vector<std::string>& lines) {
+  // The order of the table counts, not that of the lines: a specific complaint is followed by
+  // general ones, such as ssh's "Connection closed".
   for (const Complaint& complaint : complaints) {
     for (const std::string& line : lines) {
       if (!absl::StrContains(line, complaint.sentence)) continue;

@@ -49,6 +49,8 @@ std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit) {
   const std::string last_line = lines.empty() ? "" : lines.back();
   const bool missing = exit.signal == 0 &&
                        (exit.exit_code == kShellNotFound || exit.exit_code == kShellNotExecutable);
+  // Before the launcher's complaints: these codes come from the shell on the host, so the
+  // connection has worked.
   if (missing) return ExplainMissingProgram(target, exit, last_line);
   if (const auto known = target.launcher->Explain(lines); known.has_value()) {
     return absl::StrCat(target.host, ": ",

@@ -43,6 +43,9 @@ constexpr Complaint kComplaints[] = {
 
 AgentInvocation SshLauncher::Command(const std::string& host,
                                      const std::string& install_directory) const {
+  // No terminal (-T), which would change the bytes of frames; no X11 (-x), whose set-up may print
+  // text or fail. BatchMode fails at once where ssh would ask for a password. ServerAlive detects a
+  // host that is gone.
   std::vector<std::string> argv = {
       "ssh",
       "-T",

@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """`steps` are submitted by each rank in an order of its own; then `ordered`, whose operations
+    """`steps` are submitted by each rank in a different order; then `ordered`, whose operations
     have no names; then each rank does the first `joins_after[rank]` of `last`, and joins."""
 
     steps: list[Step]

@@ -10,7 +10,7 @@ import sys
 from horovod.runner.launch import find_program
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-# Start or make up worlds of their own, so they run in one process.
+# These start or simulate their own worlds, so they run in one process.
 _SINGLE = (
     "test_compatibility.py",
     "test_docstrings.py",
@@ -41,7 +41,7 @@ def command(ranks, files, arguments=()):
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, *files]
     if ranks == 1:
         return pytest
-    # Where a test has failed on one rank the others may wait for it for ever.
+    # If a test fails on one rank, the others may wait for it forever.
     return [find_program("horovodrun"), "-np", str(ranks), *pytest, "-x"]
 
 

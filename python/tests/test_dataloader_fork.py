@@ -84,7 +84,7 @@ def test_child_may_take_the_place_of_a_process_that_has_left():
         "import subprocess, sys, horovod.torch as hvd; hvd.init(); hvd.shutdown(); "
         "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
     )
-    # In a job of their own, since the place is gone for who was there first.
+    # In a separate job, because its rank belongs to the first process that asks for it.
     command = [sys.executable, "-c", again, script]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HOROVOD_")}
     launched = [find_program("horovodrun"), "-np", "1", *command]

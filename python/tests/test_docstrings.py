@@ -99,7 +99,7 @@ def docstring(value: Any) -> str:
 
 
 def parameters(value: Any) -> list[str]:
-    """The parameters that the docstring has to explain; a method that only overrides another has none of its own."""
+    """The parameters that the docstring has to explain; a method that only overrides another has none."""
     if inspect.isclass(value):
         init = vars(value).get("__init__")
         if not isinstance(init, types.FunctionType) or not is_ours(init):

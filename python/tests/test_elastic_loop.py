@@ -46,7 +46,7 @@ class Recording(State):
 
 
 class Runtime:
-    """What the runtime answers, and what it is told."""
+    """The answers of the runtime, and a record of the calls that it gets."""
 
     def __init__(self, monkeypatch):
         self.must_sync, self.changing, self.told, self.failures = True, False, [], []

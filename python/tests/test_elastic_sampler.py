@@ -13,7 +13,7 @@ from horovod.torch.elastic import ElasticIterableDataset, ElasticSampler, TorchS
 
 
 class World:
-    """The ranks of one job, each with a cursor of its own."""
+    """The ranks of one job, each with a separate cursor."""
 
     def __init__(self, monkeypatch, make, size):
         self._make, self.cursors = make, []

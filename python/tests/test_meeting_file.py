@@ -26,7 +26,7 @@ def file(tmp_path):
 
 @pytest.fixture(scope="module")
 def daemon():
-    """One of a job, which has an authority of its own."""
+    """The daemon of a job, which has a separate certificate authority."""
     with Job(Limits(1), report=lambda line: None) as job:
         yield job
 

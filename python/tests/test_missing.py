@@ -50,7 +50,7 @@ def test_the_service_of_tf_data_is_missing():
 
 
 def import_fails(module, tmp_path, before="", **environment):
-    """The text of the ImportError that is all that an import shows, in a process of its own."""
+    """The text of the ImportError of an import in a separate process, which shows nothing else."""
     others = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
     done = subprocess.run(
         [sys.executable, "-c", f"{before}\nimport {module}"], env={**others, **environment}, cwd=tmp_path,

@@ -80,7 +80,7 @@ TAKEN = {
     ),
     "no number": dict(RANK="one", WORLD_SIZE="two"),
 }
-# What a variable of a step of Slurm says instead, and how that is told.
+# Wrong variables of a Slurm step, and the message about each.
 CONTRADICTORY = {
     "a negative rank": (dict(SLURM_PROCID="-1"), "SLURM_PROCID='-1' is none of the ranks 0 to 7 of SLURM_STEP_NUM_T"),
     "a rank beyond the size": (dict(SLURM_PROCID="8"), "SLURM_PROCID='8' is none of the ranks 0 to 7"),

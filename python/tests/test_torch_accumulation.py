@@ -12,7 +12,7 @@ import horovod.torch as hvd
 
 
 class TwoHeads(nn.Module):
-    """Uses the head it is told to, so that some parameters get a gradient in some passes only."""
+    """Uses the head that the caller chooses, so that some parameters get a gradient in some passes only."""
 
     def __init__(self):
         super().__init__()

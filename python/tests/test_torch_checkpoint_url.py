@@ -69,9 +69,18 @@ def lines(capfd):
 
 
 def test_url_of_files_is_a_folder(tmp_path):
-    for url in (f"file://{tmp_path}/a", f"local://{tmp_path}/a", tmp_path / "a"):
+    for url in (f"file://{tmp_path}/a", f"file://localhost{tmp_path}/a", f"local://{tmp_path}/a", tmp_path / "a"):
         place = place_of(url)
         assert isinstance(place, CheckpointFolder) and place.path == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "url, problem", [("file://data/job", "names the host data"), ("file://localhost", "names no path")]
+)
+def test_url_of_files_elsewhere_is_refused(url, problem):
+    """It would be taken for a folder in the directory where the script runs."""
+    with pytest.raises(ValueError, match=rf"^checkpoint_dir {url} {problem}: give file:///PATH[^\n]*$"):
+        place_of(url)
 
 
 @pytest.mark.parametrize("text", ["s3:/bucket/job", "gs:/bucket"])

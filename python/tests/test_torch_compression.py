@@ -28,8 +28,8 @@ class Halves(Compressor):
 
 
 class Feedback:
-    """A user's, with a state of its own: what rounding loses is added the next time. An object, of
-    no class of ours."""
+    """A user's compressor with state: the next step adds what rounding has lost. It is an object, and not
+    of a class of Horovod."""
 
     def __init__(self):
         self.lost = {}

@@ -1,7 +1,7 @@
 """Gradients of the differentiable collectives: against autograd on a single process that plays all
 ranks, and against finite differences. Runs on any number of ranks.
 
-Each rank's loss is the weighted sum of what it got, with weights of its own. The gradient is that
+Each rank's loss is the weighted sum of what it got, and the weights differ by rank. The gradient is that
 of the sum of the ranks' losses, or, where Horovod averages (allgather, broadcast), of their mean.
 """
 

@@ -104,7 +104,7 @@ def test_compression():
 
 
 class Branches(nn.Module):
-    """Uses the branch it is told to."""
+    """Uses the branch that the caller chooses."""
 
     def __init__(self):
         super().__init__()

@@ -64,6 +64,7 @@ void CallStartWorker(const hvd_rendezvous_job_options& options, const WorkerStar
   for (const auto& [name, value] : start.environment) {
     variables.push_back(absl::StrCat(name, "=", value));
   }
+  // In a second loop: the pointers would dangle if `variables` still grew.
   std::vector<const char*> environment;
   for (const std::string& variable : variables) environment.push_back(variable.c_str());
   environment.push_back(nullptr);
@@ -80,6 +81,7 @@ void CallFinished(const hvd_rendezvous_job_options& options, const Verdict& verd
 }
 
 void CallNotice(const hvd_rendezvous_job_options& options, const Notice& notice) {
+  // The format of the event log, so that programs need one parser for both.
   std::string line = hvd::rendezvous::reporting::EventLogLine(notice, hvd::WallNow());
   line.pop_back();  // the newline
   const InCallback in_callback;
@@ -157,11 +159,14 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
 
 absl::Status Start(int32_t abi_version, const char* const* listen, int32_t count,
                    const char* state_dir, hvd_rendezvous_server** server) {
+  // Before anything else: the structures that such a program passes later may have another layout.
   RETURN_IF_ERROR(CheckAbi(abi_version));
   hvd::rendezvous::server::RendezvousServerOptions options;
   for (int32_t i = 0; i < count; ++i) options.listen.push_back(OrEmpty(listen[i]));
   options.state_dir = state_dir;
   hvd::SwitchOffMutexChecks();
+  // The threads that start here inherit the mask, so the program's signals are delivered to its own
+  // threads.
   const hvd::SignalsBlocked blocked;
   auto made = std::make_unique<hvd_rendezvous_server>();
   ASSIGN_OR_RETURN(made->server, RendezvousServer::Start(options));
@@ -207,7 +212,9 @@ int32_t hvd_rendezvous_start_with_state(int32_t abi_version, const char* const* 
 int32_t hvd_rendezvous_stop(hvd_rendezvous_server* server) {
   return Guarded([&]() -> absl::Status {
     if (server == nullptr) return absl::OkStatus();
+    // The callback's thread is one of those for which the server's destructor waits.
     RETURN_IF_ERROR(hvd::rendezvous::c_api::CheckNotInCallback("to stop the server"));
+    // A job refers to the server until it is destroyed.
     if (server->jobs > 0) {
       return absl::FailedPreconditionError(
           absl::StrCat("the server has ", server->jobs.load(), " jobs; remove them first"));
@@ -229,6 +236,8 @@ int32_t hvd_rendezvous_metrics(hvd_rendezvous_server* server, char** text) {
 
 void hvd_rendezvous_job_options_init(hvd_rendezvous_job_options* options, size_t size) {
   hvd_rendezvous_job_options made = hvd::rendezvous::c_api::DefaultJobOptions();
+  // The caller may have been compiled with another version of the structure. A longer one gets
+  // zeros in the fields that this library does not know.
   std::memset(options, 0, size);
   std::memcpy(options, &made, size < sizeof(made) ? size : sizeof(made));
   options->size = size;
@@ -239,6 +248,7 @@ int32_t hvd_rendezvous_add_job(hvd_rendezvous_server* server,
                                hvd_rendezvous_job** job) {
   return Guarded([&]() -> absl::Status {
     ASSIGN_OR_RETURN(ServedJobOptions made, ToServedJobOptions(*options));
+    // As in Start: the job has threads of its own.
     const hvd::SignalsBlocked blocked;
     auto handle = std::make_unique<hvd_rendezvous_job>();
     handle->home = server;
@@ -255,6 +265,8 @@ int32_t hvd_rendezvous_remove_job(hvd_rendezvous_job* job) {
     RETURN_IF_ERROR(hvd::rendezvous::c_api::CheckNotInCallback("to remove a job"));
     hvd_rendezvous_server* const home = job->home;
     delete job;
+    // After the job's end, so that hvd_rendezvous_stop in another thread does not destroy the
+    // server under it.
     --home->jobs;
     return absl::OkStatus();
   });
@@ -317,6 +329,7 @@ int32_t hvd_rendezvous_drain(hvd_rendezvous_job* job, const char* host, double g
 int32_t hvd_rendezvous_request_stop(hvd_rendezvous_job* job, const char* reason, int32_t exit_code,
                                     double grace) {
   return Guarded([&]() -> absl::Status {
+    // The range of a process's exit code; the kernel would cut off the rest.
     if (exit_code < 0 || exit_code > 255) {
       return absl::InvalidArgumentError(
           absl::StrCat("exit_code is ", exit_code, ", and must be from 0 to 255"));

@@ -8,6 +8,7 @@
 namespace hvd::rendezvous::c_api {
 namespace {
 
+// Each thread has its own, so that the message belongs to the code that this thread has got.
 thread_local std::string last_error;
 thread_local int callbacks = 0;
 

@@ -90,6 +90,7 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
   ASSIGN_OR_RETURN(spec.failure_grace, ToDuration("failure_grace", options.failure_grace));
   ASSIGN_OR_RETURN(spec.reattach_timeout, ToDuration("reattach_timeout", options.reattach_timeout));
   spec.encrypt_data = options.encrypt_data != 0;
+  // As for horovodrun: one of the two limits makes a job elastic.
   if (options.min_np == 0 && options.max_np == 0) return spec;
   if (options.min_np != 0) spec.min_workers = options.min_np;
   spec.max_workers = options.max_np != 0 ? options.max_np : kMostWorkers;
@@ -100,6 +101,7 @@ absl::StatusOr<policy::JobSpec> ToJobSpec(const hvd_rendezvous_job_options& opti
 
 Sizes ToSizes(const policy::JobSpec& spec) {
   if (!spec.elastic.has_value()) return {spec.max_workers, 0, 0};
+  // The program sees the value that it has given: kMostWorkers stands for no limit.
   return {spec.start_workers, spec.min_workers,
           spec.max_workers == kMostWorkers ? 0 : spec.max_workers};
 }
@@ -111,6 +113,7 @@ absl::Status CheckLimits(int min_np, int max_np) {
 }
 
 absl::StatusOr<absl::Duration> ToDuration(const char* name, double seconds) {
+  // Written so that NaN, for which no comparison holds, is refused.
   if (seconds >= 0 && seconds <= kWeek) return absl::Seconds(seconds);
   return absl::InvalidArgumentError(
       absl::StrCat(name, " is ", seconds, " seconds, and must be from 0 to ", kWeek));

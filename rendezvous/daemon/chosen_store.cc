@@ -23,6 +23,8 @@ absl::StatusOr<std::string> Contents(const char* flag, const std::string& path) 
   errno = 0;
   std::ifstream file(path);
   std::ostringstream text;
+  // The insertion fails if there is nothing to insert, so an empty file is refused too: it would
+  // silently mean no TLS, or no password.
   if (!file || !(text << file.rdbuf())) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": ", path, " can't be read, or is empty: ", strerror(errno)));
@@ -38,6 +40,7 @@ absl::StatusOr<etcd::EtcdAccess> AccessOf(const EtcdOptions& options) {
   ASSIGN_OR_RETURN(access.private_key, Contents("--etcd-key", options.key));
   ASSIGN_OR_RETURN(const std::string password, Contents("--etcd-password-file", options.password));
   access.user = options.user;
+  // Editors end a file with a newline, which is not part of the password.
   access.password = std::string(absl::StripTrailingAsciiWhitespace(password));
   return access;
 }

@@ -25,15 +25,17 @@ sigset_t StopSignals() {
 
 absl::StatusOr<Fd> TakeDaemonSignals() {
   const sigset_t signals = StopSignals();
-  // Blocked before any thread starts, so that all threads inherit the mask and only the signalfd
-  // receives the signals.
+  // Blocked before any thread starts that does not block them itself. Later threads inherit the
+  // mask, so only the signalfd receives the signals.
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   Fd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
+  // A reader of stdout or stderr that has ended must not end the job.
   signal(SIGPIPE, SIG_IGN);
   return fd;
 }
 
+// Works only before Start: until then nobody reads the signalfd, so a blocked signal stays pending.
 bool DaemonSignalIsPending() {
   sigset_t pending;
   sigpending(&pending);
@@ -80,6 +82,7 @@ void DaemonSignals::Handle() {
   signalfd_siginfo info = {};
   if (read(signals_.get(), &info, sizeof(info)) != sizeof(info)) return;
   const int signal = static_cast<int>(info.ssi_signo);
+  // No lock: only this thread uses grace_.
   const bool is_first = grace_ > absl::ZeroDuration();
   absl::MutexLock lock(&mutex_);
   // The first signal starts a graceful stop and sets no time limit, since workers may use their
@@ -87,6 +90,8 @@ void DaemonSignals::Handle() {
   // to the exit.
   const bool leaves = is_first && signal == SIGTERM && actions_.leave != nullptr;
   if (!is_first || leaves || actions_.stop == nullptr) EndInTime(128 + signal);
+  // The actions are called under the lock, so that JobIsOver waits for a call in progress, which
+  // uses the server. They only queue something, so they don't block.
   if (leaves) return actions_.leave();
   if (actions_.stop == nullptr) return;
   actions_.stop(

@@ -27,6 +27,8 @@ absl::Status ParseEndpoints(const std::string& text, EtcdOptions* options) {
 
 absl::Status ParseJob(const std::string& text, EtcdOptions* options) {
   options->job = text;
+  // The name is a part of the keys. With a '/' the keys of one job could be within those of
+  // another.
   if (text.empty() || absl::StrContains(text, '/')) {
     return absl::InvalidArgumentError(
         absl::StrCat("--job: '", text, "' is no name of a job: one without '/', as training-7"));
@@ -52,6 +54,7 @@ absl::Status CheckAccess(const EtcdOptions& options) {
     return options.key.empty() ? Missing("--etcd-cert", "--etcd-key")
                                : Missing("--etcd-key", "--etcd-cert");
   }
+  // Without a CA the connection is plain TCP, which would silently ignore the certificate.
   if (!options.certificate.empty() && options.ca.empty())
     return Missing("--etcd-cert", "--etcd-ca");
   if (options.user.empty() != options.password.empty()) {

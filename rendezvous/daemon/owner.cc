@@ -27,6 +27,8 @@ std::string PemObject(const security::PeerCredentials& own) {
 
 absl::StatusOr<std::unique_ptr<Owner>> Owner::Open(EventLoop& loop, int descriptor) {
   int domain = 0;
+  // A wrong number must not get the job's secrets: it could be a file or a pipe of the program that
+  // has started this one.
   socklen_t length = sizeof(domain);
   if (getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX) {
     return absl::InvalidArgumentError(
@@ -46,6 +48,8 @@ absl::Status Owner::Tell(const PersistentJob& job, const std::vector<std::string
   const std::string list = absl::StrJoin(addresses, ",", [](std::string* out, const auto& one) {
     absl::StrAppend(out, text::JsonString(one));
   });
+  // The socket is new, and its buffer takes the few kilobytes at once. So this does not wait for an
+  // owner that does not read yet, which a write of the rest would have to.
   return net::SendWithDescriptors(
       socket_.get(),
       absl::StrCat("{\"addresses\":[", list, "],\"credentials\":", text::JsonString(credentials),
@@ -66,6 +70,7 @@ void Owner::OnReadable() {
   TakeLines();
   // Lines before the end are handled first: an owner may send "drain" and exit at once.
   if (!got.end) return;
+  // The end of a stream stays readable, so the loop would call again and again.
   loop_.Forget(socket_.get());
   callbacks_.on_end();
 }

@@ -49,6 +49,8 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
   const pb::journal::Job& kept = *store.identity();
   const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
   const store::JobStore::Terms terms = store.terms();
+  // The options as they were given are compared, not the addresses listened on: port 0 has become a
+  // real port there. With etcd each daemon of the job has addresses of its own.
   if ((terms.keeps_addresses && asked_then != listen) ||
       kept.spec().SerializeAsString() != journal::ToSpecMessage(spec).SerializeAsString()) {
     return absl::FailedPreconditionError(
@@ -59,6 +61,7 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
   PersistentJob job{kept.job_id(), store::FromMessage(kept.daemon()),
                     store::FromMessage(kept.hosts()), kept.secret_key(), listen};
   if (terms.keeps_addresses && kept.addresses_size() > 0)
+    // Agents and workers look for the daemon at the earlier ports.
     job.listen.assign(kept.addresses().begin(), kept.addresses().end());
   return job;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -59,6 +60,9 @@ class Daemon {
       absl::StatusOr<os::Starter> starter = os::Starter::Find({/*parent=*/true, /*input=*/false});
       if (starter.ok()) starter_ = *std::move(starter);
     }
+    // A standby daemon that does not answer /healthz would be restarted by its orchestrator again
+    // and again.
+    if (options_.etcd.stands_by) RETURN_IF_ERROR(ServeStatusPages());
     // May block for a long time: with etcd, until this daemon leads the job. Signals are polled
     // meanwhile (StoreWait::gives_up).
     const absl::Status opened = OpenJob();
@@ -73,6 +77,7 @@ class Daemon {
         Say(absl::StrCat("the job of ", store_->name(), " has ended: ", found.verdict->summary));
         return found.verdict->exit_code;
       }
+      // The summary at the end counts what happened under earlier daemons, too.
       so_far = found.history.tally();
     }
     if (!options_.event_log.empty()) {
@@ -82,6 +87,7 @@ class Daemon {
     reporter_ = std::make_unique<StderrReporter>(
         *loop_, Clock::Real(), reporting::JobSummary(options_.job.min_workers, std::move(so_far)),
         [this](const std::string& line) { Say(line); });
+    // After the reporter exists: the job's thread reports notices from now on.
     RETURN_IF_ERROR(Serve());
     // Only now, since the actions use server_. A signal that came before is pending in the signalfd
     // and handled at once.
@@ -105,6 +111,7 @@ class Daemon {
       server_->RequestStop(reason, exit_code, grace);
     };
     if (store_ != nullptr) {
+      // Only a kept job can be left. Without this action SIGTERM ends the job.
       actions.leave = [this] {
         loop_->Post([this] {
           left_ = true;
@@ -126,6 +133,8 @@ class Daemon {
       server_->Drain(host, options_.job.elastic->drain_grace, "the engine takes it away");
     };
     callbacks.on_end = [this] { EndWithOwner(); };
+    // Watched only now, since its end uses server_. If the owner has ended already, its pidfd is
+    // readable at once.
     if (starter_.has_value()) {
       starter_->Watch(*loop_, [this](const std::string&) { EndWithOwner(); });
     }
@@ -144,6 +153,8 @@ class Daemon {
 
   absl::StatusOr<int> End() {
     if (left_ || !journal_error_.ok()) KeepTokenFile();  // the next daemon uses it
+    // Before left_: the exit must say that the disk or etcd has failed, even if SIGTERM came in the
+    // meantime.
     if (!journal_error_.ok()) return journal_error_;
     if (left_) {
       ReleaseDaemonSignals();
@@ -165,6 +176,8 @@ class Daemon {
       ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
       return absl::OkStatus();
     }
+    // Set before the journal is opened, which may take long: the leadership may be lost during
+    // that, and then the loop ends as soon as it runs.
     store_->OnLost([this](const absl::Status& why) { LeaveFor(why); });
     ASSIGN_OR_RETURN(job_, OpenPersistentJob(*store_, options_.job, options_.listen));
     ASSIGN_OR_RETURN(store::JobStore::OpenedJournal opened,
@@ -192,6 +205,8 @@ class Daemon {
     made.credentials = job_.daemon;
     made.secret_key = job_.secret_key;
     made.journal = journal_.get();
+    // These callbacks come from the job's thread, which must not wait. The event log has a writer
+    // thread; what the loop owns is changed on the loop's thread.
     made.on_finished = [this](const membership::Verdict& verdict) {
       if (event_log_ != nullptr) event_log_->Write(verdict);
       loop_->Post([this, verdict] {
@@ -205,6 +220,18 @@ class Daemon {
     };
     made.on_journal_error = [this](const absl::Status& status) { LeaveFor(status); };
     return made;
+  }
+
+  absl::Status ServeStatusPages() {
+    if (options_.metrics.empty() || metrics_ != nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(metrics_,
+                     net::HttpListener::Start(options_.metrics, [this](const std::string& path) {
+                       server::Server* const server = served_;
+                       return server == nullptr ? server::AnswerStandbyPage(path)
+                                                : server::AnswerStatusPage(path, *server);
+                     }));
+    Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
+    return absl::OkStatus();
   }
 
   absl::Status Serve() {
@@ -225,13 +252,9 @@ class Daemon {
       // there.
       RETURN_IF_ERROR(KeepAddresses(*store_, server_->addresses()));
     }
-    if (!options_.metrics.empty()) {
-      ASSIGN_OR_RETURN(metrics_,
-                       net::HttpListener::Start(options_.metrics, [this](const std::string& path) {
-                         return server::AnswerStatusPage(path, *server_);
-                       }));
-      Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
-    }
+    served_ = server_.get();
+    RETURN_IF_ERROR(ServeStatusPages());
+    // Last, and flushed, because stdout may be a pipe: who reads an address may connect at once.
     for (const std::string& address : server_->addresses()) std::printf("%s\n", address.c_str());
     std::fflush(stdout);
     return absl::OkStatus();
@@ -258,6 +281,7 @@ class Daemon {
   bool left_ = false;  // SIGTERM left the job to the next daemon
   std::unique_ptr<StderrReporter> reporter_;
   std::unique_ptr<server::Server> server_;
+  std::atomic<server::Server*> served_{nullptr};  // server_, once agents can reach it
   std::unique_ptr<net::HttpListener> metrics_;
 };
 

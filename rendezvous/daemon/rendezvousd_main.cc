@@ -22,6 +22,7 @@ constexpr char kStandBy[] = "--standby";
 
 absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& options) {
   hvd::os::AllowManyFiles();
+  // A core file would contain the token and the private keys.
   hvd::os::ForbidCoreFiles();
   RETURN_IF_ERROR(hvd::os::CheckThreads());
   return hvd::rendezvous::daemon::RunRendezvousd(
@@ -38,6 +39,8 @@ void StandBy(const hvd::rendezvous::daemon::RendezvousdOptions& options, char** 
   if (!options.etcd.stands_by) again.push_back(stand_by.data());
   while (*++argv != nullptr) again.push_back(*argv);
   again.push_back(nullptr);
+  // Not argv[0], which may be relative, or found through PATH. If this fails, the process ends with
+  // an error, and its supervisor may start it again.
   execv("/proc/self/exe", again.data());
 }
 

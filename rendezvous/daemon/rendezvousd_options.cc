@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& 
   std::vector<placement::HostSlots> hosts;
   std::set<std::string> names;
   for (absl::string_view entry : absl::StrSplit(text, ',')) {
+    // The last colon: a host may be named by an IPv6 address.
     const size_t colon = entry.rfind(':');
     placement::HostSlots host;
     if (colon == absl::string_view::npos || colon == 0 ||
@@ -91,6 +92,7 @@ class Parser {
     RETURN_IF_ERROR(SetSizes(environment));
     ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(environment));
     options_.agent_timeout = runtime.agent_timeout;
+    // The variable can turn encryption on, but not off: the stricter of two settings counts.
     options_.job.encrypt_data |= runtime.encrypt_data;
     return RendezvousdCommand{std::move(options_), "", 0};
   }
@@ -145,6 +147,8 @@ class Parser {
                  "A unix socket to the program that starts this daemon: it gets the credentials, "
                  "and the job ends when it closes the socket",
                  [this](const std::string& text) {
+                   // From 3 on: 0 to 2 are this daemon's own streams, and stdout is for the
+                   // addresses.
                    ASSIGN_OR_RETURN(options_.owner,
                                     options::ParseInteger("--owner", text, 3, kMostDescriptors));
                    return absl::OkStatus();
@@ -179,11 +183,12 @@ class Parser {
     if (options_.token_file.empty() && options_.owner < 0) {
       return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
     }
+    // 64 bits: the list has no limit on the number of hosts.
     int64_t slots = 0;
     for (const placement::HostSlots& host : options_.job.expected_hosts) slots += host.slots;
     if (!options_.job.expected_hosts.empty() && np_ > slots) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("-np: ", np_, " workers, but --hosts has ", slots, " slots"));
+      return absl::InvalidArgumentError(absl::StrCat("-np: ", np_, " workers, but --hosts has ",
+                                                     slots, slots == 1 ? " slot" : " slots"));
     }
     if (options_.job.keep_host_order && options_.job.expected_hosts.empty()) {
       return absl::InvalidArgumentError(
@@ -209,6 +214,7 @@ class Parser {
           "--keep-host-order is for jobs of fixed size: ranks of an elastic job change");
     }
     job.min_workers = elastic->min_workers;
+    // Without --max-np, the slots of the attached hosts are the limit.
     job.max_workers = elastic->max_workers > 0 ? elastic->max_workers : kMostWorkers;
     job.start_workers = np_;
     job.elastic = elastic->spec;

@@ -16,6 +16,8 @@ void StderrReporter::Stop() {
 }
 
 void StderrReporter::Look() {
+  // Blocks for up to Job::kPatience if the job's thread hangs. Signals have a thread of their own,
+  // so this delays only other lines.
   const std::string line = waiting_.Check(server_->Describe(), clock_.Now());
   if (!line.empty()) say_(line);
   Plan();
@@ -34,6 +36,7 @@ void StderrReporter::Report(const membership::Notice& notice, absl::Time when) {
   const reporting::JobSummary::Line line = progress_.Add(notice, when);
   // No other message reports that a host has joined.
   if (line.important || notice.kind == membership::Notice::Kind::kHostJoined) say_(line.text);
+  // A notice that was queued before Stop may come after it.
   if (server_ == nullptr) return;
   waiting_.WakeUp(clock_.Now());
   Plan();

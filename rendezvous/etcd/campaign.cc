@@ -11,6 +11,7 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
+// Short, since a signal ends the campaign only between two attempts.
 constexpr absl::Duration kPause = absl::Milliseconds(250);
 // How long a candidate that does not stand by waits for the lease of a dead leader, such as its own
 // predecessor, to expire.
@@ -57,7 +58,10 @@ class Race {
   absl::StatusOr<std::optional<Election>> Try() {
     etcdserverpb::RangeRequest request;
     request.set_key(key_);
-    ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found, store_.Range(request));
+    ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found,
+                     store_.Range(request, LeaseSchedule::kLease));
+    // Read before standing, because a standby daemon does this four times a second: a grant of a
+    // lease is a write to etcd's log, and a read is not.
     if (found.kvs_size() == 0) return Stand();
     const etcdserverpb::KeyValue& leader = found.kvs(0);
     // The key has the lease of an earlier attempt: it had succeeded, but its answer was lost.
@@ -70,6 +74,8 @@ class Race {
   // that succeeds only if the key does not exist. The revision of that transaction identifies the
   // leadership.
   absl::StatusOr<std::optional<Election>> Stand() {
+    // If this attempt fails, the lease expires by itself. So does a key that a delayed transaction
+    // of an earlier attempt creates with an earlier lease.
     ASSIGN_OR_RETURN(lease_, store_.GrantLease(LeaseSchedule::kLease));
     etcdserverpb::TxnRequest request;
     etcdserverpb::Compare& vacant = *request.add_compare();
@@ -91,6 +97,8 @@ class Race {
       since_ = clock_.Now();
       callbacks_.say(absl::StrCat("stands by: the job is led by ", leader.value()));
     }
+    // Measured from when this daemon has first seen the leader, by its own clock. So the clocks of
+    // different hosts are never compared.
     if (candidate_.stands_by || clock_.Now() - since_ < kLongestOldLease) return absl::OkStatus();
     return absl::AlreadyExistsError(absl::StrCat("--job: the job is led by the daemon at ",
                                                  leader.value(),
@@ -98,6 +106,8 @@ class Race {
   }
 
   void Pause() {
+    // Waits on the clock for a condition that never holds, so that a test's clock decides when the
+    // pause ends.
     absl::MutexLock lock(&mu_);
     bool never = false;
     clock_.AwaitWithDeadline(mu_, absl::Condition(&never), clock_.Now() + kPause);

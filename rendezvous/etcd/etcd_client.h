@@ -23,7 +23,8 @@ struct EtcdAccess {
 };
 
 // Creates a client. Each call goes to the member that answered the last one; if that member does
-// not answer or has no quorum, the call is tried on the other members in turn.
+// not answer or has no quorum, the call is tried on the other members in turn, within the time
+// limit of the call.
 std::unique_ptr<KeyValueStore> NewEtcdClient(const EtcdAccess& access);
 
 }  // namespace hvd::rendezvous::etcd

@@ -20,6 +20,8 @@ absl::StatusOr<std::unique_ptr<EtcdJobStore>> EtcdJobStore::Open(
     const CampaignCallbacks& callbacks, Clock& clock) {
   ASSIGN_OR_RETURN(const Election election,
                    Campaign(*store, JobKeys(options.job), options.candidate, callbacks, clock));
+  // The constructor starts the keeper of the lease, because Load may take longer than the lease
+  // lasts.
   auto opened = absl::WrapUnique(new EtcdJobStore(std::move(store), options, election, clock));
   RETURN_IF_ERROR(opened->Load(callbacks.say));
   return opened;
@@ -67,6 +69,8 @@ absl::Status EtcdJobStore::SaveIdentity(const pb::journal::Job& job) {
 
 absl::StatusOr<store::JobStore::OpenedJournal> EtcdJobStore::OpenJournal(
     const std::string& job_id, const policy::JobSpec& spec, absl::Time now) {
+  // The addresses are saved after the journal. So a job that has addresses had a journal, and
+  // agents may have attached; without them it may have been interrupted in its first start.
   const bool was_served = job_.has_value() && job_->addresses_size() > 0;
   OpenedJournal opened;
   ASSIGN_OR_RETURN(opened.journal,

@@ -37,6 +37,7 @@ class EtcdJobStore final : public store::JobStore {
   //   - Aborted: the leadership was lost again.
   //   - DataLoss: the identity of the stored job is damaged; gives the remedy.
   //   - FailedPrecondition: the stored job has another format.
+  //   - InvalidArgument: etcd does not let the user read the job's keys; names their prefix.
   //   - Others: those of Campaign and KeyValueStore.
   static absl::StatusOr<std::unique_ptr<EtcdJobStore>> Open(std::unique_ptr<KeyValueStore> store,
                                                             const Options& options,

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/fake_etcd_test_util.h"
+#include "rendezvous/etcd/lease_keeper.h"
 
 namespace hvd::rendezvous::etcd {
 namespace {
@@ -208,6 +209,42 @@ TEST_F(CampaignTest, Refused_EndsIt_AndAwayDoesNot) {
   etcd_.Break([] { return Fault::kRequestLost; });
   EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status()));
   EXPECT_FALSE(said_.empty());
+}
+
+// Answers no refresh.
+class SilentEtcdClient final : public FakeEtcdClient {
+ public:
+  SilentEtcdClient(FakeEtcd& etcd, Clock& clock) : FakeEtcdClient(etcd), clock_(clock) {}
+
+  absl::StatusOr<bool> KeepAlive(int64_t, absl::Duration limit) override {
+    absl::Mutex mu;
+    absl::MutexLock lock(&mu);
+    bool never = false;
+    clock_.AwaitWithDeadline(mu, absl::Condition(&never), clock_.Now() + limit);
+    return absl::DeadlineExceededError("Deadline Exceeded");
+  }
+
+ private:
+  Clock& clock_;
+};
+
+TEST(LeaseKeeperTest, NoMemberAnswers_GivesUpInHalfTheTimeThatAgentsWait) {
+  JumpingClock clock;
+  FakeEtcd etcd;
+  SilentEtcdClient silent(etcd, clock);
+  const absl::Time begin = clock.Now();
+  Leadership leadership(/*revision=*/1, /*lease=*/1, clock);
+  absl::Time end;
+  absl::Notification lost;
+  leadership.OnLost([&](const absl::Status& why) {
+    EXPECT_TRUE(absl::StrContains(why.message(), "has not answered for 15s")) << why;
+    end = clock.Now();
+    lost.Notify();
+  });
+  const LeaseKeeper keeper(silent, leadership, JobKeys("train").Leader(), absl::Seconds(30));
+  lost.WaitForNotification();
+  EXPECT_GE(end - begin, absl::Seconds(15));
+  EXPECT_LT(end - begin, absl::Seconds(16));
 }
 
 TEST(LeaseScheduleTest, GivesUpInHalfTheTimeThatAgentsWait) {

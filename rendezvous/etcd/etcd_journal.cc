@@ -52,6 +52,7 @@ class EtcdJournalImpl final : public EtcdJournal {
     if (const absl::Status same = journal::CheckHeader(head_.header(), wanted); !same.ok()) {
       return absl::Status(same.code(), absl::StrCat("the journal in etcd ", same.message()));
     }
+    // All is read now, so that damage is an error of Open, before anything is served.
     RETURN_IF_ERROR(ReadSnapshot());
     RETURN_IF_ERROR(VisitEvents([](const membership::Event&, absl::Time) {}));
     // Deletes incomplete snapshots of daemons that ended during Compact.
@@ -70,6 +71,7 @@ class EtcdJournalImpl final : public EtcdJournal {
   void Append(const membership::Event& event, absl::Time time) override {
     pb::journal::Event message = journal::ToMessage(event, time);
     const size_t size = message.ByteSizeLong();
+    // Small events share a value, since each value costs a transaction. A large one gets its own.
     if (values_.empty() || last_size_ + size > kLargestValue) {
       values_.emplace_back();
       last_size_ = 0;
@@ -99,6 +101,8 @@ class EtcdJournalImpl final : public EtcdJournal {
     RETURN_IF_ERROR(failed_);
     retry_at_ = size_ + kLeastEvents;  // if Compact fails, retry after this many further bytes
     pb::journal::EtcdHead head = head_;
+    // A new number even after a failed attempt: chunks of that one may be in etcd, and a shorter
+    // snapshot with the same number would be read together with them.
     head.set_snapshot(std::max(head_.snapshot(), tried_) + 1);
     tried_ = head.snapshot();
     head.set_first(next_);
@@ -148,6 +152,8 @@ class EtcdJournalImpl final : public EtcdJournal {
     size_ = 0;
     return ReadRange(store_, leadership_, keys_.EventsFrom(head_.first()),
                      [&](const etcdserverpb::KeyValue& found) -> absl::Status {
+                       // The numbers have no gaps, since events are written in order and deleted
+                       // only together. A gap means that somebody else has removed keys.
                        if (found.key() != keys_.Events(next_)) {
                          return Damaged(absl::StrCat(keys_.Events(next_), " is missing"));
                        }

@@ -33,6 +33,7 @@ class EtcdJournal : public journal::Journal {
   // Errors:
   //   - FailedPrecondition: the journal belongs to another job, or was written by another version.
   //   - DataLoss: the journal is damaged, or missing although it must exist.
+  //   - InvalidArgument: etcd does not let the user read the job's keys; names their prefix.
   //   - Aborted: the leadership was lost.
   static absl::StatusOr<std::unique_ptr<EtcdJournal>> Open(
       KeyValueStore& store, const Leadership& leadership, const JobKeys& keys, FencedWriter& writer,

@@ -195,20 +195,22 @@ class FakeEtcd {
 };
 
 // A client of the fake.
-class FakeEtcdClient final : public KeyValueStore {
+class FakeEtcdClient : public KeyValueStore {
  public:
   explicit FakeEtcdClient(FakeEtcd& etcd) : etcd_(etcd) {}
 
   const std::string& name() const override { return name_; }
-  absl::StatusOr<etcdserverpb::RangeResponse> Range(
-      const etcdserverpb::RangeRequest& request) override {
+  absl::StatusOr<etcdserverpb::RangeResponse> Range(const etcdserverpb::RangeRequest& request,
+                                                    absl::Duration) override {
     return etcd_.Range(request);
   }
   absl::StatusOr<etcdserverpb::TxnResponse> Txn(const etcdserverpb::TxnRequest& request) override {
     return etcd_.Txn(request);
   }
   absl::StatusOr<int64_t> GrantLease(absl::Duration) override { return etcd_.Grant(); }
-  absl::StatusOr<bool> KeepAlive(int64_t lease) override { return etcd_.Has(lease); }
+  absl::StatusOr<bool> KeepAlive(int64_t lease, absl::Duration) override {
+    return etcd_.Has(lease);
+  }
   absl::Status RevokeLease(int64_t lease) override {
     etcd_.Expire(lease);
     return absl::OkStatus();

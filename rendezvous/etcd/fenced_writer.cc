@@ -10,6 +10,8 @@ namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two attempts
 
+// Errors that a repetition can't cure, such as a request that is too large. ResourceExhausted is
+// not one: an operator can free space and disarm etcd's alarm.
 bool IsForGood(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
 }
@@ -21,6 +23,7 @@ etcdserverpb::RequestOp Get(const std::string& key) {
 }
 
 const etcdserverpb::KeyValue* FirstOf(const etcdserverpb::TxnResponse& response, int operation) {
+  // After success the responses are those of the changes, not of the two reads.
   if (response.succeeded() || response.responses_size() <= operation) return nullptr;
   const auto& range = response.responses(operation).response_range();
   return range.kvs_size() == 0 ? nullptr : &range.kvs(0);
@@ -59,6 +62,8 @@ FencedWriter::FencedWriter(KeyValueStore& store, const JobKeys& keys, Leadership
 // revision, so it is unique.
 absl::Status FencedWriter::Write(const std::vector<etcdserverpb::RequestOp>& changes) {
   absl::MutexLock lock(&mu_);
+  // The lock is held while etcd is away: a later write must not overtake this one, since it names
+  // this one as its predecessor.
   const std::string name = absl::StrCat(leadership_.revision(), ".", writes_ + 1);
   const etcdserverpb::TxnRequest transaction = Transaction(changes, name);
   Clock& clock = leadership_.clock();
@@ -112,6 +117,8 @@ absl::Status FencedWriter::Judge(const etcdserverpb::TxnResponse& response,
   // The transaction was applied now, or by an earlier attempt whose answer was lost: then the tail
   // has this write's name.
   const bool is_made = response.succeeded() || (tail != nullptr && tail->value() == name);
+  // A write that was made by a leader that has lost its key since counts as lost: its effects must
+  // not be carried out here. The new leader finds it in the journal and continues from there.
   if (leads && is_made) {
     tail_ = name;
     ++writes_;

@@ -52,6 +52,24 @@ TEST_F(FencedWriterTest, Keys_OrderIsThatOfNumbers) {
   EXPECT_LE(keys_.SnapshotsAfter(3).begin, keys_.Chunk(4, 0));
 }
 
+TEST_F(FencedWriterTest, ReadIsDenied_EndsAndNamesThePrefix) {
+  Leadership& leadership = Elect();
+  int calls = 0;
+  etcd_.Break([&] {
+    if (++calls == 100) leadership.Lose(absl::AbortedError("still reads"));
+    return Fault::kRefused;
+  });
+  const absl::Status key = ReadKey(client_, leadership, keys_.Tail()).status();
+  EXPECT_EQ(key, absl::InvalidArgumentError(
+                     "--etcd: etcd at fake:2379 refuses to read /horovod/job/tail: permission "
+                     "denied; the user needs the right to read and write all keys with the prefix "
+                     "/horovod/job/"));
+  const absl::Status range =
+      ReadRange(client_, leadership, keys_.EventsFrom(1),
+                [](const etcdserverpb::KeyValue&) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsInvalidArgument(range)) << range;
+}
+
 TEST_F(FencedWriterTest, AfterAnotherLeader_NothingIsWritten) {
   Leadership& first = Elect();
   const auto old = WriterOf(first);

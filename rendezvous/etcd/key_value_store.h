@@ -12,7 +12,8 @@
 
 namespace hvd::rendezvous::etcd {
 
-// Thread-safe. Each call returns within seconds.
+// Thread-safe. Each call returns within `limit`; one without that argument, within the length of a
+// lease (LeaseSchedule::kLease).
 // Errors of every call:
 //   - Unavailable, DeadlineExceeded, and others: no member with a quorum answered. The change may
 //     have been applied, or may still be applied later.
@@ -28,7 +29,7 @@ class KeyValueStore {
 
   // A linearizable read: never answered by a member that is cut off from the quorum.
   virtual absl::StatusOr<etcdserverpb::RangeResponse> Range(
-      const etcdserverpb::RangeRequest& request) = 0;
+      const etcdserverpb::RangeRequest& request, absl::Duration limit) = 0;
 
   virtual absl::StatusOr<etcdserverpb::TxnResponse> Txn(
       const etcdserverpb::TxnRequest& request) = 0;
@@ -37,7 +38,7 @@ class KeyValueStore {
   virtual absl::StatusOr<int64_t> GrantLease(absl::Duration length) = 0;
 
   // Refreshes the lease. Returns false if it has expired.
-  virtual absl::StatusOr<bool> KeepAlive(int64_t lease) = 0;
+  virtual absl::StatusOr<bool> KeepAlive(int64_t lease, absl::Duration limit) = 0;
 
   // Ends the lease and deletes the keys that are attached to it.
   virtual absl::Status RevokeLease(int64_t lease) = 0;

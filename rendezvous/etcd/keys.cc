@@ -5,9 +5,19 @@
 namespace hvd::rendezvous::etcd {
 namespace {
 
+// etcd orders keys by their bytes. Leading zeros, up to the 20 digits of the largest number, make
+// that the numeric order, in which ranges are read.
 std::string Digits(uint64_t number) { return absl::StrFormat("%020d", number); }
 
+constexpr char kRoot[] = "/horovod/";
+
 }  // namespace
+
+std::string JobPrefixOf(const std::string& key) {
+  return key.substr(0, key.find('/', sizeof(kRoot) - 1) + 1);
+}
+
+JobKeys::JobKeys(const std::string& job) : prefix_(kRoot + job + "/") {}
 
 std::string JobKeys::Events(uint64_t number) const { return prefix_ + "log/" + Digits(number); }
 

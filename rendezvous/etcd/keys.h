@@ -20,10 +20,13 @@ struct KeyRange {
   std::string end;
 };
 
+// The prefix of all keys of the job that has this key.
+std::string JobPrefixOf(const std::string& key);
+
 class JobKeys {
  public:
   // `job` must not contain a slash.
-  explicit JobKeys(const std::string& job) : prefix_("/horovod/" + job + "/") {}
+  explicit JobKeys(const std::string& job);
 
   std::string Leader() const { return prefix_ + "leader"; }
   std::string Tail() const { return prefix_ + "tail"; }

@@ -23,6 +23,8 @@ void Leadership::Lose(const absl::Status& why) {
 
 void Leadership::End() {
   absl::MutexLock lock(&mu_);
+  // Wakes writers and the keeper. The callback is not called, because its receiver is the one that
+  // leaves.
   if (state_.ok()) state_ = absl::CancelledError("this daemon has left the job");
 }
 
@@ -31,6 +33,8 @@ void Leadership::OnLost(std::function<void(const absl::Status& why)> callback) {
   {
     absl::MutexLock lock(&mu_);
     state = state_;
+    // In one step with the reading of the state: a loss at this time either sees the callback, or
+    // is seen here.
     on_lost_ = callback;
   }
   if (!state.ok()) callback(state);

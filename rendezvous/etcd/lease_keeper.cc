@@ -47,11 +47,16 @@ void LeaseKeeper::Run() {
 }
 
 absl::Status LeaseKeeper::Refresh() {
-  ASSIGN_OR_RETURN(const bool is_alive, store_.KeepAlive(leadership_.lease()));
+  Clock& clock = leadership_.clock();
+  ASSIGN_OR_RETURN(const bool is_alive,
+                   store_.KeepAlive(leadership_.lease(), schedule_.limit(clock.Now())));
   if (!is_alive) return absl::AbortedError("this daemon's lease in etcd has ended");
+  // A live lease does not prove the leadership: somebody may have deleted the key, and then another
+  // daemon can create it.
   etcdserverpb::RangeRequest request;
   request.set_key(leader_);
-  ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found, store_.Range(request));
+  ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse found,
+                   store_.Range(request, schedule_.limit(clock.Now())));
   if (found.kvs_size() == 0 || found.kvs(0).create_revision() != leadership_.revision()) {
     return absl::AbortedError("this daemon's key in etcd was removed");
   }

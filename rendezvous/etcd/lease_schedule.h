@@ -31,6 +31,9 @@ class LeaseSchedule {
   void Failed(absl::Time now) { next_ = now + kRetry; }
 
   absl::Time next() const { return std::min(next_, end_); }
+  // The time limit of a call of a refresh: no refresh takes longer than this daemon may lead. One
+  // that begins after that, as in a process that was suspended, still gets a moment.
+  absl::Duration limit(absl::Time now) const { return std::clamp(end_ - now, kRetry, kLease); }
   bool IsOver(absl::Time now) const { return now >= end_; }
   absl::Duration patience() const { return patience_; }
 

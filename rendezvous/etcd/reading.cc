@@ -1,6 +1,8 @@
 #include "rendezvous/etcd/reading.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/etcd/lease_schedule.h"
 
 namespace hvd::rendezvous::etcd {
 namespace {
@@ -11,9 +13,19 @@ constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two attem
 absl::StatusOr<etcdserverpb::RangeResponse> Read(KeyValueStore& store, const Leadership& leadership,
                                                  const etcdserverpb::RangeRequest& request) {
   while (true) {
+    // The loss of the leadership ends the loop: the keeper of the lease has the time limit, and
+    // here is none.
     RETURN_IF_ERROR(leadership.state());
-    absl::StatusOr<etcdserverpb::RangeResponse> found = store.Range(request);
+    absl::StatusOr<etcdserverpb::RangeResponse> found = store.Range(request, LeaseSchedule::kLease);
     if (found.ok()) return found;
+    // As in a campaign, which needs only the leader's key: a daemon that begins says at once that
+    // it lacks a right.
+    if (absl::IsPermissionDenied(found.status())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--etcd: etcd at ", store.name(), " refuses to read ", request.key(), ": ",
+          found.status().message(), "; the user needs the right to read and write all keys with ",
+          "the prefix ", JobPrefixOf(request.key())));
+    }
     leadership.AwaitLoss(leadership.clock().Now() + kPause);
   }
 }
@@ -35,6 +47,8 @@ absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const
   etcdserverpb::RangeRequest request;
   request.set_key(range.begin);
   request.set_range_end(range.end);
+  // In pages of some 16 MiB, so that each answer comes within the time limit of a call. The pages
+  // need not be of one revision: only the leader writes, and that is this daemon.
   request.set_limit(kPage);
   while (true) {
     ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse page, Read(store, leadership, request));

@@ -1,5 +1,5 @@
 // A leader's reads from a key-value store, in pages. While etcd is unreachable they retry, until
-// the leadership is lost.
+// the leadership is lost. They end if etcd denies them to this daemon's user.
 #ifndef RENDEZVOUS_ETCD_READING_H_
 #define RENDEZVOUS_ETCD_READING_H_
 
@@ -18,6 +18,7 @@ namespace hvd::rendezvous::etcd {
 // Returns the key's value, or nullopt if the key does not exist.
 // Errors:
 //   - Aborted: the leadership was lost.
+//   - InvalidArgument: the user may not read the key; names the prefix of the job's keys.
 absl::StatusOr<std::optional<std::string>> ReadKey(KeyValueStore& store,
                                                    const Leadership& leadership,
                                                    const std::string& key);
@@ -26,6 +27,7 @@ absl::StatusOr<std::optional<std::string>> ReadKey(KeyValueStore& store,
 // to these keys.
 // Errors:
 //   - Aborted: the leadership was lost.
+//   - InvalidArgument: the user may not read the keys; names the prefix of the job's keys.
 //   - Others: those of `visit`.
 absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const KeyRange& range,
                        const std::function<absl::Status(const etcdserverpb::KeyValue&)>& visit);

@@ -17,6 +17,7 @@ std::string Remedy(const absl::Status& why) {
 
 std::optional<std::string> Trouble::Failed(const absl::Status& why, absl::Time now) {
   if (!since_.has_value()) since_ = now;
+  // A short failure is not reported: etcd answers with errors while its members elect a leader.
   const bool due = said_.has_value() ? now - *said_ >= kAgain : now - *since_ >= kUnsaid;
   if (!due) return std::nullopt;
   said_ = now;

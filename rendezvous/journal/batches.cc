@@ -21,6 +21,7 @@ constexpr size_t kLengthBytes = 4;
 
 void PutDigits(uint64_t number, size_t digits, std::string& to) {
   for (size_t i = 0; i < digits; ++i) {
+    // The mark makes every digit non-zero, so that the header, too, contains no zero.
     to.push_back(static_cast<char>(kDigitMark | (number & (0xFF ^ kDigitMark))));
     number >>= kDigitBits;
   }
@@ -48,6 +49,7 @@ std::string WithoutZeros(absl::string_view from) {
     to.push_back(static_cast<char>(run + 1));
     to.append(from.data(), run);
     from.remove_prefix(run);
+    // No zero was consumed: a full run stands for its bytes alone.
     if (run == kLongestRun) continue;
     if (from.empty()) return to;
     from.remove_prefix(1);  // the zero
@@ -83,6 +85,8 @@ std::optional<Header> FirstHeader(absl::string_view bytes) {
     return std::nullopt;
   }
   const absl::string_view sealed = all.substr(0, kSealedBytes);
+  // The header has a checksum of its own, because the length is used before the body is checked: a
+  // wrong one would make an incomplete batch of a damaged one.
   if (GetDigits(all.substr(kSealedBytes), kShortDigits) != Crc32c(sealed)) return std::nullopt;
   return Header{
       GetDigits(sealed, kLongDigits),
@@ -161,8 +165,11 @@ absl::StatusOr<BatchesRead> ReadBatches(
       if (IsTornHeader(rest, read.next)) return read;
       return damaged;
     }
+    // A valid header with another number is no torn write: a batch before it has disappeared, or
+    // the bytes are those of another file.
     if (header->number != read.next) return damaged;
     const absl::string_view body = rest.substr(kBatchHeaderBytes, header->length);
+    // The file ends within the body, so this batch is the last one, and its write was interrupted.
     if (body.size() < header->length) return read;
     const size_t size = kBatchHeaderBytes + body.size();
     if (Crc32c(body) != header->checksum) {

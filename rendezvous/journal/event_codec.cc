@@ -56,6 +56,7 @@ absl::Time TimeFromNanoseconds(int64_t nanoseconds) { return absl::FromUnixNanos
 int64_t ToNanoseconds(absl::Duration duration) { return absl::ToInt64Nanoseconds(duration); }
 
 absl::Duration DurationFromNanoseconds(int64_t nanoseconds) {
+  // absl::ToInt64Nanoseconds gives this number for an infinite duration.
   if (nanoseconds == std::numeric_limits<int64_t>::max()) return absl::InfiniteDuration();
   return absl::Nanoseconds(nanoseconds);
 }
@@ -110,6 +111,8 @@ std::optional<membership::Event> FromMessage(const pb::journal::Event& message) 
       return Read<membership::CommitKept>(message);
     case pb::journal::Event::kLimitsChanged:
       return Read<membership::LimitsChanged>(message);
+    // A kind that this version does not know has no case either. The journal must not be continued
+    // without it.
     case pb::journal::Event::KIND_NOT_SET:
       return std::nullopt;
   }

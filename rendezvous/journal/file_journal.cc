@@ -38,6 +38,7 @@ absl::Status About(const std::string& path, const absl::Status& status) {
 
 // Checks that the journal is in a readable format and belongs to this job.
 absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& wanted) {
+  // The format is checked first, since CheckHeader may not understand the fields of another one.
   const bool is_old = found.format() == kFormatOfBatches || found.format() == kFormatOfRecords;
   const bool readable = found.format() == kFormat || (is_old && !found.has_snapshot());
   if (!readable || found.version() != kVersion) {
@@ -118,6 +119,7 @@ class FileJournalImpl final : public FileJournal {
   // A failed write or fdatasync is final: the kernel may have dropped the dirty pages, so a later
   // fdatasync could succeed although the data is lost.
   absl::Status Sync() override {
+    // A Sync without events is free: the driver calls it for each batch of its queue.
     if (!failed_.ok() || buffer_.empty()) return failed_;
     const std::string batch = EncodeBatch(next_batch_, buffer_);
     if (!WriteAll(file_.get(), batch).ok() || fdatasync(file_.get()) != 0) {
@@ -139,6 +141,10 @@ class FileJournalImpl final : public FileJournal {
     retry_at_ = end_ + kLeastEvents;  // if Compact fails, retry after this many further bytes
     pb::journal::Header before = header_;
     header_.mutable_snapshot()->set_time_ns(ToNanoseconds(snapshot.time));
+    // buffer_ is empty here or holds events that the snapshot lacks; Replace writes them into the
+    // new file.
+    // Events that wait for a Sync are not part of the snapshot; Replace writes them into the new
+    // file.
     header_.mutable_snapshot()->set_job(snapshot.state);
     header_.set_format(kFormat);
     const absl::Status status = Replace();
@@ -173,6 +179,7 @@ class FileJournalImpl final : public FileJournal {
     next_batch_ = read->next;
     end_ = static_cast<int64_t>(read->end);
     bytes_cut_ = static_cast<int64_t>(bytes.size()) - end_;
+    // The rest would lie behind the next batch, where it would be damage in the middle of the file.
     const bool cut = bytes_cut_ == 0 || ftruncate(file_.get(), end_) == 0;
     if (!cut || lseek(file_.get(), end_, SEEK_SET) != end_) return Failed("shorten", path());
     return absl::OkStatus();
@@ -195,6 +202,8 @@ class FileJournalImpl final : public FileJournal {
   absl::Status Replace() {
     const std::string header = EncodeRecord(header_.SerializeAsString());
     const std::string events = buffer_.empty() ? "" : EncodeBatch(1, buffer_);
+    // Synced before the rename. Otherwise a power cut could leave the final name with an empty
+    // file.
     ASSIGN_OR_RETURN(Fd file, WriteNew(folder_, kNewName, header + events));
     RETURN_IF_ERROR(folder_.Rename(kNewName, kName));
     // The rename is not durable before folder_.Sync(): after a crash the next daemon may find
@@ -271,6 +280,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::Private
   *header.mutable_spec() = ToSpecMessage(spec);
   auto journal = std::make_unique<FileJournalImpl>(folder, std::move(header));
   absl::StatusOr<Fd> file = OpenFound(folder);
+  // An unreadable journal must not be taken for a missing one: Begin would replace it.
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
   folder.Remove(kNewName);  // left by a daemon that was killed during Replace
   RETURN_IF_ERROR(file.ok() ? journal->TakeUp(*std::move(file)) : journal->Begin());

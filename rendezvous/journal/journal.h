@@ -38,15 +38,17 @@ class Journal {
   // Errors:
   //   - DataLoss: the journal is damaged.
   //   - Internal: the journal can't be read.
+  //   - InvalidArgument: this daemon has no right to read it (etcd).
   virtual absl::Status Replay(const Visit& visit) = 0;
 
   // Adds an event to the batch that the next Sync writes.
   virtual void Append(const membership::Event& event, absl::Time time) = 0;
 
   // Writes the batch, and returns when it is durable.
-  // Errors:
-  //   - Internal, ResourceExhausted: the batch is not durable, and no later Sync can succeed; says
-  //     why.
+  // Errors, each of which says why. The batch may not be durable, and every later Sync fails, too.
+  //   - Internal: the batch can't be written.
+  //   - Aborted: this daemon has lost the leadership of the job (etcd).
+  //   - Cancelled: this daemon has given up the leadership of the job (etcd).
   virtual absl::Status Sync() = 0;
 
   // Whether so many events follow the snapshot that a new one is due.

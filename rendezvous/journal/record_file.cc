@@ -30,6 +30,8 @@ std::string EncodeRecord(absl::string_view payload) {
   record.reserve(kRecordHeaderBytes + payload.size());
   PutNumber(static_cast<uint32_t>(payload.size()), record);
   PutNumber(Crc32c(payload), record);
+  // A checksum of the length and the first checksum, so that a wrong length is not taken for a
+  // record that was cut off.
   PutNumber(Crc32c(record), record);
   record.append(payload.data(), payload.size());
   return record;
@@ -40,6 +42,7 @@ absl::StatusOr<std::optional<absl::string_view>> FirstRecord(absl::string_view b
   const uint32_t length = GetNumber(bytes);
   const uint32_t checksum = GetNumber(bytes.substr(4));
   if (GetNumber(bytes.substr(8)) != Crc32c(bytes.substr(0, 8))) {
+    // A file that was extended before its data was written, as after a power cut.
     if (bytes.find_first_not_of('\0') == absl::string_view::npos) return std::nullopt;
     return Damaged();
   }

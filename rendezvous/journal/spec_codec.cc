@@ -32,6 +32,7 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
   spec.drain_grace = DurationFromNanoseconds(from.drain_grace_ns());
   spec.budget = {from.budget_failures(), DurationFromNanoseconds(from.budget_window_ns())};
   spec.failures_without_progress = from.failures_without_progress();
+  // A limit of 0 differs from no limit, so the field has presence.
   if (from.has_reset_limit()) spec.reset_limit = from.reset_limit();
   if (from.has_cooldown()) {
     spec.cooldown = policy::Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),

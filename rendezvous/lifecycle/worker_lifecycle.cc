@@ -24,6 +24,7 @@ constexpr PartRow kPartTable[] = {
     {Part::kMember, Move::kFinish, Part::kFinished},
     {Part::kMember, Move::kEndWell, Part::kOutside},
     {Part::kMember, Move::kEndBadly, Part::kOutside},
+    // A script may call init() again after shutdown(), which reports that it has finished.
     {Part::kFinished, Move::kEnter, Part::kMember},
     {Part::kFinished, Move::kLeave, Part::kFinished},
     {Part::kFinished, Move::kFinish, Part::kFinished},
@@ -136,10 +137,13 @@ bool WorkerLifecycle::Allowed(Move move) const {
 }
 
 bool WorkerLifecycle::Make(Move move) {
+  // A move may concern both regions: the end of the process (kEndWell, kEndBadly) also takes a
+  // member out of its world. It must be in the table of its own region only.
   const PartRow* part = FindRow(kPartTable, part_, move);
   const LifeRow* life = FindRow(kLifeTable, life_, move);
   const bool in_table = IsOfPart(move) ? part != nullptr : life != nullptr;
   if (!in_table || !Allowed(move)) {
+    // Only the first one is of use: the later ones follow from it.
     if (!refused_.has_value()) refused_ = Refused{move, part_, life_};
     return false;
   }
@@ -151,6 +155,8 @@ bool WorkerLifecycle::Make(Move move) {
 
 void WorkerLifecycle::NoteFailure(Move move) {
   if (move == Move::kSayFailing) failure_told_ = true;
+  // A worker that asks for a world again has survived what it reported, and a new process has not
+  // failed yet.
   if (move == Move::kGoOn || move == Move::kReplace) failure_told_ = false;
   if (move == Move::kEndWell || move == Move::kEndBadly) failure_counted_ = false;
   if (move == Move::kBlame) failure_counted_ = !gone();

@@ -69,6 +69,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
 
 std::vector<membership::Notice::Kind> AllNoticeKinds() {
   std::vector<membership::Notice::Kind> kinds;
+  // The kinds are numbered without gaps from 0, and the switch above is complete, so the first
+  // number without a name is the end.
   for (int number = 0;; ++number) {
     const auto kind = static_cast<membership::Notice::Kind>(number);
     if (NoticeKindName(kind).empty()) return kinds;

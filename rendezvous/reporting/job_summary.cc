@@ -32,10 +32,12 @@ std::string FormedText(const membership::Notice& notice) {
 }  // namespace
 
 JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time now) {
+  // Read before the notice counts: the difference says whether a member of the world has failed.
   const int before = tally_.remaining();
   tally_.Observe(notice, now);
   switch (notice.kind) {
     case membership::Notice::Kind::kHostJoined:
+      // At the start all hosts join, which is no news.
       return {notice.text, tally_.worlds() > 0};
     case membership::Notice::Kind::kWorkerFailed:
       return Failed(notice, before);

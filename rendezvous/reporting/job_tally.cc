@@ -81,6 +81,7 @@ void JobTally::Fail(const membership::Notice& notice) {
 }
 
 void JobTally::Break(absl::Time now) {
+  // Only the first break counts: the time without a world has begun then.
   if (!broken_since_.has_value()) broken_since_ = now;
 }
 

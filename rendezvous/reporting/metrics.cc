@@ -33,6 +33,7 @@ class Page {
       samples(job, [&](absl::string_view label, absl::string_view value, double number) {
         absl::StrAppend(&text_, name, "{job=\"", Escape(job.job_id), "\"");
         if (!label.empty()) absl::StrAppend(&text_, ",", label, "=\"", Escape(value), "\"");
+        // 15 digits: counters stay exact beyond the 6 digits that StrAppend would give.
         absl::StrAppendFormat(&text_, "} %.15g\n", number);
       });
     }
@@ -100,6 +101,7 @@ void AddProgress(Page& page) {
                  [](const JobReport& job) { return job.view.commit; });
   page.Add("horovod_seconds_since_commit", "gauge", "Since the newest commit.",
            [](const JobReport& job, const Page::AddSample& add) {
+             // No sample: an infinite age would spoil averages and alerts.
              if (job.view.committed_at == absl::InfinitePast()) return;
              add("", "", absl::ToDoubleSeconds(job.now - job.view.committed_at));
            });
@@ -124,6 +126,8 @@ void AddEvents(Page& page) {
                  [](const JobReport& job) { return job.view.failures_left; });
   page.Add("horovod_events_total", "counter", "What happened, by kind, as in the event log.",
            [](const JobReport& job, const Page::AddSample& add) {
+             // Also kinds that have not occurred: a counter that appears later than its first
+             // increment hides that from rate().
              for (const Kind kind : AllNoticeKinds()) {
                add("kind", NoticeKindName(kind), static_cast<double>(job.history.count(kind)));
              }

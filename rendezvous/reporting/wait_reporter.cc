@@ -83,6 +83,7 @@ absl::Duration WaitReporter::Patience(const Waiting& waiting) {
 
 bool WaitReporter::IsDue(const Waiting& waiting, absl::Time now) const {
   if (now < since_ + Patience(waiting)) return false;
+  // InfinitePast for told_ makes the first message due at once, after the patience.
   if (now >= told_ + pause_) return true;
   return waiting.text != waiting_.text && now >= told_ + kChangePause;
 }
@@ -99,6 +100,7 @@ std::string WaitReporter::Check(const membership::Membership::View& view, absl::
     pause_ = kPause;
   }
   if (!IsDue(found, now)) return "";
+  // Longer each time: the user knows by now, and a log of a night should stay short.
   if (told_ != absl::InfinitePast()) pause_ = std::min(2 * pause_, kLongestPause);
   waiting_ = std::move(found);
   told_ = now;

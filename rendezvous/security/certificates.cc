@@ -44,6 +44,7 @@ absl::Status SetValidity(X509* certificate) {
 // Serial numbers must be unique within the CA; random ones need no counter.
 absl::Status SetSerial(X509* certificate) {
   std::unique_ptr<BIGNUM, decltype(&BN_free)> serial(BN_new(), BN_free);
+  // 127 bits with the highest one set: RFC 5280 wants a positive number of at most 20 bytes.
   if (serial == nullptr || BN_rand(serial.get(), 127, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) != 1 ||
       BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(certificate)) == nullptr) {
     return OpenSslError("set a certificate's serial number");
@@ -80,8 +81,11 @@ absl::Status AddExtensions(X509* certificate, X509* issuer, CertificateRole role
   const auto add = [&](int nid, const std::string& value) {
     return AddExtension(certificate, context, nid, value);
   };
+  // A hash of the public key, which is set already. The leaves' authority key identifier below is
+  // that of the CA's certificate.
   RETURN_IF_ERROR(add(NID_subject_key_identifier, "hash"));
   if (role == CertificateRole::kAuthority) {
+    // The CA issues certificates of hosts and of the daemon only, so no other CA may be below it.
     RETURN_IF_ERROR(add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
     return add(NID_key_usage, "critical,keyCertSign");
   }
@@ -133,6 +137,7 @@ absl::StatusOr<CertifiedKey> Certify(CertificateRole role, absl::string_view com
     return OpenSslError("set a certificate's issuer");
   }
   RETURN_IF_ERROR(AddExtensions(certificate, signer.certificate.get(), role, dns_name));
+  // Last, since the signature covers everything above.
   if (X509_sign(certificate, signer.key.get(), EVP_sha256()) == 0) {
     return OpenSslError("sign a certificate");
   }

@@ -71,6 +71,8 @@ absl::Status CheckPrivate(int fd, const std::string& path) {
                                           "what is in it; if it is a job's, start that job anew",
                                           info.st_mode & 07777));
   }
+  // A second name may be the work of another user, who wants a certain file of this user to be
+  // written.
   if (info.st_nlink != 1) return Existing(path, ": it has another name too");
   return absl::OkStatus();
 }
@@ -121,6 +123,8 @@ absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Write(const std::string& p
   if (!file.valid()) {
     return absl::InvalidArgumentError(absl::StrCat("can't create ", path, ": ", strerror(errno)));
   }
+  // Made before the file is written, so that a failed write removes what it has begun. OpenAgain's
+  // file is a prefix of the text, so writing from its start completes it.
   std::unique_ptr<TokenFile> result(new TokenFile(path));
   if (!WriteAll(file.get(), text).ok()) {
     return absl::InvalidArgumentError(absl::StrCat("can't write ", path, ": ", strerror(errno)));
@@ -143,6 +147,8 @@ absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
     return errno == ENOENT ? absl::NotFoundError(About(path, why)) : Wrong(path, why);
   }
   if (!S_ISREG(info.st_mode)) return Wrong(path, "is not a file");
+  // By the descriptor, so that the file that was checked is the one that is read. Symbolic links
+  // are followed: Kubernetes mounts secrets as such.
   RETURN_IF_ERROR(CheckOwner(info, path));
   std::string text;
   char buffer[16 << 10];
@@ -151,6 +157,8 @@ absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
     text.append(buffer, got.bytes);
     if (got.end) break;
   }
+  // The daemon creates the file and then writes it with one call. A reader between the two must
+  // look again.
   if (text.empty()) return absl::NotFoundError(About(path, "is empty"));
   pb::Credentials credentials;
   google::protobuf::TextFormat::Parser parser;
@@ -177,6 +185,8 @@ absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Du
                                               "; waited for it for ", text::DurationText(timeout)));
     }
     if (waited >= kMoments && !std::exchange(told, true)) on_wait();
+    // Polled: notifications of a file system (inotify) do not tell of changes that other hosts make
+    // on a file server.
     absl::Mutex nobodys;
     absl::MutexLock lock(&nobodys);
     const bool never = false;

@@ -35,6 +35,8 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
                                                    hello.slots(), " slots; from 1 to ", kMostSlots,
                                                    " are possible"));
   }
+  // Zero is the value of a field that was not sent. All such agents would count as one incarnation,
+  // and TakePlace would let each replace the other.
   if (hello.incarnation() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the agent of ", hello.host(), " has no incarnation"));
@@ -103,6 +105,8 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
+    // The insertion and the check are one step, so that no stream escapes Close: either Close finds
+    // it in streams_, or closed_ is already set here.
     streams_.insert(stream);
     closed = closed_;
   }
@@ -120,10 +124,14 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   StreamPtr replaced;
   if (absl::Status status = TakePlace(hello, stream, replaced); !status.ok()) return status;
   if (replaced != nullptr) {
+    // Its queued commands are dropped without loss: HostJoined, below, says which workers the agent
+    // has, and the machine issues what is still needed again.
     replaced->Close(absl::AbortedError("the agent has attached again"), AgentStream::Queued::kDrop);
   }
   pb::AgentCommand command;
   *command.mutable_welcome() = options_.welcome;
+  // Queued before the machine knows of the agent, so no command of a first attachment precedes the
+  // welcome.
   stream->Send(std::move(command));
   membership::HostJoined joined;
   joined.host = {hello.host(), static_cast<int>(hello.slots()), hello.machine()};
@@ -145,6 +153,8 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
   const Incarnation agent(hello.incarnation());
   const auto [place, free] = attached_.insert({hello.host(), {agent, stream}});
   if (free) return absl::OkStatus();
+  // Which of two agents is the living one can't be told here. If the first one is dead, its stream
+  // ends within the time limits of the connection, and the place is free.
   if (place->second.agent != agent) {
     return absl::AlreadyExistsError(
         absl::StrCat("another agent has attached as host ", hello.host()));
@@ -189,6 +199,8 @@ bool AgentService::MaySpeakFor(const std::string& host, const pb::AgentMessage& 
   const auto found = host_of_.find(*worker);
   if (found == host_of_.end()) return true;
   if (found->second != host) return false;
+  // The exit is the last message about this start of the worker; another start adds the entry
+  // again. Without the erasure the map would grow with every replaced worker.
   if (message.has_exited()) host_of_.erase(found);
   return true;
 }
@@ -197,14 +209,12 @@ bool AgentService::MaySpeakFor(const std::string& host, const pb::AgentMessage& 
 // stream that was replaced is ignored.
 void AgentService::Left(const AgentStream& stream, const std::string& host,
                         const std::string& reason) {
-  Incarnation agent;
-  {
-    absl::MutexLock lock(&mu_);
-    const auto found = attached_.find(host);
-    if (found == attached_.end() || found->second.stream.get() != &stream) return;
-    agent = found->second.agent;
-    attached_.erase(found);
-  }
+  absl::MutexLock lock(&mu_);
+  const auto found = attached_.find(host);
+  if (found == attached_.end() || found->second.stream.get() != &stream) return;
+  const Incarnation agent = found->second.agent;
+  attached_.erase(found);
+  // Under the lock: the same agent may attach again, and its HostJoined must come after this event.
   options_.post(membership::HostLost{host, agent, reason});
 }
 
@@ -228,6 +238,8 @@ void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   if (effect.torch.groups > 0) *start.mutable_torch() = transport::ToMessage(effect.torch);
   {
     absl::MutexLock lock(&mu_);
+    // Before the command is sent: a worker that can't be started exits at once, and its exit must
+    // find this entry in order to erase it.
     host_of_[effect.worker] = effect.host;
   }
   Send(effect.host, effect.agent, std::move(command));
@@ -274,6 +286,8 @@ void AgentService::Send(const std::string& host, Incarnation agent, pb::AgentCom
   {
     absl::MutexLock lock(&mu_);
     const auto found = attached_.find(host);
+    // The effect names the incarnation for which it was decided. Another one that is attached
+    // meanwhile knows nothing of these workers.
     if (found == attached_.end() || found->second.agent != agent) return;
     stream = found->second.stream;
   }
@@ -290,6 +304,7 @@ void AgentService::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
     closed_ = status;
+    // A copy, since a stream that ends takes mu_ and erases itself from streams_.
     streams = streams_;
   }
   for (const StreamPtr& stream : streams) stream->Close(status, AgentStream::Queued::kSend);

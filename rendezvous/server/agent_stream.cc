@@ -40,6 +40,8 @@ void AgentStream::Send(pb::AgentCommand command) {
 void AgentStream::Close(const absl::Status& status, Queued queued) {
   {
     absl::MutexLock lock(&mu_);
+    // Also if the stream is closing already: the remaining commands have no receiver any more, and
+    // would only delay Finish.
     if (queued == Queued::kDrop) queue_.clear();
     if (closed_.has_value()) return;
     closed_ = status;
@@ -65,6 +67,8 @@ void AgentStream::WriteOrFinish() {
       return;
     }
   }
+  // Outside the lock, like every call to gRPC. Only the thread that has set writing_ gets here, so
+  // there is one write at a time, as gRPC requires.
   if (write) {
     StartWrite(&outgoing_);
   } else {
@@ -115,6 +119,7 @@ void AgentStream::OnCancel() {
 
 void AgentStream::OnDone() {
   const std::shared_ptr<AgentStream> self = std::move(self_);
+  // `self` keeps the stream alive until the return, although Forget drops the service's reference.
   service_.Forget(self);
 }
 

@@ -36,6 +36,8 @@ void Driver::Enqueue(Item item) {
 void Driver::Loop() {
   {
     absl::MutexLock lock(&mu_);
+    // Set by the thread itself: thread_ may not have been assigned yet when the first task asks
+    // whether it runs on this thread.
     loop_ = std::this_thread::get_id();
   }
   std::vector<Item> batch;
@@ -62,6 +64,8 @@ void Driver::Work(std::vector<Item>& batch) {
   // (status reports) still run.
   const bool safe = Record(events, now);
   for (Item& item : batch) {
+    // Checked for each event, not for each batch, so that Stop waits for little more than one
+    // event.
     if (stopping()) return;
     const membership::Event* event = std::get_if<membership::Event>(&item);
     if (event == nullptr) {
@@ -73,27 +77,36 @@ void Driver::Work(std::vector<Item>& batch) {
 }
 
 bool Driver::Record(const std::vector<const membership::Event*>& events, absl::Time now) {
+  // A failure is final: the journal would have a gap, and a daemon that replays it would decide
+  // otherwise than this one has.
   if (!unsafe_ && machine_.record && !events.empty()) unsafe_ = !machine_.record(events, now);
   return !unsafe_;
 }
 
 absl::Time Driver::NextDeadline() const {
+  // With an unsafe journal no Tick is applied, so its deadline would stay in the past and this
+  // thread would spin.
   return unsafe_ ? absl::InfiniteFuture() : machine_.next_deadline();
 }
 
 // Takes all queued items at once, so that a burst of events costs one journal sync.
 bool Driver::Next(std::vector<Item>& batch) {
+  // Before the lock is taken: the machine is never called under it. Only this thread changes the
+  // machine, so the deadline stays valid.
   const absl::Time deadline = NextDeadline();
   absl::MutexLock lock(&mu_);
   busy_since_ = absl::InfiniteFuture();
   clock_.AwaitWithDeadline(mu_, absl::Condition(this, &Driver::Awake), deadline);
   busy_since_ = clock_.Now();
+  // Also when stopping: the dropped tasks are destroyed with the batch, which ends the waits of
+  // their callers (see Job::Report).
   batch.swap(queue_);
   return !stopping_;
 }
 
 absl::Duration Driver::BusyFor() {
   absl::MutexLock lock(&mu_);
+  // Negative while the thread waits, and after the clock was set back.
   return std::max(absl::ZeroDuration(), clock_.Now() - busy_since_);
 }
 

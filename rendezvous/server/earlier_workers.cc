@@ -33,6 +33,8 @@ bool EarlierWorkers::IsUnknown(WorkerId worker) const {
 std::vector<membership::Event> EarlierWorkers::Begin() {
   std::vector<membership::Event> due;
   for (const AwaitedHost& host : hosts_) {
+    // Nobody reports on such a host, so nothing else would make it rejoin: it would be lost after
+    // the reattach timeout.
     if (host.workers.empty()) due.emplace_back(host.joined);
   }
   hosts_.erase(std::remove_if(hosts_.begin(), hosts_.end(), IsComplete), hosts_.end());
@@ -50,6 +52,7 @@ std::optional<std::vector<membership::Event>> EarlierWorkers::Say(
     found->start_again = !said.has_value();
     if (said.has_value()) host.said.push_back(*std::move(said));
     if (!IsComplete(host)) return std::vector<membership::Event>();
+    // `host` refers into hosts_, which the erasure changes.
     AwaitedHost complete = std::move(host);
     hosts_.erase(hosts_.begin() + (&host - hosts_.data()));
     return Return(std::move(complete));
@@ -68,6 +71,8 @@ std::vector<membership::Event> EarlierWorkers::Return(AwaitedHost host) {
     // StartWorkerEffect again.
     if (!worker.start_again) host.joined.known_workers.push_back(worker.id);
   }
+  // In the order of an agent that attaches again: first its hello, then what it has missed to
+  // report.
   std::vector<membership::Event> due = {std::move(host.joined)};
   for (membership::Event& said : host.said) due.push_back(std::move(said));
   return due;

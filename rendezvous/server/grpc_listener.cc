@@ -54,11 +54,15 @@ void GrpcListener::Begin(std::unique_ptr<Door> door) {
 
 void GrpcListener::Take(Fd connection) {
   // If the first bytes have arrived already, the connection is not silent.
+  // Peeked, since gRPC must still read the byte. The socket is non-blocking (net::Accept). An error
+  // or the end of the stream is left to the watch below, which then fires at once.
   char first = 0;
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
   // The oldest silent connection is the least likely one to be a client in the middle of its
   // handshake.
   if (silent_.size() >= MostSilent()) CloseOldest();
+  // A list, because its iterators stay valid while other connections come and go: the watch keeps
+  // one.
   const auto silent = silent_.insert(silent_.end(), std::move(connection));
   const absl::Status watched =
       loop_->Watch(silent->get(), EPOLLIN, [this, silent](uint32_t) { Pass(TakeOut(silent)); });
@@ -66,6 +70,8 @@ void GrpcListener::Take(Fd connection) {
 }
 
 Fd GrpcListener::TakeOut(Silent::iterator silent) {
+  // Before gRPC gets the descriptor, or it is closed: the loop must not watch a number that no
+  // longer belongs to it.
   loop_->Forget(silent->get());
   Fd connection = std::move(*silent);
   silent_.erase(silent);

@@ -30,6 +30,8 @@ class ReportAnswer {
   // Returns false if there is no result after this time.
   bool Await(absl::Duration patience) {
     absl::MutexLock lock(&mu_);
+    // The real clock even in tests: this bounds how long a caller hangs, and a clock that nobody
+    // advances would never end the wait.
     Clock& clock = Clock::Real();
     return clock.AwaitWithDeadline(mu_, absl::Condition(&over_), clock.Now() + patience);
   }
@@ -62,6 +64,8 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
         absl::StrCat("the job has ended: ", recovered.verdict->summary));
   }
   std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
+  // The first event: the job gets calls only once FrontDoor::Add has its token. An agent that
+  // attached earlier would be taken for one that the restart has cut off.
   if (job->resumed()) job->Post(membership::Restarted{});
   return job;
 }
@@ -94,6 +98,8 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
   made.post = [this](membership::Event event) { Post(std::move(event)); };
+  // These functions use driver_, which is constructed after the services. No call comes before the
+  // job is added to a server.
   made.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
     driver_.Run([this, use] { use(machine_->world()); });
   };
@@ -179,6 +185,8 @@ std::optional<reporting::JobReport> Job::Report() {
 
 membership::Membership::View Job::Describe() {
   membership::Membership::View view = Report().value_or(reporting::JobReport{}).view;
+  // The machine's times are those of the journal, and callers compare with the clock. An infinite
+  // time stays infinite.
   view.waits_until -= shift_;
   return view;
 }
@@ -195,6 +203,8 @@ void Job::CarryOut(const membership::Notice& notice) {
 
 void Job::CarryOut(const membership::JobFinished& effect) {
   over_ = true;
+  // Before on_finished, whose receiver may begin to shut down: an agent that attaches from now on
+  // is told that the job is over.
   agents_.JobOver();
   if (options_.on_finished) options_.on_finished(effect.verdict);
 }
@@ -214,6 +224,7 @@ void Job::Close() {
   // The machine stops first: the ends of calls and streams that Close causes below must not become
   // events of the job (HostLost, for example).
   driver_.Stop();
+  // Only now: over_ belongs to the driver's thread, which Stop has joined.
   const absl::Status status = EndStatus();
   rendezvous_.Close(status.ok() ? absl::FailedPreconditionError("the job is over") : status);
   agents_.Close(status);

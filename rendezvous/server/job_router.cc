@@ -82,6 +82,7 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
   grpc::ServerUnaryReactor* Route(Method method, grpc::CallbackServerContext* context,
                                   const Request* request, Response* response) {
     const absl::StatusOr<std::shared_ptr<Job>> job = door_.JobOf(*context);
+    // The reference in `job` keeps the job alive until the call is counted by busy(), see Sweep.
     if (job.ok()) return ((*job)->rendezvous().*method)(context, request, response);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(transport::ToGrpcStatus(job.status()));
@@ -116,6 +117,8 @@ FrontDoor::~FrontDoor() {
   for (const std::shared_ptr<Job>& job : jobs()) {
     Remove(job, job->is_kept() ? Token::kAwait : Token::kForget);
   }
+  // Before the shutdown: the listener passes connections to gRPC's acceptor, whose server must be
+  // running.
   listener_.reset();
   if (grpc_ == nullptr) return;
   grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
@@ -130,6 +133,8 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
   RETURN_IF_ERROR(security::CheckPem(credentials.ca_certificate, credentials.certificate,
                                      credentials.private_key));
+  // Opened before gRPC's server is built, so that a port in use is an error of Listen. Connections
+  // wait in the backlog until Begin.
   ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
   grpc::ServerBuilder builder;
   transport::ConfigureConnections(builder, patience);

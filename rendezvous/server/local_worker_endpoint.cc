@@ -55,6 +55,8 @@ void WorkerDoor::ExpectAgain(WorkerId worker, const std::string& host) {
   absl::MutexLock lock(&mu_);
   Expected& expected = expected_[worker.value()];
   expected.host = host;
+  // Derived from the job's key, not random: a process that was started before a restart still has
+  // the word of that time in its environment.
   expected.word = bootstrap::WorkerWordOf(secret_key_, worker.value());
 }
 
@@ -98,6 +100,8 @@ bootstrap::BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& h
   auto process = os::OtherProcess::Open(asker);
   expected.asker.reset();
   if (process.ok()) expected.asker.emplace(*std::move(process));
+  // Ends the watch of the previous process and joins its thread, under the lock. That is safe
+  // because on_dying_ only posts an event.
   expected.watch = *std::move(watch);
   response.page = expected.watch->page_fd();
   return response;

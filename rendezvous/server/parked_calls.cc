@@ -40,11 +40,14 @@ ParkedCall* ParkedCalls::Add(ResponsePtr response) {
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
+    // Counted even if the table is closed: gRPC holds the call until OnDone.
     ++alive_;
     call = new ParkedCall(*this, membership::CallId(++last_id_), response);
     closed = closed_;
     if (closed.ok()) calls_.emplace(call->id().value(), call);
   }
+  // The caller may still return `call` to gRPC, which deletes it only after that: gRPC delays the
+  // effect of Finish until the handler has returned.
   if (!closed.ok()) End(*call, closed);
   return call;
 }
@@ -63,6 +66,8 @@ ParkedCall* ParkedCalls::Take(membership::CallId id) {
 void ParkedCalls::Cancelled(membership::CallId id) {
   ParkedCall* const call = Take(id);
   if (call == nullptr) return;
+  // The machine must forget the call too. Its answer may be on the way already; then Finish or
+  // Answer finds no call and ignores it.
   on_cancelled_(id);
   End(*call, absl::CancelledError("the caller gave up"));
 }

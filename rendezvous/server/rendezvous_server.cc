@@ -83,6 +83,8 @@ class RendezvousServerImpl final : public RendezvousServer {
                                  store::FromMessage(identity.daemon()),
                                  transport::kProcessPatience));
     if (store_ == nullptr) return absl::OkStatus();
+    // With the real ports: a later process must listen there, since the agents and workers of its
+    // jobs know no other address.
     identity.clear_addresses();
     for (const std::string& address : door_.addresses()) identity.add_addresses(address);
     return store_->SaveIdentity(identity);
@@ -101,6 +103,8 @@ class RendezvousServerImpl final : public RendezvousServer {
       return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
     }
     const std::string id = options.job_id;
+    // A new job that can't begin must leave nothing behind, or KeptJobs would list a job of which
+    // nobody knows. A kept job stays: its next AddJob may succeed.
     const bool is_new = store_ != nullptr && !store_->HasJob(id);
     auto job = Begin(std::move(options));
     if (is_new && !job.ok()) store_->RemoveJob(id).IgnoreError();
@@ -128,12 +132,15 @@ class RendezvousServerImpl final : public RendezvousServer {
       return absl::NotFoundError(absl::StrCat("no job ", id, " is kept"));
     }
     if (const auto store = store_->OpenJob(id); store.ok() && (*store)->identity().has_value()) {
+      // From now on callers that wait for this job get UNAUTHENTICATED and give up. If the identity
+      // can't be read, its token was never awaited.
       door_.AwaitNoMore((*store)->identity()->hosts().token());
     }
     return store_->RemoveJob(id);
   }
 
   std::string Metrics() override {
+    // Without mu_: a job that hangs takes kPatience to answer, and AddJob must not wait for that.
     std::vector<reporting::JobReport> reports;
     for (const std::shared_ptr<Job>& job : door_.jobs()) {
       // A job that is closed at the same time has no report.
@@ -195,6 +202,8 @@ class RendezvousServerImpl final : public RendezvousServer {
 
   // Returns the callback that removes an ended job from the state directory.
   std::function<void()> RemovalOf(const std::string& id) {
+    // It takes mu_. AddJob, which holds mu_, destroys a job only if that could not begin; such a
+    // job has not finished, so it does not call this.
     return [this, id] {
       absl::MutexLock lock(&mu_);
       // If this fails, KeptJobs lists the job as ended.

@@ -15,6 +15,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
+// An event with such a value still fits into one write to etcd, whose limit is 1.5 MiB.
 constexpr size_t kLargestValue = 1 << 20;
 
 membership::WorkerKey ToKey(const pb::WorkerIdentity& worker) {
@@ -150,6 +151,8 @@ grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContext*,
                                                       const pb::ExchangeRequest* request,
                                                       pb::ExchangeResponse* response) {
+  // Kept in the response until the answer: Handle has the response, but not the request, and the
+  // machine knows nothing of selections.
   if (request->has_selection()) *response->mutable_selection() = request->selection();
   ParkedCall* const call = calls_.Park(response);
   if (request->key().empty()) {
@@ -236,6 +239,8 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
   ParkedCall* const call = calls_.Park(response);
   membership::HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()),
                                     "it was asked to"};
+  // Checked on the machine's thread, so that an administrator's error is an answer to this call,
+  // and not an event in the journal.
   options_.report([this, id = call->id(), draining](const reporting::JobReport& report) {
     const absl::Status status = CheckDrain(draining.host, report.view);
     if (status.ok()) options_.post(draining);
@@ -265,6 +270,8 @@ void RendezvousService::Handle(const membership::ReplyWorld& effect) {
     const std::vector<membership::WorldMember>& members = effect.world->members;
     world.set_epoch(effect.world->epoch.value());
     world.set_sync_state(effect.world->sync_state);
+    // Derived, not stored: after a restart, members that repeat their JoinWorld get the same secret
+    // as the others.
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
     world.set_homogeneous(effect.world->homogeneous);
     world.set_encrypt_data(options_.encrypt_data);
@@ -300,6 +307,7 @@ void RendezvousService::Handle(const membership::ReplyWatch& effect) {
 void RendezvousService::Handle(const membership::ReplyExchange& effect) {
   const std::vector<std::string>& values = *effect.values;
   // Compared once per round: the answers of all members share the values.
+  // The cache keeps the values alive, so another round can't have the same address.
   if (effect.values != last_exchange_) {
     last_exchange_ = effect.values;
     last_all_equal_ =
@@ -311,6 +319,7 @@ void RendezvousService::Handle(const membership::ReplyExchange& effect) {
       for (const std::string& value : values) response.add_values(value);
     }
     for (const uint32_t rank : response.selection().ranks()) {
+      // Ranks come from the caller and are not checked before.
       if (rank < values.size()) response.add_values(values[rank]);
     }
   });

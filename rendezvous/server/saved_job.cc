@@ -22,6 +22,7 @@ absl::Status Damaged(absl::string_view why) {
 absl::Status LoadJob(const policy::JobSpec& spec, const std::string& state, Recovered* job) {
   pb::journal::SavedJob saved;
   if (!saved.ParseFromString(state)) return Damaged("it can't be parsed");
+  // The program increments these numbers later; an overflow would be undefined behaviour.
   if (!snapshot::HasNumbersInRange(saved)) return Damaged("a number is too large");
   snapshot::FieldReader reader(saved);
   reader("history", job->history);
@@ -58,6 +59,8 @@ absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal&
 std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history) {
   pb::journal::SavedJob saved;
   *saved.mutable_membership() = machine.Save();
+  // The fields are declared once for both directions, so the writer takes them by non-const
+  // reference.
   reporting::JobHistory copy = history;
   snapshot::FieldWriter writer(&saved);
   writer("history", copy);

@@ -49,6 +49,7 @@ ServedJobImpl::~ServedJobImpl() {
     if (finished_) door_.AwaitNoMore(credentials_.token);
   }
   worker_door_.reset();  // before job_ and the journal: its threads may still post events
+  // Closed before on_removed_ deletes their files.
   parts_.journal.reset();
   parts_.store.reset();
   if (finished_) on_removed_();
@@ -57,10 +58,14 @@ ServedJobImpl::~ServedJobImpl() {
 absl::Status ServedJobImpl::Begin(Clock& clock) {
   if (options_.start_worker) RETURN_IF_ERROR(OpenWorkerDoor());
   if (is_kept()) {
+    // Before the job starts any worker: workers keep the socket's name and the addresses in their
+    // environment, and a later process must find both.
     RETURN_IF_ERROR(store::SaveAsBegun(
         parts_, worker_door_ == nullptr ? "" : worker_door_->socket(), door_.addresses()));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
+  // The callbacks above use job_. None comes before this assignment: effects that need it follow a
+  // host's HostJoined, which is posted below or by OfferSlots.
   job_ = door_.Add(credentials_.token, std::move(job));
   if (options_.start_worker && job_->resumed()) TakeUp();
   return absl::OkStatus();
@@ -92,6 +97,8 @@ pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
   bootstrap.set_daemon_address(address);
   bootstrap.set_advertise_address(net::SplitHostPort(address).host);
   bootstrap.set_elastic(options_.spec.elastic.has_value());
+  // At least kGoneAfter: with a short reattach timeout, workers would give the server up for one
+  // slow answer.
   const absl::Duration away = is_kept() ? options_.spec.reattach_timeout : kGoneAfter;
   bootstrap.set_away_ms(ToMilliseconds(std::max(away, kGoneAfter)));
   if (is_kept()) bootstrap.set_reattach_ms(ToMilliseconds(options_.spec.reattach_timeout));
@@ -132,6 +139,8 @@ void ServedJobImpl::TakeUp() {
   for (const membership::Membership::AttachedHost& host : job_->awaited()) {
     offered_[host.host.host] = host.host;
     joined_[host.host.host] = host.agent;
+    // A host that joins anew must not get the incarnation of an awaited one, which the machine
+    // would take for a reattachment.
     last_incarnation_ = std::max(last_incarnation_, host.agent.value());
     for (const auto& worker : host.workers) worker_door_->ExpectAgain(worker.id, host.host.host);
   }
@@ -170,6 +179,7 @@ void ServedJobImpl::OfferSlots(const std::vector<membership::HostSlots>& hosts) 
   }
   // Concurrent offers must be posted in the order in which offered_ changes.
   absl::MutexLock lock(&mu_);
+  // Before the joins: a host that an earlier list had withdrawn would be ended when it joins.
   if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
   offered_.clear();
   for (const membership::HostSlots& host : hosts) {
@@ -194,9 +204,11 @@ void ServedJobImpl::OnHostFree(const membership::EndJobEffect& effect) {
     absl::MutexLock lock(&mu_);
     const auto found = joined_.find(effect.host);
     if (found == joined_.end() || found->second != effect.agent) return;
+    // Erased before on_host_free is called, which may offer the host again.
     joined_.erase(found);
+    // Under the lock, as in OfferSlots: a new HostJoined of this host must come after it.
+    job_->Post(membership::HostLost{effect.host, effect.agent, "its slots were given back"});
   }
-  job_->Post(membership::HostLost{effect.host, effect.agent, "its slots were given back"});
   if (options_.on_host_free) options_.on_host_free(effect.host);
 }
 
@@ -206,6 +218,7 @@ void ServedJobImpl::ReportStarted(WorkerId worker, int64_t pid) {
 
 void ServedJobImpl::ReportExit(membership::WorkerExited exit) {
   const WorkerId worker = exit.worker;
+  // Before the event: once the exit is reported, no process may get credentials as this worker.
   if (worker_door_ != nullptr) worker_door_->Forget(worker);
   Say(worker, std::move(exit));
 }

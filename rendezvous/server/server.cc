@@ -27,6 +27,7 @@ JobOptions ToJobOptions(const ServerOptions& options) {
   JobOptions job;
   job.job_id = options.job_id;
   job.spec = options.job;
+  // Without a journal no later daemon has to derive the same secrets.
   job.secret_key = options.secret_key.empty() ? RandomBytes(32) : options.secret_key;
   job.journal = options.journal;
   job.on_finished = options.on_finished;

@@ -31,13 +31,23 @@ net::HttpResponse Plain(int code, std::string body) {
   return response;
 }
 
+bool AsksTheJob(const std::string& path) { return path == "/metrics" || path == "/readyz"; }
+
+net::HttpResponse NoSuchPage() { return Plain(404, "there are /metrics, /healthz and /readyz\n"); }
+
 }  // namespace
 
+net::HttpResponse AnswerStandbyPage(const std::string& path) {
+  if (AsksTheJob(path)) return Plain(503, "this daemon serves no job yet\n");
+  return path == "/healthz" ? Plain(200, "ok\n") : NoSuchPage();
+}
+
 net::HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
-  const bool asks = path == "/metrics" || path == "/readyz";
-  if (!asks && path != "/healthz") {
-    return Plain(404, "there are /metrics, /healthz and /readyz\n");
-  }
+  const bool asks = AsksTheJob(path);
+  if (!asks && path != "/healthz") return NoSuchPage();
+  // Asked first: Describe and Metrics would block for kPatience in each request while the job's
+  // thread hangs. /healthz has more patience, since its failure may have an orchestrator kill this
+  // process.
   const absl::Duration busy = server.BusyFor();
   if (busy >= (asks ? kAnswerPatience : kHealthPatience)) {
     return Plain(503, absl::StrCat("nothing has been decided for ", absl::ToInt64Seconds(busy),

@@ -19,6 +19,10 @@ inline constexpr absl::Duration kHealthPatience = absl::Seconds(10);
 inline constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
 net::HttpResponse AnswerStatusPage(const std::string& path, Server& server);
 
+// Answers a request to a daemon that serves no job yet, since it waits for the leadership: /healthz
+// as above, so that no orchestrator restarts it; /metrics and /readyz with 503.
+net::HttpResponse AnswerStandbyPage(const std::string& path);
+
 }  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_STATUS_PAGES_H_

@@ -19,6 +19,13 @@ class FakeServer : public Server {
   absl::Duration busy;
 };
 
+TEST(AnswerStandbyPage, IsHealthyAndNotReady) {
+  EXPECT_EQ(AnswerStandbyPage("/healthz").code, 200);
+  EXPECT_EQ(AnswerStandbyPage("/readyz").code, 503);
+  EXPECT_EQ(AnswerStandbyPage("/metrics").code, 503);
+  EXPECT_EQ(AnswerStandbyPage("/").code, 404);
+}
+
 TEST(AnswerStatusPage, Readyz_SaysStateAndWhetherItIsOver) {
   FakeServer server;
   server.view.state = lifecycle::JobState::kRunning;

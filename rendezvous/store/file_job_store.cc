@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::stri
 
 absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(
     std::unique_ptr<os::PrivateFolder> folder) {
+  // Before Load, so that no other daemon changes the files between the reading and the first write.
   ASSIGN_OR_RETURN(Fd lock, LockFolder(*folder));
   std::unique_ptr<FileJobStore> dir(new FileJobStore(std::move(folder), std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
@@ -54,6 +55,7 @@ absl::Status FileJobStore::Load() {
   RETURN_IF_ERROR(contents.status());
   const auto record = journal::FirstRecord(*contents);
   const bool whole = record.ok() && record->has_value();
+  // Only if the record is not valid: the length of a valid one may begin with the same bytes.
   if (!whole && absl::StartsWith(*contents, kUncheckedFile)) return OtherFormat(job_path(), 1);
   pb::journal::Job job;
   if (!whole || !job.ParseFromArray((*record)->data(), static_cast<int>((*record)->size())) ||
@@ -69,6 +71,7 @@ absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
   pb::journal::Job saved = job;
   saved.set_format(kFormat);
   RETURN_IF_ERROR(ReplaceRecord(*folder_, kJob, saved.SerializeAsString()));
+  // After the write, so that identity() never says more than the file.
   job_ = std::move(saved);
   return absl::OkStatus();
 }

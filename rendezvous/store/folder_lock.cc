@@ -23,6 +23,8 @@ constexpr char kLockedMark[] = "horovod/locked";
 
 absl::StatusOr<Fd> LockFolder(const os::PrivateFolder& folder) {
   ASSIGN_OR_RETURN(Fd lock, folder.OpenFile(kLock, O_RDWR | O_CREAT));
+  // flock, not a file with a process number: the kernel releases the lock with the last descriptor,
+  // however the process ends. A child that was forked without exec keeps it.
   if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) {
     return absl::FailedPreconditionError(
@@ -30,6 +32,7 @@ absl::StatusOr<Fd> LockFolder(const os::PrivateFolder& folder) {
   }
   absl::Status locked =
       absl::FailedPreconditionError(absl::StrCat("another process uses ", folder.path()));
+  // The code alone is not enough: FailedPrecondition also means another format.
   locked.SetPayload(kLockedMark, absl::Cord());
   return locked;
 }

@@ -53,6 +53,8 @@ JobParts NewJobParts() {
 
 absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const JobTerms& terms,
                                       absl::Time now) {
+  // The identity is durable before a worker or an agent gets these secrets, so a later process can
+  // still serve them.
   JobParts parts = NewJobParts();
   if (!store->identity().has_value()) {
     RETURN_IF_ERROR(store->SaveIdentity(ToMessage(parts, terms)));

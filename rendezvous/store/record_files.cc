@@ -31,6 +31,8 @@ absl::Status ReplaceRecord(const os::PrivateFolder& folder, const std::string& n
                            absl::string_view payload) {
   const std::string draft = absl::StrCat(name, ".new");
   ASSIGN_OR_RETURN(const Fd file, folder.NewFile(draft));
+  // Written beside the old file and synced before the rename, so that after a crash the name has
+  // the old record or the new one. The sync of the folder makes the rename itself durable.
   if (!WriteAll(file.get(), journal::EncodeRecord(payload)).ok() || fsync(file.get()) != 0) {
     return absl::InternalError(
         absl::StrCat("can't write ", folder.PathOf(name), ": ", strerror(errno)));

@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<ServerStore>> ServerStore::Open(const std::string
   ASSIGN_OR_RETURN(Fd lock, LockFolder(*folder));
   std::unique_ptr<ServerStore> store(new ServerStore(std::move(folder), std::move(lock)));
   RETURN_IF_ERROR(store->Load());
+  // After Load, which may find that this folder is not a server's.
   store->FinishRemovals();
   return store;
 }
@@ -91,6 +92,8 @@ std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> ServerStore::OpenOtherJob
   std::vector<absl::StatusOr<std::unique_ptr<JobStore>>> stores;
   for (const std::string& folder : FoldersBeginningWith(kJobFolder)) {
     auto store = OpenFound(folder);
+    // The lock of a job's folder is this server's own: the job was added. Other processes are kept
+    // out by the lock of the whole folder.
     if (IsLockedFolder(store.status())) continue;
     // AddJob was interrupted before it wrote the identity: no agent or worker knows this job.
     if (store.ok() && !(*store)->identity().has_value()) continue;
@@ -117,6 +120,7 @@ absl::Status ServerStore::RemoveJob(const std::string& job_id) {
   if (!HasJob(job_id)) return absl::OkStatus();
   const std::string folder = FolderOf(job_id);
   // Renamed first, so that a crash during the removal leaves no partial job behind.
+  // The new name is random, since an earlier removal under the same id may not have finished.
   RETURN_IF_ERROR(folder_->Rename(
       folder, absl::StrCat(kRemovedFolder, absl::BytesToHexString(RandomBytes(kNameBytes)))));
   // Durable before the contents are deleted, or a crash could restore the name of a half-deleted

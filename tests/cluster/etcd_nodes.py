@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 from typing import NamedTuple
 
 from elastic_job import TRAIN, OpenEnded, Training
@@ -81,6 +82,15 @@ class EtcdNodes:
             self._running[host.name].wait(10)
 
 
+ASK = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=30).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
 class EtcdJob(OpenEnded, Training):
     """Daemons on some hosts, one of which leads, and agents of two slots on others."""
 
@@ -105,12 +115,20 @@ class EtcdJob(OpenEnded, Training):
         self.daemons[name] = host.start_command(
             ["horovod-rendezvousd", "--listen", f"{host.address}:{LISTEN}", *self._flags, "--standby",
              "--token-file", self.cluster.directory / f"token-{name}",
-             "--event-log", self.cluster.directory / f"events-{name}"]
+             "--event-log", self.cluster.directory / f"events-{name}", "--metrics", "127.0.0.1:0"]
         )  # fmt: skip
+
+    def page(self, name, path):
+        """The HTTP status code of a page of a daemon."""
+        url = self.daemons[name].stderr.wait_for(r"metrics at (http://\S+)/metrics", 30).group(1)
+        asked = self.cluster[name].run([sys.executable, "-c", ASK, url + path])
+        assert asked.returncode == 0, asked.stderr
+        return int(asked.stdout)
 
     def _start_agent(self, host):
         agent = ["horovod-agent", "--join", self._candidates, "--token-file", self.cluster.directory / "token-d1",
-                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
+                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, "--framework", "numpy",
+                 *self._script_flags]  # fmt: skip
         return host.start_command(
             ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._output, *agent], env={"OMP_NUM_THREADS": "1"}
         )

@@ -85,12 +85,15 @@ def test_host_of_the_leader_is_lost(hosts, job):
 
 
 def test_leader_is_told_to_end(job):
-    """SIGTERM hands the job over, without a wait for the lease."""
+    """SIGTERM hands the job over, without a wait for the lease. Meanwhile a standby daemon is healthy, but not ready."""
     before = job.times_back()
+    assert [job.page("d1", path) for path in ("/healthz", "/readyz")] == [200, 200]
+    assert [job.page("d2", path) for path in ("/healthz", "/readyz")] == [200, 503]
     job.daemons["d1"].signal(signal.SIGTERM)
     assert job.daemons["d1"].wait(10) == 143, job.explain()
     job.wait_for_leader("d2")
     job.wait_until_back(before)
+    assert job.page("d2", "/readyz") == 200
     job.start_daemon("d1")
     job.finish()
     job.check_steps()

@@ -1,5 +1,6 @@
 """Common code of the fault tests. ELASTIC_TEST_ALL_FAULTS=1 runs all of them."""
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -33,8 +34,10 @@ def running_job(cluster, **options):
 
 
 def kill(pids, number=signal.SIGKILL):
+    """Each of them, unless it has ended with one that was killed before it."""
     for pid in pids:
-        os.kill(pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def all_workers(cluster):

@@ -134,7 +134,7 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
     say(job)
 
 
-@pytest.mark.parametrize("daemon", chosen({"of its own": JoinedJob, "+of horovodrun": FaultyJob}))
+@pytest.mark.parametrize("daemon", chosen({"separate": JoinedJob, "+of horovodrun": FaultyJob}))
 def test_world_that_is_cut_off_as_a_whole(cluster, tmp_path, daemon):
     """Its members can't learn that they are released. The others, even if they are ready, take over only when these have ended."""
     if daemon is JoinedJob:

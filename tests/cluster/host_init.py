@@ -3,7 +3,7 @@
 Started by netns.py as process 1 of new network, mount, process, IPC and host name namespaces; when it ends, the kernel ends all other processes of
 the host and removes all the namespaces. Reads one line of JSON:
   name     the host name
-  cover    directories that get an empty file system of their own
+  cover    directories on which an empty file system is mounted
   keep     directories that stay visible although they lie in a covered one
   bind     [[file, place]...]: files to put over others
   home     files of the home directory by name: [text, mode]

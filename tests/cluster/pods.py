@@ -40,7 +40,7 @@ def environment_of(container, fields):
 
 
 class Pod:
-    """The command of a pod's container on a test host, as process 1 of its own process namespace.
+    """The command of a pod's container on a test host, as process 1 of a new process namespace.
 
     Args:
       template: of the pod.

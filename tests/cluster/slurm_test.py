@@ -1,6 +1,7 @@
 """The examples of examples/slurm as they are, on a real Slurm whose nodes are test hosts."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -70,23 +71,12 @@ def test_lost_node_does_not_end_the_job(cluster, slurm, work):
 def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
     script = work / "train.sbatch"
     # When all leave they wait for successors, half of the grace.
-    script.write_text((EXAMPLE / "train.sbatch").read_text().replace("grace=60", "grace=6"))
+    script.write_text((EXAMPLE / "train.sbatch").read_text().replace("grace=20", "grace=6"))
     flags = ["--epochs", 100, "--checkpoint-dir", work / "checkpoints"]
     training = Training(slurm, work, *flags, script=script)
     training.wait_for_size(4)
-    drain = [
-        "srun",
-        "--overlap",
-        f"--jobid={training.job.number}",
-        "-N1",
-        "-w",
-        "b",
-        "pkill",
-        "-TERM",
-        "-o",
-        "horovod-agent",
-    ]
-    drained = slurm.run(drain, work)
+    place = ["--overlap", f"--jobid={training.job.number}", "--nodes=1", "--nodelist=b"]
+    drained = slurm.run(["srun", *place, *shlex.split("pkill -TERM -o -x horovod-agent")], work)
     assert drained.returncode == 0, drained.stderr
     training.wait_for_size(2)
     slurm.run(

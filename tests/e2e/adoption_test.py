@@ -60,12 +60,15 @@ def test_an_error_is_the_jobs(adoptions):
     a = adoptions.start_process("a", "raise")
     b = adoptions.start_process("b", "wait")
     assert a.wait(90) == 0 and b.wait(90) == 0
-    # The others' end may be told before this process has said its own.
-    assert re.search(r"^ValueError: on purpose\n(told to stop within \d+ s\n)?job ended with 3$", a.stdout.text, re.M)
+    # The message about the end of the others may come before this process has reported its own.
+    ended = re.search(
+        r"^ValueError: on purpose\n(told to stop within \d+ s\n)?job ended with ([13])$", a.stdout.text, re.M
+    )
+    assert ended, a.everything()
     assert "rank 0 on host a failed: ValueError: on purpose" in b.stdout.text
-    # 1: on a busy machine the job is over before it has heard rank 0's exit code, for which it waits a second.
+    # 1, here and above: on a busy machine the job is over before it has heard rank 0's exit code, for which it waits a second.
     assert re.search(r"^job ended with [13]$", b.stdout.text, re.M)
-    assert daemon.wait(30) == 3
+    assert daemon.wait(30) == int(ended.group(2))
     assert "rank 0 on host a failed: ValueError: on purpose" in daemon.stderr.text, daemon.everything()
 
 

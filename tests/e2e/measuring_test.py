@@ -120,7 +120,7 @@ FUSION = {
 GROUPS = """
 import numpy, horovod.numpy as hvd
 hvd.init()
-groups = [hvd.grouped_allreduce_async([numpy.ones(1000)] * 3, name=name) for name in "ab"]
+groups = [hvd.grouped_allreduce_async([numpy.ones(1000, "f")] * 3, name=name) for name in "ab"]
 assert all((x == 1).all() for group in groups for x in hvd.synchronize(group))
 hvd.shutdown()
 """

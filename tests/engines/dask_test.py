@@ -283,3 +283,12 @@ def test_example(flags, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout
+
+
+def test_example_on_a_cluster_that_is_there(cluster, tmp_path):
+    script = Path(__file__).resolve().parents[2] / "examples" / "dask" / "digits_on_dask.py"
+    flags = ["--num-workers", "2", "--min-num-workers", "1", "--address", cluster.scheduler_address]
+    command = [sys.executable, str(script), *flags]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout

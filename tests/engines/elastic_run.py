@@ -1,4 +1,4 @@
-"""An elastic job of an engine on a thread of its own, with its output, for tests that read along."""
+"""An elastic job of an engine on a separate thread, with its output, for tests that read along."""
 
 import threading
 

@@ -94,7 +94,7 @@ def objects_in(node, path=()):
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_unknown_field_anywhere_is_refused(document):
-    """So the schemas are strict, and know every object of ours."""
+    """So the schemas are strict, and know every object in these manifests."""
     custom = CUSTOM.get(document["kind"], [None])[-1]
     for path in objects_in(document):
         changed = copy.deepcopy(document)

@@ -1,4 +1,4 @@
-"""horovod.ray with elastic jobs, on clusters whose nodes come and go: raylets on this machine, with loopback addresses of their own."""
+"""horovod.ray with elastic jobs, on clusters whose nodes come and go: raylets on this machine, each with a different loopback address."""
 
 import os
 import signal

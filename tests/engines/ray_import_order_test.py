@@ -1,4 +1,4 @@
-"""Packages with a gRPC, Protobuf or Abseil of their own, used before and after Horovod in one process, with an allreduce in a world of one."""
+"""Packages with their own gRPC, Protobuf or Abseil, used before and after Horovod in one process, with an allreduce in a world of one."""
 
 import subprocess
 import sys

@@ -479,7 +479,7 @@ def test_worker_actor():
 
 
 def test_ray_client(ray_folder):
-    """Beside a process of its own for the client's server, whose workers and daemon are on the cluster."""
+    """Beside a separate process for the client's server, whose workers and daemon are on the cluster."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -22,7 +22,7 @@ SECRET = "not-for-other-eyes"
 
 
 class S3:
-    """A server with a bucket, on a port of its own. With `holds` set, uploads of parts wait for `go_on`."""
+    """A server with a bucket, on a free port. With `holds` set, uploads of parts wait for `go_on`."""
 
     def __init__(self):
         self._app = DomainDispatcherApplication(create_backend_app)

@@ -25,8 +25,8 @@ class StandaloneCluster:
     def __init__(self, directory, **more):
         self._directory, self._environment = directory, environment(**more)
         self._started = []
-        master = self._start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
-        port = master.stderr.wait_for(r"Starting Spark master at spark://127\.0\.0\.1:(\d+)", 60).group(1)
+        self.master = self._start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        port = self.master.stderr.wait_for(r"Starting Spark master at spark://127\.0\.0\.1:(\d+)", 60).group(1)
         self.url = f"spark://127.0.0.1:{port}"
         self.workers = []
         for _ in range(2):

@@ -1,6 +1,7 @@
 """horovod.spark on a standalone cluster of two executors, whose processes are killed."""
 
 import os
+import re
 import signal
 import sys
 import zipfile
@@ -11,7 +12,7 @@ import pytest
 import horovod.spark
 from elastic_run import ElasticRun
 from processes import Running, command_line, pids_with, wait_until_none
-from spark_cluster import QUIET, StandaloneCluster, environment, executor_of
+from spark_cluster import QUIET, SPARK, StandaloneCluster, environment, executor_of
 from training import train
 from training_log import TrainingLog
 
@@ -238,3 +239,18 @@ def test_nothing_is_left_when_the_driver_has_gone(cluster, tmp_path, number):
         assert wait_until_none(jobs, 10) == []
     finally:
         driver.end()
+
+
+def test_example_is_submitted(cluster):
+    script = Path(__file__).resolve().parents[2] / "examples" / "spark" / "digits_on_spark.py"
+    settings = [word for name, value in QUIET.items() for word in ("--conf", f"{name}={value}")]
+    flags = ["--num-proc", "2", "--min-num-proc", "1"]
+    command = [SPARK / "bin" / "spark-submit", "--master", cluster.url, *settings, script, *flags]
+    driver = Running([str(word) for word in command])
+    try:
+        assert driver.wait(180) == 0, driver.everything()
+    finally:
+        driver.end()
+    assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", driver.stdout.text, re.M), driver.everything()
+    cluster.master.stderr.wait_for("Registered app digits ", 10)
+    assert wait_until_none(jobs, 20) == []

@@ -1,4 +1,4 @@
-"""horovod.spark through Spark Connect, in a process of its own: a client has no SparkContext."""
+"""horovod.spark through Spark Connect, in a separate process: a client has no SparkContext."""
 
 import json
 import subprocess

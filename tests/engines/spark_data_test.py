@@ -8,6 +8,7 @@ from pyspark.sql.types import ArrayType, FloatType, IntegerType, LongType
 from horovod.data.parquet import ParquetTable
 from horovod.spark.common import util
 from horovod.spark.common._columns import dense_columns, measured_metadata, packed, unpacked
+from horovod.spark.common.estimator import HorovodEstimator
 from horovod.spark.common.params import EstimatorParams, ModelParams
 from horovod.spark.common.store import Store
 from spark_tables import table, vectors, xor
@@ -267,6 +268,16 @@ def test_parameters_have_setters_and_getters(local_spark):
         params.setBatchSize("many")
     model = ModelParams().setLabelColoumns(["y"]).setOutputCols(["z"])
     assert (model.getLabelColumns(), model.getOutputCols()) == (["y"], ["z"])
+
+
+def test_each_run_has_a_name_of_its_own(monkeypatch):
+    names = []
+    for second in (1_700_000_000, 1_700_000_000, 1_700_000_001):
+        monkeypatch.setattr("time.time", lambda second=second: second + 0.5)
+        names.append(HorovodEstimator()._run_id("pytorch"))
+    assert len(set(names)) == 3
+    assert max(names[:2]) < names[2] and all(name.startswith("pytorch_170000000") for name in names)
+    assert HorovodEstimator().setRunId("mine")._run_id("pytorch") == "mine"
 
 
 def test_whole_numbers_of_spark(local_spark, store):

@@ -3,9 +3,11 @@
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,14 +18,16 @@ import torch
 from pyspark.ml.linalg import SparseVector
 from torch.nn import functional
 
+import horovod.runner._engine_run
 import horovod.spark.keras
 import horovod.spark.torch as hvd_spark
 from horovod.spark.common import util
 from horovod.spark.common._direct import rows_for_tasks
-from horovod.spark.common._task_rows import TaskRows
+from horovod.spark.common._task_rows import FLAG, TRAIN, TaskRows, path_of, written
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.datamodule import ParquetDataModule
 from horovod.spark.common.store import Store
+from horovod.spark.runner import run_on_rows
 from spark_cluster import environment
 from spark_tables import table, xor
 
@@ -63,7 +67,7 @@ def estimator(model=None, **more):
 
 
 def folders():
-    return set(glob.glob(os.path.join(tempfile.gettempdir(), "horovod-rows-*")))
+    return set(glob.glob(os.path.join(tempfile.gettempdir(), "blockmgr-*", "horovod-rows-*")))
 
 
 def said(trained, spark):
@@ -143,6 +147,68 @@ def test_example(framework, tmp_path):
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout
+
+
+def test_start_timeout_is_not_for_the_rows(local_spark, tmp_path, monkeypatch):
+    """The rows come only when the caller knows that both tasks have begun."""
+    begun, times = set(), []
+
+    class Watched(horovod.runner._engine_run.Run):
+        def begin(self, name, executor):
+            begun.add(name)
+            if len(begun) == 2:
+                (tmp_path / "both").touch()
+            return super().begin(name, executor)
+
+    class Timed(horovod.runner._engine_run.Job):
+        def __init__(self, limits, *more):
+            times.append(limits.start_timeout)
+            super().__init__(limits, *more)
+
+    monkeypatch.setattr(horovod.runner._engine_run, "Run", Watched)
+    monkeypatch.setattr(horovod.runner._engine_run, "Job", Timed)
+
+    def late(batches):
+        while not (tmp_path / "both").exists():
+            time.sleep(0.1)
+        yield from batches
+
+    rows = local_spark.range(0, 4, 1, 2).selectExpr("id", f"false AS {FLAG}")
+    rows = rows.mapInArrow(late, f"id long, {FLAG} boolean")
+    found = run_on_rows(rows, lambda: os.path.exists(path_of(TRAIN)), num_proc=2, start_timeout=60, verbose=0)
+    assert found == [True, True]
+    assert times[0] > 86400, "the daemon waits, too"
+
+
+HOLDER = """
+import sys
+from horovod.spark.common._task_rows import written
+with written([]) as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_rows_of_a_process_that_was_killed_are_removed_at_the_next_start(tmp_path, monkeypatch):
+    """They are in another executor's folder, or in this one's. Those of a process that lives stay, and those of other users."""
+    holders, folders = [], []
+    for name in ("blockmgr-1", "blockmgr-2", "blockmgr-2"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / name},/elsewhere")
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        holders.append(subprocess.Popen([sys.executable, "-c", HOLDER], **pipes))
+        folders.append(Path(holders[-1].stdout.readline().strip()))
+    for killed in holders[:2]:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    with monkeypatch.context() as another_user:
+        another_user.setattr("os.geteuid", lambda: os.getuid() + 1)
+        with written([]):
+            assert all(folder.exists() for folder in folders)
+    with written([]) as own:
+        assert sorted(tmp_path.glob("*/*")) == sorted([folders[2], Path(own)])
+    holders[2].communicate("")
+    assert sorted(tmp_path.glob("*/*")) == []
 
 
 class Elsewhere(Backend):

@@ -18,9 +18,14 @@ from horovod.spark.common.store import (
 )
 
 
-@pytest.fixture(params=["path", "file://", "memory://"])
+@pytest.fixture(params=["path", "file:///", "file://localhost/", "memory://"])
 def store(request, tmp_path):
-    prefix = {"path": str(tmp_path), "file://": tmp_path.as_uri(), "memory://": f"memory://{uuid.uuid4()}"}
+    prefix = {
+        "path": str(tmp_path),
+        "file:///": tmp_path.as_uri(),
+        "file://localhost/": f"file://localhost{tmp_path}",
+        "memory://": f"memory://{uuid.uuid4()}",
+    }
     return Store.create(prefix[request.param])
 
 
@@ -111,6 +116,16 @@ def test_paths_of_ones_own(tmp_path):
     assert store.get_localized_path("file:///a/b") == "/a/b"
 
 
+def test_url_of_files_has_no_other_host(tmp_path):
+    store = FilesystemStore(f"file://localhost{tmp_path}", train_path="file://localhost/mine")
+    assert store.prefix_path == tmp_path.as_uri()  # as Spark, too, understands it
+    assert store.get_train_data_path() == "file:///mine"
+    assert store.get_localized_path("file://localhost/a/b") == "/a/b"
+    for use in (Store.create, store.get_full_path, store.get_localized_path):
+        with pytest.raises(ValueError, match=r"^file://data/a names the host data: give file:///PATH"):
+            use("file://data/a")
+
+
 @pytest.mark.parametrize(
     "url, host, port, full",
     [
@@ -139,7 +154,9 @@ def test_settings_of_hdfs():
             HDFSStore(wrong)
 
 
-@pytest.mark.parametrize("path", ["/dbfs/tmp/a", "dbfs:/tmp/a", "file:/dbfs/tmp/a", "file:///dbfs/tmp/a"])
+@pytest.mark.parametrize(
+    "path", ["/dbfs/tmp/a", "dbfs:/tmp/a", "file:/dbfs/tmp/a", "file:///dbfs/tmp/a", "file://localhost/dbfs/tmp/a"]
+)
 def test_paths_of_databricks(path, monkeypatch):
     assert not isinstance(Store.create(path), DBFSLocalStore) if path.startswith("/") else True
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "7.4")

@@ -17,5 +17,5 @@ def test_failure_that_nobody_read_fails_the_job(horovodrun, tmp_path, way):
     result = horovodrun.run("-np", "2", sys.executable, JOB, "jax", tmp_path / "fifo", *way, timeout=120)
     assert result.returncode == 1
     assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:end", "[1]<stdout>:end"]
-    assert "JAX has not told so: no result of that program was read." in result.stderr
+    assert "JAX did not report this: no result of that program was read." in result.stderr
     assert "Cause: rank 1 on host localhost left first" in result.stderr

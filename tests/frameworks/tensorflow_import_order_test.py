@@ -1,4 +1,4 @@
-"""TensorFlow, which has a Protobuf and an Abseil of its own, before and after horovod.numpy in one process."""
+"""TensorFlow, which has its own Protobuf and Abseil, before and after horovod.numpy in one process."""
 
 import subprocess
 import sys

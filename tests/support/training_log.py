@@ -72,6 +72,16 @@ class TrainingLog:
             assert len(views) == 1, f"members of epoch {world} do not agree: {views}"
         return {world: next(iter(views)) for world, views in sorted(worlds.items())}
 
+    def _steps_by_process(self):
+        """By (world, process id): the first and the last step, and the steps between them that are not in the log."""
+        steps = {}
+        for entry in self.all("step"):
+            steps.setdefault((entry["world"], entry["pid"]), set()).add(entry["step"])
+        return {
+            process: (min(seen), max(seen), sorted(set(range(min(seen), max(seen))) - seen))
+            for process, seen in steps.items()
+        }
+
     def last_step(self):
         self._read_on(self._stream.text)
         return self._last_step
@@ -120,7 +130,9 @@ class TrainingLog:
             counts[entry["epoch"]].update(entry["samples"])
         for epoch, counter in counts.items():
             missing = [sample for sample in range(samples) if counter[sample] == 0]
-            assert not missing, f"epoch {epoch}: samples {missing[:10]} were never trained on"
+            assert not missing, (
+                f"epoch {epoch}: samples {missing[:10]} were never trained on; worlds {worlds}, steps {self._steps_by_process()}"
+            )
             # The last batch of an epoch is filled up from the front, by less than one sample a rank.
             extra = sum(counter.values()) - samples
             largest = max(size for size, _ in worlds.values())

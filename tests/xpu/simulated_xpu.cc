@@ -139,8 +139,8 @@ Tensor AtLaunch(const Tensor& tensor) {
   return tensor.is_xpu() ? tensor.alias() : tensor.clone();
 }
 
-// The host's memory as it is when it is asked for. A device does not keep it: whoever released it
-// too early is told.
+// The host's memory as it is when it is asked for. A device does not keep it, so a release that
+// comes too early is reported.
 std::function<Tensor()> Borrowed(const Tensor& tensor) {
   return [storage = tensor.storage().getWeakStorageImpl(), place = tensor.mutable_data_ptr(),
           sizes = tensor.sizes().vec(), strides = tensor.strides().vec(),

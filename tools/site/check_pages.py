@@ -27,7 +27,7 @@ SOURCES = [
     "rendezvous/daemon/*.cc",
     "base/settings/*.cc",
 ]
-# Programs of this repository that have options of their own.
+# Other programs of this repository that have options.
 OTHER_PROGRAMS = [
     "examples/**/*.py",
     "tests/simulation/*.cc",

@@ -1,6 +1,6 @@
 """draw_charts.py: draws the charts of docs/images from docs/images/benchmarks.json.
 
-The figures in that file are copied from tools/bench/RESULTS.md. Each group of bars has a scale of its own, so groups in
+The figures in that file are copied from tools/bench/RESULTS.md. Each group of bars has a separate scale, so groups in
 different units fit into one chart. The SVGs follow the reader's light or dark theme.
 """
 

@@ -1,8 +1,10 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
-Pictures are copied. A link to a source file becomes a link to a page that shows it, or to its reference. A link to a folder becomes a link to
-its README, or to a page that shows its files. Modules get pages of their reference, which mkdocstrings fills in. So do public headers (headers.py).
-"""
+Pictures are copied. A link to a source file becomes a link to a page that shows it, or to its reference. A link to a folder becomes a link to its
+README, or to
+a page that shows its files. The line <!-- file: NAME --> becomes the text of that file. Modules get pages of their reference, which mkdocstrings
+fills in. So
+do public headers (headers.py)."""
 
 import os
 import re
@@ -36,6 +38,7 @@ MODULES = {
     "horovod.jax.elastic": "Elastic jobs with JAX",
     "horovod.mxnet": "MXNet",
     "horovod.numpy": "NumPy",
+    "horovod.numpy.elastic": "Elastic jobs with NumPy",
     "horovod.lightning": "PyTorch Lightning",
     "horovod.runner": "Functions on several ranks: `horovod.run`",
     "horovod.spark": "Spark",
@@ -56,6 +59,7 @@ IN_REFERENCE = {
     ROOT / "python" / "horovod" / "rendezvous" / "__init__.py": "horovod.rendezvous.md",
 }
 LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".h": "cpp", ".cc": "cpp", ".sbatch": "bash"}
+FILE = re.compile(r"^<!-- file: (\S+) -->\n", re.M)
 LINK = re.compile(r"(\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 
 
@@ -90,7 +94,8 @@ def with_links(page: Path, folder: Path) -> str:
         write(folder / path.relative_to(ROOT).with_name(path.name + ".md"), source_page(path))
         return f"{before}{target}.md{anchor}{after}"
 
-    return LINK.sub(change, page.read_text())
+    changed = LINK.sub(change, page.read_text())
+    return FILE.sub(lambda line: code(page.parent / line.group(1)), changed)  # last: the file's text has no links
 
 
 def source_page(path: Path) -> str:

@@ -92,7 +92,8 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
     collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
     session::Session* session) {
   auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
-  result->Trace(absl::StrCat("has ", result->world_.size(), " ranks"));
+  const int size = result->world_.size();
+  result->Trace(absl::StrCat("has ", size, size == 1 ? " rank" : " ranks"));
   if (session != nullptr) {
     result->watch_ =
         session->Watch(result->world_.epoch,

@@ -14,6 +14,7 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     const WaitBounds& bounds) {
   std::unique_ptr<ConnectedGroup> result(new ConnectedGroup(group));
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
+  // Ranks that share memory exchange their control messages there too, and need no sockets.
   if (collectives::Mailbox* const mailbox = result->communicator_->mailbox()) {
     result->control_ = control::MakeMailControlChannel(*mailbox, group.rank, group.size);
     return result;
@@ -32,6 +33,7 @@ void ConnectedGroup::Start(const engine::EngineOptions& options,
       std::string why_staged;
       auto connected = collectives::ConnectDevices(*devices, group_, device, *communicator_, bounds,
                                                    &why_staged);
+      // Rank 0 alone, since the reason is the same for all.
       if (!why_staged.empty() && group_.rank == 0 && warn != nullptr) {
         warn(absl::StrCat("CUDA tensors go through host memory: ", why_staged));
       }
@@ -48,6 +50,7 @@ void ConnectedGroup::Shutdown() {
     (void)communicator_.release();
     return;
   }
+  // Before the communicator is destroyed, which the engine's thread uses.
   if (engine_ != nullptr) engine_->Shutdown();
   communicator_.reset();
 }

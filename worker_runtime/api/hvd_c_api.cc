@@ -39,6 +39,8 @@ static_assert(HVD_ALLTOALL == static_cast<int>(OpKind::kAllToAll));
 static_assert(HVD_REDUCESCATTER == static_cast<int>(OpKind::kReduceScatter));
 static_assert(HVD_BARRIER == static_cast<int>(OpKind::kBarrier));
 static_assert(HVD_JOIN == static_cast<int>(OpKind::kJoin));
+// The numbers of the C ABI are those of the enum, since ToRequest casts them. This one fails if an
+// operation is added without a number in the ABI.
 static_assert(HVD_COMMIT + 1 == runtime::negotiation::kOpKindCount);
 
 // Returns the handle that function() returns, or minus its status code.
@@ -128,6 +130,7 @@ std::vector<SignaturePtr> Named(const std::vector<SignaturePtr>& signatures, con
 }
 
 void FromResult(const TensorResult& from, hvd_tensor* to) {
+  // Pointers into the result, which lives until the handle is released.
   to->data = from.data;
   to->shape = from.shape.data();
   to->ndim = static_cast<int32_t>(from.shape.size());

@@ -24,6 +24,8 @@ int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t by
     const absl::string_view content = View(object, bytes);
     const std::string seal =
         active.seals().Seal({process_set, name}, active.world().rank(), content);
+    // The caller's memory has HVD_SEAL_BYTES more than `bytes`, so that object and seal are sent as
+    // one.
     std::copy(seal.begin(), seal.end(), static_cast<char*>(object) + content.size());
     return absl::OkStatus();
   });

@@ -29,6 +29,8 @@ std::string ObjectSeals::Seal(const ObjectOperation& operation, int sender,
 }
 
 absl::Status ObjectSeals::Open(const ObjectOperation& operation, absl::Span<const Sealed> objects) {
+  // The number is not sent: each rank counts the objects that it has opened. So an object that is
+  // replayed from an earlier operation of this name has a wrong seal.
   const uint64_t number = NumberOf(operation);
   for (const Sealed& sealed : objects) {
     const size_t size = sealed.bytes.size();
@@ -42,6 +44,7 @@ absl::Status ObjectSeals::Open(const ObjectOperation& operation, absl::Span<cons
                      sealed.sender, " has sent: it was changed on the way; it is not unpickled"));
   }
   absl::MutexLock lock(&mutex_);
+  // Only after all seals were right.
   opened_[Key(operation.process_set, std::string(operation.name))] = number + 1;
   return absl::OkStatus();
 }

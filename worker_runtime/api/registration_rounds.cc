@@ -76,6 +76,7 @@ absl::StatusOr<std::vector<RegistrationRounds::Word>> RegistrationRounds::Exchan
   ASSIGN_OR_RETURN(const std::vector<std::string> texts,
                    GatherTexts(world_, world_size_, own.Encode()));
   std::vector<Word> words;
+  // All ranks of the world take part in the round, but only the words of the set's members count.
   for (int member : members_) {
     ASSIGN_OR_RETURN(Word word, Word::Decode(texts[member]));
     words.push_back(std::move(word));

@@ -137,7 +137,7 @@ class Runtime {
   absl::StatusOr<Handle> Submit(std::vector<engine::TensorRequest> requests,
                                 int32_t process_set = 0, bool waits = false);
   // See hvd_submit_then. `done` receives the handle, which the callee must release, and the status
-  // of the operation. After an error `done` is never called.
+  // of the operation. If SubmitThen itself returns an error, `done` is never called.
   // Errors:
   //   - FailedPrecondition: this is a forked child of the process that is in the world.
   //   - All errors of Start.

@@ -77,6 +77,8 @@ absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<negotiation::Signatu
                                                 int32_t process_set, bool waits) {
   ASSIGN_OR_RETURN(Pending pending,
                    Start(std::move(signatures), std::move(memory), process_set, waits));
+  // The result is ignored: the caller waits again with the handle, and gets what has happened by
+  // then.
   if (waits) pending.WaitAWhile();
   return Keep(std::move(pending));
 }

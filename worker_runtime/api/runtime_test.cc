@@ -92,10 +92,10 @@ TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   ASSERT_EQ(worker.Reset(), absl::OkStatus());
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "horovod[0] debug: world 1: has 1 ranks\n"
+            "horovod[0] debug: world 1: has 1 rank\n"
             "horovod[0] debug: world 1: connected\n"
             "horovod[0] debug: world 1: left\n"
-            "horovod[0] debug: world 2: has 1 ranks\n"
+            "horovod[0] debug: world 2: has 1 rank\n"
             "horovod[0] debug: world 2: connected\n");
 }
 

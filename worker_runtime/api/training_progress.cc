@@ -8,6 +8,7 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
+// The clock that also runs while the host is suspended: lost time includes that.
 int64_t NanosecondsSinceBoot() { return absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot); }
 
 }  // namespace

@@ -11,6 +11,7 @@
 namespace hvd::worker_runtime::api {
 
 absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(const std::string& path, bool append) {
+  // A later world of the job continues the file.
   const int how = append ? O_APPEND : O_TRUNC;
   Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
   if (!fd.valid()) {
@@ -29,6 +30,7 @@ void TuningLog::Add(const negotiation::tuning::TuningSample& sample, bool cache_
 
 void TuningLog::WriteLine(const std::string& line) {
   const std::string text = line + "\n";
+  // A full disk costs lines of this log, not the training.
   [[maybe_unused]] const ssize_t written = write(fd_.get(), text.data(), text.size());
 }
 

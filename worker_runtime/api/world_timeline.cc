@@ -25,6 +25,7 @@ void WorldTimeline::Equip(engine::EngineOptions& options) {
 absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
                                   bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
+  // Rank 0 writes the file for all ranks, and its order reaches them with the plans.
   if (world_.rank() != 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world_.members->Get());
   std::vector<std::string> hosts;
@@ -46,6 +47,7 @@ absl::Status WorldTimeline::Stop(engine::Engine& engine) {
     if (file == nullptr) return absl::OkStatus();
     engine.OrderTimeline({}, nullptr);
   }
+  // Outside the lock: it waits for the last events of other ranks.
   return file->AwaitClosed(kStopTimeout);
 }
 

@@ -103,11 +103,13 @@ class Engine {
                                         std::vector<TensorMemory> memory, bool waits) = 0;
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
 
-  // Submits like Submit, and calls then(handle) once the handle is done, with or without error.
-  // `then` runs on the thread that runs the engine's rounds: it must neither block nor call the
-  // engine. The operation is announced without gather_time, as if a thread waited for it, but the
-  // deadlock detection (deadlock_time) does not count it as a blocked wait. After an error `then`
-  // is never called.
+  // Submits like Submit, and calls then(handle) once, when the handle is done; handle->status says
+  // whether the operation failed. If SubmitThen itself returns an error, `then` is never called.
+  // `then` runs on the engine's thread, or on a thread that runs the engine's rounds in Wait. It
+  // must neither block nor call the engine.
+  //
+  // The operation is announced at once, without gather_time, as if a thread waited for it. The
+  // deadlock detection (deadlock_time) does not count it as a blocked wait.
   // Errors:
   //   - FailedPrecondition: this is a forked child; the engine belongs to its parent.
   //   - All errors of Submit.

@@ -77,6 +77,7 @@ absl::Status Coordinator::Announce(int rank, const Announcement& announcement, a
   }
   world_is_changing_ |= announcement.world_is_changing;
   deadlock_.SetBlocked(rank, announcement.blocked_on, announcement.seen_sequence);
+  // The first end counts: the others are mostly its consequences.
   if (announcement.end.has_value() && !end_.has_value()) end_ = announcement.end;
   return absl::OkStatus();
 }
@@ -92,6 +93,7 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
     return std::nullopt;
   }
   Plan plan;
+  // Set before PlanReady: evictions are recorded under this number.
   plan.sequence = ++last_sequence_;
   if (run) PlanReady(plan, now);
   plan.failures = TakeFailures();
@@ -108,6 +110,7 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
 
 std::vector<Failure> Coordinator::TakeFailures() {
   std::vector<Failure> taken;
+  // Checked before a failure is taken, so that one of any size makes progress.
   for (size_t bytes = 0; !failures_.empty() && bytes < kGoodMessageBytes; failures_.pop_front()) {
     bytes += WireBytes(failures_.front());
     taken.push_back(std::move(failures_.front()));
@@ -144,6 +147,7 @@ void Coordinator::LookForTrouble(absl::Time now) {
   }
   if (readiness_.waiting().empty()) return;
   stall_.Watch(now);
+  // An inspection sorts all waiting tensors, so it must not happen for each announcement.
   if (stall_.next_look() > now) return;
   StallReport report = stall_.Look(readiness_, now);
   if (!report.waiting.empty()) stall_report_ = std::move(report);
@@ -156,6 +160,7 @@ bool Coordinator::IsTimeToRun(absl::Time now) const {
 }
 
 absl::Time Coordinator::NextDeadline() const {
+  // Failures that did not fit into the last plan go into the next one at once.
   if (!failures_.empty()) return absl::InfinitePast();
   absl::Time deadline = readiness_.waiting().empty() ? absl::InfiniteFuture() : stall_.next_look();
   if (!ready_.empty()) return std::min(deadline, ready_since_ + tunables_.cycle_time);

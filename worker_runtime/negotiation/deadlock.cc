@@ -30,6 +30,7 @@ void DeadlockDetector::SetBlocked(int rank, std::vector<std::string> names,
 }
 
 void DeadlockDetector::Update(const Readiness& readiness, uint64_t last_sequence, absl::Time now) {
+  // The count is checked first: it costs nothing, and is nearly always too small.
   if (blocked_count_ < static_cast<int>(by_rank_.size()) || !Holds(readiness, last_sequence)) {
     since_ = absl::InfiniteFuture();
   } else if (since_ == absl::InfiniteFuture()) {
@@ -80,6 +81,7 @@ Failure DeadlockDetector::Break(Readiness& readiness) {
       const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
       // A pending join is not removed: it is correct, and completes once the other ranks join.
       if (tensor == nullptr || tensor->by_rank[rank]->op == OpKind::kJoin) continue;
+      // The tensors of a group are taken together, since none of them can run without the others.
       for (const Readiness::Tensor& taken : readiness.Take(name)) {
         for (const SignaturePtr& signature : taken.by_rank) {
           if (signature == nullptr) continue;

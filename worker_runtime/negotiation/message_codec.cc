@@ -238,6 +238,7 @@ absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSi
       ASSIGN_OR_RETURN(PlannedTensor tensor, DecodeTensor(in_tensor, size, known));
       batch.push_back(std::move(tensor));
     }
+    // The executor looks at the first tensor of each batch.
     if (batch.empty()) return absl::InvalidArgumentError("a batch of the plan is empty");
   }
   for (const wire::Failure& in_failure : in.failures()) {

@@ -54,6 +54,7 @@ std::vector<Announcement> Split(Announcement announcement) {
   auto groups = std::exchange(announcement.groups, {});
   size_t bytes = 0;
   for (auto& group : groups) {
+    // A group is never divided: the coordinator takes it as a whole. CheckSize bounds its size.
     if (bytes >= kGoodMessageBytes) {
       Announcement& part = parts.emplace_back();
       part.seen_sequence = announcement.seen_sequence;
@@ -63,6 +64,8 @@ std::vector<Announcement> Split(Announcement announcement) {
     for (const AnnouncedTensor& tensor : group) bytes += WireBytes(tensor);
     announcement.groups.push_back(std::move(group));
   }
+  // The last part has the rest of the announcement (the end, the names on which the rank is
+  // blocked), which must not come before the tensors that it is about.
   parts.push_back(std::move(announcement));
   return parts;
 }

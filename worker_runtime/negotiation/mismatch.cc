@@ -132,6 +132,7 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
                           " joined, and only allreduce goes on without the data of all ranks");
     }
   }
+  // Last, when all ranks are known to have sent the same number of dimensions.
   if (Has(first.op, OpTrait::kRowsDiffer) && first.shape.empty()) {
     return absl::StrCat("Can't run ", NameOf(first.op), " of '", first.name,
                         "': a tensor needs at least one dimension, but ",

@@ -60,6 +60,8 @@ void Readiness::AddTensor(int rank, const SignaturePtr& signature, absl::Time no
 
 bool Readiness::IsComplete(const Tensor& tensor) const {
   if (tensor.submitted == size_) return true;
+  // The usual case is decided by the count alone; only with joined ranks are all ranks looked at. A
+  // join itself needs every rank.
   if (joined_count_ == 0 || IsJoin(tensor)) return false;
   for (int rank = 0; rank < size_; ++rank) {
     if (tensor.by_rank[rank] == nullptr && !joined_[rank]) return false;
@@ -137,6 +139,7 @@ void Readiness::OnJoin(int rank) {
 }
 
 Readiness::Operation Readiness::Remove(const std::string& name, const Tensor& tensor) {
+  // A copy of the name: `name` may refer to a key of waiting_, which is erased below.
   Names names{name};
   if (tensor.bundle != kAlone) {
     const auto bundle = bundles_.find(tensor.bundle);

@@ -18,6 +18,7 @@ SignaturePtr SignatureKeeper::Resolve(SignatureId id) const {
 
 SignatureId SignatureKeeper::Use(const TensorSignature& signature) {
   auto found = by_name_.find(signature.name);
+  // The name alone is not enough: a tensor may have changed its shape since.
   if (found == by_name_.end() || *found->second->signature != signature) return kNoSignatureId;
   entries_.splice(entries_.begin(), entries_, found->second);
   return found->second->id;
@@ -39,6 +40,7 @@ SignatureId SignatureKeeper::Insert(SignaturePtr signature, Plan& plan) {
 
 void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
   plan.evicted_ids.push_back(entry->id);
+  // Kept until all ranks have seen this plan: a rank that has not may still announce the id.
   evicted_.push_back(Evicted{plan.sequence, entry->id});
   if (evicted_.size() == 1) CountBehind();
   evicted_by_id_[entry->id] = entry->signature;

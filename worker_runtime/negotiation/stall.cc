@@ -83,6 +83,7 @@ StallInspector::StallInspector(const settings::EngineEnv& settings)
       give_up_after_(NeverIfZero(settings.stall_shutdown_time)) {}
 
 void StallInspector::Watch(absl::Time now) {
+  // A new tensor can only be due later than what is planned already.
   if (next_look_ != absl::InfiniteFuture() || gave_up_) return;
   next_look_ = now + std::min(warn_after_, give_up_after_);
 }

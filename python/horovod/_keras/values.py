@@ -49,6 +49,6 @@ def broadcast_global_variables(backend: str, root_rank: int) -> Any:
     if tf.executing_eagerly():
         raise RuntimeError("hvd.broadcast_global_variables() does not support eager execution. " + instead)
     operation = functions.broadcast_global_variables(root_rank)
-    # Keras 3 has no session of its own: None is the default one.
+    # Keras 3 has no session: None stands for the default one.
     get_session = getattr(tf.compat.v1.keras.backend, "get_session", lambda: None)
     return operation.run(session=get_session())

@@ -162,7 +162,7 @@ def _internal_error(code: int, message: str) -> HorovodInternalError:
     return HorovodInternalError(message, code=code)
 
 
-# Frameworks whose libraries run collectives report failed ones by exceptions of their own.
+# Frameworks whose libraries run collectives report failures by their own exceptions.
 
 # ErrorText of frameworks/runtime_library.h.
 _REPORT = re.compile(r"Horovod(?:Internal|Request)Error: (.*?) \(code (\d+)\)", re.DOTALL)

@@ -24,7 +24,7 @@ Rule = Callable[[int], Iterable[int]]
 
 
 class ProcessSet:
-    """A set of ranks that runs collectives of its own. Pass it to :func:`hvd.init` or :func:`hvd.add_process_set`, then as
+    """A set of ranks with separate collectives. Pass it to :func:`hvd.init` or :func:`hvd.add_process_set`, then as
     `process_set` to any collective.
 
     In an elastic job a set is registered again in each new world. A set made from a list of ranks exists there if all its

@@ -31,7 +31,7 @@ def run(
     """Calls ``fn(*args, **kwargs)`` in processes beside `num_workers` Dask workers and returns the results, in rank order.
 
     Args:
-      fn: the function. It runs in a process of its own on each rank, beside Dask's, and calls ``hvd.init()`` itself.
+      fn: the function. On each rank it runs in a separate process, beside Dask's, and calls ``hvd.init()`` itself.
       args: its positional arguments.
       kwargs: its keyword arguments.
       client: the client of the cluster, by default the current one.

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Callable, Union, cast
 
+from horovod.common import _file_urls
 from horovod.elastic import checkpoint_file
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Origin
 from horovod.elastic.checkpoint_folder import CheckpointFolder, Place
@@ -22,7 +23,6 @@ from horovod.elastic.url_claim import Claim
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
 _CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::.*:/")  # fsspec's name for several file systems, one above the other
-_LOCAL = ("file", "local")
 # Stores in which there are no folders to be made; making one would make a bucket.
 _FLAT = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory")
 _PIECE = 8 << 20
@@ -33,7 +33,9 @@ class Unreachable(RuntimeError):
 
 
 def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
-    """Returns the place that `checkpoint_dir` names. Raises ValueError if it is neither a path nor a URL."""
+    """Returns the place that `checkpoint_dir` names. Raises ValueError if it is neither a path nor a URL, or the URL of a file
+    on another host.
+    """
     text = os.fspath(folder)
     if _CHAIN.match(text):
         raise ValueError(
@@ -46,9 +48,11 @@ def place_of(folder: Union[str, "os.PathLike[str]"]) -> Place:
     if scheme[2] == "/":
         url = text.replace(":/", "://", 1)
         raise ValueError(f"checkpoint_dir {text} is not a URL, one slash is missing: give {url} as text, not as a Path")
-    if scheme[1] in _LOCAL:
-        return CheckpointFolder(text[scheme.end() :])
-    return CheckpointUrl(text, scheme[1])
+    try:
+        path = _file_urls.path_of(text)
+    except ValueError as error:
+        raise ValueError(f"checkpoint_dir {error}") from None
+    return CheckpointUrl(text, scheme[1]) if path is None else CheckpointFolder(path)
 
 
 def _without_password(url: str) -> str:

@@ -82,7 +82,7 @@ def _sign(descriptor: int, job: str) -> None:
 def _text(folder: str, owner: dict[str, Any]) -> str:
     who = "process {} on host {}".format(owner.get("pid", "?"), owner.get("host", "?"))
     return (
-        f"{folder} is in use by another job ({who}): give each job a checkpoint_dir of its own. If there is "
+        f"{folder} is in use by another job ({who}): give each job its own checkpoint_dir. If there is "
         f"no such process any more, remove {os.path.join(folder, _NAME)}"
     )
 

@@ -24,7 +24,7 @@ Holder = dict[str, Any]  # the content of a claim
 
 
 class Claim:
-    """The claim of this process for its job. One thread uses it; a thread of its own renews it.
+    """The claim of this process for its job. One thread uses it; the claim starts another thread, which renews it.
 
     Args:
       store: the fsspec file system.
@@ -119,7 +119,7 @@ class Claim:
 
     def _text(self, holder: Optional[Holder]) -> str:
         who = _who(holder or {})
-        return f"{self._where} is in use by another job ({who}): give each job a checkpoint_dir of its own"
+        return f"{self._where} is in use by another job ({who}): give each job its own checkpoint_dir"
 
 
 def _who(holder: Holder) -> str:

@@ -13,7 +13,7 @@ Raises (all collectives):
   HorovodRequestError: the ranks' requests do not match; the world stays usable.
   HorovodInternalError: Horovod is not initialized, or the world is broken.
 
-For a jitted program that is running, JAX reports the last two by exceptions of its own (JaxRuntimeError or ValueError),
+For a jitted program that is running, JAX reports the last two by its own exceptions (JaxRuntimeError or ValueError),
 with their names in the text.
 """
 

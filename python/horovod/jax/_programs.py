@@ -64,7 +64,7 @@ def _failure() -> Optional[HorovodInternalError]:
         return None
     error = reported(text)
     code = error.code if isinstance(error, HorovodInternalError) else None
-    return HorovodInternalError(f"{error} JAX has not told so: no result of that program was read.", code=code)
+    return HorovodInternalError(f"{error} JAX did not report this: no result of that program was read.", code=code)
 
 
 def _forget_failure() -> None:

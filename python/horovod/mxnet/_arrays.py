@@ -78,7 +78,7 @@ def empty_like(tensor: Array) -> tuple[Array, Optional[int]]:
 
 
 def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> Array:
-    """Returns a copy: MXNet would release memory of other owners on a thread of its own."""
+    """Returns a copy: MXNet would release memory of other owners on one of MXNet's threads."""
     array, place = _empty(kind, mxnet.cpu(), mxnet.util.is_np_array())
     if size_of(kind) != 0:
         ctypes.memmove(place, _ffi.address_of_buffer(memory) + offset, size_of(kind))

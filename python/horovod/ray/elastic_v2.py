@@ -68,7 +68,7 @@ def _is_range(value: Any) -> bool:
 
 
 class ElasticAdapter(Adapter):
-    """An adapter each of whose runs is a job of its own, with actors of its own."""
+    """An adapter that makes each run a separate job, with separate actors."""
 
     def __init__(self, settings: Any, params: ElasticParams) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""The settings of executors that are not arguments of their own."""
+"""The settings of executors that are not separate arguments."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class MiniSettings:
       placement_group_timeout_s: the time in seconds for the placement group to be ready.
       discovery: an elastic executor's source of hosts; see its argument ``override_discovery``.
       elastic: whether the executor is elastic; the executor sets it.
-      key, ssh_port, ssh_identity_file: accepted for compatibility. Ray starts the workers, without ssh, and each job has a
-        key of its own.
+      key, ssh_port, ssh_identity_file: accepted for compatibility. Ray starts the workers, without ssh, and each job has
+        its own key.
     """
 
     nics: Networks = None

@@ -13,7 +13,7 @@ class Host:
     Args:
       host: the host's name.
       slots: its number of slots.
-      machine: hosts with the same machine share memory and local ranks; "": the host is a machine of its own.
+      machine: hosts with the same machine share memory and local ranks; "": the host is a machine by itself.
 
     Example:
       >>> from horovod import rendezvous

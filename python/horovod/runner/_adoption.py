@@ -26,7 +26,7 @@ class Adoption:
     """This process as a worker of the job whose daemon listens at `address`.
 
     It starts an agent for this process, which joins the job. A process may take part in several jobs, one after another, each
-    with an object of its own. All methods may be called from any thread, but not in a process that was forked later.
+    with a new object. All methods may be called from any thread, but not in a process that was forked later.
 
     Args:
       address: HOST:PORT of the job's daemon.
@@ -72,7 +72,7 @@ class Adoption:
         }
         arguments = [str(word) for option in options.items() if option[1] for word in option]
         with private_file(credentials) as file:
-            # A session of its own: Ctrl-C at a terminal is for this process.
+            # A new session, so that Ctrl-C at a terminal reaches this process only.
             self._agent = subprocess.Popen(
                 [find_program("horovod-agent"), "--token-file", f"/proc/self/fd/{file}", *arguments],
                 stdin=subprocess.PIPE,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
-_MOST_SECONDS = 7 * 86400 - 60  # the daemon's limit, minus the time that is added for it
+MOST_SECONDS = 7 * 86400 - 60  # the daemon's limit, minus the time that is added for it
 
 
 class Options(NamedTuple):
@@ -131,5 +131,5 @@ def check_seconds(**times: Any) -> None:
             continue
         if not is_number(value):
             raise TypeError(f"{name} must be a number of seconds: Got {value!r}")
-        if not 0 < value <= _MOST_SECONDS:
+        if not 0 < value <= MOST_SECONDS:
             raise ValueError(f"{name} must be a number of seconds, more than 0 and at most a week: Got {value}")

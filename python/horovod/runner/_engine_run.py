@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 
 from horovod.runner import _jobs
 from horovod.runner._addresses import own_address
-from horovod.runner._engine_options import Options
+from horovod.runner._engine_options import MOST_SECONDS, Options
 from horovod.runner._engine_progress import EngineEnded, Event, JobEnded, Progress, TaskBegan, TaskEnded
 from horovod.runner._engine_task import Task, task_name
 from horovod.runner._job import Job, Limits
@@ -25,7 +25,7 @@ _ENGINE_SECONDS = 1.0  # for the engine to see that all tasks have ended
 _NOTICE_SECONDS = 10.0  # of waiting for tasks before a notice
 _LOOK_SECONDS = 1.0  # from one check for leaving executors to the next
 _VERDICT_SECONDS = 3.0  # for the job to end after an agent of it has
-_DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin
+_DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin and to prepare themselves
 _AGENT = "horovod-agent: "
 _REFUSED = 2  # exit code of an agent that was started wrongly, or of its job
 _TIMED_OUT = (
@@ -42,6 +42,7 @@ class Engine(abc.ABC):
 
     title: str  # in messages: "Spark"
     notices_leaving = False  # whether `leaves` is worth asking
+    preparing_seconds = 0.0  # that tasks may need between :meth:`Task.begin` and :meth:`Task.run`
 
     @abc.abstractmethod
     def name_of_caller(self) -> str:
@@ -97,7 +98,7 @@ def run_fixed(
     `at_once`: as for :meth:`Engine.run`.
     """
     hosts = [task_name(index, None) for index in range(count)]
-    limits = Limits(count, hosts=hosts, start_timeout=start_timeout + _DAEMON_SECONDS)
+    limits = Limits(count, hosts=hosts, start_timeout=_time_for_agents(engine, start_timeout))
     return _run(engine, call, options, limits, count, start_timeout, at_once)
 
 
@@ -117,11 +118,16 @@ def run_elastic(
         sizes.count,
         sizes.least,
         sizes.most,
-        start_timeout=start_timeout + _DAEMON_SECONDS,
+        start_timeout=_time_for_agents(engine, start_timeout),
         elastic_timeout=elastic_timeout,
         reset_limit=reset_limit,
     )
     return _run(engine, call, options, limits, sizes.most, start_timeout, at_once=False)
+
+
+def _time_for_agents(engine: Engine, start_timeout: float) -> float:
+    """The time in seconds for the agents of all tasks to join the daemon."""
+    return min(start_timeout + engine.preparing_seconds, MOST_SECONDS) + _DAEMON_SECONDS
 
 
 def _run(

@@ -25,6 +25,12 @@ class Task(NamedTuple):
     nics: tuple[str, ...]
     elastic: bool
 
+    def begin(self, name: str, executor: Optional[str]) -> bool:
+        """Reports to the caller that the task with that name has begun, as :meth:`run` does: for a task that has to prepare itself
+        for it. Returns whether it is too late.
+        """
+        return self._caller().begin_task(name, executor)
+
     def run(
         self,
         name: str,
@@ -37,8 +43,7 @@ class Task(NamedTuple):
 
         Raises RuntimeError in an elastic job that continues without the task, so that the engine starts the task again.
         """
-        caller = _handover.Worker.of(json.loads(self.info.worker_stdin), "")
-        if caller.begin_task(name, executor):
+        if self.begin(name, executor):
             return 0
         agent = JoinedAgent(
             self.info,
@@ -51,12 +56,16 @@ class Task(NamedTuple):
         if on_start is not None:
             on_start(agent)
         status = agent.wait()
-        if self._is_wanted_again(caller, name, status):
+        if self._is_wanted_again(name, status):
             raise RuntimeError(f"{name} has left the job, and may come again where there is room")
         return status
 
-    def _is_wanted_again(self, caller: _handover.Worker, name: str, status: int) -> bool:
+    def _caller(self) -> _handover.Worker:
+        return _handover.Worker.of(json.loads(self.info.worker_stdin), "")
+
+    def _is_wanted_again(self, name: str, status: int) -> bool:
         """Returns whether an elastic job continues without this task, whose agent has ended with that code."""
+        caller = self._caller()
         with contextlib.suppress(OSError):  # the caller has ended, and with it the job
             if caller.end_task(name, status):
                 return True

@@ -20,7 +20,7 @@ Output = Callable[[int, str], None]
 
 
 class JoinedAgent:
-    """An agent with workers of its own. It ends with this process. Thread-safe.
+    """An agent that starts its own workers. It ends with this process. Thread-safe.
 
     Args:
       info: what it needs to join the job.

@@ -91,7 +91,7 @@ def _send(stream: ssl.SSLSocket, data: bytes) -> _Steps:
 
 
 class TlsServer:
-    """Answers the requests of clients with a certificate, one per connection, on a thread of its own, from `start` to `stop`.
+    """Answers the requests of clients with a certificate, one per connection, on a separate thread, from `start` to `stop`.
 
     `answer(request)` is called on that thread; its exceptions end that connection. All time limits are for the whole of a
     handshake or request. There are at most 256 connections: a further one replaces an unauthenticated one, silent ones first,

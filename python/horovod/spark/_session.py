@@ -84,6 +84,8 @@ class ClassicSession(Session):
 class RowsSession(ClassicSession):
     """A classic session whose tasks get the partitions of a DataFrame, one each. Needs Spark 3.5."""
 
+    preparing_seconds = 86400.0  # to write the rows
+
     def __init__(self, context: Any, df: Any) -> None:
         super().__init__(context)
         if "barrier" not in inspect.signature(df.mapInArrow).parameters:

@@ -38,8 +38,10 @@ class SparkTask(NamedTuple):
 
         from horovod.spark.common._task_rows import ROWS_VARIABLE, written
 
+        index = TaskContext.get().partitionId()
+        self.task.begin(task_name(index, None), _executor())  # to wait for rows and to write them may take long
         with written(batches) as folder:
-            status = self._run(TaskContext.get().partitionId(), {ROWS_VARIABLE: folder})
+            status = self._run(index, {ROWS_VARIABLE: folder})
         yield pyarrow.RecordBatch.from_pylist([{"status": status}], pyarrow.schema([("status", pyarrow.int64())]))
 
     def of_batches(self, batches: Iterable[Any]) -> Iterator[Any]:

@@ -126,7 +126,7 @@ def DistributedGradientTape(
         size / factor after it.
       num_groups: deprecated; use `groups`.
       groups: a number of groups into which the gradients are split, or lists of variables. The gradients of a group are
-        reduced together. Each variable in no list is a group of its own.
+        reduced together. Each variable in no list is a separate group.
       process_set: the ranks whose gradients are reduced; any other rank keeps its own gradients.
       scale_local_gradients: whether gradients of local sources are divided by the number of ranks.
 

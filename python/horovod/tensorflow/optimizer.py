@@ -50,7 +50,7 @@ def DistributedOptimizer(
       average_aggregated_gradients: whether sums of several steps are divided by their number.
       num_groups: deprecated; use `groups`.
       groups: a number of groups into which the gradients are split, or lists of variables. The gradients of a group are
-        reduced together. Each variable in no list is a group of its own.
+        reduced together. Each variable in no list is a separate group.
       process_set: the ranks whose gradients are reduced. On any other rank the optimizer stays local.
       scale_local_gradients: whether gradients of variables passed to register_local_var are divided by the number of ranks.
 

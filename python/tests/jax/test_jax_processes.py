@@ -15,7 +15,7 @@ from horovod import _ffi
 
 @pytest.fixture
 def python(tmp_path):
-    """Runs Python code in a process of its own on rank 0; returns its error, or its last line of output."""
+    """Runs Python code in a separate process on rank 0; returns its error, or its last line of output."""
     if hvd.rank() != 0:
         pytest.skip("rank 0 does so")
 

@@ -39,7 +39,7 @@ class Record(keras.callbacks.Callback):
             self.model.jax_state_sync()
         self.rates.append(float(value_of(self.model.optimizer.learning_rate)))
 
-    on_batch_end = on_train_batch_end  # not in a thread of its own
+    on_batch_end = on_train_batch_end  # not in a separate thread
 
     def on_epoch_end(self, epoch, logs=None):
         self.logs.append(dict(logs))
@@ -53,7 +53,7 @@ def compiled(optimizer, seed=1, metrics=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_broadcast_has_all_begin_like_the_root(kind):
-    """With weights of their own, ranks train like one process that begins with the root's."""
+    """Ranks that begin with different weights train like one process that begins with the root's."""
     root = hvd.size() - 1
     model = compiled(hvd.DistributedOptimizer(sgd(kind)), seed=1 + root - hvd.rank())
     fit(model, batches()[1], BATCH, callbacks=[callbacks.BroadcastGlobalVariablesCallback(root)])

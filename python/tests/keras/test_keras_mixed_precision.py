@@ -55,7 +55,7 @@ class Scales(keras.callbacks.Callback):
             self.model.jax_state_sync()
         self.seen.append(scaling_of(self.model)[1])
 
-    on_batch_end = on_train_batch_end  # not in a thread of its own
+    on_batch_end = on_train_batch_end  # not in a separate thread
 
 
 def trained(optimizer, joined=False):

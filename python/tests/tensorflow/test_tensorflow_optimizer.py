@@ -250,7 +250,7 @@ def test_adasum_of_equal_steps_is_the_step(passes, use_resource):
 
 @pytest.mark.several_ranks
 def test_adasum_adds_orthogonal_steps_up(dynamic):
-    """Each rank moves an element of its own, two steps at a time."""
+    """Each rank moves a different element, two steps at a time."""
     with own_set() as process_set:
         for members in (hvd.global_process_set, process_set):
             ranks = members.ranks

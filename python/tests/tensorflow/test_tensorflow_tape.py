@@ -198,7 +198,7 @@ def test_sparse_gradients(mode, as_dense):
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_ranks_may_have_other_names_for_the_same(mode, generic):
-    """As where one of them has made more layers before. Two tapes of a function are told apart."""
+    """As when one rank has made more layers before. Two tapes of a function are distinguished."""
     first, second = (tf.Variable([start], name=f"of_rank_{hvd.rank()}") for start in (1.0, 2.0))
     factors = (1.0,) if mode == "xla" else (1.0, 10.0)  # XLA may order two calls by other names
 
@@ -342,7 +342,7 @@ def test_training_equals_one_process_on_the_joined_batch(mode):
 
 @pytest.mark.several_ranks
 def test_model_that_is_spread_over_the_ranks():
-    """Each rank has an embedding of its own, whose rows alltoall brings to the others."""
+    """Each rank has a different embedding, whose rows alltoall brings to the others."""
     embedding = tf.Variable(tf.fill((4, 2), hvd.rank() + 1.0))
     dense = tf.Variable(tf.ones((2 * hvd.size(), 1)))
     asked = tf.constant([(hvd.rank() + other) % 4 for other in range(hvd.size())])

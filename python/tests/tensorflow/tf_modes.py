@@ -20,7 +20,7 @@ def values(results):
 
 
 def in_session(function, *arrays):
-    """What `function` makes of placeholders for `arrays`, as arrays, in a graph of its own."""
+    """What `function` makes of placeholders for `arrays`, as arrays, in a new graph."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         placeholders = [tf.compat.v1.placeholder(array.dtype, array.shape) for array in arrays]
         results = function(*placeholders)

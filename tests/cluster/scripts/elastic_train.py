@@ -11,7 +11,7 @@ and what the time of a recovery is made of: the events restore, restored, reset;
 "weights", a checksum of model and optimizer.
 
 With --gates a process stops at a point of its commits if DIRECTORY/POINT-RANK, a named pipe, is there: it prints {"event": "held", "at": POINT,
-"commit": S} and goes on when something has been written to the pipe. In order: "begun" (the ranks have been told of it), "copying" (a part has been
+"commit": S} and goes on when something has been written to the pipe. In order: "begun" (the ranks know of it), "copying" (a part has been
 copied), "copied", "agreed" (all ranks have begun it), "sealed" (it is the newest of this process).
 """
 

@@ -1,4 +1,4 @@
-"""What every job of these tests starts with: a rank of its own host, as NCCL sees it, on the one GPU."""
+"""What every job of these tests starts with: a rank on the one GPU. NCCL takes each rank for a separate host."""
 
 import os
 

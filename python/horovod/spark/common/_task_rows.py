@@ -3,9 +3,12 @@ Parquet files of its own, and its process reads these."""
 
 import contextlib
 import dataclasses
+import fcntl
 import functools
+import glob
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional
@@ -23,10 +26,12 @@ TRAIN, VALIDATION = "task-rows:train", "task-rows:validation"  # in place of URL
 
 @contextlib.contextmanager
 def written(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[str]:
-    """A context manager that writes batches to files in a new folder, gives the folder, and removes it at the end."""
+    """A context manager that writes batches to files in a new folder, gives the folder, and removes it at the end. It also removes
+    the folders of processes on this machine that were killed."""
     root = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    folder = tempfile.mkdtemp(prefix="horovod-rows-", dir=root if os.path.isdir(root) else None)
-    try:
+    root = root if os.path.isdir(root) else tempfile.gettempdir()
+    _remove_leftovers(root)
+    with _new_folder(root) as folder:
         with contextlib.ExitStack() as files:
             writers: dict[str, pyarrow.parquet.ParquetWriter] = {}
             for batch in batches:
@@ -36,8 +41,43 @@ def written(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[str]:
                         writers[name] = files.enter_context(pyarrow.parquet.ParquetWriter(path, part.schema))
                     writers[name].write_table(part)
         yield folder
+
+
+def _folder_prefix() -> str:
+    """How the names of this machine's folders begin: several machines may share a disk, but not always its locks."""
+    return f"horovod-rows-{socket.gethostname()}@"
+
+
+@contextlib.contextmanager
+def _new_folder(root: str) -> Iterator[str]:
+    """A context manager that makes a folder, and removes it at the end. The folder is locked as long as this process lives."""
+    hidden = tempfile.mkdtemp(prefix=f".{_folder_prefix()}", dir=root)  # it gets its name when it is locked
+    folder = os.path.join(root, os.path.basename(hidden)[1:])
+    lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # a disk without locks: nobody else can lock the folder either
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(hidden, folder)
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_leftovers(root: str) -> None:
+    """Removes the folders of this user's processes that have ended without doing so."""
+    # Each executor of Spark has a blockmgr-* of its own, which stays if it is killed.
+    executors = glob.glob(os.path.join(glob.escape(os.path.dirname(root)), "blockmgr-*"))
+    for place in {root, *executors}:
+        for folder in glob.glob(os.path.join(glob.escape(place), glob.escape(_folder_prefix()) + "*")):
+            with contextlib.suppress(OSError):  # it is in use, or has just been removed
+                lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    if os.fstat(lock).st_uid == os.geteuid():
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(folder)
+                finally:
+                    os.close(lock)
 
 
 def _parts(batch: pyarrow.RecordBatch) -> Iterator[tuple[str, pyarrow.Table]]:

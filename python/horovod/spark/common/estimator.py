@@ -1,6 +1,7 @@
 """What the estimators of all frameworks have in common."""
 
 import time
+import uuid
 from typing import Any, Optional
 
 from pyspark.ml import Estimator, Model
@@ -169,7 +170,8 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         )
 
     def _run_id(self, framework: str) -> str:
-        return self.getRunId() or f"{framework}_{int(time.time())}"
+        """The name that was given, or one that no other run has, and that sorts by the second in which it was made."""
+        return self.getRunId() or f"{framework}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
 
     def _checkpoint_path(self, run_id: str) -> Optional[str]:
         """Of the file with the run's last checkpoint; None if there is none."""

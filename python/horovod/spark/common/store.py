@@ -12,6 +12,7 @@ import fsspec
 import pyarrow.parquet
 from fsspec.core import split_protocol
 
+from horovod.common import _file_urls
 from horovod.spark.common._store_interface import RemoteStore, StoreInterface
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "Store",
 ]
 
-_DBFS_PREFIXES = {"dbfs:/": "/dbfs/", "/dbfs/": "/dbfs/", "file:///dbfs/": "/dbfs/", "file:/dbfs/": "/dbfs/"}
+_DBFS_PREFIXES = dict.fromkeys(["/dbfs/", "dbfs:/", "file:/dbfs/", "file:///dbfs/", "file://localhost/dbfs/"], "/dbfs/")
 
 
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"  # set on Databricks
@@ -222,6 +223,9 @@ class FilesystemStore(AbstractFilesystemStore):
     Args:
       prefix_path: the path or URL of the folder.
       args, kwargs: further arguments, as for :class:`AbstractFilesystemStore`.
+
+    Raises:
+      ValueError: the URL is of a kind that fsspec does not know, or of a file on another host.
     """
 
     def __init__(self, prefix_path: str, *args: Any, **kwargs: Any) -> None:
@@ -238,12 +242,13 @@ class FilesystemStore(AbstractFilesystemStore):
         return functools.partial(_file_system_of, self._url, self.storage_options or {})
 
     def get_full_path(self, path: str) -> str:
-        if split_protocol(path)[0] is not None:
-            return path
-        return Path(os.path.abspath(path)).as_uri()
+        if split_protocol(path)[0] is None:
+            return Path(os.path.abspath(path)).as_uri()
+        of_file = _file_urls.path_of(path)
+        return path if of_file is None else f"file://{of_file}"
 
     def get_localized_path(self, path: str) -> str:
-        return str(self.fs._strip_protocol(path))
+        return str(self.fs._strip_protocol(_file_urls.path_of(path) or path))
 
     @classmethod
     def matches(cls, path: str) -> bool:

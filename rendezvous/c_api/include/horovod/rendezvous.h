@@ -1,16 +1,24 @@
 /* The C API of the rendezvous server, for schedulers that embed it: libhvd_rendezvous.so.
  *
- *   hvd_rendezvous_server* server;
  *   const char* listen[] = {"127.0.0.1:0"};
- *   hvd_rendezvous_start(HVD_RENDEZVOUS_ABI_VERSION, listen, 1, &server);
+ *   hvd_rendezvous_server* server;
+ *   if (hvd_rendezvous_start(HVD_RENDEZVOUS_ABI_VERSION, listen, 1, &server) != HVD_RENDEZVOUS_OK)
+ *     return fail(hvd_rendezvous_last_error());
  *   hvd_rendezvous_job_options options;
  *   hvd_rendezvous_job_options_init(&options, sizeof(options));
  *   options.np = 2;
- *   options.start_worker = ...;  // fork, with the worker's environment
- *   options.stop_worker = ...;   // SIGTERM, later SIGKILL
+ *   options.start_worker = start;  // another thread starts a process with worker->environment
+ *   options.stop_worker = stop;    // that thread sends SIGTERM, and SIGKILL after the grace
+ *   options.finished = finished;   // that thread removes the job
  *   hvd_rendezvous_job* job;
- *   hvd_rendezvous_add_job(server, &options, &job);
- *   ... hvd_rendezvous_offer_slots, hvd_rendezvous_report_exit ...
+ *   if (hvd_rendezvous_add_job(server, &options, &job) != HVD_RENDEZVOUS_OK)
+ *     return fail(hvd_rendezvous_last_error());
+ *   const hvd_rendezvous_host hosts[] = {{"localhost", 2, NULL}};
+ *   hvd_rendezvous_offer_slots(job, hosts, 1);
+ *   // For each process: hvd_rendezvous_report_started, and hvd_rendezvous_report_exit at its end.
+ *   // After `finished`:
+ *   hvd_rendezvous_remove_job(job);
+ *   hvd_rendezvous_stop(server);
  *
  * One server serves any number of jobs at one port. Either the caller starts and stops the
  * processes of a job (start_worker and stop_worker), on this machine and as this user; or agents
@@ -20,12 +28,15 @@
  * Functions return HVD_RENDEZVOUS_OK or an error code, unless their comment says otherwise;
  * hvd_rendezvous_last_error() returns a one-line message for the calling thread's last error. The
  * library throws no exceptions, and callbacks must not throw. Strings are UTF-8 and end with a zero
- * byte; strings passed to the library are copied.
+ * byte. Strings passed to the library are copied. Strings and structures passed to a callback are
+ * valid until the callback returns.
  *
  * Threads: everything is thread-safe. A job's callbacks come one at a time from a thread of the
  * library, in which all signals are blocked. They must not block. They may call every function here
- * except hvd_rendezvous_remove_job and hvd_rendezvous_stop. A child of fork() may only call exec or
- * _exit.
+ * except hvd_rendezvous_remove_job and hvd_rendezvous_stop.
+ *
+ * fork(): only the parent may use the library afterwards. The child must call exec or _exit soon:
+ * until then it, too, holds the server's port and state directory.
  *
  * Compatibility: a program runs with every library of the HVD_RENDEZVOUS_ABI_VERSION that it was
  * built with, if the library is at least as new as the program's copy of this header. Within an ABI
@@ -125,8 +136,9 @@ typedef struct hvd_rendezvous_worker {
 typedef struct hvd_rendezvous_result {
   size_t size;
   int32_t success;     /* 1 or 0 */
-  int32_t exit_code;   /* 0: success; else that of the worker at fault, 128 + its signal, or 1 if
-                          there   is neither; or that of hvd_rendezvous_request_stop */
+  int32_t exit_code;   /* 0: success. Otherwise the exit code of the worker at fault, or 128 + its
+                          signal, or 1 if there is neither. After hvd_rendezvous_request_stop: the
+                          code given there */
   const char* summary; /* one line */
   /* The root cause, if a worker failed: */
   int32_t rank;             /* or -1 */
@@ -175,14 +187,14 @@ typedef struct hvd_rendezvous_job_options {
   void (*start_worker)(void* context, const hvd_rendezvous_worker* worker);
   void (*stop_worker)(void* context, uint64_t worker, double grace);
   /* The callbacks below may be NULL. host_free: the host's slots are free, because it was
-   * withdrawn, drained or is no longer needed. In a job with agents: it was withdrawn. */
+   * withdrawn, drained or is no longer needed. In a job with agents: it was withdrawn. `host` is
+   * valid during the callback only. */
   void (*host_free)(void* context, const char* host);
   /* The job has ended. Called once. */
   void (*finished)(void* context, const hvd_rendezvous_result* result);
   /* An event of interest to users, mostly in elastic jobs: a JSON object as in horovodrun's
    * --event-log, with "time", "kind", "world", "text" and, where they apply, "host",
-   * "worker", "rank", "size".
-   */
+   * "worker", "rank", "size". `json` is valid during the callback only. */
   void (*notice)(void* context, const char* json);
 
   /* For servers with a state directory: */
@@ -190,7 +202,7 @@ typedef struct hvd_rendezvous_job_options {
                               reports on earlier workers */
   /* The job's journal can't be written; `why` is one line. The job takes no further decisions;
    * workers continue to train. Remove the job, and add it again when the journal can be written.
-   * May be NULL. */
+   * `why` is valid during the callback only. May be NULL. */
   void (*journal_failed)(void* context, const char* why);
 } hvd_rendezvous_job_options;
 
@@ -286,7 +298,8 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_offer_slots(hvd_rendezvous_job* job
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_set_limits(hvd_rendezvous_job* job, int32_t min_np,
                                                         int32_t max_np);
 
-/* A worker process that was started before a restart of the scheduler. */
+/* A worker process that was started before a restart of the scheduler. Valid during the callback
+ * only. */
 typedef struct hvd_rendezvous_earlier_worker {
   size_t size;
   uint64_t worker;
@@ -356,9 +369,11 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_request_stop(hvd_rendezvous_job* jo
  * "world", "size", "min_np", "max_np", "explanation", "failures", "failures_left", "commit",
  * "lost_steps", "lost_seconds", "hosts": "host", "slots", "machine", "attached", "condition",
  * "workers": "worker", "rank" (-1: none), "pid", "state". Members may be added. Free *json with
- * hvd_rendezvous_free. hvd_rendezvous_job_metrics is like hvd_rendezvous_metrics, for this job
- * only. */
+ * hvd_rendezvous_free. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_describe(hvd_rendezvous_job* job, char** json);
+
+/* The metrics of this job in Prometheus' text format (0.0.4). Free *text with
+ * hvd_rendezvous_free. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_job_metrics(hvd_rendezvous_job* job, char** text);
 
 #ifdef __cplusplus

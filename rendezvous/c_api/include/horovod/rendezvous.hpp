@@ -4,7 +4,7 @@
 //   horovod::rendezvous::Server server({"127.0.0.1:0"});
 //   horovod::rendezvous::JobOptions options;
 //   options.np = 2;
-//   options.start_worker = [](const Worker& worker) { ... fork, with worker.environment ... };
+//   options.start_worker = [](const Worker& worker) { ... a process with its environment ... };
 //   options.stop_worker = [](uint64_t worker, double grace) { ... SIGTERM, later SIGKILL ... };
 //   horovod::rendezvous::Job job = server.add_job(options);
 //   job.offer_slots({{"localhost", 4}});
