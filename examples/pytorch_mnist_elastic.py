@@ -47,7 +47,7 @@ def train(state):
             loss = F.cross_entropy(state.model(images), labels)
             loss.backward()
             state.optimizer.step()
-            state.sampler.record_batch(index, args.batch_size)
+            state.sampler.record_batch(index, len(images))
             if (index + 1) % args.batches_per_commit == 0:
                 state.commit()
         accuracy = test()

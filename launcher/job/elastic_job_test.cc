@@ -234,6 +234,20 @@ TEST_F(ElasticJobTest, SigtermDrainsAllHostsBeforeTheEnd) {
                                  "within 30s"));
 }
 
+TEST_F(ElasticJobTest, TrainingEndsDuringTheDrain_ItsVerdictCounts) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenWorkersOf("alpha", 2);
+  ThenSignal(SIGTERM);
+  ThenWorkersOf("alpha", 0);
+  Then([this] { daemon_.view.state = rendezvous::lifecycle::JobState::kDone; });
+  ThenNotice(rendezvous::membership::Notice::Kind::kHostLeft, "host alpha left");
+  Then([this] { EXPECT_TRUE(daemon_.stops.empty()); });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+}
+
 TEST_F(ElasticJobTest, SecondSignalAndLateWorkersEndTheDrain) {
   for (const bool second_signal : {true, false}) {
     MakeElastic();

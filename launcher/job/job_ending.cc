@@ -66,6 +66,8 @@ bool JobRun::HasWorkers() {
 
 void JobRun::CheckDrained() {
   if (HasWorkers()) return;
+  // The training may have ended by itself during the drain. Then its verdict follows, and counts.
+  if (IsOver(server_->Describe().state)) return;
   Stop("all workers have left, as SIGTERM asked for", 128 + drain_signal_, absl::ZeroDuration());
 }
 
