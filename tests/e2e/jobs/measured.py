@@ -16,7 +16,12 @@ for _ in range(int(sys.argv[1])):
     for handle in handles:
         hvd.synchronize(handle)
 if sys.argv[2:]:
-    while '"name":"ALLREDUCE","pid":1' not in Path(sys.argv[2]).read_text():
+    before = ""
+    while True:
+        text = Path(sys.argv[2]).read_text()
+        if text == before and '"name":"ALLREDUCE","pid":1' in text:
+            break  # it has been written, and nothing is being written
+        before = text
         time.sleep(0.05)
     print("written", flush=True)
     time.sleep(1000)
