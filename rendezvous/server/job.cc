@@ -204,7 +204,7 @@ void Job::CarryOut(const membership::Notice& notice) {
 void Job::CarryOut(const membership::JobFinished& effect) {
   over_ = true;
   // Before on_finished, whose receiver may begin to shut down: an agent that attaches from now on
-  // is told that the job is over.
+  // learns that the job is over.
   agents_.JobOver();
   if (options_.on_finished) options_.on_finished(effect.verdict);
 }

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -151,13 +150,15 @@ def test_example(framework, tmp_path):
 
 def test_start_timeout_is_not_for_the_rows(local_spark, tmp_path, monkeypatch):
     """The rows come only when the caller knows that both tasks have begun."""
-    begun, times = set(), []
+    begun, times, writers = set(), [], []
+    both = tmp_path / "both"  # a named pipe: who opens it to read waits until it is open to write
+    os.mkfifo(both)
 
     class Watched(horovod.runner._engine_run.Run):
         def begin(self, name, executor):
             begun.add(name)
             if len(begun) == 2:
-                (tmp_path / "both").touch()
+                writers.append(os.open(both, os.O_RDWR))
             return super().begin(name, executor)
 
     class Timed(horovod.runner._engine_run.Job):
@@ -169,13 +170,14 @@ def test_start_timeout_is_not_for_the_rows(local_spark, tmp_path, monkeypatch):
     monkeypatch.setattr(horovod.runner._engine_run, "Job", Timed)
 
     def late(batches):
-        while not (tmp_path / "both").exists():
-            time.sleep(0.1)
+        open(both).close()
         yield from batches
 
     rows = local_spark.range(0, 4, 1, 2).selectExpr("id", f"false AS {FLAG}")
     rows = rows.mapInArrow(late, f"id long, {FLAG} boolean")
     found = run_on_rows(rows, lambda: os.path.exists(path_of(TRAIN)), num_proc=2, start_timeout=60, verbose=0)
+    for writer in writers:
+        os.close(writer)
     assert found == [True, True]
     assert times[0] > 86400, "the daemon waits, too"
 

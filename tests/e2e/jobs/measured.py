@@ -1,6 +1,7 @@
-"""Steps with a few gradients, as many as the first argument says. With a second one, the timeline's file, it then says when events of rank 1 are in
+"""Steps with a few gradients, as many as the first argument says. With a second one, the timeline's file, it then says when all of them are in
 there, and goes on without end."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,20 @@ import torch
 
 import horovod.torch as hvd
 
+
+def is_written(timeline, tensors):
+    """Whether the timeline is whole, with this many tensors of each rank."""
+    try:
+        events = json.loads(timeline.read_text() + "]")
+    except ValueError:
+        return False
+    carried = {0: 0, 1: 0}
+    for event in events:
+        if event["name"] == "ALLREDUCE" and event["ph"] == "X":
+            carried[event["pid"]] += event["args"]["tensors"]
+    return all(count == tensors for count in carried.values())
+
+
 hvd.init()
 gradients = [torch.ones(1000) for _ in range(8)]
 for _ in range(int(sys.argv[1])):
@@ -16,12 +31,7 @@ for _ in range(int(sys.argv[1])):
     for handle in handles:
         hvd.synchronize(handle)
 if sys.argv[2:]:
-    before = ""
-    while True:
-        text = Path(sys.argv[2]).read_text()
-        if text == before and '"name":"ALLREDUCE","pid":1' in text:
-            break  # it has been written, and nothing is being written
-        before = text
+    while not is_written(Path(sys.argv[2]), 8 * int(sys.argv[1])):
         time.sleep(0.05)
     print("written", flush=True)
     time.sleep(1000)
