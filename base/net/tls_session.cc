@@ -75,12 +75,15 @@ const BIO_METHOD* SocketBio() {
   return method;
 }
 
+// For encrypted keys. Without a callback OpenSSL would ask for the password on the terminal.
+int NoPassword(char*, int, int, void*) { return -1; }
+
 template <typename Read, typename Free>
 auto FromPem(const std::string& pem, Read read, Free free) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
   return std::unique_ptr<std::remove_pointer_t<decltype(read(nullptr, nullptr, nullptr, nullptr))>,
-                         Free>(read(bio.get(), nullptr, nullptr, nullptr), free);
+                         Free>(read(bio.get(), nullptr, NoPassword, nullptr), free);
 }
 
 absl::Status Believe(SSL_CTX* context, const std::string& authority) {

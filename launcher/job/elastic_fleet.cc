@@ -27,14 +27,19 @@ void ElasticFleet::SetHosts(const std::vector<plan::PlannedHost>& hosts) {
 
   // The report comes first, so that the daemon drains the hosts that are gone while their agents
   // are attached. Only the other agents are ended here.
-  const std::vector<std::string> gone = roster_.SetHosts(names);
-  if (!gone.empty()) EndUnattached(gone);
+  EndUnattached(roster_.SetHosts(names));
   StartDue();
+}
+
+void ElasticFleet::DrainAll() {
+  server_.DrainAll();
+  EndUnattached(roster_.SetHosts({}));
 }
 
 // Ends the agents on these hosts that are not attached to the daemon, and which the daemon
 // therefore can't end.
 void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
+  if (hosts.empty()) return;
   std::set<std::string> ending(hosts.begin(), hosts.end());
   for (const rendezvous::membership::Membership::HostView& view : server_.Describe().hosts) {
     if (view.attached) ending.erase(view.host.host);

@@ -36,6 +36,9 @@ class ElasticFleet {
   // other hosts that are not attached to the daemon.
   void SetHosts(const std::vector<plan::PlannedHost>& hosts);
 
+  // Ends the part of all hosts: no agent is started any more.
+  void DrainAll();
+
   // Starts the agents that are due; see HostRoster::Due.
   void StartDue();
   absl::Time NextDue() const { return roster_.NextDue(); }

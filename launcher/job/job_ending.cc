@@ -37,8 +37,7 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   EndUnattached();
 }
 
-// Drains the whole job: all hosts are reported as gone. Schedulers send SIGTERM in this way before
-// they withdraw the nodes. The daemon stops workers that do not commit within the grace period; the
+// Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. The daemon stops workers that do not commit within the grace period; the
 // deadline here is the fallback for a daemon that does not answer.
 void JobRun::Drain(int signal) {
   const absl::Duration grace = plan_.elastic->spec.drain_grace;
@@ -49,7 +48,7 @@ void JobRun::Drain(int signal) {
   drain_signal_ = signal;
   search_.reset();
   SetDeadline(grace + kDaemonPatience);
-  elastic_->SetHosts({});
+  elastic_->DrainAll();
   CheckDrained();
 }
 

@@ -65,6 +65,7 @@ struct FakeJobDaemon {
   rendezvous::membership::Membership::View view;
   std::vector<StopCall> stops;
   std::vector<std::vector<rendezvous::membership::HostSlots>> reports;
+  bool drains_all = false;
   bool finished = false;
   bool deaf = false;  // never finishes
 };
@@ -85,6 +86,7 @@ class FakeServer : public rendezvous::server::Server {
   void ReportHosts(std::vector<rendezvous::membership::HostSlots> hosts) override {
     daemon_.reports.push_back(std::move(hosts));
   }
+  void DrainAll() override { daemon_.drains_all = true; }
   void Drain(std::string, absl::Duration, std::string) override {}
   rendezvous::membership::Membership::View Describe() override { return daemon_.view; }
   absl::Duration BusyFor() override { return absl::ZeroDuration(); }

@@ -89,12 +89,12 @@ def test_failure_restores_then_resets_then_syncs(runtime):
     assert state.calls == ["sync", "call"] + again
 
 
-def test_an_error_of_its_own_is_told_and_a_peers_is_not(runtime, monkeypatch):
+def test_errors_are_noted_with_whether_a_peer_caused_them(runtime, monkeypatch):
     told = []
-    monkeypatch.setattr(_ffi, "note_error", told.append)
+    monkeypatch.setattr(_ffi, "note_error", lambda *noted: told.append(noted))
     errors = [HorovodInternalError("peer", code=UNAVAILABLE), HorovodInternalError("own")]
     assert run(runtime, raising(*errors), Recording()) == "done"
-    assert told == ["own"]
+    assert told == [("peer", True), ("own", False)]
 
 
 def test_planned_change_keeps_the_state_and_skips_a_needless_sync(runtime):

@@ -26,8 +26,9 @@ absl::StatusOr<std::string> Contents(const char* flag, const std::string& path) 
   // The insertion fails if there is nothing to insert, so an empty file is refused too: it would
   // silently mean no TLS, or no password.
   if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": ", path, " can't be read, or is empty: ", strerror(errno)));
+    const bool is_empty = file.is_open() && errno == 0;
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, ": ", path, is_empty ? " is empty" : " can't be read: ", is_empty ? "" : strerror(errno)));
   }
   return text.str();
 }

@@ -21,8 +21,8 @@ namespace hvd::rendezvous::etcd {
 // head refer to the new snapshot, and deletes the old one and the events that it replaces.
 class EtcdJournal : public journal::Journal {
  public:
-  // The target size of a value. etcd's limit of a request is 1.5 MiB; a single event may exceed the
-  // target, but not by much.
+  // The target size of a value. A single event that is larger gets a value for itself: such events
+  // stay below etcd's limit of a request, 1.5 MiB.
   static constexpr size_t kLargestValue = size_t{512} << 10;
   // A new snapshot is due when the events have this size, or twice the size of the snapshot if that
   // is more.

@@ -38,6 +38,7 @@ class FencedWriter {
   //   - Aborted: the leadership was lost. If etcd's answer is missing, the changes may have been
   //     applied, or may still be, until the leader's key is gone.
   //   - Internal: etcd rejects the changes permanently; says why.
+  //   - Cancelled: this daemon has given the leadership up.
   absl::Status Write(const std::vector<etcdserverpb::RequestOp>& changes);
 
  private:

@@ -21,7 +21,7 @@ std::vector<membership::Event> AllEvents() {
       membership::HostJoined{
           {"h1", 4, "m"}, Incarnation(9), {WorkerId(1), WorkerId(2)}, "10.0.0.1:80", "10.0.0.1:81"},
       membership::HostLost{"h1", Incarnation(9), kBytes},
-      membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true},
+      membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true, true},
       membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
       membership::Restarted{},
       membership::WorkerStarted{WorkerId(3), 77},
@@ -29,7 +29,7 @@ std::vector<membership::Event> AllEvents() {
       membership::WorkerExited{
           WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
       membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true,
-                                12, true, kBytes, 7, absl::Milliseconds(1234)},
+                                12, true, kBytes, 7, absl::Milliseconds(1234), true},
       membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
       membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
       membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true},
@@ -57,7 +57,9 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::HostJoined>(events[0]).store_address.clear();
   std::get<membership::HostJoined>(events[0]).commit_address.clear();
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
+  std::get<membership::HostsDiscovered>(events[2]).ends_job = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
+  std::get<membership::JoinRequested>(events[8]).caused_by_peer = false;
   return events;
 }
 

@@ -50,17 +50,20 @@ struct Stall {
 struct Leaving {
   bool any = false;     // at least one member has reported
   bool worked = false;  // some member has completed an operation in it
-  std::string cause;    // the error of the first member that left because of one; empty: none
-  int rank = -1;        // of that member
+  // The error of the first member that left because of one, which is the loss of a peer only if all
+  // members report such losses; empty: none.
+  std::string cause;
+  int rank = -1;  // of that member
   std::string host;
   uint64_t lost_steps = 0;  // the maximum
   absl::Duration lost_time;
+  bool caused_by_peer = false;  // `cause` is the loss of a peer
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [any, worked, cause, rank, host, lost_steps, lost_time] = *this;
+    auto& [any, worked, cause, rank, host, lost_steps, lost_time, caused_by_peer] = *this;
     fields("any", any, "worked", worked, "cause", cause, "rank", rank, "host", host, "lost_steps",
-           lost_steps, "lost_time_ns", lost_time);
+           lost_steps, "lost_time_ns", lost_time, "caused_by_peer", caused_by_peer);
   }
 };
 
@@ -85,6 +88,9 @@ struct Epochs {
   // completed operation or a new commit. `commit` is the newest commit that its members can
   // restore.
   bool EndedIdle(uint64_t commit) const;
+  // The number of idle worlds in a row, with this one: of those whose members only lost each other,
+  // or of failed and idle ones. REQUIRES: EndedIdle.
+  int IdleInARow() const { return 1 + (left.caused_by_peer ? peers_lost : without_progress); }
   // The message and the verdict for `in_a_row` idle worlds in succession. REQUIRES: EndedIdle.
   std::string IdleText(int in_a_row) const;
   Verdict IdleVerdict() const;
@@ -109,7 +115,7 @@ struct Epochs {
     auto& [current, world, broken, broken_at, changing, rounds, watches, stalls, left, failed_world,
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
-           failed_starts, without_progress] = *this;
+           failed_starts, without_progress, peers_lost, peers_lost_since] = *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -117,7 +123,8 @@ struct Epochs {
            "idle_until_ns", idle_until, "formed_at_ns", formed_at, "formed_commit", formed_commit,
            "newest_commit", newest_commit, "reported_commit", reported_commit, "committed_at_ns",
            committed_at, "lost_steps", lost_steps, "lost_time_ns", lost_time, "failed_starts",
-           failed_starts, "without_progress", without_progress);
+           failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
+           "peers_lost_since_ns", peers_lost_since);
   }
 
   std::string CheckWorld(const Workers& workers) const;
@@ -151,6 +158,8 @@ struct Epochs {
   absl::Duration lost_time;
   int failed_starts = 0;     // in a row, while there was no world
   int without_progress = 0;  // failed or idle worlds in a row that brought no commit
+  int peers_lost = 0;        // idle worlds in a row whose members only lost each other
+  absl::Time peers_lost_since = absl::InfinitePast();  // the end of the first of these
 };
 
 }  // namespace hvd::rendezvous::membership

@@ -59,6 +59,14 @@ TEST_F(EpochsTest, EndedIdle_OnlyIfNobodyFailedAndNothingWasDone) {
   EXPECT_FALSE(epochs_.EndedIdle(0));
 }
 
+TEST_F(EpochsTest, IdleInARow_LostPeersAreCountedApart) {
+  epochs_.without_progress = 1;
+  epochs_.peers_lost = 4;
+  EXPECT_EQ(epochs_.IdleInARow(), 2);
+  epochs_.left.caused_by_peer = true;
+  EXPECT_EQ(epochs_.IdleInARow(), 5);
+}
+
 TEST_F(EpochsTest, CountLoss_WhatMembersSay) {
   epochs_.End("a peer died", &effects_);
   epochs_.left.any = true;

@@ -31,8 +31,8 @@ void KeepFields(Fields& fields, HostLost& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostsDiscovered& kept) {
-  auto& [hosts, is_offer] = kept;
-  fields("hosts", hosts, "is_offer", is_offer);
+  auto& [hosts, is_offer, ends_job] = kept;
+  fields("hosts", hosts, "is_offer", is_offer, "ends_job", ends_job);
 }
 
 template <typename Fields>
@@ -68,10 +68,11 @@ void KeepFields(Fields& fields, CommitKept& kept) {
 template <typename Fields>
 void KeepFields(Fields& fields, JoinRequested& kept) {
   auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
-         lost_steps, lost_time] = kept;
+         lost_steps, lost_time, caused_by_peer] = kept;
   fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address,
          "control_port", control_port, "may_defer", may_defer, "commit", commit, "worked", worked,
-         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time);
+         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time, "caused_by_peer",
+         caused_by_peer);
 }
 
 template <typename Fields>

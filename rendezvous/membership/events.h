@@ -49,6 +49,8 @@ struct HostsDiscovered {
   // Only these hosts may take part, with at most these slots; agents of other hosts wait until an
   // offer names them. Applies to static jobs too, until they have started.
   bool is_offer = false;
+  // The list is empty and the last one: no host will replace those that leave.
+  bool ends_job = false;
 };
 
 // Elastic jobs: drains the host. Its workers leave at the next commit, so no step is lost. Workers
@@ -112,9 +114,10 @@ struct JoinRequested {
   uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
   // About its last world, if it was in one.
   bool worked = false;        // the script has completed an operation in it
-  std::string left_for = {};  // the error that made it leave; empty: asked to, or a peer had gone
+  std::string left_for = {};  // the error that made it leave; empty: it was asked to
   uint64_t lost_steps = 0;    // done since `commit`
   absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
+  bool caused_by_peer = false;                      // `left_for` is the loss of a peer
 };
 
 // A worker's WatchEpoch RPC: parked until the epoch ends or is about to change.
@@ -365,7 +368,7 @@ struct Notice {
     kStack,        // the complete stack of one of those ranks
     kRestarted,    // the daemon was restarted; also in static jobs
     kHostBack,     // its agent has attached again after a restart; also in static jobs
-    kWorldIdle,    // the world ended without a failure and without a completed operation
+    kWorldIdle,    // the world ended although no worker had failed
     kLimitsChanged,
     kHostWaits,    // its agent waits: the host is not offered to the job
     kCommitsKept,  // a host has copies of the commits of another one

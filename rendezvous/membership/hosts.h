@@ -21,12 +21,17 @@ struct Drain {
   std::string reason;
   bool by_discovery = false;  // cancelled if the host is listed again
   bool overran = false;       // some of its workers had to be stopped
+  bool ends_job = false;      // all hosts leave; none will replace them
+
+  // The end of the wait for a replacement, if too few workers would remain: half of the grace, so
+  // that the other half is left for the commit.
+  absl::Time PatienceEnds() const { return ends_job ? since : since + (deadline - since) / 2; }
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [since, deadline, reason, by_discovery, overran] = *this;
+    auto& [since, deadline, reason, by_discovery, overran, ends_job] = *this;
     fields("since_ns", since, "deadline_ns", deadline, "reason", reason, "by_discovery",
-           by_discovery, "overran", overran);
+           by_discovery, "overran", overran, "ends_job", ends_job);
   }
 };
 

@@ -73,6 +73,7 @@ class Membership {
     std::string condition;                          // "", "draining", "2 slots rest after failures"
     absl::Time leaves_at = absl::InfiniteFuture();  // the deadline of its drain
     std::vector<WorkerView> workers;
+    bool awaited = false;  // its agent, after a restart of the daemon
   };
   // What the job needs to go on: hosts to attach, workers to get ready, members to ask for the next
   // world, or workers to call hvd.init(). `explanation` names them.

@@ -112,7 +112,9 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   // Exceptions: a member that has finished left cleanly, and the others may be about to finish too;
   // and during a planned change all members are about to ask at the same step.
   if (worker->life.member() && !epochs.changing.has_value()) {
-    const std::string why = event.left_for.empty() ? "" : ": " + phrases::OneLine(event.left_for);
+    // The loss of a peer is left out: what the daemon knows of the peer says more.
+    const bool says_why = !event.left_for.empty() && !event.caused_by_peer;
+    const std::string why = says_why ? ": " + phrases::OneLine(event.left_for) : "";
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
 }
@@ -127,8 +129,10 @@ void Membership::State::Leave(const Worker& worker, const JoinRequested& event) 
   epochs.left.worked = epochs.left.worked || event.worked;
   epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
   epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
-  if (event.left_for.empty() || !epochs.left.cause.empty()) return;
+  const bool explains_more = epochs.left.caused_by_peer && !event.caused_by_peer;
+  if (event.left_for.empty() || (!epochs.left.cause.empty() && !explains_more)) return;
   epochs.left.cause = phrases::OneLine(event.left_for);
+  epochs.left.caused_by_peer = event.caused_by_peer;
   epochs.left.rank = worker.place.rank;
   epochs.left.host = HostOf(worker).slots.host;
 }

@@ -295,8 +295,7 @@ std::string Membership::State::WantedChange(absl::Time now) const {
       (host.drain.has_value() ? leaving_hosts : shrunk_hosts).push_back(host.slots.host);
       const std::optional<Drain>& drain = host.drain;
       patience_ends = std::min(
-          patience_ends, drain.has_value() ? drain->since + (drain->deadline - drain->since) / 2
-                                           : absl::InfinitePast());
+          patience_ends, drain.has_value() ? drain->PatienceEnds() : absl::InfinitePast());
     }
     if (IsReadyNewcomer(worker)) {
       ++ready;
@@ -310,7 +309,7 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   for (std::vector<std::string>* some : {&leaving_hosts, &shrunk_hosts}) {
     some->erase(std::unique(some->begin(), some->end()), some->end());
   }
-  // If too few workers would remain, wait half of the drain's grace for a replacement.
+  // If too few workers would remain, they wait for a replacement.
   const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
   if (some_leave && go) {
     return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts))
@@ -326,8 +325,8 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   return absl::StrCat(phrases::Count(std::min(ready, room), "worker"), " to join");
 }
 
-// The two times on which WantedChange depends: the end of a newcomer's join_delay, and half of a
-// drain's grace.
+// The two times on which WantedChange depends: the end of a newcomer's join_delay, and the end of
+// the wait for a replacement.
 absl::Time Membership::State::NextChange() const {
   if (epochs.changing.has_value() || ComingTogether() || epochs.current == Epoch(0))
     return absl::InfiniteFuture();
@@ -338,7 +337,7 @@ absl::Time Membership::State::NextChange() const {
     }
     const std::optional<Drain>& drain = HostOf(worker).drain;
     if (IsSurvivor(worker) && drain.has_value()) {
-      next = std::min(next, drain->since + (drain->deadline - drain->since) / 2);
+      next = std::min(next, drain->PatienceEnds());
     }
   }
   return next > last_time ? next : absl::InfiniteFuture();

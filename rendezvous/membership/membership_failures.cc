@@ -197,42 +197,66 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
 }
 
 // Whether an elastic job may form another world from this commit now. If not, it pauses after idle
-// worlds, or it has ended because a limit was reached: failures without progress, or the reset
-// limit.
+// worlds, or it has ended because a limit was reached.
 bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
   const bool idle = epochs.EndedIdle(commit);
-  if (epochs.failed_world || idle) {
-    const bool short_lived = now - epochs.formed_at < counted_failures.budget().window;
-    const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
-    // The loss of a host is not caused by the training step, and commits that only this host had
-    // are unknown, so it does not count as a failure without progress.
-    const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
-    const int limit = spec.elastic->failures_without_progress;
-    const bool too_many = limit > 0 && in_a_row >= limit;
-    // Wait for their exits: the verdict contains their last output.
-    if (too_many && workers.SomeFail()) return false;
-    if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
-    epochs.without_progress = in_a_row;
-    if (too_many) {
-      if (idle) last_failure = epochs.IdleVerdict();
-      GiveUp(
-          absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
-                       idle ? "an operation that was completed" : "a commit in between"),
-          now);
-      return false;
-    }
-  }
-  const std::optional<int>& limit = spec.elastic->reset_limit;
-  if (limit.has_value() && epochs.current > Epoch(0) &&
-      epochs.current.value() > static_cast<uint64_t>(*limit)) {
-    // Contains the text of Horovod's message, which scripts search for.
-    GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
-                        ": Horovod was shutdown because number of resets during elastic job "
-                        "exceeded limit: ",
-                        *limit),
+  const bool lost_peers = idle && epochs.left.caused_by_peer;
+  if (lost_peers && !MayGoOnAfterLostPeers(now)) return false;
+  if (!lost_peers && (epochs.failed_world || idle) && !MayGoOnAfterFailure(commit, idle, now))
+    return false;
+  if (!lost_peers) epochs.peers_lost = 0;
+  return !ResetLimitIsReached(now);
+}
+
+// Counts failures and idle worlds in a row that brought no commit.
+bool Membership::State::MayGoOnAfterFailure(uint64_t commit, bool idle, absl::Time now) {
+  const bool short_lived = now - epochs.formed_at < counted_failures.budget().window;
+  const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
+  // The loss of a host is not caused by the training step, and commits that only this host had
+  // are unknown, so it does not count as a failure without progress.
+  const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
+  const int limit = spec.elastic->failures_without_progress;
+  const bool too_many = limit > 0 && in_a_row >= limit;
+  // Wait for their exits: the verdict contains their last output.
+  if (too_many && workers.SomeFail()) return false;
+  if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
+  epochs.without_progress = in_a_row;
+  if (!too_many) return true;
+  if (idle) last_failure = epochs.IdleVerdict();
+  GiveUp(absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
+                      idle ? "an operation that was completed" : "a commit in between"),
+         now);
+  return false;
+}
+
+// Worlds whose members only lost each other are bounded by time and not by number: no worker is to
+// blame, and a network that fails for a minute breaks a dozen worlds.
+bool Membership::State::MayGoOnAfterLostPeers(absl::Time now) {
+  if (epochs.peers_lost == 0) epochs.peers_lost_since = epochs.broken_at;
+  const absl::Duration limit = spec.elastic->elastic_timeout;
+  if (epochs.peers_lost > 0 && now >= epochs.peers_lost_since + limit) {
+    last_failure = epochs.IdleVerdict();
+    GiveUp(absl::StrCat(text::DurationText(limit),
+                        " of worlds whose ranks lost each other before an operation was completed"),
            now);
     return false;
   }
+  if (RestsAfterIdle(epochs.IdleInARow(), now)) return false;
+  ++epochs.peers_lost;
+  return true;
+}
+
+bool Membership::State::ResetLimitIsReached(absl::Time now) {
+  const std::optional<int>& limit = spec.elastic->reset_limit;
+  if (!limit.has_value() || epochs.current == Epoch(0) ||
+      epochs.current.value() <= static_cast<uint64_t>(*limit))
+    return false;
+  // Contains the text of Horovod's message, which scripts search for.
+  GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
+                      ": Horovod was shutdown because number of resets during elastic job "
+                      "exceeded limit: ",
+                      *limit),
+         now);
   return true;
 }
 

@@ -83,10 +83,14 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
       const bool there = host.agent.has_value() || host.away.has_value();
       const bool took_part = (host.discovered || hosts.only_offered) && !host.held;
       const bool went = took_part && there && !host.ended;
-      if (went)
+      if (went) {
         StartDrain(&host, spec.elastic->drain_grace,
-                   hosts.only_offered ? "it is not offered any more" : "it is not listed any more",
+                   event.ends_job       ? "the job is to end"
+                   : hosts.only_offered ? "it is not offered any more"
+                                        : "it is not listed any more",
                    true, now);
+        host.drain->ends_job = event.ends_job;
+      }
       continue;
     }
     host.discovered = true;

@@ -121,6 +121,8 @@ struct Membership::State {
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
   bool ComingTogether() const;
   bool MayComeAgain(const Worker& worker) const;
+  bool AllMembersAsk() const;
+  void ReportUnfailedEnd(uint64_t commit);
   void FormElasticWorld(absl::Time now);
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
   std::vector<placement::Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
@@ -176,6 +178,9 @@ struct Membership::State {
   bool IsUserBug(const Worker& worker);
   void GiveUp(const std::string& why, absl::Time now);
   bool ElasticJobMayGoOn(uint64_t commit, absl::Time now);
+  bool MayGoOnAfterFailure(uint64_t commit, bool idle, absl::Time now);
+  bool MayGoOnAfterLostPeers(absl::Time now);
+  bool ResetLimitIsReached(absl::Time now);
   bool StaticJobMayGoOn(uint64_t commit, absl::Time now);
   bool RestsAfterIdle(int in_a_row, absl::Time now);
   void SucceedWhenDone(absl::Time now);

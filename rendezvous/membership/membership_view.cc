@@ -93,7 +93,7 @@ std::string Membership::State::ExplainElastic() const {
                           ", which was lost as a whole, have surely ended");
     }
     if (late.empty() && epochs.idle_until > last_time)
-      return epochs.IdleText(epochs.without_progress + 1);
+      return epochs.IdleText(epochs.IdleInARow());
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", phrases::Ranks(late), " to ask for the next world",
                         epochs.broken.has_value() ? absl::StrCat(" (", *epochs.broken, ")") : "");
@@ -167,7 +167,8 @@ std::string Membership::State::Condition(const Host& host,
   if (host.held && !host.drain.has_value()) return "waits until it is offered to the job";
   if (host.drain.has_value()) {
     // See WantedChange.
-    const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0;
+    const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0 &&
+                        last_time < host.drain->PatienceEnds();
     return absl::StrCat("draining: ", host.drain->reason,
                         epochs.changing.has_value() ? "; its workers leave at the next commit"
                         : awaits ? "; for half of its grace others are awaited to take over"
@@ -206,6 +207,7 @@ Membership::View Membership::State::Describe() const {
     HostView& added = view.hosts.emplace_back();
     added.host = host.slots;
     added.attached = host.agent.has_value();
+    added.awaited = host.away.has_value();
     if (elastic() || host.held) added.condition = Condition(host, taken);
     if (host.drain.has_value() && host.live > 0) added.leaves_at = host.drain->deadline;
   }

@@ -186,6 +186,25 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   return members;
 }
 
+// Whether all members of the newest world ask for the next one: none has gone.
+bool Membership::State::AllMembersAsk() const {
+  return std::none_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return w.last_world == epochs.current && !w.join.has_value();
+  });
+}
+
+// Reports a world that ended without a failure, after work was done in it. Without this notice the
+// next world would follow without a visible reason.
+void Membership::State::ReportUnfailedEnd(uint64_t commit) {
+  const bool has_reason = !epochs.failed_world && !epochs.left.cause.empty();
+  if (!epochs.broken.has_value() || !has_reason || epochs.EndedIdle(commit) || !AllMembersAsk())
+    return;
+  Note(Notice::Kind::kWorldIdle,
+       absl::StrCat("world ", epochs.current.value(), " ended although no worker had failed: ",
+                    phrases::RankOnHost(epochs.left.rank, epochs.left.host), ": ",
+                    epochs.left.cause));
+}
+
 // Forms the next world of an elastic job if it is awaited, its candidates are ready, and the limits
 // allow it.
 void Membership::State::FormElasticWorld(absl::Time now) {
@@ -202,6 +221,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   uint64_t newest = 0;
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
   if (!ElasticJobMayGoOn(newest, now)) return;
+  ReportUnfailedEnd(newest);
   std::vector<Worker*> members;
   // Without a known commit, or if rank 0 must load it from its agent first, all members need rank
   // 0's state.

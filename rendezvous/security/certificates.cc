@@ -108,12 +108,15 @@ absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+// For encrypted keys. Without a callback OpenSSL would ask for the password on the terminal.
+int NoPassword(char*, int, int, void*) { return -1; }
+
 // Returns the object that `read` parses from a PEM text, or null.
 template <typename Read>
 auto FromPem(const std::string& pem, Read read) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
-  return read(bio.get(), nullptr, nullptr, nullptr);
+  return read(bio.get(), nullptr, NoPassword, nullptr);
 }
 
 }  // namespace

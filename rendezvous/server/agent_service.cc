@@ -214,6 +214,10 @@ void AgentService::Left(const AgentStream& stream, const std::string& host,
   if (found == attached_.end() || found->second.stream.get() != &stream) return;
   const Incarnation agent = found->second.agent;
   attached_.erase(found);
+  // HostLost ends these workers, so no exit will remove their entries.
+  for (auto entry = host_of_.begin(); entry != host_of_.end();) {
+    entry = entry->second == host ? host_of_.erase(entry) : std::next(entry);
+  }
   // Under the lock: the same agent may attach again, and its HostJoined must come after this event.
   options_.post(membership::HostLost{host, agent, reason});
 }

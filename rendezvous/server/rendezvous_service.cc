@@ -114,7 +114,7 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
       call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
       static_cast<int>(request->control_port()), request->may_defer(), request->commit(),
       request->worked(), request->left_for(), request->lost_steps(),
-      absl::Milliseconds(request->lost_ms())});
+      absl::Milliseconds(request->lost_ms()), request->caused_by_peer()});
   return call;
 }
 
@@ -259,7 +259,9 @@ absl::Status RendezvousService::CheckDrain(const std::string& host,
     return absl::FailedPreconditionError("the job is over");
   }
   for (const membership::Membership::HostView& each : view.hosts) {
-    if (each.host.host == host) return absl::OkStatus();
+    if (each.host.host != host) continue;
+    if (each.attached || each.awaited) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("host ", host, " is not there: its agent has not attached, or has left"));
   }
   return absl::NotFoundError(absl::StrCat("no host \"", host, "\" takes part in the job"));
 }

@@ -349,7 +349,10 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
 }
 
 TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
-  report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
+  report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}},
+                        {{"b", 2}, false, "", absl::InfiniteFuture(), {}, /*awaited=*/true}};
+  EXPECT_TRUE(Call(&pb::Rendezvous::Stub::Drain, DrainOf("b")).get().status.ok());
+  EXPECT_EQ(NextEvent<membership::HostDraining>(events_).host, "b");
   EXPECT_TRUE(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.ok());
   const auto event = NextEvent<membership::HostDraining>(events_);
   EXPECT_EQ(event.host, "a");
@@ -361,6 +364,9 @@ TEST_F(RendezvousServiceTest, Drain_ThatCantBe_IsRefused) {
   report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
   EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("b")).get().status.error_code(),
             grpc::StatusCode::NOT_FOUND);
+  report_.view.hosts.push_back({{"c", 2}, false, "", absl::InfiniteFuture(), {}});
+  EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("c")).get().status.error_message(),
+            "host c is not there: its agent has not attached, or has left");
   report_.view.state = lifecycle::JobState::kFailed;
   EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);

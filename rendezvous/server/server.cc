@@ -56,6 +56,12 @@ class ServerImpl final : public Server {
     job_->Post(membership::HostsDiscovered{std::move(hosts)});
   }
 
+  void DrainAll() override {
+    membership::HostsDiscovered none;
+    none.ends_job = true;
+    job_->Post(std::move(none));
+  }
+
   void Drain(std::string host, absl::Duration grace, std::string reason) override {
     job_->Post(membership::HostDraining{std::move(host), grace, std::move(reason)});
   }

@@ -81,6 +81,9 @@ class Server {
   // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 
+  // Elastic jobs: drains all hosts at once, since the job is to end: nobody waits for a replacement.
+  virtual void DrainAll() = 0;
+
   // Elastic jobs: drains the host, within `grace`.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 

@@ -10,6 +10,7 @@ class FakeServer : public Server {
   std::vector<std::string> addresses() const override { return {}; }
   void RequestStop(std::string, int, absl::Duration) override {}
   void ReportHosts(std::vector<membership::HostSlots>) override {}
+  void DrainAll() override {}
   void Drain(std::string, absl::Duration, std::string) override {}
   membership::Membership::View Describe() override { return view; }
   absl::Duration BusyFor() override { return busy; }

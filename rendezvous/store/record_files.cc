@@ -18,12 +18,15 @@ absl::StatusOr<std::string> ReadFile(const os::PrivateFolder& folder, const std:
   std::string contents;
   char buffer[4096];
   while (true) {
-    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
-    if (got.end) return contents;
-    if (got.bytes == 0) {
-      return absl::DataLossError(absl::StrCat(folder.PathOf(name), " can't be read"));
+    // Not ReadSome, to which a bad disk is the end of the file: the record would seem damaged.
+    const ssize_t got = read(file.get(), buffer, sizeof(buffer));
+    if (got == 0) return contents;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return absl::DataLossError(
+          absl::StrCat(folder.PathOf(name), " can't be read: ", strerror(errno)));
     }
-    contents.append(buffer, got.bytes);
+    contents.append(buffer, static_cast<size_t>(got));
   }
 }
 

@@ -57,13 +57,13 @@ def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
 def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
     """As Slurm's, before it takes the nodes away: all leave at a commit, whose state the requeued job begins with."""
     folder = ["--checkpoint-dir", tmp_path, "--checkpoint-every", "100000", "--samples", "100000"]
-    command = ["-np", "2", "--min-np", "1", "--grace", "4", sys.executable, TRAINING, "--framework", "numpy", *folder]
+    command = ["-np", "2", "--min-np", "1", "--grace", "600", sys.executable, TRAINING, "--framework", "numpy", *folder]
     first = horovodrun.start(*command)
     log = TrainingLog(first.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() >= 5, 90, "two ranks train")
     first.signal(signal.SIGTERM)
-    assert first.wait(60) == 143, first.everything()
-    assert "all workers leave at their next commit, within 4s" in first.stderr.text
+    assert first.wait(60) == 143, first.everything()  # nobody waits for another host, as in other drains
+    assert "all workers leave at their next commit, within 10m" in first.stderr.text
     second = horovodrun.start(*command)
     resumed = TrainingLog(second.stdout)
     resumed.wait_until(lambda: resumed.last_step() > 0, 90, "it trains again")

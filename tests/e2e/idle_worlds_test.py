@@ -19,6 +19,57 @@ train(hvd.elastic.State(step=0))
 """
 
 
+# In the first world rank 1 breaks all its connections to the other worker, once, after some steps.
+LOST_CONNECTION = """
+import os, socket, stat
+import numpy as np
+import horovod.numpy as hvd
+
+def break_connections():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(name))) as connection:
+                if connection.family == socket.AF_INET and connection.getpeername():
+                    connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # no socket, or one that listens
+
+hvd.init()
+first = hvd.rank() == 1
+
+@hvd.elastic.run
+def train(state):
+    global first
+    while state.step < 20:
+        hvd.allreduce(np.ones(1000), name="x")
+        state.step += 1
+        state.commit()
+        if first and state.step == 5:
+            first = False
+            break_connections()
+    print("done", os.getpid(), hvd.size(), state.step)
+
+train(hvd.elastic.ObjectState(step=0))
+"""
+
+
+def test_connections_that_break_between_living_workers_lead_to_the_next_world(horovodrun):
+    result = horovodrun.run("-np", "2", "--min-np", "2", sys.executable, "-c", LOST_CONNECTION)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(re.findall(r"done \d+ 2 20$", result.stdout, re.M)) == 2
+    assert re.search(r"world 1 ended although no worker had failed: rank \d on host localhost: .*rank \d", result.stderr), result.stderr
+    assert "failed:" not in result.stderr.replace("had failed:", "")
+
+
+def test_ranks_that_only_lose_each_other_pause_and_end_by_time_not_by_number(horovodrun):
+    job = JOB.replace('"NCCL: unhandled system error"', '"rank 7 is gone", code=14')  # UNAVAILABLE
+    flags = ["--min-np", "1", "--max-failures-in-a-row", "1", "--elastic-timeout", "2"]
+    result = horovodrun.run("-np", "2", *flags, sys.executable, "-c", job)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "as 1 world before it: rank" in result.stderr and "the next one follows after 1s" in result.stderr
+    assert "gave up after 2s of worlds whose ranks lost each other before an operation was completed; the last: rank" in result.stderr
+
+
 @pytest.mark.parametrize("elastic", [True, False])
 def test_job_ends_and_names_the_cause(horovodrun, elastic):
     flags = ["--min-np", "1"] if elastic else []

@@ -71,8 +71,8 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
   if (name == "attach" || name == "lose" || name == "kept") return Hosts(command);
-  if (name == "discover" || name == "offer" || name == "drain" || name == "restart" ||
-      name == "limits")
+  if (name == "discover" || name == "offer" || name == "drain" || name == "drain-all" ||
+      name == "restart" || name == "limits")
     return Outside(command);
   if (name == "advance") return Advance(command);
   if (name == "explain") return machine_->Explain();
@@ -134,6 +134,11 @@ std::string ClusterSim::Outside(Command& command) {
   if (command.name() == "limits") {
     return Apply(rendezvous::membership::LimitsChanged{static_cast<int>(command.Number("min", 1)),
                                                        static_cast<int>(command.Number("max", 1))});
+  }
+  if (command.name() == "drain-all") {
+    rendezvous::membership::HostsDiscovered none;
+    none.ends_job = true;
+    return Apply(none);
   }
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
   if (command.name() == "drain") {
@@ -231,7 +236,8 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         command.Has("worked"),
         command.Text("left-for"),
         static_cast<uint64_t>(command.Number("lost-steps")),
-        command.Time("lost", absl::ZeroDuration())};
+        command.Time("lost", absl::ZeroDuration()),
+        command.Has("by-peer")};
   }
   if (name == "progress") {
     return rendezvous::membership::ProgressReported{call, key, Epoch(command.Number("epoch")),

@@ -25,11 +25,12 @@ namespace hvd {
 //   lose HOST [reason=] [agent=N]
 //   discover [HOST:SLOTS,...]
 //   drain HOST [grace=] [reason=]
+//   drain-all
 //   restart
 //   started WORKERS pid=N
 //   dying WORKERS
 //   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
-//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N] [worked] [left-for=REASON]
+//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N] [worked] [left-for=REASON] [by-peer]
 //       [lost-steps=N] [lost=DURATION]
 //   progress WORKERS epoch= commit= [age=] [inc=]
 //   watch WORKERS epoch= [inc=] [knows]

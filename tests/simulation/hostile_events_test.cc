@@ -59,6 +59,8 @@ class HostileEvents {
         return HostLost{AnyHost(), agent, "lost"};
       case 1: {
         HostsDiscovered listed;
+        listed.ends_job = Any(10) == 0;
+        if (listed.ends_job) return listed;
         listed.is_offer = Any(4) != 0;
         for (char host = 'a'; host < 'f'; ++host) {
           if (Maybe()) listed.hosts.push_back({std::string(1, host), 1 + Any(3), AnyMachine()});
@@ -104,6 +106,7 @@ class HostileEvents {
         return CallCancelled{CallId(1 + random_() % calls_)};
       default: {
         JoinRequested join{call, key, epoch, "10.0.0.1", 5};
+        join.caused_by_peer = Maybe();
         join.may_defer = Maybe();
         join.commit = Any(5);
         join.worked = Maybe();

@@ -38,6 +38,8 @@ class TrainingLog:
                 entry = json.loads(brace + rest)
                 if entry.get("job") == self._job:
                     self._take(entry)
+            else:
+                assert '{"time": ' not in line, f"two lines in one, which would be missed: {line!r}"
         self._read = end
 
     def _take(self, entry):

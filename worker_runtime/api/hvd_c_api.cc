@@ -383,8 +383,8 @@ void hvd_begin_training(void) { TheRuntime().BeginTraining(); }
 
 void hvd_count_step(void) { TheRuntime().CountStep(); }
 
-void hvd_note_error(const char* message) {
-  TheRuntime().NoteError(message == nullptr ? "" : message);
+void hvd_note_error(const char* message, int32_t caused_by_peer) {
+  TheRuntime().NoteError(message == nullptr ? "" : message, caused_by_peer != 0);
 }
 
 int32_t hvd_check_world(void) {

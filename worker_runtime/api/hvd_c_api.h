@@ -377,10 +377,11 @@ HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_pee
 
 /* The training progress that this process reports to the daemon when it asks for the next world:
  * whether an operation was completed since the last hvd_begin_training, how many steps were counted
- * since then or since the newest commit, and its own error because of which it leaves, if any. */
+ * since then or since the newest commit, and the error because of which it leaves, if any.
+ * caused_by_peer: the error is the loss of a peer. */
 HVD_EXPORT void hvd_begin_training(void);
 HVD_EXPORT void hvd_count_step(void);
-HVD_EXPORT void hvd_note_error(const char* message);
+HVD_EXPORT void hvd_note_error(const char* message, int32_t caused_by_peer);
 
 /* Check that this world may still make commits.
  *

@@ -245,7 +245,9 @@ absl::Status Runtime::Join(bool may_defer) {
                           absl::IsInvalidArgument(world.status());
     if (is_final) return world.status();
     if (IsDaemonsWord(world.status())) continue;
-    progress_.NoteError(std::string(world.status().message()));
+    // Not as the loss of a peer: a way that is closed between two hosts, e.g. by a firewall, stays
+    // closed, so the job should soon end with this message.
+    progress_.NoteError(std::string(world.status().message()), /*caused_by_peer=*/false);
     if (++failures >= kMostConnectFailures) return world.status();
   }
 }

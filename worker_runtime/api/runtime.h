@@ -73,7 +73,9 @@ class Runtime {
   // See hvd_begin_training, hvd_count_step and hvd_note_error.
   void BeginTraining() { progress_.BeginTraining(); }
   void CountStep() { progress_.CountStep(); }
-  void NoteError(const std::string& text) { progress_.NoteError(text); }
+  void NoteError(const std::string& text, bool caused_by_peer) {
+    progress_.NoteError(text, caused_by_peer);
+  }
   // Records that an operation was completed.
   void NoteWork() { progress_.NoteWork(); }
   // See hvd_check_world and hvd_confirm_world.

@@ -20,6 +20,7 @@ void TrainingProgress::Reset() {
   steps_since_ = 0;
   absl::MutexLock lock(&mutex_);
   error_.clear();
+  caused_by_peer_ = false;
 }
 
 void TrainingProgress::BeginTraining() {
@@ -35,9 +36,10 @@ void TrainingProgress::SetCommit(uint64_t number) {
   steps_since_.store(NanosecondsSinceBoot());
 }
 
-void TrainingProgress::NoteError(const std::string& text) {
+void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer) {
   absl::MutexLock lock(&mutex_);
   error_ = text;
+  caused_by_peer_ = caused_by_peer;
 }
 
 session::Session::JoinRequest TrainingProgress::TakeWord() {
@@ -49,6 +51,7 @@ session::Session::JoinRequest TrainingProgress::TakeWord() {
   if (since > 0) request.lost_time = absl::Nanoseconds(NanosecondsSinceBoot() - since);
   absl::MutexLock lock(&mutex_);
   request.left_for = std::exchange(error_, "");
+  request.caused_by_peer = std::exchange(caused_by_peer_, false);
   return request;
 }
 

@@ -26,8 +26,8 @@ class TrainingProgress {
   void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
   // Records that an operation was completed.
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
-  // Records this process's own error, because of which it is about to leave the world.
-  void NoteError(const std::string& text);
+  // Records the error because of which this process is about to leave the world.
+  void NoteError(const std::string& text, bool caused_by_peer);
 
   // Returns the progress in the world just left, as a request to join the next one, and clears it:
   // a second call returns the commit's number only.
@@ -40,6 +40,7 @@ class TrainingProgress {
   std::atomic<int64_t> steps_since_{0};  // nanoseconds since boot; 0: training has not begun
   absl::Mutex mutex_;
   std::string error_ ABSL_GUARDED_BY(mutex_);
+  bool caused_by_peer_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hvd::worker_runtime::api

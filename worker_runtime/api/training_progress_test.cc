@@ -12,18 +12,20 @@ TEST(TrainingProgressTest, TakeWord_TellsOfTheWorldThatWasLeft_Once) {
   progress.SetCommit(7);
   progress.CountStep();
   progress.CountStep();
-  progress.NoteError("out of memory");
+  progress.NoteError("out of memory", true);
   const auto word = progress.TakeWord();
   EXPECT_EQ(word.commit, 7u);
   EXPECT_TRUE(word.worked);
   EXPECT_EQ(word.lost_steps, 2u);
   EXPECT_EQ(word.left_for, "out of memory");
+  EXPECT_TRUE(word.caused_by_peer);
   const auto next = progress.TakeWord();
   EXPECT_EQ(next.commit, 7u);
   EXPECT_FALSE(next.worked);
   EXPECT_EQ(next.lost_steps, 0u);
   EXPECT_EQ(next.lost_time, absl::ZeroDuration());
   EXPECT_EQ(next.left_for, "");
+  EXPECT_FALSE(next.caused_by_peer);
 }
 
 TEST(TrainingProgressTest, ACommit_LosesNoStepsBeforeIt) {

@@ -189,6 +189,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   request.set_commit(join.commit);
   request.set_worked(join.worked);
   request.set_left_for(join.left_for);
+  request.set_caused_by_peer(join.caused_by_peer);
   request.set_lost_steps(join.lost_steps);
   request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
   ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));

@@ -79,9 +79,10 @@ class Session {
     absl::Duration timeout;  // for static jobs; in an elastic job the daemon bounds the wait
     // The fields below are about the last world.
     bool worked = false;        // whether the script completed an operation
-    std::string left_for = "";  // this process's own error, because of which it has left; else ""
+    std::string left_for = "";  // the error because of which it has left; empty: it was asked to
     uint64_t lost_steps = 0;    // the steps since `commit`
     absl::Duration lost_time = absl::ZeroDuration();  // the time since `commit`
+    bool caused_by_peer = false;                      // `left_for` is the loss of a peer
   };
   // Asks the daemon for the next world. Blocks until it has formed one with this worker, or answers
   // otherwise. The world's `members` may call this session, which must outlive it.

@@ -344,11 +344,13 @@ TEST_F(SessionTest, JoinNextWorld_CarriesTheWordOnTheLastWorld) {
   request.left_for = "NCCL: no";
   request.lost_steps = 3;
   request.lost_time = absl::Milliseconds(1500);
+  request.caused_by_peer = true;
   session_.JoinNextWorld(request).IgnoreError();
   EXPECT_TRUE(script_.last_join.worked());
   EXPECT_EQ(script_.last_join.left_for(), "NCCL: no");
   EXPECT_EQ(script_.last_join.lost_steps(), 3u);
   EXPECT_EQ(script_.last_join.lost_ms(), 1500u);
+  EXPECT_TRUE(script_.last_join.caused_by_peer());
 }
 
 TEST_F(SessionTest, ReportProgress_TellsOfTheNewestCommit) {

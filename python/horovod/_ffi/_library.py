@@ -37,7 +37,7 @@ def _declare(library: ctypes.CDLL) -> None:
     for name in ("begin_training", "count_step"):
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = None
-    library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p], None
+    library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p, ctypes.c_int32], None
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_job_id.argtypes, library.hvd_job_id.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p

@@ -51,9 +51,9 @@ def count_step() -> None:
     library.hvd_count_step()
 
 
-def note_error(message: str) -> None:
-    """Reports the local error for which this process is about to leave its world."""
-    library.hvd_note_error(message.encode("utf-8", "replace"))
+def note_error(message: str, caused_by_peer: bool) -> None:
+    """Records the error for which this process is about to leave its world. `caused_by_peer`: it is the loss of a peer."""
+    library.hvd_note_error(message.encode("utf-8", "replace"), int(caused_by_peer))
 
 
 def check_world() -> None:

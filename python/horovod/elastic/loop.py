@@ -144,8 +144,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             raise failure.error from lost
         except HorovodInternalError as error:
             lost = error
-            if not error.caused_by_peer:
-                _ffi.note_error(str(error))
+            _ffi.note_error(str(error), error.caused_by_peer)
             state.restore()
             skip_sync = False
         except HostsUpdatedInterrupt as interrupt:
