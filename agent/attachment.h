@@ -40,8 +40,9 @@ class Attachment {
   };
 
   // Opens the first stream. If a stream breaks after a welcome with reattach_ms, the attachment
-  // opens others with the same hello until that time has passed without a welcome. It does not
-  // reconnect after a regular end or after a permanent refusal.
+  // opens others until that time has passed without a welcome. Their hello is the same, but for the
+  // known workers of `remember`. It does not reconnect after a regular end or after a permanent
+  // refusal.
   Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks);
   ~Attachment();
 

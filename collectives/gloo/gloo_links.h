@@ -32,8 +32,8 @@ namespace hvd::collectives::gloo {
 // part has arrived when its connection breaks. A rank that leaves sends one last message to the
 // sentinels of its peers: a goodbye if it leaves cleanly, else the rank that caused the failure.
 // After a failure it then closes its connections, so that its peers break in turn. So a failure
-// spreads to all ranks, and every rank can name its cause, not just the first rank that closed a
-// connection.
+// spreads to all ranks, and each of them can name the rank that caused it, not only the peer whose
+// connection was closed.
 class GlooLinks {
  public:
   // A part of the caller's memory that messages are sent from and received into. Completions are

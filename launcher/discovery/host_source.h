@@ -27,8 +27,8 @@ class HostSource {
   // always returns the same hosts.
   virtual bool is_dynamic() const = 0;
 
-  // Waits for the next list, and returns all hosts of it. A dynamic source also returns a list that
-  // is the same as the one before. After an error Next may be called again.
+  // Waits for the next list, and returns all hosts of it. A dynamic source returns every list, even
+  // one that is equal to the list before. After an error Next may be called again.
   // Errors, each with one line that names the source:
   //   - Cancelled: `stop` was cancelled.
   //   - Any other code: this attempt failed. Different kinds of failure have different codes; see

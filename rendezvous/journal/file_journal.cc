@@ -141,10 +141,6 @@ class FileJournalImpl final : public FileJournal {
     retry_at_ = end_ + kLeastEvents;  // if Compact fails, retry after this many further bytes
     pb::journal::Header before = header_;
     header_.mutable_snapshot()->set_time_ns(ToNanoseconds(snapshot.time));
-    // buffer_ is empty here or holds events that the snapshot lacks; Replace writes them into the
-    // new file.
-    // Events that wait for a Sync are not part of the snapshot; Replace writes them into the new
-    // file.
     header_.mutable_snapshot()->set_job(snapshot.state);
     header_.set_format(kFormat);
     const absl::Status status = Replace();
@@ -198,7 +194,8 @@ class FileJournalImpl final : public FileJournal {
     return Replace();
   }
 
-  // Replaces the file atomically with a new one that has the header and the buffered events.
+  // Replaces the file atomically with a new one that has the header and the buffered events. Only
+  // TakeUpRecords has such events: see Journal::Compact.
   absl::Status Replace() {
     const std::string header = EncodeRecord(header_.SerializeAsString());
     const std::string events = buffer_.empty() ? "" : EncodeBatch(1, buffer_);

@@ -23,7 +23,7 @@ class Journal {
   // The state that replaces all earlier events.
   struct Snapshot {
     std::string state;  // a pb::journal::SavedJob
-    absl::Time time;    // of the newest replaced event
+    absl::Time time;    // when it was made: not before the newest replaced event
   };
 
   virtual ~Journal() = default;

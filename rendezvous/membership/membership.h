@@ -24,7 +24,8 @@ class MembershipState;
 namespace hvd::rendezvous::membership {
 
 // States: forming (hosts attach, workers start, nobody has a world yet) -> running -> done |
-// failed; running -> forming when every member asks for the next world.
+// failed. While the next world is awaited, a static job is forming again, and an elastic job is
+// resetting; see lifecycle/states.h.
 //
 // In an elastic job a failure breaks the epoch, and the next world forms as soon as all survivors
 // have asked for it, with the newcomers that are ready. Newcomers join, and leaving workers go, by

@@ -63,9 +63,9 @@ absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& 
                                                     epochs.current.value(), ")"));
 }
 
-// A request for the next world. A request of a member of the current, unbroken epoch whose last
-// world is an older one is a repetition: the answer to its first request was lost, so it gets the
-// same world again.
+// A request for the next world. It is a repetition if the worker is a member of the current,
+// unbroken epoch, but names an older one as its last world: the answer to its first request was
+// lost, so it gets the same world again.
 void Membership::State::On(const JoinRequested& event, absl::Time now) {
   Worker* worker = workers.Find(event.worker.id);
   if (elastic() && verdict.has_value() &&

@@ -30,7 +30,6 @@ class FileJobStore final : public JobStore {
   //     is accessible to others; says which.
   //   - DataLoss: the job's identity is damaged, or missing while there is a journal; gives the
   //     remedy.
-  //   - FailedPrecondition: its job has another format.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(const std::string& path);
   // The same, for a folder that is open already.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(

@@ -46,8 +46,8 @@ class JobStore {
   virtual absl::Status SaveIdentity(const pb::journal::Job& job) = 0;
 
   // Opens the journal of this job. If there is none, creates it with the start time `now`, unless
-  // the identity has addresses: they are saved after the journal, so a missing one is an error
-  // then. Call once.
+  // the identity has addresses: these are saved after the journal was created, so a missing journal
+  // is an error then. Call once.
   // Errors:
   //   - InvalidArgument: the journal can't be opened; says why.
   //   - FailedPrecondition: the journal belongs to another job, or was written by another version.

@@ -22,7 +22,8 @@ constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
 constexpr absl::Duration kConfirmTimeout = absl::Seconds(5);
 // After a failure to connect, this worker asks for the next world: the daemon may have noticed by
-// then that the unreachable member is dead. After this many failures the error is final.
+// then that the unreachable member is dead. After this many failures the call returns the error;
+// hvd.elastic.run then calls again (elastic/loop.py), until the daemon gives up.
 constexpr int kMostConnectFailures = 3;
 constexpr char kLoneAddress[] = "127.0.0.1";
 constexpr char kReleasedPayload[] = "hvd.released";

@@ -2,9 +2,9 @@
 //
 // A round runs under turn_. The engine's thread gives turn_ up to sleep. A thread that waits tries
 // turn_ once and then works in its place. No round is lost:
-// - TryLock fails: the holder may be past the announcement of its round. If something is still
-//   unannounced, the engine's thread is woken and runs another round. A wake-up that comes before
-//   it sleeps is kept.
+// - TryLock fails: the holder may have made the announcement of its round already. If something is
+//   still unannounced, the engine's thread is woken and runs another round. A wake-up that comes
+//   before it sleeps is kept.
 // - The waiting thread's Receive may take a wake-up that was meant for the engine's thread. So one
 //   more round is run before the turn ends.
 // - The turn ends (HandOver): the engine's thread is woken if a round has failed, if something is
