@@ -16,6 +16,7 @@
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "base/version.h"
+#include "rendezvous/security/credentials_message.h"
 
 namespace hvd::agent {
 namespace {
@@ -39,11 +40,6 @@ uint64_t RandomIncarnation() {
     memcpy(&incarnation, bytes.data(), sizeof(incarnation));
   }
   return incarnation;
-}
-
-rendezvous::security::PeerCredentials FromProto(const pb::Credentials& credentials) {
-  return {credentials.token(), credentials.ca_certificate(), credentials.certificate(),
-          credentials.private_key()};
 }
 
 }  // namespace
@@ -168,7 +164,8 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_incarnation(RandomIncarnation());
   ReserveStorePort(&hello);
   OpenCommitSource(&hello);
-  const rendezvous::security::PeerCredentials credentials = FromProto(bootstrap_.credentials());
+  const rendezvous::security::PeerCredentials credentials =
+      rendezvous::security::FromMessage(bootstrap_.credentials());
   return std::make_unique<Attachment>(
       loop_,
       [this, credentials](const pb::AgentHello& said,

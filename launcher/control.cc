@@ -12,6 +12,7 @@
 #include "launcher/job/job_file.h"
 #include "launcher/report/status_table.h"
 #include "rendezvous/client/control_calls.h"
+#include "rendezvous/security/credentials_message.h"
 #include "rendezvous/security/token_file.h"
 
 namespace hvd::launcher {
@@ -27,15 +28,11 @@ struct Daemon {
   rendezvous::security::PeerCredentials credentials;
 };
 
-rendezvous::security::PeerCredentials FromProto(const pb::Credentials& message) {
-  return {message.token(), message.ca_certificate(), message.certificate(), message.private_key()};
-}
-
 absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
   Daemon daemon;
   ASSIGN_OR_RETURN(const pb::Credentials credentials,
                    rendezvous::security::ReadTokenFile(options.token_file));
-  daemon.credentials = FromProto(credentials);
+  daemon.credentials = rendezvous::security::FromMessage(credentials);
   std::vector<std::string> hosts;
   for (const net::HostPort& where : options.connect) hosts.push_back(where.host);
   net::NameTable names = net::ResolveNames(hosts, kResolveTimeout);
@@ -50,7 +47,8 @@ absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
 }
 
 Daemon DaemonOf(const pb::JobFile& job) {
-  return {{job.addresses().begin(), job.addresses().end()}, FromProto(job.credentials())};
+  return {{job.addresses().begin(), job.addresses().end()},
+          rendezvous::security::FromMessage(job.credentials())};
 }
 
 std::vector<pb::JobFile> JobsMeant(const cli::ControlOptions& options,

@@ -37,8 +37,9 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   EndUnattached();
 }
 
-// Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. The daemon stops workers that do not commit within the grace period; the
-// deadline here is the fallback for a daemon that does not answer.
+// Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. The daemon stops
+// workers that do not commit within the grace period; the deadline here is the fallback for a
+// daemon that does not answer.
 void JobRun::Drain(int signal) {
   const absl::Duration grace = plan_.elastic->spec.drain_grace;
   output_.Say(absl::StrCat("horovodrun: interrupted by SIGTERM; all workers leave at their next ",

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/version.h"
+#include "rendezvous/security/credentials_message.h"
 
 namespace hvd::launcher::job {
 namespace {
@@ -14,15 +15,6 @@ namespace {
 // The daemon's start timeout is longer than the launcher's: the launcher can explain better why the
 // start failed, so it should report first.
 constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
-
-pb::Credentials ToProto(const rendezvous::security::PeerCredentials& issued) {
-  pb::Credentials credentials;
-  credentials.set_token(issued.token);
-  credentials.set_ca_certificate(issued.ca_certificate);
-  credentials.set_certificate(issued.certificate);
-  credentials.set_private_key(issued.private_key);
-  return credentials;
-}
 
 }  // namespace
 
@@ -70,7 +62,7 @@ absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
   job.set_job_id(job_id);
   job.set_pid(getpid());
   for (const std::string& address : addresses) job.add_addresses(address);
-  *job.mutable_credentials() = ToProto(issued);
+  *job.mutable_credentials() = rendezvous::security::ToMessage(issued);
   job.set_command(absl::StrJoin(plan.command, " "));
   return JobFile::Write(plan.job_realm, job);
 }
@@ -87,7 +79,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
   bootstrap.set_job_id(job_id);
   bootstrap.set_host(host.target.host);
   bootstrap.set_slots(host.slots);
-  *bootstrap.mutable_credentials() = ToProto(issued);
+  *bootstrap.mutable_credentials() = rendezvous::security::ToMessage(issued);
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   pb::JobCommand& command = *bootstrap.mutable_command();
   for (const std::string& arg : plan.command) command.add_argv(arg);

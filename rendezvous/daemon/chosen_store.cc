@@ -27,8 +27,9 @@ absl::StatusOr<std::string> Contents(const char* flag, const std::string& path) 
   // silently mean no TLS, or no password.
   if (!file || !(text << file.rdbuf())) {
     const bool is_empty = file.is_open() && errno == 0;
-    return absl::InvalidArgumentError(absl::StrCat(
-        flag, ": ", path, is_empty ? " is empty" : " can't be read: ", is_empty ? "" : strerror(errno)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": ", path,
+                     is_empty ? " is empty" : " can't be read: ", is_empty ? "" : strerror(errno)));
   }
   return text.str();
 }

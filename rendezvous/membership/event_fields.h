@@ -71,8 +71,8 @@ void KeepFields(Fields& fields, JoinRequested& kept) {
          lost_steps, lost_time, caused_by_peer] = kept;
   fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address,
          "control_port", control_port, "may_defer", may_defer, "commit", commit, "worked", worked,
-         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time, "caused_by_peer",
-         caused_by_peer);
+         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time,
+         "caused_by_peer", caused_by_peer);
 }
 
 template <typename Fields>

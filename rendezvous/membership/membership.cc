@@ -66,6 +66,12 @@ Membership::~Membership() = default;
 std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
   // A tick before the deadline changes nothing.
   if (std::holds_alternative<Tick>(event) && now < NextDeadline()) return {};
+  // A watch changes nothing, because it is not in the journal (see Job::Record): what is due by now
+  // waits for the tick, which is. Otherwise a world could form that a replay does not form.
+  if (const auto* watch = std::get_if<WatchRequested>(&event)) {
+    state_->On(*watch, now);
+    return std::exchange(state_->effects, {});
+  }
   state_->last_time = now;
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
   // Deadlines are checked after the event is applied: if an event arrives before a late tick, it

@@ -294,8 +294,8 @@ std::string Membership::State::WantedChange(absl::Time now) const {
       const Host& host = HostOf(worker);
       (host.drain.has_value() ? leaving_hosts : shrunk_hosts).push_back(host.slots.host);
       const std::optional<Drain>& drain = host.drain;
-      patience_ends = std::min(
-          patience_ends, drain.has_value() ? drain->PatienceEnds() : absl::InfinitePast());
+      patience_ends =
+          std::min(patience_ends, drain.has_value() ? drain->PatienceEnds() : absl::InfinitePast());
     }
     if (IsReadyNewcomer(worker)) {
       ++ready;

@@ -88,6 +88,19 @@ TEST_F(RestartOfAStaticJobTest, AnotherAgentInPlaceOfOneThatIsAway_IsNotLostWith
   EXPECT_EQ(machine_->Attached().size(), 2u);
 }
 
+// A watch is not in the journal, so a replay must come to the same state without it.
+TEST_F(RestartOfAStaticJobTest, WatchAfterADeadline_LeavesWhatIsDueToTheTick) {
+  Attach("a", 1);
+  now_ += absl::Hours(2);
+  ASSERT_LT(machine_->NextDeadline(), now_);
+  const auto effects =
+      machine_->Apply(WatchRequested{CallId(1), {WorkerId(1), Incarnation(1)}, Epoch(1)}, now_);
+  ASSERT_EQ(effects.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<ReplyStatus>(effects[0]));
+  EXPECT_LT(machine_->NextDeadline(), now_);
+  EXPECT_FALSE(machine_->Apply(Tick{}, now_).empty());
+}
+
 TEST_F(RestartOfAStaticJobTest, HostsThatDoNotComeBack_AreAllLost) {
   machine_ = std::make_unique<Membership>(Spec(9), now_);
   for (const char* host : {"a", "b", "c"}) Attach(host, 1);

@@ -92,8 +92,7 @@ std::string Membership::State::ExplainElastic() const {
       return absl::StrCat("waiting until the members of world ", epochs.current.value(),
                           ", which was lost as a whole, have surely ended");
     }
-    if (late.empty() && epochs.idle_until > last_time)
-      return epochs.IdleText(epochs.IdleInARow());
+    if (late.empty() && epochs.idle_until > last_time) return epochs.IdleText(epochs.IdleInARow());
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", phrases::Ranks(late), " to ask for the next world",
                         epochs.broken.has_value() ? absl::StrCat(" (", *epochs.broken, ")") : "");

@@ -18,6 +18,7 @@
 #include "base/text/duration_text.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "rendezvous/security/credentials_message.h"
 
 namespace hvd::rendezvous::security {
 namespace {
@@ -101,13 +102,8 @@ absl::StatusOr<Fd> OpenAgain(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<std::string> TokenText(const PeerCredentials& credentials) {
-  pb::Credentials message;
-  message.set_token(credentials.token);
-  message.set_ca_certificate(credentials.ca_certificate);
-  message.set_certificate(credentials.certificate);
-  message.set_private_key(credentials.private_key);
   std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
+  if (!google::protobuf::TextFormat::PrintToString(ToMessage(credentials), &text)) {
     return absl::InternalError("the credentials can't be printed");
   }
   return text;

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
+#include "rendezvous/transport/message_time.h"
 #include "rendezvous/transport/placement_message.h"
 
 namespace hvd::rendezvous::server {
@@ -19,11 +20,6 @@ namespace {
 
 // Far more than any host has. Bounds the work that one hello can cause.
 constexpr uint32_t kMostSlots = 1 << 16;
-
-uint32_t ToMilliseconds(absl::Duration grace) {
-  const int64_t milliseconds = absl::ToInt64Milliseconds(grace);
-  return static_cast<uint32_t>(std::clamp<int64_t>(milliseconds, 0, UINT32_MAX));
-}
 
 absl::Status CheckHello(const pb::AgentHello& hello) {
   if (hello.host().empty()) return absl::InvalidArgumentError("the agent names no host");
@@ -254,7 +250,7 @@ void AgentService::Handle(const membership::StopWorkersEffect& effect) {
   for (const WorkerId worker : effect.workers) {
     command.mutable_stop()->add_worker_ids(worker.value());
   }
-  command.mutable_stop()->set_grace_ms(ToMilliseconds(effect.grace));
+  command.mutable_stop()->set_grace_ms(transport::ToMilliseconds(effect.grace));
   Send(effect.host, effect.agent, std::move(command));
 }
 
@@ -279,7 +275,7 @@ void AgentService::Handle(const membership::HoldHostEffect& effect) {
 
 void AgentService::Handle(const membership::EndJobEffect& effect) {
   pb::AgentCommand command;
-  command.mutable_end()->set_grace_ms(ToMilliseconds(effect.grace));
+  command.mutable_end()->set_grace_ms(transport::ToMilliseconds(effect.grace));
   command.mutable_end()->set_exit_code(effect.exit_code);
   command.mutable_end()->set_summary(effect.summary);
   Send(effect.host, effect.agent, std::move(command));

@@ -9,14 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "rendezvous/transport/message_time.h"
 
 namespace hvd::rendezvous::server {
 namespace {
-
-uint32_t ToMilliseconds(absl::Duration duration) {
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
-}
 
 // A one-time result: the report that a caller waits for. Thread-safe.
 class ReportAnswer {
@@ -113,11 +109,11 @@ AgentServiceOptions Job::MakeAgentOptions() {
   AgentServiceOptions made;
   made.welcome.set_job_id(options_.job_id);
   if (options_.journal != nullptr) {
-    made.welcome.set_reattach_ms(ToMilliseconds(options_.spec.reattach_timeout));
+    made.welcome.set_reattach_ms(transport::ToMilliseconds(options_.spec.reattach_timeout));
   }
   if (options_.spec.elastic.has_value()) {
     made.welcome.set_elastic(true);
-    made.welcome.set_drain_grace_ms(ToMilliseconds(options_.spec.elastic->drain_grace));
+    made.welcome.set_drain_grace_ms(transport::ToMilliseconds(options_.spec.elastic->drain_grace));
   }
   made.post = [this](membership::Event event) { Post(std::move(event)); };
   return made;

@@ -261,7 +261,8 @@ absl::Status RendezvousService::CheckDrain(const std::string& host,
   for (const membership::Membership::HostView& each : view.hosts) {
     if (each.host.host != host) continue;
     if (each.attached || each.awaited) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat("host ", host, " is not there: its agent has not attached, or has left"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("host ", host, " is not there: its agent has not attached, or has left"));
   }
   return absl::NotFoundError(absl::StrCat("no host \"", host, "\" takes part in the job"));
 }

@@ -7,7 +7,9 @@
 #include "base/net/address.h"
 #include "base/status_macros.h"
 #include "rendezvous/reporting/metrics.h"
+#include "rendezvous/security/credentials_message.h"
 #include "rendezvous/server/check_spec.h"
+#include "rendezvous/transport/message_time.h"
 
 namespace hvd::rendezvous::server {
 namespace {
@@ -15,11 +17,6 @@ namespace {
 // How long workers of a job without a state directory try to reach the server. It runs on the same
 // machine and does not come back, so they only need to be sure that it has gone.
 constexpr absl::Duration kGoneAfter = absl::Seconds(5);
-
-uint32_t ToMilliseconds(absl::Duration duration) {
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
-}
 
 // The address at which workers of this machine reach a server that listens at `address`.
 std::string ReachableFromHere(const std::string& address) {
@@ -90,18 +87,16 @@ pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
   const std::string address = ReachableFromHere(door_.addresses().front());
   pb::WorkerBootstrap bootstrap;
   bootstrap.set_job_id(options_.job_id);
-  bootstrap.mutable_credentials()->set_token(credentials_.token);
-  bootstrap.mutable_credentials()->set_ca_certificate(credentials_.ca_certificate);
-  bootstrap.mutable_credentials()->set_certificate(credentials_.certificate);
-  bootstrap.mutable_credentials()->set_private_key(credentials_.private_key);
+  *bootstrap.mutable_credentials() = security::ToMessage(credentials_);
   bootstrap.set_daemon_address(address);
   bootstrap.set_advertise_address(net::SplitHostPort(address).host);
   bootstrap.set_elastic(options_.spec.elastic.has_value());
   // At least kGoneAfter: with a short reattach timeout, workers would give the server up for one
   // slow answer.
   const absl::Duration away = is_kept() ? options_.spec.reattach_timeout : kGoneAfter;
-  bootstrap.set_away_ms(ToMilliseconds(std::max(away, kGoneAfter)));
-  if (is_kept()) bootstrap.set_reattach_ms(ToMilliseconds(options_.spec.reattach_timeout));
+  bootstrap.set_away_ms(transport::ToMilliseconds(std::max(away, kGoneAfter)));
+  if (is_kept())
+    bootstrap.set_reattach_ms(transport::ToMilliseconds(options_.spec.reattach_timeout));
   return bootstrap;
 }
 

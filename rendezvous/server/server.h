@@ -81,7 +81,8 @@ class Server {
   // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 
-  // Elastic jobs: drains all hosts at once, since the job is to end: nobody waits for a replacement.
+  // Elastic jobs: drains all hosts at once, since the job is to end: nobody waits for a
+  // replacement.
   virtual void DrainAll() = 0;
 
   // Elastic jobs: drains the host, within `grace`.

@@ -142,8 +142,12 @@ void ControlPlane::Apply(const rendezvous::membership::Event& event) {
   ++tally_.events;
   journal_.emplace_back(event, Time());
   const std::vector<rendezvous::membership::Effect> effects = ApplyToBoth(event);
+  const bool is_watch = std::holds_alternative<rendezvous::membership::WatchRequested>(event);
   for (const rendezvous::membership::Effect& effect : effects) {
     if (traced_) Log("    ", ToText(effect));
+    const bool is_answer = std::holds_alternative<rendezvous::membership::ReplyWatch>(effect) ||
+                           std::holds_alternative<rendezvous::membership::ReplyStatus>(effect);
+    if (is_watch && !is_answer) Fail("a watch, which is not recorded, has changed the job");
     Carry(effect);
   }
   CheckMachine();

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
+#include "rendezvous/security/credentials_message.h"
 #include "worker_runtime/api/backends.h"
 #include "worker_runtime/session/bootstrap.h"
 
@@ -53,9 +54,8 @@ std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& j
 
 std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
                                               absl::Duration patience) {
-  const rendezvous::security::PeerCredentials credentials{
-      bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
-      bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
+  const rendezvous::security::PeerCredentials credentials =
+      rendezvous::security::FromMessage(bootstrap.credentials());
   const session::WorkerStanding standing{
       WorkerId(bootstrap.worker_id()),
       bootstrap.advertise_address(),
