@@ -312,7 +312,7 @@ const std::vector<MeaninglessVariable>& MeaninglessVariables() {
       {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", "", kNoMpi},
       {"HOROVOD_MPI_THREADS_DISABLE", "0", kNoMpi},
       {"HOROVOD_CCL_CACHE", "0", "this version does not use oneCCL"},
-      {"HOROVOD_ENABLE_XLA_OPS", "0", "this version is not for TensorFlow"},
+      {"HOROVOD_ENABLE_XLA_OPS", "0", "jit_compile=True works without it"},
       {"DDL_OPTIONS", "", "this version does not use DDL"},
   };
   return *variables;
