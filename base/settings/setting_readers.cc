@@ -11,6 +11,9 @@
 namespace hvd::settings {
 namespace {
 
+// No time that anybody waits, and far from what a duration's arithmetic could overflow.
+constexpr double kLongestTime = 1e9;
+
 Problem ReadCount(const std::string& text, size_t* out) {
   uint64_t value;
   if (!absl::SimpleAtoi(text, &value)) return "a whole number, 0 or larger";
@@ -20,8 +23,9 @@ Problem ReadCount(const std::string& text, size_t* out) {
 
 Problem ReadTime(const std::string& text, absl::Duration unit, absl::Duration* out) {
   double value;
-  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e9)
-    return "a number, 0 or larger";
+  // Written so that NaN, for which no comparison holds, is refused.
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0)) return "a number, 0 or larger";
+  if (value > kLongestTime) return "at most 1000000000";
   *out = value * unit;
   return "";
 }
