@@ -22,6 +22,11 @@ absl::Status Invalid(absl::string_view text) { return absl::InvalidArgumentError
 absl::StatusOr<rendezvous::policy::Cooldown> ParseCooldown(const std::string& text) {
   const std::vector<std::string> bounds = absl::StrSplit(text, ' ');
   const std::string flag = "--blacklist-cooldown-range";
+  // Both values in one quoted argument take the command's first word as the second value.
+  if (bounds.size() != 2) {
+    return Invalid(
+        absl::StrCat(flag, ": '", text, "' is not two numbers, as 10 100 without quotes"));
+  }
   ASSIGN_OR_RETURN(int64_t low, ParseInteger(flag, bounds[0], 1, kHour));
   ASSIGN_OR_RETURN(int64_t high, ParseInteger(flag, bounds[1], 1, kHour));
   if (low > high) {
