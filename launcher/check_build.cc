@@ -181,6 +181,16 @@ Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python)
   return {true, *framework.path == 0 ? place : absl::StrCat(place, "; ", framework.path)};
 }
 
+// The note on NCCL: its version, or why it is not used.
+std::string NoteOnNccl(bool available, const absl::StatusOr<PythonFacts>& python) {
+  if (available) return python->nccl_version;
+  // Only PyTorch's tensors reach NCCL; those of the other frameworks are copied to the host first.
+  if (python.ok() && !python->nccl_version.empty()) {
+    return absl::StrCat(python->nccl_version, " is there, but only PyTorch uses it: see above");
+  }
+  return "no libnccl.so.2 or no CUDA driver here; GPU tensors go through host memory";
+}
+
 }  // namespace
 
 absl::StatusOr<PythonFacts> AskPython() {
@@ -225,10 +235,7 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
   AddRow(true, "Gloo", "", &table);
   absl::StrAppend(&table, "\nAvailable Tensor Operations:\n");
   const bool nccl = torch && !python->nccl_version.empty();
-  AddRow(nccl, "NCCL",
-         nccl ? python->nccl_version
-              : "no libnccl.so.2 or no CUDA driver here; GPU tensors go through host memory",
-         &table);
+  AddRow(nccl, "NCCL", NoteOnNccl(nccl, python), &table);
   AddRow(false, "DDL", "not part of this version", &table);
   AddRow(false, "CCL", "not part of this version", &table);
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
