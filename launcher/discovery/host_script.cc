@@ -88,12 +88,18 @@ class Run {
       exited_ = true;
       FinishWhenOver();
     }));
-    loop_.After(options_.time_limit, [this] {
-      Fail(Code::kDeadlineExceeded,
-           absl::StrCat("has not ended within ", text::DurationText(options_.time_limit),
-                        " and was killed"));
-    });
+    loop_.After(options_.time_limit, [this] { FailLate(); });
     return absl::OkStatus();
+  }
+
+  void FailLate() {
+    const std::string limit = text::DurationText(options_.time_limit);
+    // A background process inherits the script's streams, so that its output never ends.
+    Fail(Code::kDeadlineExceeded,
+         exited_ ? absl::StrCat("has ended, but after ", limit,
+                                " a process that it started still held its stdout or stderr and "
+                                "was killed; redirect both for background processes")
+                 : absl::StrCat("has not ended within ", limit, " and was killed"));
   }
 
   absl::Status Listen(Fd fd, Stream& stream) {
