@@ -47,6 +47,7 @@ std::string TerminalLine::Draw(absl::string_view text) {
   const std::string line = Fit(text, Columns(fd_));
   if (line == drawn_) return "";
   if (line.empty()) return Erase();
+  // A worker's progress bar, which ended with '\r', stays visible in the line above.
   const absl::string_view start = drawn_.empty() && mid_line_ ? "\n" : "\r";
   drawn_ = line;
   return absl::StrCat(start, line, kEraseBelow, "\r");

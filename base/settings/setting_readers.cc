@@ -73,6 +73,7 @@ Read Text(Field<std::string> field) {
 }
 
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env) {
+  // Autotuning leaves alone what the user has set; the same for the cycle time.
   env->engine.fusion_threshold_is_given = true;
   return ReadCount(text, &env->engine.fusion_threshold_bytes);
 }
@@ -85,6 +86,8 @@ Problem ReadCycleTime(const std::string& text, RuntimeEnv* env) {
 Problem ReadTorus(const std::string& text, RuntimeEnv* env) {
   bool torus = false;
   Problem problem = ReadSwitch(text, &torus);
+  // Its row comes after that of HOROVOD_HIERARCHICAL_ALLREDUCE: 1 wins over a 0 there, 0 changes
+  // nothing.
   env->hierarchical_allreduce |= torus;
   return problem;
 }
@@ -104,6 +107,7 @@ Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env) {
 
 Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env) {
   Problem problem = ReadTime(text, absl::Seconds(1), &env->gloo_timeout);
+  // With 0 every wait would have failed before it began.
   return problem.empty() && env->gloo_timeout == absl::ZeroDuration() ? "larger than 0" : problem;
 }
 
@@ -147,6 +151,7 @@ Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {
 }
 
 Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env) {
+  // NCCL's own variable. What it makes of other values is not ours to refuse.
   env->nccl_shares_gpus = text == "1";
   return "";
 }
