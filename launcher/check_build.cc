@@ -17,11 +17,14 @@
 namespace hvd::launcher {
 namespace {
 
+// Loading libhvd.so and its libraries from a cold network file system takes seconds.
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
-// Prints: a line with the interpreter; a line for each installed module of FRAMEWORKS with its
-// version ("?" if unknown); an empty line; the version of NCCL, from an installed library or from
-// torch; the backend that Keras 3 would use. A distribution's name may differ from its module's.
+// Looks for modules without importing them: tensorflow alone would take seconds, and a broken
+// module must not end the report. Prints: a line with the interpreter; a line for each installed
+// module of the list with its version ("?" if unknown); an empty line; the version of NCCL, from
+// an installed library or from torch; the backend that Keras 3 would use. A distribution's name may
+// differ from its module's.
 constexpr char kQuestion[] = R"(
 import importlib.metadata, importlib.util, json, os, sys
 print(sys.executable)
@@ -63,6 +66,7 @@ print(backend or "tensorflow")
 
 // Reads everything that `process` writes until it closes `output`.
 absl::StatusOr<std::string> ReadAnswer(os::Process& process, Fd output) {
+  // A loop, since a plain read could not be given up at the time limit.
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   std::string answer;
   bool complete = false;
@@ -117,6 +121,7 @@ bool IsNewEnough(const std::string& version, const int (&oldest)[3]) {
   int part = 0;
   for (absl::string_view text : absl::StrSplit(version, '.')) {
     int number = 0;
+    // Not a number: the "0rc1" of a release candidate, or a version with a name.
     if (part == 3 || !absl::SimpleAtoi(text, &number) || number > oldest[part]) return true;
     if (number < oldest[part++]) return false;
   }
@@ -131,6 +136,7 @@ struct Row {
 // The row of Keras: its backend, and whether that can be used. `place` describes the installation.
 Row RowOfKeras(const std::string& place, const PythonFacts& python) {
   const bool keras3 = IsNewEnough(VersionOf(python, "keras"), {3, 0, 0});
+  // Keras 2 is on TensorFlow whatever KERAS_BACKEND says.
   const std::string used = keras3 ? python.keras_backend : "tensorflow";
   bool usable = false;
   std::vector<std::string> others;
@@ -155,6 +161,7 @@ Row RowOfKeras(const std::string& place, const PythonFacts& python) {
 
 // The missing requirement of MXNet; empty if there is none.
 std::string ProblemOfMxnet(const PythonFacts& python) {
+  // MXNet 1.9.1 uses numpy.bool, which numpy 1.24 has removed.
   const std::string numpy = VersionOf(python, "numpy");
   if (!numpy.empty() && !IsNewEnough(numpy, {1, 24, 0})) return "";
   return absl::StrCat("needs a numpy older than 1.24, there is ", numpy.empty() ? "none" : numpy);
@@ -166,6 +173,7 @@ Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python)
   const std::string version = VersionOf(*python, framework.module);
   if (version.empty()) return {false, absl::StrCat("no ", module, " in ", python->executable)};
   const std::string place = absl::StrCat(version, " in ", python->executable);
+  // Before the search for horovod, which would not help there.
   if (!IsNewEnough(version, framework.oldest)) {
     return {false,
             absl::StrCat(place, "; needs ", absl::StrJoin(framework.oldest, "."), " or newer")};
@@ -181,6 +189,16 @@ Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python)
   return {true, *framework.path == 0 ? place : absl::StrCat(place, "; ", framework.path)};
 }
 
+// The note on NCCL: its version, or why it is not used.
+std::string NoteOnNccl(bool available, const absl::StatusOr<PythonFacts>& python) {
+  if (available) return python->nccl_version;
+  // Only PyTorch's tensors reach NCCL; those of the other frameworks are copied to the host first.
+  if (python.ok() && !python->nccl_version.empty()) {
+    return absl::StrCat(python->nccl_version, " is there, but only PyTorch uses it: see above");
+  }
+  return "no libnccl.so.2 or no CUDA driver here; GPU tensors go through host memory";
+}
+
 }  // namespace
 
 absl::StatusOr<PythonFacts> AskPython() {
@@ -190,6 +208,7 @@ absl::StatusOr<PythonFacts> AskPython() {
   options.argv = {"python3", "-c", kQuestion};
   options.stdout_fd = output.write.get();
   ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
+  // Otherwise the stream would never end: this process would still hold the pipe.
   output.write.reset();
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
   // Its stdout is closed, so the answer is complete; the interpreter's exit need not be awaited.
@@ -200,6 +219,7 @@ absl::StatusOr<PythonFacts> AskPython() {
   for (; line < lines.size() && !lines[line].empty(); ++line) {
     facts.versions.insert(absl::StrSplit(lines[line], absl::MaxSplits(' ', 1)));
   }
+  // An interpreter that failed half-way has printed fewer lines.
   if (line + 3 >= lines.size()) {
     return absl::InternalError("python3 does not work; see its message above");
   }
@@ -216,6 +236,7 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
     AddRow(row.available, framework.name, row.note, &table);
     if (framework.module == absl::string_view("torch")) torch = row.available;
   }
+  // A horovodrun of one environment with the python3 of another is the usual mistake.
   if (python.ok()) {
     absl::StrAppend(&table, "    (asked: ", python->executable,
                     ", the first python3 on the PATH)\n");
@@ -225,10 +246,7 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
   AddRow(true, "Gloo", "", &table);
   absl::StrAppend(&table, "\nAvailable Tensor Operations:\n");
   const bool nccl = torch && !python->nccl_version.empty();
-  AddRow(nccl, "NCCL",
-         nccl ? python->nccl_version
-              : "no libnccl.so.2 or no CUDA driver here; GPU tensors go through host memory",
-         &table);
+  AddRow(nccl, "NCCL", NoteOnNccl(nccl, python), &table);
   AddRow(false, "DDL", "not part of this version", &table);
   AddRow(false, "CCL", "not part of this version", &table);
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);

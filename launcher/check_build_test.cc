@@ -103,8 +103,9 @@ TEST(CheckBuildTable, SaysWhetherThereIsNccl) {
       HasSubstr("[X] NCCL          2.23.7\n"));
   EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}, {"horovod", "1.0.0"}}}),
               HasSubstr("[ ] NCCL          no libnccl.so.2 or no CUDA driver here; GPU tensors"));
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}}, "2.23.7"}),
-              HasSubstr("[ ] NCCL"));
+  EXPECT_THAT(
+      CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}}, "2.23.7"}),
+      HasSubstr("[ ] NCCL          2.23.7 is there, but only PyTorch uses it: see above\n"));
 }
 
 TEST(AskPython, NamesItsInterpreter) {

@@ -36,6 +36,7 @@ absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
   std::vector<std::string> hosts;
   for (const net::HostPort& where : options.connect) hosts.push_back(where.host);
   net::NameTable names = net::ResolveNames(hosts, kResolveTimeout);
+  // A name that can't be resolved is left out: one daemon that answers suffices.
   for (const net::HostPort& where : options.connect) {
     for (const std::string& address : names[where.host]) {
       daemon.addresses.push_back(net::JoinHostPort(address, where.port));
@@ -81,6 +82,7 @@ absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std:
 // addresses, but not all may be reachable from here. An error other than a missing answer is final.
 template <typename Call>
 auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(call("")) {
+  // One after the other, not all at once: a drain is a change, and only one daemon leads.
   absl::Status last = absl::NotFoundError("the job has no address");
   for (const std::string& address : addresses) {
     auto answer = call(address);
@@ -102,6 +104,7 @@ absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
 std::string JobList(const std::vector<pb::JobFile>& jobs) {
   std::string text = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
   for (const pb::JobFile& job : jobs) {
+    // A job that does not answer costs its own line only, not the list.
     const absl::StatusOr<pb::GetStatusResponse> status = StatusOf(DaemonOf(job));
     const std::string state =
         !status.ok() ? "does not answer"
@@ -119,6 +122,7 @@ std::string JobList(const std::vector<pb::JobFile>& jobs) {
 absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
                                     const std::string& job_realm) {
   if (options.action == cli::ControlOptions::Action::kStatus && options.connect.empty()) {
+    // For a status several jobs are a list. A drain must not guess, so DaemonHere refuses them.
     const std::vector<pb::JobFile> meant = JobsMeant(options, job::RunningJobs(job_realm));
     if (meant.size() > 1) return JobList(meant);
   }
@@ -131,6 +135,7 @@ absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
   pb::DrainRequest request;
   request.set_host(options.host);
   request.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.grace)));
+  // If only an answer was lost, the next address repeats the call, which does no harm.
   RETURN_IF_ERROR(CallAny(daemon.addresses, [&](const std::string& address) {
                     return rendezvous::client::AskToDrain(address, daemon.credentials, request,
                                                           kCallTimeout);

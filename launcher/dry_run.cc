@@ -16,6 +16,7 @@ std::string RankTable(const plan::JobPlan& plan) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
   std::vector<rendezvous::placement::HostSlots> slots;
   for (const plan::PlannedHost& host : plan.hosts) slots.push_back({host.target.host, host.slots});
+  // The function that the daemon calls, so the table can't differ from the job.
   for (const auto& [host, slot, place] :
        rendezvous::placement::AssignStaticRanks(slots, plan.num_proc)) {
     absl::StrAppendFormat(&table, "  %4d  %10d  %10d  %10d  %10d  %s\n", place.rank,
@@ -34,6 +35,7 @@ std::string Variables(const plan::JobPlan& plan, const cli::Options& options) {
   for (const auto& [name, value] : options.tunables) {
     absl::StrAppend(&text, "  ", name, "=", value, "\n");
   }
+  // Such values are often passwords, and plans are pasted into tickets.
   for (const auto& [name, unused] : options.exports) {
     absl::StrAppend(&text, "  ", name, " (from -x; its value is not shown)\n");
   }
@@ -60,6 +62,7 @@ std::string Unchecked(const plan::JobPlan& plan) {
 
 std::string DryRunText(const plan::JobPlan& plan, const cli::Options& options) {
   std::string text = plan::PlanTable(plan);
+  // Elastic jobs decide their ranks only when the workers ask for a world.
   if (!plan.elastic.has_value()) text += RankTable(plan);
   absl::StrAppend(&text, "\nWorking directory: ", plan.working_directory,
                   "\nThe daemon would listen on a port of the system's choice: ",

@@ -30,11 +30,13 @@ namespace hvd::launcher {
 namespace {
 
 int Refuse(const absl::Status& status) {
+  // The message may quote an argument, with line ends or escape sequences in it.
   std::fprintf(stderr, "horovodrun: error: %s\n", hvd::text::OnOneLine(status.message()).c_str());
   return 2;
 }
 
 int Print(const std::string& text) {
+  // A full disk or a closed pipe shows when the buffer is written.
   std::fputs(text.c_str(), stdout);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
@@ -68,6 +70,7 @@ absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& o
 
 int Main(const std::vector<std::string>& args) {
   const Environment environment = ReadEnvironment();
+  // First: for ParseOptions the word "status" is a command to run.
   if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm);
   const absl::StatusOr<cli::Options> options = cli::ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
@@ -85,6 +88,7 @@ int Main(const std::vector<std::string>& args) {
   if (!threads.ok()) return Refuse(threads);
   absl::StatusOr<plan::JobPlan> plan = plan::MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
+  // Before the first effect: HandOver sends keys, and the sink empties the files of the output.
   if (options->dry_run) return Print(DryRunText(*plan, *options));
   plan->job_realm = job::kJobRealm;
   if (options->handover_fd >= 0) {
@@ -95,6 +99,7 @@ int Main(const std::vector<std::string>& args) {
   absl::StatusOr<console::OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
   if (!sink.ok()) return Refuse(sink.status());
   std::unique_ptr<rendezvous::reporting::EventLog> event_log;
+  // Opened before the job starts, so that a wrong path ends the command with 2.
   if (!options->event_log.empty()) {
     auto opened = rendezvous::reporting::EventLog::Open(options->event_log);
     if (!opened.ok()) return Refuse(opened.status());

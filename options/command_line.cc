@@ -23,6 +23,7 @@ struct Found {
   std::string value;
 };
 
+// A single "-" is a word, by convention the name of stdin.
 bool IsOption(const std::string& arg) { return arg.size() > 1 && arg[0] == '-'; }
 
 // "-1" looks like an option, but may be a value.
@@ -70,6 +71,7 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
   std::string best;
   for (const FlagSpec& flag : flags) {
     for (const std::string& spelling : flag.spellings) {
+      // One letter resembles everything.
       if (WithoutDashes(spelling).size() < 2) continue;
       const std::pair<int, int> distance(EditDistance(bare, WithoutDashes(spelling)),
                                          EditDistance(written, spelling));
@@ -87,10 +89,12 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
 // there are several.
 absl::StatusOr<const FlagSpec*> FindByBeginning(const std::vector<FlagSpec>& flags,
                                                 const std::string& written) {
+  // Flags are counted, not spellings: two spellings of one flag are not ambiguous.
   std::set<const FlagSpec*> matches;
   std::set<std::string> names;
   for (const FlagSpec& flag : flags) {
     for (const std::string& spelling : flag.spellings) {
+      // "-p" itself would have been found already.
       if (spelling.size() == 2 || !absl::StartsWith(spelling, written)) continue;
       matches.insert(&flag);
       names.insert(spelling);
@@ -113,7 +117,8 @@ bool MatchAttached(const std::vector<FlagSpec>& flags, const std::string& arg, F
 
 // Finds the flag of an argument, in this order: an exact spelling, "NAME=VALUE", an
 // attached value that contains '=', an unambiguous prefix, an attached value. A misspelling is
-// checked before the last one.
+// checked before the last one. A prefix precedes an attached value: "-prefix-time" must not become
+// "-p" with the port "refix-time".
 absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::string& arg,
                                const std::string& program) {
   Found found;
@@ -151,6 +156,7 @@ absl::Status TakeExtraValues(const std::vector<std::string>& args, size_t* next,
   return absl::OkStatus();
 }
 
+// One argument, so that a value that begins with '-' stays a value for the next parser.
 std::string Canonical(const Found& found) {
   if (!found.flag->takes_value) return found.flag->name;
   return absl::StrCat(found.flag->name, found.flag->name.size() > 2 ? "=" : "", found.value);
@@ -175,11 +181,13 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
       return absl::InvalidArgumentError(absl::StrCat(found.written, " takes no value"));
     }
     if (found.flag->takes_value && !found.has_value) {
+      // An option in this place means that the value was forgotten.
       if (next == args.size() || (IsOption(args[next]) && !IsNegativeNumber(args[next]))) {
         return absl::InvalidArgumentError(absl::StrCat(found.written, " needs a value"));
       }
       found.value = args[next++];
     }
+    // Mostly a shell variable that is not set.
     if (found.flag->takes_value && found.value.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(found.written, " needs a value, not an empty one"));

@@ -12,6 +12,7 @@ namespace hvd::options {
 namespace {
 
 absl::StatusOr<net::HostPort> ParseDaemon(absl::string_view flag, absl::string_view text) {
+  // Numeric IPv6 addresses need brackets: in fd00::1:4000 the port may be part of the address.
   net::HostPort daemon = net::SplitHostPort(text);
   int port = 0;
   if (daemon.host.empty() || !absl::SimpleAtoi(daemon.port, &port) || port < 1 || port > 65535 ||

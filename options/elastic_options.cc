@@ -22,6 +22,11 @@ absl::Status Invalid(absl::string_view text) { return absl::InvalidArgumentError
 absl::StatusOr<rendezvous::policy::Cooldown> ParseCooldown(const std::string& text) {
   const std::vector<std::string> bounds = absl::StrSplit(text, ' ');
   const std::string flag = "--blacklist-cooldown-range";
+  // Both values in one quoted argument take the command's first word as the second value.
+  if (bounds.size() != 2) {
+    return Invalid(
+        absl::StrCat(flag, ": '", text, "' is not two numbers, as 10 100 without quotes"));
+  }
   ASSIGN_OR_RETURN(int64_t low, ParseInteger(flag, bounds[0], 1, kHour));
   ASSIGN_OR_RETURN(int64_t high, ParseInteger(flag, bounds[1], 1, kHour));
   if (low > high) {
@@ -34,6 +39,7 @@ absl::StatusOr<rendezvous::policy::Cooldown> ParseCooldown(const std::string& te
 
 absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('/', 1));
+  // Without a '/' the time is empty, which ParseDuration refuses.
   rendezvous::policy::FailureBudget budget;
   if (!absl::SimpleAtoi(parts.first, &budget.failures) || budget.failures < 0 ||
       !absl::ParseDuration(parts.second, &budget.window) || budget.window <= absl::ZeroDuration()) {
@@ -49,6 +55,7 @@ void ElasticFlags::Whole(FlagTable& flags, const std::string& names, const std::
                          int64_t low, int64_t high, Store store) {
   const std::string name = names.substr(0, names.find(','));
   flags.Value(names, "N", help, [this, name, low, high, store](const std::string& text) {
+    // Recorded apart from the value, since a flag may be given with its default.
     given_.push_back(name);
     ASSIGN_OR_RETURN(int64_t value, ParseInteger(name, text, low, high));
     store(static_cast<int>(value));
@@ -133,6 +140,7 @@ std::string ElasticFlags::Switches() const {
 absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
     int num_proc, bool lists_hosts, const Environment& environment) const {
   if (!Has("--min-np") && !Has("--max-np") && options_.script.empty()) {
+    // A flag of elastic jobs alone is refused: the user expects that it changes something.
     if (given_.empty()) return std::nullopt;
     return Invalid(absl::StrCat(given_.front(), " is for elastic jobs; ", Switches(),
                                 " makes this one elastic"));
@@ -147,6 +155,7 @@ absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
   RETURN_IF_ERROR(CheckSizes(num_proc));
   ElasticOptions options = options_;
   if (!Has("--min-np")) options.min_workers = num_proc;
+  // Only in elastic jobs: the variable may be set for all jobs of a site.
   const auto timeout = environment.find(kTimeoutVariable);
   if (!Has("--elastic-timeout") && timeout != environment.end()) {
     ASSIGN_OR_RETURN(options.spec.elastic_timeout,

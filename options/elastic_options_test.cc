@@ -131,6 +131,14 @@ TEST(ElasticFlags, CooldownRange_HasBoundsAndTwoValues) {
   EXPECT_EQ(Error(1, start + "5 --verbose cmd"), "--blacklist-cooldown-range needs 2 values");
 }
 
+TEST(ElasticFlags, CooldownRange_BothValuesInQuotes_TakeNoWordOfTheCommand) {
+  FlagTable flags("prog [options]", {});
+  ElasticFlags elastic(/*with_discovery=*/true);
+  elastic.Declare(flags);
+  EXPECT_EQ(flags.Parse({"--blacklist-cooldown-range", "1 2", "cmd"}).status().message(),
+            "--blacklist-cooldown-range: '1 2 cmd' is not two numbers, as 10 100 without quotes");
+}
+
 TEST(ElasticFlags, JoinDelay_MustBeSeconds) {
   for (const char* bad : {"-1", "x", "nan", "3601"}) {
     EXPECT_THAT(Error(1, std::string("--min-np 1 --join-delay ") + bad + " cmd"),

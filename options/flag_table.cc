@@ -26,6 +26,7 @@ class HelpFormatter : public CLI::Formatter {
     return absl::StrCat("Usage: ", usage_, "\n");
   }
 
+  // CLI11 knows no long option with a single dash, so Horovod's are added to its help text.
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     for (const std::string& long_name : option->get_lnames()) {
@@ -37,6 +38,7 @@ class HelpFormatter : public CLI::Formatter {
 
  private:
   const std::string usage_;
+  // The table's own, which is filled after this object is made.
   const std::map<std::string, std::string>& single_dash_;
 };
 
@@ -55,6 +57,7 @@ FlagTable::FlagTable(std::string usage, std::vector<FlagSpec> refused)
 
 void FlagTable::Group(const std::string& heading) {
   app_.option_defaults()->group(heading);
+  // The help flag is older than the first group, and belongs to it.
   if (app_.get_options().size() == 1) app_.get_help_ptr()->group(heading);
 }
 
@@ -63,7 +66,8 @@ void FlagTable::Value(const std::string& names, const std::string& kind, const s
   app_.add_option(
           names,
           [this, handler](const std::vector<std::string>& values) {
-            // Update keeps the first error.
+            // True also after an error, whose text would otherwise be CLI11's. Update keeps the
+            // first.
             for (const std::string& value : values) status_.Update(handler(value));
             return true;
           },
@@ -88,6 +92,7 @@ void FlagTable::Flag(const std::string& names, const std::string& help,
 void FlagTable::Harmless(const std::string& names) {
   app_.add_flag_callback(
           names, [] {}, "")
+      // No group: CLI11 leaves it out of the help text.
       ->group("")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -115,7 +120,9 @@ std::vector<FlagSpec> FlagTable::Specs() const {
       if (found != single_dash_.end()) spec.spellings.push_back(found->second);
     }
     for (const std::string& name : option->get_snames()) spec.spellings.push_back("-" + name);
+    // The first long name: opposites and defaults are compared by it.
     spec.name = spec.spellings.front();
+    // 0 for flags. TwoValues has one for CLI11: the second value is joined to the first before.
     spec.takes_value = option->get_items_expected_max() > 0;
     spec.extra_values = two_values_.count(spec.name) > 0 ? 1 : 0;
     specs.push_back(std::move(spec));
@@ -148,6 +155,7 @@ absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string
   std::set<std::string> given;
   for (const std::string& option : split.options) given.insert(NameOf(option));
   RETURN_IF_ERROR(CheckOpposites(given));
+  // Opposites of defaults give way, too: --no-autotune on the command line beats the file.
   for (const std::string& option : fallback.options) {
     if (!IsDecided(NameOf(option), given)) split.options.push_back(option);
   }
@@ -157,6 +165,7 @@ absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string
   try {
     app_.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
   } catch (const CLI::CallForHelp&) {
+    // Whatever else is wrong: who asks for help needs it.
     result.help = true;
     return result;
   } catch (const CLI::Error& error) {
@@ -185,6 +194,7 @@ absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string&
 absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,
                                             double low, double high) {
   double seconds = 0;
+  // NaN fails both comparisons.
   if (absl::SimpleAtod(text, &seconds) && seconds >= low && seconds <= high) {
     return absl::Seconds(seconds);
   }

@@ -17,6 +17,7 @@
 namespace hvd::options {
 namespace {
 
+// Far more than settings: a data set given by mistake is not read to its end.
 constexpr std::streamsize kMostBytes = 1 << 20;
 // Limits of the flattened result: with YAML aliases a small file can expand to an enormous
 // document.
@@ -33,6 +34,7 @@ class Flattener {
       const int line = LineOf(entry.first);
       if (!entry.first.IsScalar()) return Error(line, "a key must be a word");
       const std::string key = absl::StrCat(prefix, entry.first.Scalar());
+      // yaml-cpp keeps both, PyYAML the last: neither tells the user.
       if (!keys_.insert(key).second) return Error(line, absl::StrCat(key, " is given twice"));
       if (keys_.size() > kMostSettings) return Error(line, "there are too many settings");
       RETURN_IF_ERROR(Add(entry.second, key, line, depth));
@@ -96,10 +98,12 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
 
 absl::StatusOr<std::vector<Setting>> ReadSettings(const std::string& file) {
   std::error_code error;
+  // A directory can be opened, too; only the first read fails.
   if (std::filesystem::is_directory(file, error)) return CantRead(file, "it is a directory");
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return CantRead(file, std::strerror(errno));
+  // One byte more than allowed shows that there is more.
   std::string text(kMostBytes + 1, '\0');
   stream.read(text.data(), kMostBytes + 1);
   if (stream.bad()) return CantRead(file, std::strerror(errno));

@@ -42,6 +42,7 @@ std::string WordsAsJson(absl::Time time, absl::string_view words) {
 }
 
 std::string RankDirectory(int rank, int num_proc) {
+  // Elastic jobs may get ranks with more digits than they began with.
   const size_t width = std::to_string(num_proc - 1).size();
   const std::string digits = std::to_string(rank);
   return absl::StrCat("rank.", std::string(width - std::min(width, digits.size()), '0'), digits);

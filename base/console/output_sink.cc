@@ -19,12 +19,14 @@ OutputSink::OutputSink(OutputSinkOptions options)
     : options_(std::move(options)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (options_.has_status_line) {
     line_.emplace(options_.stderr_fd);
+    // Lines that go to a file or pipe do not disturb the status line.
     meets_line_[0] = isatty(options_.stdout_fd) != 0;
   }
   thread_ = std::thread([this] { Run(); });
 }
 
 OutputSink::~OutputSink() {
+  // First: the thread may be blocked by a reader that has stopped reading.
   Abandon();
   {
     absl::MutexLock lock(&mutex_);
@@ -65,6 +67,7 @@ void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
   if (may_wait) {
     mutex_.Await(absl::Condition(
         +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
+          // Whatever the size of this line: one that is longer than the limit would wait for ever.
           return sink->abandoned_ || sink->backlog_bytes_ < sink->options_.max_backlog_bytes;
         },
         this));
@@ -144,6 +147,8 @@ void OutputSink::Run() {
         continue;
       }
       Put(chunk);
+      // Only now: a batch that was taken but not written still fills memory. The minimum is for
+      // Abandon, which may have set the number to 0 meanwhile.
       absl::MutexLock lock(&mutex_);
       backlog_bytes_ -= std::min(backlog_bytes_, chunk.text.size());
     }
@@ -154,6 +159,7 @@ void OutputSink::Run() {
 }
 
 void OutputSink::Put(const Chunk& chunk) {
+  // The file first: it is complete even if the console's reader is slow or gone.
   if (chunk.rank >= 0 && options_.files != nullptr) {
     const absl::Status status =
         options_.files->Write(chunk.rank, chunk.target == Target::kStderr, chunk.text);

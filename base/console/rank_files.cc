@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& 
                                                              Rotation rotation) {
   if (directory.empty()) return nullptr;
   auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks, rotation));
+  // All at once, so that a directory that can't be used ends the command before the job starts.
   for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
   return files;
 }
@@ -92,6 +93,8 @@ absl::Status RankFiles::Write(int rank, bool is_stderr, absl::string_view data) 
   }
   File& file = files_[rank][is_stderr ? 1 : 0];
   const int64_t bytes = static_cast<int64_t>(data.size());
+  // An empty file takes any line: before one that is longer than the limit nothing is gained by a
+  // rotation.
   if (rotation_.bytes > 0 && file.bytes > 0 && file.bytes + bytes > rotation_.bytes) {
     RETURN_IF_ERROR(Rotate(&file));
   }

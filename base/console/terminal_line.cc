@@ -43,9 +43,11 @@ bool CanHaveTerminalLine(int fd, const Environment& environment) {
 }
 
 std::string TerminalLine::Draw(absl::string_view text) {
-  const std::string line = InBackground(fd_) ? "" : Fit(text, Columns(fd_));
+  if (InBackground(fd_)) return Erase();
+  const std::string line = Fit(text, Columns(fd_));
   if (line == drawn_) return "";
   if (line.empty()) return Erase();
+  // A worker's progress bar, which ended with '\r', stays visible in the line above.
   const absl::string_view start = drawn_.empty() && mid_line_ ? "\n" : "\r";
   drawn_ = line;
   return absl::StrCat(start, line, kEraseBelow, "\r");
@@ -54,6 +56,9 @@ std::string TerminalLine::Draw(absl::string_view text) {
 std::string TerminalLine::Erase() {
   if (drawn_.empty()) return "";
   drawn_.clear();
+  // The line was drawn before Ctrl-Z and bg. The cursor is now in the shell's line, which must
+  // stay.
+  if (InBackground(fd_)) return "";
   return absl::StrCat("\r", kEraseBelow, mid_line_ ? kUp : "");
 }
 

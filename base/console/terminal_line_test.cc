@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "gtest/gtest.h"
 
@@ -74,6 +77,32 @@ TEST_F(TerminalLineTest, Draw_CutsAtTheWidthOfTheMoment) {
 TEST_F(TerminalLineTest, Draw_NothingThatMovesTheCursor) {
   TerminalLine line(screen_);
   EXPECT_EQ(line.Draw("a\nb\x1b[2J\xc3\xa4"), "\ra?b?[2J??\x1b[J\r");
+}
+
+// Runs in a process whose terminal is `screen`; returns whether `line` writes nothing once another
+// process group is in the foreground.
+bool WritesNothingInTheBackground(int screen) {
+  TerminalLine line(screen);
+  if (setsid() < 0 || ioctl(screen, TIOCSCTTY, 0) != 0 || line.Draw("one").empty()) return false;
+  const pid_t shell = fork();
+  if (shell == 0) {
+    while (true) pause();
+  }
+  const bool moved = setpgid(shell, shell) == 0 && tcsetpgrp(screen, shell) == 0;
+  const bool silent = line.Erase().empty() && line.Draw("two").empty();
+  TerminalLine fresh(screen);
+  const bool fresh_is_silent = fresh.Draw("one").empty();
+  kill(shell, SIGKILL);
+  waitpid(shell, nullptr, 0);
+  return moved && silent && fresh_is_silent;
+}
+
+TEST_F(TerminalLineTest, InTheBackground_TheShellsLineStays) {
+  const pid_t child = fork();
+  if (child == 0) _exit(WritesNothingInTheBackground(screen_) ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(TerminalLineTest, CanHave_OnlyTerminalsWithAName) {

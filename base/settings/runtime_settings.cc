@@ -209,6 +209,7 @@ std::vector<RuntimeSetting> AutotuneSettings() {
           .Flag("--autotune-gaussian-process-noise", "X")
           .Key("autotune.gaussian_process_noise"),
   };
+  // As in Horovod, whose launcher passes these on with --autotune only.
   for (size_t i = 1; i < rows.size(); ++i) rows[i].only_with = rows[0].variable;
   return rows;
 }
@@ -230,7 +231,8 @@ std::vector<RuntimeSetting> TimelineSettings() {
   };
 }
 
-// Variables that the agent sets, and variables of NCCL.
+// Variables that the agent sets, and variables of NCCL. They are in the table because only its
+// variables are read.
 std::vector<RuntimeSetting> InternalSettings() {
   return {
       TextRow("NCCL_HOSTID", "", "NCCL's: ranks with different ones may share a GPU",
@@ -290,6 +292,7 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
   }
   for (const MeaninglessVariable& variable : MeaninglessVariables()) {
     const auto found = environment.find(std::string(variable.name));
+    // horovodrun itself sets some of these to their neutral values.
     const bool is_news = found != environment.end() && !found->second.empty() &&
                          absl::AsciiStrToLower(found->second) != variable.neutral_value;
     if (!is_news) continue;
@@ -312,7 +315,7 @@ const std::vector<MeaninglessVariable>& MeaninglessVariables() {
       {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", "", kNoMpi},
       {"HOROVOD_MPI_THREADS_DISABLE", "0", kNoMpi},
       {"HOROVOD_CCL_CACHE", "0", "this version does not use oneCCL"},
-      {"HOROVOD_ENABLE_XLA_OPS", "0", "this version is not for TensorFlow"},
+      {"HOROVOD_ENABLE_XLA_OPS", "0", "jit_compile=True works without it"},
       {"DDL_OPTIONS", "", "this version does not use DDL"},
   };
   return *variables;

@@ -112,6 +112,14 @@ TEST(ParseRuntimeEnvTest, EmptyValue_MeansNotSet) {
   EXPECT_EQ(env->engine.cache_capacity, 1024u);
 }
 
+TEST(ParseRuntimeEnvTest, TimeBeyondTheLimit_IsToldTheLimit) {
+  for (const char* value : {"1000000001", "inf"}) {
+    EXPECT_EQ(ParseRuntimeEnv({{"HOROVOD_CYCLE_TIME", value}}).status().message(),
+              absl::StrCat("environment variable HOROVOD_CYCLE_TIME='", value,
+                           "': must be at most 1000000000"));
+  }
+}
+
 class BadValueTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(BadValueTest, ParseRuntimeEnv_Fails_NamingVariableAndValue) {

@@ -11,6 +11,9 @@
 namespace hvd::settings {
 namespace {
 
+// No time that anybody waits, and far from what a duration's arithmetic could overflow.
+constexpr double kLongestTime = 1e9;
+
 Problem ReadCount(const std::string& text, size_t* out) {
   uint64_t value;
   if (!absl::SimpleAtoi(text, &value)) return "a whole number, 0 or larger";
@@ -20,8 +23,9 @@ Problem ReadCount(const std::string& text, size_t* out) {
 
 Problem ReadTime(const std::string& text, absl::Duration unit, absl::Duration* out) {
   double value;
-  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e9)
-    return "a number, 0 or larger";
+  // Written so that NaN, for which no comparison holds, is refused.
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0)) return "a number, 0 or larger";
+  if (value > kLongestTime) return "at most 1000000000";
   *out = value * unit;
   return "";
 }
@@ -69,6 +73,7 @@ Read Text(Field<std::string> field) {
 }
 
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env) {
+  // Autotuning leaves alone what the user has set; the same for the cycle time.
   env->engine.fusion_threshold_is_given = true;
   return ReadCount(text, &env->engine.fusion_threshold_bytes);
 }
@@ -81,6 +86,8 @@ Problem ReadCycleTime(const std::string& text, RuntimeEnv* env) {
 Problem ReadTorus(const std::string& text, RuntimeEnv* env) {
   bool torus = false;
   Problem problem = ReadSwitch(text, &torus);
+  // Its row comes after that of HOROVOD_HIERARCHICAL_ALLREDUCE: 1 wins over a 0 there, 0 changes
+  // nothing.
   env->hierarchical_allreduce |= torus;
   return problem;
 }
@@ -100,6 +107,7 @@ Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env) {
 
 Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env) {
   Problem problem = ReadTime(text, absl::Seconds(1), &env->gloo_timeout);
+  // With 0 every wait would have failed before it began.
   return problem.empty() && env->gloo_timeout == absl::ZeroDuration() ? "larger than 0" : problem;
 }
 
@@ -143,6 +151,7 @@ Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {
 }
 
 Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env) {
+  // NCCL's own variable. What it makes of other values is not ours to refuse.
   env->nccl_shares_gpus = text == "1";
   return "";
 }

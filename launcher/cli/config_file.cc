@@ -23,10 +23,12 @@ struct Key {
   absl::string_view other = {};  // a switch: if it is false
 };
 
+// Horovod's key for --gloo and --mpi, of which the latter's own refusal gives the reason.
 constexpr char kController[] = "controller";
 
 // The known keys: those of Horovod that are supported, and some that are recognised only to be
-// refused. All other keys are errors.
+// refused. All other keys are errors. Settings become flags, whose own checks and messages then
+// apply to them: a flag that is refused gives the reason for its key, too.
 const std::vector<Key>& Keys() {
   static const auto* const keys = [] {
     auto* all = new std::vector<Key>{
@@ -36,10 +38,12 @@ const std::vector<Key>& Keys() {
         {"library_options.num_nccl_streams", Kind::kNumber, "--num-nccl-streams"},
         {"elastic.max_failures_in_a_row", Kind::kNumber, "--max-failures-in-a-row"},
     };
+    // The first spelling is the one that messages name.
     const auto first = [](absl::string_view names) { return names.substr(0, names.find(',')); };
     for (const RuntimeSetting& setting : settings::RuntimeSettings()) {
       if (setting.key.empty()) continue;
       Key key = {setting.key, setting.kind, first(setting.flag), first(setting.flag_for_0)};
+      // "stall_check.enabled: true" is HOROVOD_STALL_CHECK_DISABLE=0.
       if (setting.key_says_0) std::swap(key.flag, key.other);
       all->push_back(key);
     }
@@ -61,6 +65,7 @@ bool IsGroup(absl::string_view name) {
 }
 
 std::string UnknownKey(const std::string& name) {
+  // As for flags: a third of the letters may be wrong.
   int best = std::max<int>(1, name.size() / 3) + 1;
   absl::string_view closest;
   for (const Key& key : Keys()) {
@@ -76,6 +81,7 @@ std::string UnknownKey(const std::string& name) {
 absl::StatusOr<std::string> SwitchArgument(const Key& key, const options::Setting& setting) {
   // All spellings that PyYAML, the parser of Horovod, accepts as booleans.
   const auto is_one_of = [&](std::initializer_list<absl::string_view> words) {
+    // In quotes the same word is a text.
     return setting.kind == options::Setting::Kind::kPlain &&
            std::find(words.begin(), words.end(), setting.value) != words.end();
   };
@@ -104,6 +110,7 @@ absl::StatusOr<std::string> ArgumentOf(const options::Setting& setting) {
     return absl::InvalidArgumentError(UnknownKey(setting.key));
   }
   if (key == nullptr) {
+    // A group whose settings are all commented out.
     if (setting.kind == options::Setting::Kind::kEmpty) return "";
     return absl::InvalidArgumentError(absl::StrCat(setting.key, ": must be a group of settings"));
   }

@@ -33,6 +33,7 @@ class Parser {
     Text("--token-file", "FILE", "The token file that horovod-rendezvousd has written",
          &options_.token_file);
     if (drain_) {
+      // From 1: a grace of 0 stands for the job's own.
       flags_.Value("--grace", "SECONDS", "Grace period for the host (the job's own)",
                    [this](const std::string& text) {
                      ASSIGN_OR_RETURN(int64_t seconds,
@@ -57,6 +58,7 @@ class Parser {
       options_.action = ControlOptions::Action::kShowHelp;
       return std::move(options_);
     }
+    // The table takes the first word and all that follows for a command.
     if (drain_ && options_.host.empty() && !result.command.empty()) {
       options_.host = result.command[0];
       result.command.erase(result.command.begin());
@@ -83,6 +85,7 @@ class Parser {
     if (drain_ && options_.host.empty()) {
       return absl::InvalidArgumentError("which host shall leave? e.g. horovodrun drain host2");
     }
+    // For a job on this machine both are in its file.
     if (options_.connect.empty() != options_.token_file.empty()) {
       return absl::InvalidArgumentError("--connect and --token-file need each other");
     }
@@ -101,6 +104,7 @@ class Parser {
 
 std::string SimilarControlCommand(const std::string& word) {
   for (const char* command : {"status", kDrain}) {
+    // 2: letters that are swapped count twice.
     if (options::EditDistance(word, command) <= 2) return command;
   }
   return "";

@@ -13,7 +13,8 @@ namespace hvd::launcher::cli {
 namespace {
 
 // Whether the agent sets this variable for each worker. A launcher that itself runs inside a worker
-// of another job must not pass on that job's values.
+// of another job must not pass on that job's values. Ranks and sizes are asked of the function that
+// sets them, so that none is forgotten here.
 bool IsPerWorker(const std::string& name) {
   return name == "HOROVOD_AGENT_SOCKET" || name == "HOROVOD_WORKER_ID" ||
          name == "HOROVOD_HOSTNAME" || name == "HOROVOD_HOST_ADDRESS" ||
@@ -33,12 +34,15 @@ bool IsOfTorchWorker(const std::string& name) {
 // runs. That job's agent has set it, not the user, and this job may use another interface.
 bool IsInterfaceOfOuterJob(const std::string& name, const std::string& value,
                            const Environment& launcher) {
+  // The value is compared: one that differs from the agent's is the user's own, and stays.
   if (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME") return false;
   const auto outer = launcher.find("HOROVOD_GLOO_IFACE");
   return launcher.count("HOROVOD_WORKER_ID") > 0 && outer != launcher.end() &&
          outer->second == value;
 }
 
+// What Horovod does not pass on either, this machine's choice of devices, and what belongs to one
+// process.
 bool StaysHere(const std::string& name) {
   if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
     return true;
@@ -75,6 +79,7 @@ absl::StatusOr<Assignment> ParseExport(const std::string& text, const Environmen
 Environment WorkerEnvironment(const Environment& launcher, const std::vector<Assignment>& tunables,
                               const std::vector<Assignment>& exports) {
   Environment result;
+  // RANK alone may be a variable of the user's.
   const bool in_torch_worker =
       launcher.count("RANK") > 0 && launcher.count("LOCAL_RANK") + launcher.count("WORLD_SIZE") > 0;
   for (const auto& [name, value] : launcher) {
@@ -82,7 +87,9 @@ Environment WorkerEnvironment(const Environment& launcher, const std::vector<Ass
     if (IsInterfaceOfOuterJob(name, value, launcher)) continue;
     if (!StaysHere(name)) result[name] = value;
   }
+  // Python buffers what it writes to a pipe: output would come late, and that before a crash never.
   result["PYTHONUNBUFFERED"] = "1";
+  // As Horovod's launcher does, for scripts that look at them.
   result["HOROVOD_CONTROLLER"] = "gloo";
   result["HOROVOD_CPU_OPERATIONS"] = "gloo";
   // In ascending order of priority: the launcher's environment, flags, -x.

@@ -117,6 +117,7 @@ void Parser::DeclareGeneral() {
   flags_.Value("--handover", "FD", "For horovod.run: the socket for the workers' credentials",
                [this](const std::string& text) {
                  ASSIGN_OR_RETURN(options_.handover_fd,
+                                  // 0 to 2 are the standard streams.
                                   options::ParseInteger("--handover", text, 3, 1 << 20));
                  return absl::OkStatus();
                });
@@ -169,6 +170,7 @@ void Parser::DeclareFooter() {
       "          horovodrun status; horovodrun drain host2   (of a job that runs on this "
       "machine)\n\n"
       "Horovod's flags that this version refuses, each with the reason:";
+  // Beyond the limit, so that the first name begins a line.
   size_t column = 1000;
   for (const options::FlagSpec& flag : UnavailableFlags()) {
     if (column + flag.name.size() > 96) {
@@ -183,6 +185,7 @@ void Parser::DeclareFooter() {
 
 absl::Status Parser::ReadStartTimeout() {
   const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
+  // A variable that is not used is not checked either.
   if (has_start_timeout_ || variable == environment_.end()) return absl::OkStatus();
   return ParseStartTimeout(variable->first, variable->second, &options_);
 }
@@ -194,6 +197,7 @@ absl::Status Parser::ReadAllocation() {
   ASSIGN_OR_RETURN(options_.allocation,
                    allocation::FindAllocation(environment_, allocation::ReadWholeFile));
   if (!options_.allocation.has_value() || has_num_proc_) return absl::OkStatus();
+  // 64 bits: the hosts come from a scheduler's variables, so the sum may be anything.
   int64_t slots = 0;
   for (const allocation::AllocatedHost& host : options_.allocation->hosts) slots += host.slots;
   if (slots > kMostProcesses) {
@@ -207,6 +211,7 @@ absl::Status Parser::ReadAllocation() {
 }
 
 absl::Status Parser::Check() const {
+  // Without -np the first word is rather a misspelt command, as in `horovodrun stats`.
   const std::string meant =
       has_num_proc_ || options_.command.empty() ? "" : SimilarControlCommand(options_.command[0]);
   if (!meant.empty()) {
@@ -232,8 +237,11 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
   options_.command = std::move(result.command);
   if (result.help) options_.action = Options::Action::kShowHelp;
+  // --help and --version must work whatever is missing beside them.
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
   RETURN_IF_ERROR(ReadStartTimeout());
+  // Without a command nothing would run: that is the message, not one about a scheduler's
+  // variables.
   if (!options_.command.empty()) RETURN_IF_ERROR(ReadAllocation());
   RETURN_IF_ERROR(Check());
   ASSIGN_OR_RETURN(options_.elastic,
@@ -254,6 +262,7 @@ absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
   }
   std::vector<std::string> defaults;
   for (const ConfigFlag& flag : *flags) {
+    // A table parses once, so each option has its own.
     const absl::Status status = Parser(environment).CheckOption(flag.argument);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
@@ -268,6 +277,8 @@ absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
                                      const Environment& environment) {
+  // Twice, with a new parser: only the flags say where the file is, and its settings rank below
+  // them.
   ASSIGN_OR_RETURN(Options options, Parser(environment).Parse(args, {}));
   if (options.config_file.empty() || options.action != Options::Action::kRunJob) return options;
   ASSIGN_OR_RETURN(const std::vector<std::string> defaults,

@@ -7,6 +7,7 @@ namespace hvd::launcher::cli {
 namespace {
 
 constexpr int64_t kMostMegabytes = 1 << 20;
+// Each rotation renames all files.
 constexpr int kMostRotatedFiles = 1000;
 constexpr int kUsualRotatedFiles = 5;
 
@@ -28,6 +29,7 @@ void OutputFlags::Declare(options::FlagTable& flags) {
               });
   flags.Value("--output-rotate-files", "N", "Rotated files to keep of each (5)",
               [this](const std::string& text) {
+                // Set apart from the number: 0 is a valid one.
                 has_count_ = true;
                 ASSIGN_OR_RETURN(
                     options_.rotated_files,
@@ -43,11 +45,13 @@ void OutputFlags::Declare(options::FlagTable& flags) {
               });
   flags.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
              [this] { options_.timestamps = true; });
+  // A spelling of Horovod's.
   flags.SingleDash("--prefix-timestamp", "-prefix-timestamp");
 }
 
 absl::StatusOr<OutputOptions> OutputFlags::Finish() const {
   OutputOptions options = options_;
+  // Refused, not ignored: whoever sets a limit relies on it.
   if (options.rotate_bytes > 0 && options.directory.empty()) {
     return absl::InvalidArgumentError(
         "--output-rotate-mb is for the files of --output-filename; give that, too");

@@ -35,9 +35,11 @@ std::string HelpOfValue(const RuntimeSetting& setting) {
 absl::StatusOr<std::string> VariableOf(const RuntimeSetting& setting, const std::string& text) {
   const std::string flag = FirstOf(setting.flag);
   if (setting.factor != 1) {
+    // INT32_MAX: the product with each factor of the table fits into 64 bits.
     ASSIGN_OR_RETURN(const int64_t value, options::ParseInteger(flag, text, 0, INT32_MAX));
     return absl::StrCat(value * setting.factor);
   }
+  // The worker's own parser: what it would refuse on every host is refused here, before any start.
   settings::RuntimeEnv scratch;
   const std::string problem = text.empty() ? "something" : setting.read(text, &scratch);
   if (problem.empty()) return text;
@@ -82,7 +84,9 @@ std::vector<Assignment> RuntimeFlags::variables() const {
     return false;
   };
   std::vector<Assignment> variables;
+  // Ordered by the rows' addresses, which is the order of the table.
   for (const auto& [setting, value] : values_) {
+    // As in Horovod: without --autotune the details of tuning are not passed on.
     if (!setting->only_with.empty() && !is_on(setting->only_with)) continue;
     variables.emplace_back(setting->variable, value);
   }

@@ -24,7 +24,8 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
                                                             int slots_per_host) {
   if (NamesSlots(line)) return ParseHost(line);
   if (slots_per_host > 0) return ParseHost(absl::StrCat(line, ":", slots_per_host));
-  RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());  // not even a name
+  // A line that is not even a name is told so: ":SLOTS" would not help.
+  RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());
   return absl::InvalidArgumentError(
       absl::StrCat("'", line, "' names no number of slots; print ", line,
                    ":SLOTS, or give --slots-per-host for all such hosts"));

@@ -17,6 +17,7 @@ namespace {
 constexpr char kFormat[] =
     "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.";
 
+// The daemon's limit for an agent.
 constexpr int kMaxSlots = 65536;
 
 bool IsName(absl::string_view name, bool bracketed) {
@@ -84,6 +85,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
   int64_t available = 0;
   for (const rendezvous::membership::HostSlots& host : hosts) {
     available += host.slots;
+    // Hosts that are not needed get no agent.
     if (missing == 0) continue;
     taken.push_back({host.host, static_cast<int>(std::min<int64_t>(missing, host.slots))});
     missing -= taken.back().slots;

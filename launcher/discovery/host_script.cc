@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;
 // The limit of the script's output, far above the size of a list of hosts. The rest is dropped.
 constexpr size_t kMostOutput = 4 << 20;
+// The end, where programs say why they fail.
 constexpr size_t kTailBytes = 300;
 
 // The last part of the output as one line, for messages.
@@ -43,6 +44,7 @@ class Run {
  public:
   Run(const HostScriptOptions& options, std::string name, EventLoop& loop)
       : options_(options), name_(std::move(name)), loop_(loop) {}
+  // Also after a cancellation, or an error between the start and the watch of the process.
   ~Run() { End(); }
 
   // Runs the loop until the run is over or `stop` is cancelled; the result is then Cancelled.
@@ -74,6 +76,7 @@ class Run {
     ASSIGN_OR_RETURN(Pipe output, MakePipe());
     ASSIGN_OR_RETURN(Pipe error, MakePipe());
     os::SpawnOptions options;
+    // A shell also runs a script that has no line "#!".
     options.file = "/bin/sh";
     // The path is passed as $0, so that the shell does not interpret special characters in it.
     options.argv = {"/bin/sh", "-c", "\"$0\"", options_.path};
@@ -84,16 +87,23 @@ class Run {
     RETURN_IF_ERROR(Listen(std::move(output.read), output_));
     RETURN_IF_ERROR(Listen(std::move(error.read), error_));
     RETURN_IF_ERROR(loop_.Watch(process_->pidfd(), EPOLLIN, [this](uint32_t) {
+      // It stays readable, and would call again without end.
       loop_.Forget(process_->pidfd());
       exited_ = true;
       FinishWhenOver();
     }));
-    loop_.After(options_.time_limit, [this] {
-      Fail(Code::kDeadlineExceeded,
-           absl::StrCat("has not ended within ", text::DurationText(options_.time_limit),
-                        " and was killed"));
-    });
+    loop_.After(options_.time_limit, [this] { FailLate(); });
     return absl::OkStatus();
+  }
+
+  void FailLate() {
+    const std::string limit = text::DurationText(options_.time_limit);
+    // A background process inherits the script's streams, so that its output never ends.
+    Fail(Code::kDeadlineExceeded,
+         exited_ ? absl::StrCat("has ended, but after ", limit,
+                                " a process that it started still held its stdout or stderr and "
+                                "was killed; redirect both for background processes")
+                 : absl::StrCat("has not ended within ", limit, " and was killed"));
   }
 
   absl::Status Listen(Fd fd, Stream& stream) {
@@ -119,6 +129,7 @@ class Run {
   }
 
   void FinishWhenOver() {
+    // All three: the list may still be in the pipe when the exit is seen, and the other way round.
     if (!exited_ || output_.fd.valid() || error_.fd.valid()) return;
     // Peeked, not reaped: until End the number of the process can't be used again, so its group can
     // safely be killed.

@@ -106,6 +106,19 @@ TEST_F(HostScriptTest, Next_ScriptThatHangs_IsKilledWithItsChildren) {
               HasSubstr("has not ended within 50ms and was killed"));
 }
 
+TEST_F(HostScriptTest, Next_BackgroundProcessThatHoldsTheOutput_IsToBlame) {
+  Write("#!/bin/sh\necho a:1\nsleep 1000 &\n");
+  // On a busy machine even the script itself may need more than the first limits.
+  std::string message;
+  absl::Duration limit = absl::Milliseconds(100);
+  for (; limit < absl::Seconds(20) && message.find("has ended, but") == message.npos; limit *= 2) {
+    options_.time_limit = limit;
+    script_.emplace(options_);
+    message = NextError(absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_THAT(message, HasSubstr("a process that it started still held its stdout or stderr"));
+}
+
 TEST_F(HostScriptTest, Next_Stopped_KillsTheScript) {
   const std::string fifo = directory_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

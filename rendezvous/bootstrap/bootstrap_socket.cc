@@ -19,6 +19,7 @@
 namespace hvd::rendezvous::bootstrap {
 namespace {
 
+// A hello is an id and a word. Any process can connect, so no more is stored for it.
 constexpr size_t kMaxHelloBytes = 256;
 constexpr size_t kRandomBytes = 16;
 
@@ -31,6 +32,7 @@ absl::StatusOr<Fd> Listen(const std::string& name) {
         absl::StrCat("no socket for workers can have a name of ", name.size(), " bytes"));
   }
   memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte makes it abstract
+  // Exact: zero bytes after an abstract name would be part of it.
   const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
       listen(fd.get(), SOMAXCONN) != 0) {
@@ -77,6 +79,7 @@ void BootstrapSocket::OnConnection(Fd fd) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  // Before anything is read: what such a process sends does not matter.
   if (peer.uid != user_) {
     return Reply(fd.get(), Refusal(absl::StrCat("this job belongs to user ", user_,
                                                 ", this process to user ", peer.uid)));
@@ -114,6 +117,7 @@ void BootstrapSocket::OnHello(int fd) {
     Reply(fd, hello.ParseFromString(**payload) ? answer_(hello, client.pid)
                                                : Refusal("this is not a WorkerHello"));
   }
+  // After one answer, or one error: a client that keeps its connection gains nothing.
   Drop(fd);
 }
 
@@ -135,6 +139,7 @@ void BootstrapSocket::Reply(int fd, Response response) {
 void BootstrapSocket::Drop(int fd) {
   const auto entry = clients_.find(fd);
   loop_.Cancel(entry->second.patience);
+  // Before erase closes the descriptor, whose number the next connection may get.
   loop_.Forget(fd);
   clients_.erase(entry);
 }

@@ -14,6 +14,8 @@ constexpr size_t kRandomBytes = 16;
 std::string NewWorkerWord() { return absl::BytesToHexString(RandomBytes(kRandomBytes)); }
 
 std::string WorkerWordOf(absl::string_view key, uint64_t worker) {
+  // The text keeps this use of the key apart from any other. Half of the bits are as many as a
+  // random word has.
   const std::string mac = HmacSha256(key, absl::StrCat("the word of worker ", worker));
   return absl::BytesToHexString(absl::string_view(mac).substr(0, kRandomBytes));
 }

@@ -92,6 +92,8 @@ void CallNotice(const hvd_rendezvous_job_options& options, const Notice& notice)
 // callback runs. InCallback marks the thread, so that functions that must not be called from a
 // callback (they would wait for it) fail instead of blocking.
 void SetCallbacks(const hvd_rendezvous_job_options& options, ServedJobOptions& made) {
+  // A callback that is not given stays an empty function: whether start_worker is empty decides who
+  // starts the processes.
   if (options.start_worker != nullptr) {
     made.start_worker = [options](const WorkerStart& start) { CallStartWorker(options, start); };
   }
@@ -122,6 +124,7 @@ void SetCallbacks(const hvd_rendezvous_job_options& options, ServedJobOptions& m
 }
 
 absl::StatusOr<ServedJobOptions> ToServedJobOptions(const hvd_rendezvous_job_options& given) {
+  // First: members beyond the caller's `size` are not part of its structure.
   ASSIGN_OR_RETURN(hvd_rendezvous_job_options options,
                    hvd::rendezvous::c_api::WholeJobOptions(given));
   if ((options.start_worker == nullptr) != (options.stop_worker == nullptr)) {
@@ -149,6 +152,7 @@ absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts,
                                                      hosts[i].slots, " slots; it may have 1 to ",
                                                      kMostSlots));
     }
+    // Refused, not added up: an offer replaces the earlier one, and half of it would drain hosts.
     if (!names.insert(name).second) {
       return absl::InvalidArgumentError(absl::StrCat("host ", name, " is offered twice"));
     }
@@ -203,6 +207,8 @@ int32_t hvd_rendezvous_start_with_state(int32_t abi_version, const char* const* 
                                         int32_t count, const char* state_dir,
                                         hvd_rendezvous_server** server) {
   return Guarded([&]() -> absl::Status {
+    // Start would take it for a server without a state directory, which loses its jobs: the
+    // caller's variable may be empty by mistake.
     if (OrEmpty(state_dir).empty())
       return absl::InvalidArgumentError("no state directory is given");
     return Start(abi_version, listen, count, state_dir, server);
@@ -253,6 +259,8 @@ int32_t hvd_rendezvous_add_job(hvd_rendezvous_server* server,
     auto handle = std::make_unique<hvd_rendezvous_job>();
     handle->home = server;
     ASSIGN_OR_RETURN(handle->job, server->server->AddJob(std::move(made)));
+    // Not earlier: a job that could not be added is never removed, so that hvd_rendezvous_stop
+    // would be refused for ever.
     ++server->jobs;
     *job = handle.release();
     return absl::OkStatus();
@@ -307,6 +315,7 @@ int32_t hvd_rendezvous_report_started(hvd_rendezvous_job* job, uint64_t worker, 
 
 int32_t hvd_rendezvous_report_exit(hvd_rendezvous_job* job, const hvd_rendezvous_exit* exit) {
   return Guarded([&]() -> absl::Status {
+    // Members that the caller's header lacks do not apply, for which the header prescribes 0.
     hvd_rendezvous_exit none = {};
     ASSIGN_OR_RETURN(
         const hvd_rendezvous_exit whole,

@@ -16,6 +16,8 @@ thread_local int callbacks = 0;
 
 int32_t ToCode(const absl::Status& status) {
   if (status.ok()) return 0;
+  // Kept until the thread's next error: a success in between, as that of a clean-up call, must not
+  // take the reason away.
   last_error = absl::StrReplaceAll(status.message(), {{"\n", " "}});
   return static_cast<int32_t>(status.code());
 }

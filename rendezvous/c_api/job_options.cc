@@ -8,6 +8,7 @@
 namespace hvd::rendezvous::c_api {
 namespace {
 
+// The limit of times that the header states. It also keeps every sum with the clock in range.
 constexpr double kWeek = 7 * 86400;
 // The size of the structure in the first version of the ABI.
 constexpr size_t kFirstSize = offsetof(hvd_rendezvous_job_options, notice) + sizeof(void*);
@@ -45,6 +46,7 @@ absl::StatusOr<policy::ElasticSpec> ToElasticSpec(const hvd_rendezvous_job_optio
   spec.budget.failures = options.max_failures;
   spec.failures_without_progress = options.failures_without_progress;
   if (options.reset_limit >= 0) spec.reset_limit = options.reset_limit;
+  // Before cooldown_longest is looked at, which has a default and means nothing without a cooldown.
   if (options.cooldown == 0) return spec;
   policy::Cooldown cooldown;
   ASSIGN_OR_RETURN(cooldown.shortest, ToDuration("cooldown", options.cooldown));

@@ -14,6 +14,7 @@ using hvd::rendezvous::server::KeptJob;
 int32_t hvd_rendezvous_kept_jobs(hvd_rendezvous_server* server, void* context,
                                  void (*take)(void* context, const hvd_rendezvous_kept_job* job)) {
   return Guarded([&] {
+    // A copy: `take` may add or forget the job that it is told of, which changes the server's list.
     for (const KeptJob& kept : server->server->KeptJobs()) {
       hvd_rendezvous_result ended = {};
       if (kept.ended.has_value()) ended = hvd::rendezvous::c_api::ToResult(*kept.ended);
@@ -42,6 +43,7 @@ int32_t hvd_rendezvous_earlier_workers(hvd_rendezvous_job* job, void* context,
                                        void (*take)(void* context,
                                                     const hvd_rendezvous_earlier_worker* worker)) {
   return Guarded([&] {
+    // A copy here too, taken without a lock held: `take` may report on the worker at once.
     for (const EarlierWorker& earlier : job->job->EarlierWorkers()) {
       const hvd_rendezvous_earlier_worker told = {sizeof(told), earlier.worker.value(),
                                                   earlier.host.c_str(), earlier.pid};

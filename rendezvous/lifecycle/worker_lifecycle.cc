@@ -28,6 +28,7 @@ constexpr PartRow kPartTable[] = {
     {Part::kFinished, Move::kEnter, Part::kMember},
     {Part::kFinished, Move::kLeave, Part::kFinished},
     {Part::kFinished, Move::kFinish, Part::kFinished},
+    // Finished members only: any other that leaves while the rest continue has failed anyway.
     {Part::kFinished, Move::kDisown, Part::kOutside},
 };
 
@@ -50,6 +51,7 @@ constexpr LifeRow kLifeTable[] = {
     {Life::kRunning, Move::kEndWell, Life::kLeft},
     {Life::kRunning, Move::kEndBadly, Life::kFailed},
 
+    // No kSayFailing: the others know already, and Membership ignores a second report.
     {Life::kFailing, Move::kGoOn, Life::kRunning},
     {Life::kFailing, Move::kReplace, Life::kRunning},
     {Life::kFailing, Move::kDie, Life::kDying},
@@ -108,6 +110,7 @@ const Row* FindRow(const Row (&table)[kRows], State from, Move move) {
   return nullptr;
 }
 
+// The moves of Part come first in the enum.
 bool IsOfPart(Move move) { return move <= Move::kDisown; }
 
 }  // namespace
@@ -116,13 +119,17 @@ bool IsOfPart(Move move) { return move <= Move::kDisown; }
 bool WorkerLifecycle::Allowed(Move move) const {
   switch (move) {
     case Move::kEnter:
+      // A failing worker is about to exit, and one that was asked to leave must not come back.
       return running() || dying();
     case Move::kFinish:
+      // The exit was judged by whether the worker had finished, which no later report may change.
       return !gone();
     case Move::kSayFailing:
     case Move::kRelease:
     case Move::kStop:
     case Move::kBlame:
+      // Membership makes kLeave first, and breaks the world with it. Otherwise the others would
+      // wait for this member.
       return !member();
     case Move::kLeave:
     case Move::kDisown:
@@ -158,6 +165,7 @@ void WorkerLifecycle::NoteFailure(Move move) {
   // A worker that asks for a world again has survived what it reported, and a new process has not
   // failed yet.
   if (move == Move::kGoOn || move == Move::kReplace) failure_told_ = false;
+  // Of use only until the exit: then the state itself says how the worker has ended.
   if (move == Move::kEndWell || move == Move::kEndBadly) failure_counted_ = false;
   if (move == Move::kBlame) failure_counted_ = !gone();
 }
@@ -173,6 +181,8 @@ std::string WorkerLifecycle::Check() const {
   if (!known) return "a worker in no state";
   const std::string which =
       absl::StrCat("a worker that is ", NameOf(part_), " and ", NameOf(life_));
+  // Dying members: in a static job they stay in their world until the exit, which decides the
+  // verdict.
   if (member() && !running() && !dying()) return which;
   if (life_ == Life::kFailing && !failure_told_) return which + ", but that was not told";
   if (failure_counted_ && !leaving()) return which + ", with its failure counted";

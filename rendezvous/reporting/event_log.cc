@@ -13,6 +13,8 @@
 namespace hvd::rendezvous::reporting {
 namespace {
 
+// Written without a library: the order of the fields is promised, and puts the text last, whose
+// length varies most.
 std::string Opening(absl::Time wall_time, absl::string_view kind) {
   return absl::StrCat("{\"time\":", text::JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
 }
@@ -82,6 +84,7 @@ std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time)
   std::string line = Opening(wall_time, NoticeKindName(notice.kind));
   absl::StrAppend(&line, ",\"world\":", notice.epoch.value());
   if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", text::JsonString(notice.host));
+  // Ids begin with 1, ranks with 0.
   if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
   if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
   if (notice.kind == membership::Notice::Kind::kWorldFormed) {
@@ -122,6 +125,8 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path
   };
   // O_NONBLOCK: opening a FIFO without a reader must not block. It is removed after opening, since
   // the writing thread may block.
+  // O_APPEND: a restarted daemon continues in the file. F_SETFL sets all flags, so it has to name
+  // it again.
   Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file.valid() && errno == ENXIO) return unusable("it is a pipe that nobody reads");
   if (!file.valid() || fcntl(file.get(), F_SETFL, O_APPEND) != 0) return unusable(strerror(errno));
@@ -139,6 +144,7 @@ void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
 void EventLog::Flush() { writer_.Flush(); }
 
 void EventLog::Write(const membership::Notice& notice) {
+  // The time of the event. The write may come much later, if the file hangs.
   writer_.Write(EventLogLine(notice, WallNow()));
 }
 

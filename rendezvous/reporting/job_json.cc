@@ -10,6 +10,8 @@ namespace {
 
 using membership::Membership;
 
+// The names of states are this program's own words; any other text may come from users or their
+// errors, and is escaped.
 void AppendWorker(std::string* text, const Membership::WorkerView& worker) {
   absl::StrAppend(text, "{\"worker\":", worker.id.value(), ",\"rank\":", worker.rank,
                   ",\"pid\":", worker.pid, ",\"state\":\"", lifecycle::StateName(worker.state),

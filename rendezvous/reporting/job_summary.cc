@@ -42,6 +42,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kWorkerFailed:
       return Failed(notice, before);
     case membership::Notice::Kind::kEpochBroken:
+      // Its cause was told as a failure, and the outcome follows as a new world.
       return {absl::StrCat("world ", notice.epoch.value(), " is broken: ", notice.text), false};
     case membership::Notice::Kind::kEpochChanging:
       return {absl::StrCat("another world is wanted: ", notice.text), false};
@@ -61,6 +62,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kHostWaits:
     case membership::Notice::Kind::kCommitsKept:
       return {notice.text, true};
+    // These come once per worker, or fill the screen.
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:
     case membership::Notice::Kind::kStack:
@@ -72,7 +74,9 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
 JobSummary::Line JobSummary::Failed(const membership::Notice& notice, int before) const {
   const std::string text = FailedText(notice);
   const int remaining = tally_.remaining();
+  // Not a member any more, or the loss of its host has already set the number to 0.
   if (remaining == before) return {text, true};
+  // With fewer the survivors must wait, for a replacement or until the job gives up.
   if (remaining > 0 && remaining >= min_workers_) {
     return {
         absl::StrCat(text, "; going on with ", remaining, remaining == 1 ? " worker" : " workers"),
@@ -89,6 +93,7 @@ std::string JobSummary::FailedText(const membership::Notice& notice) const {
   const bool says_much =
       !absl::StartsWith(cause, "exit code") && !absl::StartsWith(cause, "killed");
   if (times == 1 || !says_much) return notice.text;
+  // What is before the cause, which ends the text: who failed.
   std::string text = absl::StrCat(notice.text.substr(0, notice.text.size() - cause.size()),
                                   "the same for the ", Ordinal(times), " time");
   if (times == kManyTimes) {

@@ -26,6 +26,7 @@ std::string WorkText(uint64_t steps, absl::Duration time) {
 // "rank 1 on host b failed: exit code 3" -> "exit code 3"
 std::string JobTally::CauseOf(absl::string_view text) {
   constexpr absl::string_view kFailed = " failed: ";
+  // The first one: the error that follows may contain these words as well.
   const size_t found = text.find(kFailed);
   return std::string(found == absl::string_view::npos ? text : text.substr(found + kFailed.size()));
 }
@@ -43,6 +44,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
       ++hosts_left_;
       return;
     case membership::Notice::Kind::kDrainOverran:
+      // One of hosts_left_: its kHostLeft comes as well.
       ++drains_overrun_;
       return;
     case membership::Notice::Kind::kWorkerFailed:
@@ -59,6 +61,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kHostDraining:
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:
+    // kEpochChanging is no break: the world trains until all leave it at the same commit.
     case membership::Notice::Kind::kEpochChanging:
     case membership::Notice::Kind::kSlotCooling:
     case membership::Notice::Kind::kStalled:

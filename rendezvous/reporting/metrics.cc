@@ -15,6 +15,7 @@ namespace {
 
 using Kind = membership::Notice::Kind;
 
+// The characters that the format escapes in the value of a label.
 std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
 }
@@ -64,6 +65,7 @@ void AddHosts(const JobReport& job, const Page::AddSample& add) {
   int attached = 0;
   for (const membership::Membership::HostView& host : job.view.hosts)
     attached += host.attached ? 1 : 0;
+  // Both, even if 0: an alert can only compare a sample that exists.
   add("attached", "true", attached);
   add("attached", "false", static_cast<int>(job.view.hosts.size()) - attached);
 }
@@ -71,6 +73,7 @@ void AddHosts(const JobReport& job, const Page::AddSample& add) {
 double Slots(const JobReport& job) {
   int slots = 0;
   for (const membership::Membership::HostView& host : job.view.hosts) {
+    // Other hosts may be gone for good: their slots can't be counted on.
     if (host.attached) slots += host.host.slots;
   }
   return slots;

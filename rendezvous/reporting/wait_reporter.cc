@@ -39,6 +39,7 @@ std::string LastOnes(const membership::Membership::View& view) {
     who = absl::StrCat(phrases::RankOnHost(tally.running[0].first, tally.running[0].second),
                        " still runs");
   } else {
+    // In the order of ranks: the workers come in that of their hosts.
     std::vector<int> ranks;
     for (const auto& [rank, host] : tally.running) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
@@ -52,6 +53,7 @@ std::string LastOnes(const membership::Membership::View& view) {
 
 std::string WithPatience(absl::string_view explanation, absl::Duration left) {
   if (left == absl::InfiniteDuration()) return std::string(explanation);
+  // Whole seconds, at least 1: the limit may have passed a moment before it takes effect.
   const absl::Duration seconds =
       std::max(absl::Trunc(left, absl::Seconds(1)), absl::ZeroDuration());
   return absl::StrCat(explanation, "; for up to ",
@@ -67,17 +69,20 @@ WaitReporter::Waiting WaitReporter::Find(const membership::Membership::View& vie
 
 absl::Duration WaitReporter::Patience(const Waiting& waiting) {
   switch (waiting.kind) {
+    // A daemon and its agents connect within moments.
     case Wait::kHosts:
       return absl::Seconds(3);
     case Wait::kMembers:
       return absl::Seconds(5);
     case Wait::kWorkers:  // workers need some time to import their libraries
       return absl::Seconds(15);
+    // Scripts may prepare their data before hvd.init().
     case Wait::kInit:
       return absl::Seconds(60);
     case Wait::kNothing:
       break;
   }
+  // The last ranks often save or evaluate while the others have returned.
   return waiting.last_ones ? absl::Seconds(60) : absl::InfiniteDuration();
 }
 
@@ -90,6 +95,7 @@ bool WaitReporter::IsDue(const Waiting& waiting, absl::Time now) const {
 
 std::string WaitReporter::Check(const membership::Membership::View& view, absl::Time now) {
   Waiting found = Find(view);
+  // A new wait is noticed earlier all the same: events call WakeUp.
   due_ = now + (found.text.empty() ? kIdlePollInterval : kPollInterval);
   // Another kind of wait: its patience starts now, and its first message is due after that. A
   // changed text of the same kind only shortens the pause (kChangePause).

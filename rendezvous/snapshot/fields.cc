@@ -23,6 +23,7 @@ bool IsInRange(const Message& message, const FieldDescriptor* field, int index) 
     return HasNumbersInRange(one ? at.GetMessage(message, field)
                                  : at.GetRepeatedMessage(message, field, index));
   }
+  // Ids, times and numbers of commits have 64 bits: nothing indexes a vector with them.
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT32) return true;
   const int32_t number =
       one ? at.GetInt32(message, field) : at.GetRepeatedInt32(message, field, index);
@@ -33,6 +34,7 @@ bool IsInRange(const Message& message, const FieldDescriptor* field, int index) 
 
 bool HasNumbersInRange(const Message& message) {
   std::vector<const FieldDescriptor*> fields;
+  // Only the fields that are set. All others have their defaults, which are in range.
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
     if (!field->is_repeated()) {
@@ -57,6 +59,7 @@ Field::Field(const Message& message, absl::string_view name)
 }
 
 bool Field::Has(const Message& message) const {
+  // Reflection's HasField aborts for repeated fields.
   if (field_->is_repeated()) return SizeOf(message) > 0;
   return !field_->has_presence() || message.GetReflection()->HasField(message, field_);
 }
@@ -80,6 +83,7 @@ uint64_t Field::Number(const Message& message, int index) const {
     case FieldDescriptor::CPPTYPE_BOOL:
       return one ? at.GetBool(message, field_) : at.GetRepeatedBool(message, field_, index);
     default:
+      // uint64. For any other type reflection aborts, which the first test of the message shows.
       return one ? at.GetUInt64(message, field_) : at.GetRepeatedUInt64(message, field_, index);
   }
 }
@@ -121,14 +125,17 @@ void Field::PutText(const std::string& text, Message* message) const {
 
 Message* Field::PutPart(Message* message) const {
   const Reflection& at = *message->GetReflection();
+  // Also marks the field as set, so that a value without content is read as a value, not as none.
   return field_->is_repeated() ? at.AddMessage(message, field_)
                                : at.MutableMessage(message, field_);
 }
 
+// Saturates: the infinite ones become the extreme values, as SetNumber expects.
 uint64_t ToNumber(absl::Duration value) {
   return static_cast<uint64_t>(absl::ToInt64Nanoseconds(value));
 }
 
+// Infinite times are at an infinite distance, in both directions of the conversion.
 uint64_t ToNumber(absl::Time value) { return ToNumber(value - absl::UnixEpoch()); }
 
 void SetNumber(uint64_t number, absl::Duration* value) {
