@@ -76,7 +76,7 @@ NcclFactor ToNcclFactor(DataType type, double factor) {
 
 absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_view text,
                       absl::string_view detail) {
-  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
+  if (!IsError(result)) return absl::OkStatus();
   std::string message = absl::StrCat(what, ": ", text);
   if (!detail.empty()) absl::StrAppend(&message, " (", detail, ")");
   // The failure of a peer, or of the network to it; NCCL does not tell them apart.

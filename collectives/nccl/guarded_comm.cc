@@ -166,7 +166,7 @@ absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
 }
 
 absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const {
-  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
+  if (!IsError(result)) return absl::OkStatus();
   const char* detail = nccl_.get_last_error(nullptr);  // NCCL ignores the argument
   return FromNccl(result, what, nccl_.get_error_string(result), detail == nullptr ? "" : detail);
 }
@@ -269,7 +269,9 @@ bool NcclSession::EndGently(NcclComm* comm) {
   for (;;) {
     NcclResult state = NcclResult::kSuccess;
     if (nccl_.comm_get_async_error(comm, &state) != NcclResult::kSuccess) return false;
-    if (state == NcclResult::kSuccess) return nccl_.comm_destroy(comm) == NcclResult::kSuccess;
+    // kInProgress counts as destroyed: NCCL frees the communicator, so an abort would use freed
+    // memory.
+    if (state == NcclResult::kSuccess) return !IsError(nccl_.comm_destroy(comm));
     if (state != NcclResult::kInProgress || Clock::Real().Now() >= deadline) return false;
     Pause(absl::Milliseconds(1));
   }

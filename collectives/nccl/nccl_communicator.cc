@@ -46,14 +46,15 @@ std::vector<size_t> Times(absl::Span<const size_t> counts, size_t factor) {
 }
 
 // Calls f(rank, offset, count) for each rank until it fails. Empty blocks are left out; that is
-// consistent because both ends of a transfer know its size.
+// consistent because both ends of a transfer know its size. Like the groups below it goes on after
+// kInProgress: the rest of the group would be missing otherwise, and nobody would notice.
 template <typename F>
 NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
   size_t offset = 0;
   for (size_t r = 0; r < counts.size(); ++r) {
     if (counts[r] > 0) {
       const NcclResult result = f(static_cast<int>(r), offset, counts[r]);
-      if (result != NcclResult::kSuccess && result != NcclResult::kInProgress) return result;
+      if (IsError(result)) return result;
     }
     offset += counts[r];
   }
@@ -105,7 +106,7 @@ absl::Status NcclCommunicator::AllReduceScaled(absl::Span<const Piece> pieces, D
           if (piece.count == 0) continue;
           const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
                                                      reduction->type, nccl_op, comm, stream);
-          if (result != NcclResult::kSuccess) return result;
+          if (IsError(result)) return result;
         }
         return NcclResult::kSuccess;
       });
@@ -182,7 +183,7 @@ absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const s
     const NcclResult sent = ForEachBlock(send_bytes, [&](int peer, size_t offset, size_t bytes) {
       return nccl_.send(At(in, offset), bytes, NcclType::kUint8, peer, comm, stream);
     });
-    if (sent != NcclResult::kSuccess) return sent;
+    if (IsError(sent)) return sent;
     return ForEachBlock(receive_bytes, [&](int peer, size_t offset, size_t bytes) {
       return nccl_.recv(At(out, offset), bytes, NcclType::kUint8, peer, comm, stream);
     });
@@ -227,7 +228,7 @@ absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, 
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
       const NcclResult sent = nccl_.send(in, bytes, NcclType::kUint8, peer, comm, stream);
-      if (sent != NcclResult::kSuccess) return sent;
+      if (IsError(sent)) return sent;
       return nccl_.recv(out, bytes, NcclType::kUint8, peer, comm, stream);
     });
   });
