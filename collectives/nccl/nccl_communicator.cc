@@ -85,6 +85,16 @@ absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOption
   });
 }
 
+absl::Status NcclCommunicator::Copy(absl::string_view operation, const CallOptions& options,
+                                    absl::FunctionRef<absl::Status(DeviceStream&)> copy) {
+  return session_->Run(
+      options.timeout, [&] { return session_->OnStream(copy); },
+      [&](const absl::Status& status) {
+        return absl::Status(status.code(),
+                            absl::StrCat(operation, " (", ToString(), "): ", status.message()));
+      });
+}
+
 absl::Status NcclCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
                                          ReduceOp op, const CallOptions& options) {
   return AllReduceScaled({Piece{in, out, count}}, type, op, 1.0, options);
@@ -279,26 +289,20 @@ absl::StatusOr<std::shared_ptr<void>> NcclCommunicator::Allocate(size_t bytes) {
 
 absl::Status NcclCommunicator::CopyOnDevice(void* to, const void* from, size_t bytes,
                                             const CallOptions& options) {
-  return Run("copy", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyOnDevice(to, from, bytes); });
-  });
+  return Copy("copy", options,
+              [&](DeviceStream& stream) { return stream.CopyOnDevice(to, from, bytes); });
 }
 
 absl::Status NcclCommunicator::CopyToHost(void* to_host, const void* from, size_t bytes,
                                           const CallOptions& options) {
-  return Run("copy to the host", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyToHost(to_host, from, bytes); });
-  });
+  return Copy("copy to the host", options,
+              [&](DeviceStream& stream) { return stream.CopyToHost(to_host, from, bytes); });
 }
 
 absl::Status NcclCommunicator::CopyFromHost(void* to, const void* from_host, size_t bytes,
                                             const CallOptions& options) {
-  return Run("copy from the host", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyFromHost(to, from_host, bytes); });
-  });
+  return Copy("copy from the host", options,
+              [&](DeviceStream& stream) { return stream.CopyFromHost(to, from_host, bytes); });
 }
 
 // Each rank reduces one part on its host; then the parts are gathered.
