@@ -81,15 +81,19 @@ bool NcclSession::AwaitStuckCall() {
   const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return life_.state() == NcclLife::State::kClosing || life_.state() == NcclLife::State::kClosed;
   };
+  const auto is_in_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return life_.state() == NcclLife::State::kBusy && life_.in_call();
+  };
   while (!is_over()) {
     const absl::Time by = return_by_;
     const bool is_late = Clock::Real().Now() >= by;
-    if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
+    if (is_late && is_in_call()) return true;
     // A new operation usually moves return_by_ to a later time. This thread notices that only when
     // the earlier time has passed, so that operations need not wake it. It wakes before that only
-    // if the session ends or return_by_ becomes earlier.
+    // if the session ends or return_by_ becomes earlier. A late operation may be between two calls,
+    // reducing on the host for example; then its next call is watched, which may get stuck.
     const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return is_over() || (is_late ? return_by_ != by : return_by_ < by);
+      return is_over() || (is_late ? return_by_ != by || is_in_call() : return_by_ < by);
     };
     Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_news),
                                     is_late ? absl::InfiniteFuture() : by);
