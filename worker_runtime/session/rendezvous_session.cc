@@ -166,15 +166,17 @@ std::shared_ptr<rendezvous::client::RendezvousClient> Session::client() {
 absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& request,
                                                     absl::Duration timeout) {
   const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
+  // The daemon may be restarting, and this worker is needed when it is back.
+  const absl::Duration patience = std::max(timeout, standing_.reattach);
   while (true) {
-    const auto response = client->JoinWorld(request, std::max(timeout, standing_.reattach));
+    const auto response = client->JoinWorld(request, patience);
     if (!absl::IsDeadlineExceeded(response.status())) return response;
     // The daemon's status explains the delay. In an elastic job the daemon itself decides how long
     // to wait, so as long as it answers, the worker asks again.
     const auto status = client->GetStatus(kStatusTimeout);
     if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
-        absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
+        absl::StrCat("no world within ", absl::FormatDuration(patience), ": the daemon is ",
                      status.ok() ? status->explanation() : "unreachable"));
   }
 }

@@ -223,7 +223,16 @@ TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesWhomTheDaemonWaitsFor) {
   script_.join = absl::DeadlineExceededError("parked");
   const auto world = Join(1);
   EXPECT_EQ(world.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(world.status().message()), HasSubstr("no world within 1s: "));
   EXPECT_THAT(std::string(world.status().message()), HasSubstr("waiting for rank 1"));
+}
+
+TEST_F(SessionTest, JoinNextWorld_TimesOutAfterTheDaemonsTime_SaysHowLongThatWas) {
+  script_.join = absl::DeadlineExceededError("parked");
+  Session session({WorkerId(11), "127.0.0.1", /*elastic=*/false, absl::Minutes(30)},
+                  Incarnation(99), [this] { return std::make_unique<ScriptedClient>(script_); });
+  const auto answer = session.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no world within 30m: "));
 }
 
 TEST_F(SessionTest, JoinNextWorld_WorldWithoutThisWorker_IsRefused) {
