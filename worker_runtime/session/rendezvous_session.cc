@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/os/boot_time.h"
+#include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "rendezvous/transport/placement_message.h"
 
@@ -117,7 +118,7 @@ EpochWatch::EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> cli
     : client_(std::move(client)),
       reattach_(reattach),
       on_change_(std::move(on_change)),
-      thread_([this, request = std::move(request)] { Run(request); }) {}
+      thread_(StartSignalFreeThread([this, request = std::move(request)] { Run(request); })) {}
 
 EpochWatch::~EpochWatch() {
   client_->CancelAll();

@@ -1,5 +1,7 @@
 #include "worker_runtime/session/rendezvous_session.h"
 
+#include <signal.h>
+
 #include <deque>
 #include <optional>
 #include <utility>
@@ -339,6 +341,19 @@ TEST_F(SessionTest, Watch_DaemonStaysAway_EndsTheEpoch) {
   script_.watch.push_back(absl::UnavailableError("refused"));
   script_.watch.push_back(absl::UnavailableError("still refused"));
   EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("over: still refused"));
+}
+
+TEST_F(SessionTest, Watch_ItsThread_TakesNoSignals) {
+  script_.watch.push_back(News(pb::WatchEpochResponse::JOB_OVER, "done"));
+  sigset_t mask;
+  sigemptyset(&mask);
+  absl::Notification called;
+  const auto watch = session_.Watch(Epoch(1), [&](EpochEvent, const std::string&) {
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    called.Notify();
+  });
+  called.WaitForNotification();
+  EXPECT_TRUE(sigismember(&mask, SIGTERM));
 }
 
 TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {
