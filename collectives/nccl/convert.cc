@@ -63,6 +63,8 @@ NcclFactor ToNcclFactor(DataType type, double factor) {
   return Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     NcclFactor result;
+    // NCCL reads the factor as one element of the tensor's type: the bytes of a double would be
+    // another number.
     if constexpr (std::is_floating_point_v<T>) {
       const T value = static_cast<T>(factor);
       std::memcpy(result.bytes, &value, sizeof(value));

@@ -109,6 +109,7 @@ absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::St
     deadline_ = Clock::Real().Now() + timeout;
     return_by_ = deadline_ + limits_.stuck_call;
   }
+  // Without the lock: a call may block until another thread breaks the session.
   absl::Status status = enqueue();
   if (status.ok()) status = Synchronize();
   if (!status.ok()) return Fail(explain(status));
@@ -157,6 +158,7 @@ absl::Status NcclSession::Call(absl::string_view what,
 absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
   {
     absl::MutexLock lock(&mutex_);
+    // A session that is closing has a status that is not OK, so this never looks like success.
     if (!life_.EnterCall()) return life_.status();
   }
   absl::Status status;
@@ -196,6 +198,8 @@ absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancella
     if (cancellation != nullptr) RETURN_IF_ERROR(cancellation->status());
     const absl::Time now = Clock::Real().Now();
     if (now >= deadline) return absl::DeadlineExceededError("not all ranks came in time");
+    // The pauses grow with the age of the operation: a long one loses little by a late look, and
+    // this thread leaves the core to the framework.
     if (polls >= kBusyPolls) Pause(PauseAfter(polls));
   }
 }
@@ -233,6 +237,8 @@ void NcclSession::Close() {
     absl::MutexLock lock(&mutex_);
     in_order = life_.Leave();
   }
+  // After an error a closer runs already. It is awaited all the same, so that the device's memory
+  // is usually free when the next world connects.
   if (in_order) StartCloser(/*gently=*/true);
   AwaitClosed();
 }

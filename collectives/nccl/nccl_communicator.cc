@@ -78,6 +78,8 @@ std::string NcclCommunicator::ToString() const { return RankText("nccl", rank_, 
 
 absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                    absl::FunctionRef<absl::Status()> enqueue) {
+  // Before anything can fail, so that the number stays equal on all ranks whatever happens on this
+  // one.
   ++calls_;
   return session_->Run(options.timeout, enqueue, [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
@@ -168,6 +170,7 @@ absl::Status NcclCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                          const CallOptions& options) {
   return Run("broadcast", options, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckIsRank(root, size_));
+    // All ranks know the size, so all leave the call out.
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
       return nccl_.broadcast(buffer, buffer, bytes, NcclType::kUint8, root, comm, stream);
@@ -237,6 +240,7 @@ absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, 
     if (peer == rank_) return absl::InternalError("a rank can't exchange with itself");
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      // In one group, as in ExchangeBlocks: both ranks send first.
       const NcclResult sent = nccl_.send(in, bytes, NcclType::kUint8, peer, comm, stream);
       if (IsError(sent)) return sent;
       return nccl_.recv(out, bytes, NcclType::kUint8, peer, comm, stream);
@@ -260,6 +264,8 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
 }
 
 void NcclCommunicator::Abort(absl::string_view reason) {
+  // Only starts the abort: the caller may hold locks, and NCCL may take seconds to free the
+  // communicator.
   session_->Break(absl::AbortedError(reason));
 }
 
@@ -321,6 +327,8 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   const size_t all_bytes = own_bytes * size_;
   void* parts = nullptr;  // all ranks' values of the block that this rank keeps
   RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    // This rank may keep nothing and still has to send its peers their blocks, so the exchange
+    // below is not skipped.
     if (all_bytes == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(parts, stream.Scratch(DeviceStream::kOwn, all_bytes));
     return absl::OkStatus();
@@ -332,6 +340,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   char* const host = host_scratch_.data();
   RETURN_IF_ERROR(session_->OnStream(
       [&](DeviceStream& stream) { return stream.CopyToHost(host, parts, all_bytes); }));
+  // The copy is asynchronous, and this thread is about to read what it writes.
   RETURN_IF_ERROR(session_->Synchronize());
   for (int r = 1; r < size_; ++r) {
     GetReduceFunction(type, op)(host, host, host + r * own_bytes, counts[rank_]);
