@@ -67,7 +67,8 @@ int Agent::Run() {
   if (settings_.adoption != nullptr) {
     watched.Update(settings_.adoption->Watch([this] { OnWithdrawn(); }));
   }
-  if (!watched.ok()) Refuse(std::string(watched.message()));
+  // Posted, since the loop forgets a Stop that came before it runs.
+  if (!watched.ok()) loop_.Post([this, watched] { Refuse(std::string(watched.message())); });
   loop_.Run();
   // First the processes, then the workers' objects and the stream: nothing that the agent has
   // started outlives it, whatever ended the loop.
