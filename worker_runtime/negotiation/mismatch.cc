@@ -104,6 +104,8 @@ std::string WhoSentWhat(absl::Span<const SignaturePtr> by_rank, const Broken& br
     size_t i = 0;
     while (i < variants.size() && variants[i].first != text) ++i;
     if (i == variants.size()) {
+      // Later ranks with one of the variants shown are left out as well; the message is long
+      // enough.
       if (i == kMostVariants) break;
       variants.push_back({std::move(text), {}});
     }
@@ -134,6 +136,7 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
     return absl::StrCat("Mismatched ", what, broken.op ? " on '" : " of '", first.name,
                         "': ", WhoSentWhat(by_rank, broken));
   }
+  // After the mismatches: these say more about a script whose ranks have got out of step.
   if (!Has(first.op, OpTrait::kOutlivesJoin)) {
     const std::vector<int> joined = JoinedRanks(by_rank);
     if (!joined.empty()) {
