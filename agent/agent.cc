@@ -129,6 +129,8 @@ void Agent::OnRoute(absl::StatusOr<Route> route) {
 
 absl::Status Agent::Attach(const Route& route) {
   ASSIGN_OR_RETURN(const std::vector<net::InterfaceAddress> interfaces, net::ListInterfaces());
+  // The user's choice of networks replaces the address that the route has found: the daemon may be
+  // reached through a slow one.
   if (bootstrap_.networks_size() > 0) {
     const auto& networks = bootstrap_.networks();
     ASSIGN_OR_RETURN(route_.own_address,
@@ -208,6 +210,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
                                                                      pid_t asker) {
   rendezvous::bootstrap::BootstrapSocket::Response response;
   pb::WorkerBootstrap& answer = response.bootstrap;
+  // Before the welcome this agent does not know the job; an earlier agent's worker may ask then.
   const absl::Status admitted = welcome_.has_value() && workers_.has_value()
                                     ? workers_->Admit(hello, asker)
                                     : absl::PermissionDeniedError("this host runs no worker yet");
