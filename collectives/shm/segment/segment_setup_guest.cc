@@ -49,8 +49,14 @@ class GuestSide {
         return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
       }
       std::vector<pollfd> nobody;
-      RETURN_IF_ERROR(patience_.Await(nobody, Clock::Real().Now() + kPause));
+      const absl::Status paused = patience_.Await(nobody, Clock::Real().Now() + kPause);
+      if (absl::IsDeadlineExceeded(paused)) return InVain();
+      RETURN_IF_ERROR(paused);
     }
+  }
+
+  static absl::Status InVain() {
+    return absl::DeadlineExceededError("waited in vain for rank 0's answer");
   }
 
   // Returns 0 or an errno.
@@ -71,9 +77,7 @@ class GuestSide {
 
   absl::StatusOr<Answer> Hear(std::vector<Fd>& passed) {
     const absl::Status waited = patience_.AwaitReadable(link_.get());
-    if (absl::IsDeadlineExceeded(waited)) {
-      return absl::DeadlineExceededError("waited in vain for rank 0's answer");
-    }
+    if (absl::IsDeadlineExceeded(waited)) return InVain();
     RETURN_IF_ERROR(waited);
     absl::StatusOr<Answer> answer = Receive<Answer>(link_.get(), passed);
     if (!answer.ok()) return GoneError(0, answer.status());
