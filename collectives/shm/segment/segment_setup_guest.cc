@@ -22,6 +22,8 @@ class GuestSide {
     ASSIGN_OR_RETURN(const Invitation invitation, Invite(group_, keys, "", bounds));
     std::vector<Fd> passed;
     ASSIGN_OR_RETURN(const Answer answer, Introduce(invitation, bell, passed));
+    // Before anything of the answer is believed, the error in it included: another process may
+    // listen at rank 0's name once rank 0 is gone.
     if (!CheckProof(group_, invitation, 0, {answer.proof, sizeof(answer.proof)})) {
       return absl::PermissionDeniedError("rank 0 does not know this epoch's secret");
     }

@@ -65,6 +65,7 @@ class HostSide {
     ASSIGN_OR_RETURN(invitation_, Invite(group_, keys, name, bounds));
     RETURN_IF_ERROR(Gather());
     auto segment = Segment::Create(group_.size, GeometryFor(group_.size));
+    // The members wait for an answer all the same, and then give up together.
     if (!segment.ok()) Blame(absl::StatusCode::kUnimplemented, 0);
     RETURN_IF_ERROR(HandOut(segment.ok() ? segment->fd() : -1));
     RETURN_IF_ERROR(ToStatus(verdict_));
@@ -114,6 +115,7 @@ class HostSide {
           patience_.Await(fds, std::min(believed, rests ? rests_until_ : absl::InfiniteFuture()));
       if (absl::IsDeadlineExceeded(waited)) return InVainFor(Missing());
       RETURN_IF_ERROR(waited);
+      // From the end, since Greet removes the stranger from the list.
       for (size_t i = strangers_.size(); i > 0; --i) {
         if (fds[i].revents != 0) Greet(i - 1);
       }
