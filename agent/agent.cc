@@ -63,7 +63,8 @@ int Agent::Run() {
   if (settings_.adoption != nullptr) {
     watched.Update(settings_.adoption->Watch([this] { OnWithdrawn(); }));
   }
-  if (!watched.ok()) Refuse(std::string(watched.message()));
+  // Posted, since the loop forgets a Stop that came before it runs.
+  if (!watched.ok()) loop_.Post([this, watched] { Refuse(std::string(watched.message())); });
   loop_.Run();
   // First the processes, then the workers' objects and the stream: nothing that the agent has
   // started outlives it, whatever ended the loop.
@@ -124,6 +125,8 @@ void Agent::OnRoute(absl::StatusOr<Route> route) {
 
 absl::Status Agent::Attach(const Route& route) {
   ASSIGN_OR_RETURN(const std::vector<net::InterfaceAddress> interfaces, net::ListInterfaces());
+  // The user's choice of networks replaces the address that the route has found: the daemon may be
+  // reached through a slow one.
   if (bootstrap_.networks_size() > 0) {
     const auto& networks = bootstrap_.networks();
     ASSIGN_OR_RETURN(route_.own_address,
@@ -204,6 +207,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
                                                                      pid_t asker) {
   rendezvous::bootstrap::BootstrapSocket::Response response;
   pb::WorkerBootstrap& answer = response.bootstrap;
+  // Before the welcome this agent does not know the job; an earlier agent's worker may ask then.
   const absl::Status admitted = welcome_.has_value() && workers_.has_value()
                                     ? workers_->Admit(hello, asker)
                                     : absl::PermissionDeniedError("this host runs no worker yet");

@@ -25,6 +25,7 @@ void AgentInput::OnReadable() {
   char buffer[64 << 10];
   const IoResult got = ReadSome(fd_, buffer, sizeof(buffer));
   if (got.would_block) return;
+  // Forgotten first: at its end the descriptor stays readable, and the loop would spin.
   if (got.end) {
     loop_.Forget(fd_);
     return callbacks_.on_end();
@@ -37,6 +38,7 @@ void AgentInput::OnReadable() {
 void AgentInput::TakeBootstrap() {
   const absl::StatusOr<std::optional<std::string>> payload = decoder_.Next();
   if (!payload.ok()) return Unreadable(payload.status());
+  // The frame may arrive in several pieces, through ssh or srun.
   if (!payload->has_value()) return;
   complete_ = true;
   pb::AgentBootstrap bootstrap;

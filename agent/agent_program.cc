@@ -94,6 +94,7 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     }
     join = std::move(command.options);
   }
+  // Before RunGuard forks: the agent's parent is the guard, which is not the process to watch.
   const absl::StatusOr<os::Starter> starter = FindStarter(join.value_or(JoinOptions()));
   if (!starter.ok()) return Complain(starter.status());
   std::optional<os::OtherProcess> adoptee;

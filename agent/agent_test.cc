@@ -1,6 +1,7 @@
 #include "agent/agent.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "agent/output/frame_writer.h"
+#include "agent/protocol/agent_protocol.h"
 #include "agent/testing/agent_fixture.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
@@ -42,6 +44,19 @@ TEST_F(AgentTest, Job_WorkerExitsZero_RunsFromReadyToTheEnd) {
   }
   EXPECT_EQ(out, "out\npartial");
   EXPECT_EQ(err, "err\n");
+}
+
+// An agent that can't take signals would be deaf to its guard.
+TEST_F(AgentTest, Run_NoDescriptorForSignals_RefusesAndEnds) {
+  const std::unique_ptr<EventLoop> loop = EventLoop::Create().value();
+  output::FrameWriter writer(*loop, output_.write.get());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Agent agent(*loop, writer, nullptr, settings_);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(agent.Run(), protocol::kAgentRefusedExitCode);
 }
 
 TEST_F(AgentTest, Worker_Environment_NamesItsPlace) {

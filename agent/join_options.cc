@@ -47,6 +47,7 @@ class Parser {
 
   absl::StatusOr<JoinCommand> Parse(const std::vector<std::string>& args) {
     ASSIGN_OR_RETURN(const options::FlagTable::Result result, flags_.Parse(args));
+    // Before the checks: who asks for help need not give the required options.
     if (result.help) return JoinCommand{std::nullopt, flags_.Help(), 0};
     if (version_) {
       return JoinCommand{std::nullopt, absl::StrCat(protocol::kAgentProgram, " ", kVersion, "\n"),

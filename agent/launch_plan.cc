@@ -90,6 +90,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
   plan.argv.assign(command.argv().begin(), command.argv().end());
   plan.input = command.input();
   plan.environment.insert(command.environment().begin(), command.environment().end());
+  // The GPUs are this host's matter: a scheduler sets the variable on each host. insert() keeps a
+  // value that the launcher was given for all hosts.
   const auto devices = own.find(kDevices);
   if (devices != own.end()) plan.environment.insert(*devices);
   if (plan.argv.empty() || plan.argv[0].empty()) {
@@ -98,6 +100,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
   ChooseDirectory(command.working_directory(), &plan);
 
   const std::string path = ValueOr(plan.environment, "PATH", kDefaultPath);
+  // Found now and not at the first start, so that a missing command on any host ends the job before
+  // something runs.
   absl::StatusOr<std::string> file = os::FindExecutable(plan.argv[0], path, plan.working_directory);
   if (!file.ok()) {
     const std::string where = absl::StrContains(plan.argv[0], '/')

@@ -17,6 +17,7 @@ namespace hvd::agent {
 RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates,
                          absl::Duration timeout, Done done)
     : loop_(loop), done_(std::move(done)) {
+  // All at once: a firewall that drops packets would hold up those that come after it.
   for (const std::string& candidate : candidates) Try(candidate);
   // If all attempts failed at once, the timer fires immediately: `done` is always called from the
   // loop, never by the constructor.
@@ -58,6 +59,8 @@ void RouteFinder::OnConnected(int fd, const std::string& candidate) {
   if (error == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) {
     error = errno;
   }
+  // The source address is one at which the daemon's network reaches this host, whatever its
+  // interfaces are called.
   if (error == 0) return Finish(Route{candidate, net::NumericHost(own)});
   loop_.Forget(fd);
   attempts_.erase(fd);

@@ -25,6 +25,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const Lau
                                                       process::Adoption* adoption,
                                                       Callbacks callbacks) {
   WorkerPlace own_place = place;
+  // A new one for each worker: an earlier worker's leftover process must not be taken for the new
+  // one.
   own_place.word = rendezvous::bootstrap::NewWorkerWord();
   const std::map<std::string, std::string> variables = WorkerEnvironment(plan, start, own_place);
   std::unique_ptr<Worker> worker(new Worker(loop, start, own_place.word, std::move(callbacks)));

@@ -33,12 +33,15 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
   if (in_frames_) {
     decoder_.Append(bytes);
   } else {
+    // Kept for the user: if no frames come, it says why the agent did not start ("command not
+    // found").
     noise_.Append(bytes);
     skipped_ += bytes.size();
     unmatched_.append(bytes.data(), bytes.size());
     const size_t found = absl::string_view(unmatched_).find(magic);
     if (found != absl::string_view::npos) {
       in_frames_ = true;
+      // A login shell's greeting explains nothing once the agent has answered.
       noise_ = TextTail();
       decoder_.Append(absl::string_view(unmatched_).substr(found + magic.size()));
     } else if (skipped_ > kMaxNoiseBytes) {
@@ -53,6 +56,7 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
     if (!payload.has_value()) return absl::OkStatus();
     pb::AgentFrame frame;
     absl::string_view message = *payload;
+    // A frame of another version may end otherwise, and parse all the same.
     const bool whole = absl::ConsumeSuffix(&message, kLineEnd);
     if (!whole || !frame.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
       return absl::InvalidArgumentError("a broken message");

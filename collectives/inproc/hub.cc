@@ -37,6 +37,8 @@ absl::Status Hub::Join(int rank, absl::string_view secret, absl::Time deadline) 
 
 absl::Status Hub::Send(int from, int to, std::string message) {
   absl::MutexLock lock(&mutex_);
+  // A receiver that has failed has broken the whole hub, so only one that has left cleanly must be
+  // recognised here.
   RETURN_IF_ERROR(StatusOf(from));
   if (members_[to].left) return absl::UnavailableError(absl::StrCat("rank ", to, " is gone"));
   mailboxes_[{from, to}].push_back(std::move(message));
@@ -50,6 +52,8 @@ absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Time deadline) 
     return !mailbox.empty() || members_[from].left || !StatusOf(to).ok();
   };
   Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&decided), deadline);
+  // A failure comes before messages that have arrived: after a break a receiver must not go on with
+  // some of them, while the others fail.
   RETURN_IF_ERROR(StatusOf(to));
   // Messages of a rank that has left are delivered before the error.
   if (!mailbox.empty()) {
@@ -63,6 +67,8 @@ absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Time deadline) 
 
 void Hub::Leave(int rank) {
   absl::MutexLock listeners_lock(&listeners_mutex_);
+  // Waits for a call of the listener that is under way, since CallListeners holds this lock
+  // meanwhile. What the listener uses may be destroyed after this.
   listeners_.erase(rank);
   absl::MutexLock lock(&mutex_);
   members_[rank].left = true;
@@ -79,12 +85,15 @@ void Hub::Break(int rank) {
 void Hub::Abort(int rank, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
+    // Under one lock: a rank that sees the break must also see this rank's own reason.
     MarkBroken(rank);
     if (members_[rank].aborted.ok()) members_[rank].aborted = absl::AbortedError(reason);
   }
   CallListeners();
 }
 
+// The listener is registered first: a break in between is then seen by CallListeners below, or by
+// that of the break itself.
 void Hub::OnBroken(int rank, std::function<void(const absl::Status&)> listener) {
   {
     absl::MutexLock lock(&listeners_mutex_);
@@ -113,6 +122,8 @@ void Hub::CallListeners() {
 }
 
 absl::Status Hub::StatusOf(int rank) const {
+  // The most specific cause first: the reason for this rank's own abort, then its own failure, then
+  // that of the rank with which it all began.
   RETURN_IF_ERROR(members_[rank].aborted);
   if (members_[rank].broken) {
     return absl::UnavailableError("the communicator failed in an earlier operation");

@@ -43,6 +43,7 @@ class InprocBackend : public MeshBackend {
   // The group's hub. The first rank makes it, with its secret; Join() compares those of the others.
   std::shared_ptr<Hub> HubOf(const GroupInfo& group) {
     absl::MutexLock lock(&mutex_);
+    // Kept after its ranks have left, so that one epoch never means two groups.
     std::shared_ptr<Hub>& hub = hubs_[group.epoch];
     if (hub == nullptr) hub = std::make_shared<Hub>(group.size, group.secret);
     return hub;

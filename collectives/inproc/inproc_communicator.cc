@@ -52,7 +52,10 @@ std::string InprocCommunicator::ToString() const {
 }
 
 absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::Status& status) {
+  // A rank that fails in the middle of an operation has left its peers' messages unread. Breaking
+  // the hub keeps the next operation from taking them for its own.
   hub_.Break(self_->rank());
+  // The reason is the caller's own text, and the same for every operation.
   if (absl::IsAborted(status)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(operation, " (", ToString(), "): ", status.message()));
@@ -79,6 +82,7 @@ absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
 
 absl::Status InprocCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
                                            ReduceOp op, const CallOptions& options) {
+  // A copy, made before the exchange: `out` may be the same memory.
   const std::string own = Bytes(in, 0, count * SizeOf(type));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    ExchangeAll(
@@ -100,6 +104,8 @@ absl::Status InprocCommunicator::AllGather(const void* in, void* out,
 
 absl::Status InprocCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                            const CallOptions& options) {
+  // Every rank sends to every other one here, though only the root has data: no rank returns before
+  // all have called.
   const std::string own = rank_ == root ? Bytes(buffer, 0, bytes) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    ExchangeAll(

@@ -63,6 +63,8 @@ NcclFactor ToNcclFactor(DataType type, double factor) {
   return Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     NcclFactor result;
+    // NCCL reads the factor as one element of the tensor's type: the bytes of a double would be
+    // another number.
     if constexpr (std::is_floating_point_v<T>) {
       const T value = static_cast<T>(factor);
       std::memcpy(result.bytes, &value, sizeof(value));
@@ -76,7 +78,7 @@ NcclFactor ToNcclFactor(DataType type, double factor) {
 
 absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_view text,
                       absl::string_view detail) {
-  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
+  if (!IsError(result)) return absl::OkStatus();
   std::string message = absl::StrCat(what, ": ", text);
   if (!detail.empty()) absl::StrAppend(&message, " (", detail, ")");
   // The failure of a peer, or of the network to it; NCCL does not tell them apart.

@@ -27,9 +27,14 @@ struct NcclFactor {
 // REQUIRES: IsFloating(type).
 NcclFactor ToNcclFactor(DataType type, double factor);
 
-// The status of the NCCL call `what`; OK for kSuccess and kInProgress. `text` is NCCL's text for
-// the result, `detail` its text for the last error, which may be empty.
-// Errors:
+// Whether NCCL has refused the call. kInProgress is no error: a call on a non-blocking communicator
+// may return it, and NCCL goes on with the work.
+inline bool IsError(NcclResult result) {
+  return result != NcclResult::kSuccess && result != NcclResult::kInProgress;
+}
+
+// The status of the NCCL call `what`; OK unless IsError(result). `text` is NCCL's text for the
+// result, `detail` its text for the last error, which may be empty. Errors:
 //   - Unavailable: a system call or a peer failed.
 //   - DeadlineExceeded: NCCL's own timeout passed.
 //   - Internal: any other error.

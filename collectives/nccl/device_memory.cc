@@ -76,6 +76,7 @@ absl::StatusOr<CudaAddress> DeviceMemory::Allocate(size_t bytes) {
   const Scope scope(*this);
   CudaAddress address = 0;
   CudaResult result = cuda_.memory_allocate(&address, bytes);
+  // What the pool keeps may be what is missing.
   if (result == CudaResult::kOutOfMemory && !unused_.empty()) {
     FreeAllBut(0);
     result = cuda_.memory_allocate(&address, bytes);

@@ -81,15 +81,19 @@ bool NcclSession::AwaitStuckCall() {
   const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return life_.state() == NcclLife::State::kClosing || life_.state() == NcclLife::State::kClosed;
   };
+  const auto is_in_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return life_.state() == NcclLife::State::kBusy && life_.in_call();
+  };
   while (!is_over()) {
     const absl::Time by = return_by_;
     const bool is_late = Clock::Real().Now() >= by;
-    if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
+    if (is_late && is_in_call()) return true;
     // A new operation usually moves return_by_ to a later time. This thread notices that only when
     // the earlier time has passed, so that operations need not wake it. It wakes before that only
-    // if the session ends or return_by_ becomes earlier.
+    // if the session ends or return_by_ becomes earlier. A late operation may be between two calls,
+    // reducing on the host for example; then its next call is watched, which may get stuck.
     const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return is_over() || (is_late ? return_by_ != by : return_by_ < by);
+      return is_over() || (is_late ? return_by_ != by || is_in_call() : return_by_ < by);
     };
     Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_news),
                                     is_late ? absl::InfiniteFuture() : by);
@@ -105,6 +109,7 @@ absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::St
     deadline_ = Clock::Real().Now() + timeout;
     return_by_ = deadline_ + limits_.stuck_call;
   }
+  // Without the lock: a call may block until another thread breaks the session.
   absl::Status status = enqueue();
   if (status.ok()) status = Synchronize();
   if (!status.ok()) return Fail(explain(status));
@@ -153,6 +158,7 @@ absl::Status NcclSession::Call(absl::string_view what,
 absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
   {
     absl::MutexLock lock(&mutex_);
+    // A session that is closing has a status that is not OK, so this never looks like success.
     if (!life_.EnterCall()) return life_.status();
   }
   absl::Status status;
@@ -166,7 +172,7 @@ absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
 }
 
 absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const {
-  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
+  if (!IsError(result)) return absl::OkStatus();
   const char* detail = nccl_.get_last_error(nullptr);  // NCCL ignores the argument
   return FromNccl(result, what, nccl_.get_error_string(result), detail == nullptr ? "" : detail);
 }
@@ -192,6 +198,8 @@ absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancella
     if (cancellation != nullptr) RETURN_IF_ERROR(cancellation->status());
     const absl::Time now = Clock::Real().Now();
     if (now >= deadline) return absl::DeadlineExceededError("not all ranks came in time");
+    // The pauses grow with the age of the operation: a long one loses little by a late look, and
+    // this thread leaves the core to the framework.
     if (polls >= kBusyPolls) Pause(PauseAfter(polls));
   }
 }
@@ -229,6 +237,8 @@ void NcclSession::Close() {
     absl::MutexLock lock(&mutex_);
     in_order = life_.Leave();
   }
+  // After an error a closer runs already. It is awaited all the same, so that the device's memory
+  // is usually free when the next world connects.
   if (in_order) StartCloser(/*gently=*/true);
   AwaitClosed();
 }
@@ -269,7 +279,9 @@ bool NcclSession::EndGently(NcclComm* comm) {
   for (;;) {
     NcclResult state = NcclResult::kSuccess;
     if (nccl_.comm_get_async_error(comm, &state) != NcclResult::kSuccess) return false;
-    if (state == NcclResult::kSuccess) return nccl_.comm_destroy(comm) == NcclResult::kSuccess;
+    // kInProgress counts as destroyed: NCCL frees the communicator, so an abort would use freed
+    // memory.
+    if (state == NcclResult::kSuccess) return !IsError(nccl_.comm_destroy(comm));
     if (state != NcclResult::kInProgress || Clock::Real().Now() >= deadline) return false;
     Pause(absl::Milliseconds(1));
   }

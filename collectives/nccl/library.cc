@@ -29,6 +29,8 @@ absl::StatusOr<Library> Open(absl::string_view what, absl::Span<const std::strin
   }
   std::vector<std::string> errors;
   for (const std::string& file : files) {
+    // RTLD_NOW: a file that needs missing symbols fails here, with a text, and not at its first
+    // call. RTLD_LOCAL: a framework that loads its own NCCL later must not be bound to this one.
     void* loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded != nullptr) return Library{loaded, file};
     const std::string error = LastLoaderError();

@@ -51,6 +51,8 @@ class NcclBackend : public DeviceBackend {
           "HOROVOD_GPU_OPERATIONS=NCCL_ONLY forbids staging through host memory");
     }
     const absl::StatusOr<GpuLibraries>& libraries = find_();
+    // nccl_status is not asked: staging needs the driver alone, and the lack of NCCL is a usual
+    // reason for it.
     RETURN_IF_ERROR(libraries.status());
     ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
                      DeviceStream::Create(libraries->cuda, device));
@@ -61,6 +63,7 @@ class NcclBackend : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                    int device, KeyExchange& keys,
                                                                    const WaitBounds& bounds) {
+    // One limit for the exchange and for NCCL's own connecting, which gets what is left.
     const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
     std::unique_ptr<DeviceStream> stream;
     const NcclHello hello = MakeHello(group, device, &stream);

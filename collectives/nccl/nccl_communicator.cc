@@ -46,14 +46,15 @@ std::vector<size_t> Times(absl::Span<const size_t> counts, size_t factor) {
 }
 
 // Calls f(rank, offset, count) for each rank until it fails. Empty blocks are left out; that is
-// consistent because both ends of a transfer know its size.
+// consistent because both ends of a transfer know its size. Like the groups below it goes on after
+// kInProgress: the rest of the group would be missing otherwise, and nobody would notice.
 template <typename F>
 NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
   size_t offset = 0;
   for (size_t r = 0; r < counts.size(); ++r) {
     if (counts[r] > 0) {
       const NcclResult result = f(static_cast<int>(r), offset, counts[r]);
-      if (result != NcclResult::kSuccess && result != NcclResult::kInProgress) return result;
+      if (IsError(result)) return result;
     }
     offset += counts[r];
   }
@@ -77,11 +78,23 @@ std::string NcclCommunicator::ToString() const { return RankText("nccl", rank_, 
 
 absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                    absl::FunctionRef<absl::Status()> enqueue) {
+  // Before anything can fail, so that the number stays equal on all ranks whatever happens on this
+  // one.
   ++calls_;
   return session_->Run(options.timeout, enqueue, [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
                                                     "): ", status.message()));
   });
+}
+
+absl::Status NcclCommunicator::Copy(absl::string_view operation, const CallOptions& options,
+                                    absl::FunctionRef<absl::Status(DeviceStream&)> copy) {
+  return session_->Run(
+      options.timeout, [&] { return session_->OnStream(copy); },
+      [&](const absl::Status& status) {
+        return absl::Status(status.code(),
+                            absl::StrCat(operation, " (", ToString(), "): ", status.message()));
+      });
 }
 
 absl::Status NcclCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
@@ -105,7 +118,7 @@ absl::Status NcclCommunicator::AllReduceScaled(absl::Span<const Piece> pieces, D
           if (piece.count == 0) continue;
           const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
                                                      reduction->type, nccl_op, comm, stream);
-          if (result != NcclResult::kSuccess) return result;
+          if (IsError(result)) return result;
         }
         return NcclResult::kSuccess;
       });
@@ -157,6 +170,7 @@ absl::Status NcclCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                          const CallOptions& options) {
   return Run("broadcast", options, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckIsRank(root, size_));
+    // All ranks know the size, so all leave the call out.
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
       return nccl_.broadcast(buffer, buffer, bytes, NcclType::kUint8, root, comm, stream);
@@ -182,7 +196,7 @@ absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const s
     const NcclResult sent = ForEachBlock(send_bytes, [&](int peer, size_t offset, size_t bytes) {
       return nccl_.send(At(in, offset), bytes, NcclType::kUint8, peer, comm, stream);
     });
-    if (sent != NcclResult::kSuccess) return sent;
+    if (IsError(sent)) return sent;
     return ForEachBlock(receive_bytes, [&](int peer, size_t offset, size_t bytes) {
       return nccl_.recv(At(out, offset), bytes, NcclType::kUint8, peer, comm, stream);
     });
@@ -226,8 +240,9 @@ absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, 
     if (peer == rank_) return absl::InternalError("a rank can't exchange with itself");
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      // In one group, as in ExchangeBlocks: both ranks send first.
       const NcclResult sent = nccl_.send(in, bytes, NcclType::kUint8, peer, comm, stream);
-      if (sent != NcclResult::kSuccess) return sent;
+      if (IsError(sent)) return sent;
       return nccl_.recv(out, bytes, NcclType::kUint8, peer, comm, stream);
     });
   });
@@ -249,6 +264,8 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
 }
 
 void NcclCommunicator::Abort(absl::string_view reason) {
+  // Only starts the abort: the caller may hold locks, and NCCL may take seconds to free the
+  // communicator.
   session_->Break(absl::AbortedError(reason));
 }
 
@@ -278,26 +295,20 @@ absl::StatusOr<std::shared_ptr<void>> NcclCommunicator::Allocate(size_t bytes) {
 
 absl::Status NcclCommunicator::CopyOnDevice(void* to, const void* from, size_t bytes,
                                             const CallOptions& options) {
-  return Run("copy", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyOnDevice(to, from, bytes); });
-  });
+  return Copy("copy", options,
+              [&](DeviceStream& stream) { return stream.CopyOnDevice(to, from, bytes); });
 }
 
 absl::Status NcclCommunicator::CopyToHost(void* to_host, const void* from, size_t bytes,
                                           const CallOptions& options) {
-  return Run("copy to the host", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyToHost(to_host, from, bytes); });
-  });
+  return Copy("copy to the host", options,
+              [&](DeviceStream& stream) { return stream.CopyToHost(to_host, from, bytes); });
 }
 
 absl::Status NcclCommunicator::CopyFromHost(void* to, const void* from_host, size_t bytes,
                                             const CallOptions& options) {
-  return Run("copy from the host", options, [&] {
-    return session_->OnStream(
-        [&](DeviceStream& stream) { return stream.CopyFromHost(to, from_host, bytes); });
-  });
+  return Copy("copy from the host", options,
+              [&](DeviceStream& stream) { return stream.CopyFromHost(to, from_host, bytes); });
 }
 
 // Each rank reduces one part on its host; then the parts are gathered.
@@ -316,6 +327,8 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   const size_t all_bytes = own_bytes * size_;
   void* parts = nullptr;  // all ranks' values of the block that this rank keeps
   RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    // This rank may keep nothing and still has to send its peers their blocks, so the exchange
+    // below is not skipped.
     if (all_bytes == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(parts, stream.Scratch(DeviceStream::kOwn, all_bytes));
     return absl::OkStatus();
@@ -327,6 +340,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   char* const host = host_scratch_.data();
   RETURN_IF_ERROR(session_->OnStream(
       [&](DeviceStream& stream) { return stream.CopyToHost(host, parts, all_bytes); }));
+  // The copy is asynchronous, and this thread is about to read what it writes.
   RETURN_IF_ERROR(session_->Synchronize());
   for (int r = 1; r < size_; ++r) {
     GetReduceFunction(type, op)(host, host, host + r * own_bytes, counts[rank_]);

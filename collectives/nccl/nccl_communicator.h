@@ -58,9 +58,12 @@ class NcclCommunicator : public DeviceCommunicator {
                             const CallOptions& options) override;
 
  private:
-  // Runs one operation; an error's message contains the operation's name and number and this rank.
+  // Runs one collective; an error's message contains its name and number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status()> enqueue);
+  // Runs one copy, which is not counted: it concerns this rank alone.
+  absl::Status Copy(absl::string_view operation, const CallOptions& options,
+                    absl::FunctionRef<absl::Status(DeviceStream&)> copy);
   // Within Run: calls `use` with the NCCL operation that multiplies by `factor` and reduces.
   absl::Status WithFactor(DataType type, const NcclReduction& reduction, double factor,
                           absl::FunctionRef<absl::Status(NcclOp)> use);
@@ -80,7 +83,8 @@ class NcclCommunicator : public DeviceCommunicator {
   const Epoch epoch_;
   const std::shared_ptr<NcclSession> session_;
   std::vector<char> host_scratch_;
-  uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
+  // Of collectives: the same on all ranks, so that errors of different ranks can be matched.
+  uint64_t calls_ = 0;
 };
 
 }  // namespace hvd::collectives::nccl

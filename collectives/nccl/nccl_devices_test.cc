@@ -31,6 +31,37 @@ TEST_F(NcclTest, AllReduceScaled_SeveralPiecesAreOneGroup) {
   EXPECT_EQ(FakeGpu::calls("ncclRedOpDestroy"), 2);
 }
 
+// A non-blocking communicator may report kInProgress from any call. The rest of a group must follow
+// all the same: what is left out is missing in the result, without an error.
+TEST_F(NcclTest, CallsInProgress_AreFollowedByTheRestOfTheGroup) {
+  Connect(2);
+  FakeGpu::Faults faults;
+  faults.success_is_in_progress = true;
+  FakeGpu::Set(faults);
+  conformance::ForEachRank(2, [&](int rank) {
+    std::vector<float> a = {1, 2}, b = {3};
+    const std::vector<Piece> pieces = {{a.data(), a.data(), a.size()},
+                                       {b.data(), b.data(), b.size()}};
+    EXPECT_EQ(
+        ranks_[rank]->AllReduceScaled(pieces, DataType::kFloat32, ReduceOp::kSum, 1.0, kPatient),
+        absl::OkStatus());
+    EXPECT_EQ(a, std::vector<float>({2, 4}));
+    EXPECT_EQ(b, std::vector<float>({6}));
+    float own = static_cast<float>(rank), other = -1;
+    EXPECT_EQ(ranks_[rank]->SendReceive(1 - rank, &own, &other, sizeof(own), kPatient),
+              absl::OkStatus());
+    EXPECT_EQ(other, 1 - rank);
+    const std::vector<size_t> bytes = {4, 8};
+    std::vector<float> gathered(3);
+    EXPECT_EQ(ranks_[rank]->AllGather(a.data(), gathered.data(), bytes, kPatient),
+              absl::OkStatus());
+    EXPECT_EQ(gathered, std::vector<float>({2, 2, 4}));
+  });
+  ranks_.clear();
+  EXPECT_EQ(FakeGpu::calls("ncclCommDestroy"), 2);
+  EXPECT_EQ(FakeGpu::calls("ncclCommAbort"), 0) << "they are freed already";
+}
+
 TEST_F(NcclTest, AllReduceScaled_EveryFloat) {
   Connect(1);
   double in64 = 3;

@@ -185,6 +185,18 @@ TEST_F(NcclTest, AsyncError_EndsWhatHangs) {
   }
 }
 
+// Only the root of a broadcast copies its tensor first, and only a rank that has joined copies
+// neutral elements.
+TEST_F(NcclTest, CallNumber_IsTheSameOnAllRanksAlthoughOneHasCopied) {
+  Connect(2);
+  float from = 1, to = 0;
+  ASSERT_EQ(ranks_[0]->CopyOnDevice(&to, &from, sizeof(to), kPatient), absl::OkStatus());
+  FakeGpu::Set(With([](FakeGpu::Faults& f) { f.call_error = NcclResult::kInvalidUsage; }));
+  for (const absl::Status& status : AllReduce()) {
+    EXPECT_THAT(Text(status), HasSubstr("allreduce (call 1; nccl, rank "));
+  }
+}
+
 TEST_F(NcclTest, CallFails_BreaksTheCommunicator) {
   Connect(2);
   FakeGpu::Set(With([](FakeGpu::Faults& f) { f.call_error = NcclResult::kInvalidUsage; }));

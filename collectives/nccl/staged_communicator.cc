@@ -107,6 +107,7 @@ class StagedCommunicator : public DeviceCommunicator {
     });
   }
 
+  // No stream is involved: every operation above returns only when its copies are done.
   absl::Status Barrier(const CallOptions& options) override { return host_.Barrier(options); }
   void Abort(absl::string_view reason) override { host_.Abort(reason); }
 

@@ -90,6 +90,7 @@ absl::Status ShmCommunicator::AllReducePieces(absl::Span<const Piece> pieces, Da
   return Run("AllReduce", options, [&](absl::Time deadline) {
     const PieceList list(pieces, SizeOf(type));
     const Reducer reducer(type, op);
+    // All ranks have the same sizes, so they choose the same way without a message.
     return list.count() * SizeOf(type) <= segment::kSmallBytes
                ? ReduceSmall(list, reducer, finish, deadline)
                : ReduceLarge(list, reducer, finish, deadline);
@@ -152,6 +153,7 @@ absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, const Reducer
     for_each(me, block, [&](const char* in, char* out, size_t offset, size_t count) {
       ReduceWithPeers(reducer, place, offset, in, out, count * unit, count);
       finish(out, count);
+      // After `finish`, so that the peers drain finished values, bitwise equal on all ranks.
       if (ranks > 1) write_(result + offset, out, count * unit);
     });
   };

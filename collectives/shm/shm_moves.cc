@@ -18,6 +18,7 @@ absl::Status ShmCommunicator::AllGather(const void* in, void* out,
     char* const target = static_cast<char*>(out);
     char* const own = target + offsets[rank()];
     if (byte_counts[rank()] > 0 && own != in) memmove(own, in, byte_counts[rank()]);
+    // By the largest, not by the own size: all ranks must choose the same way.
     if (LargestOf(byte_counts) > segment::kSmallBytes)
       return GatherLarge(own, target, byte_counts, deadline);
     WriteSmall(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
@@ -117,6 +118,8 @@ absl::Status ShmCommunicator::BroadcastLarge(const StretchList& list, int root,
     const char* const chunk = Chunk(root, place, 0);
     for_each(block, [&](char* data, size_t offset, size_t count) {
       take(data, chunk + offset, count);
+      // From the chunk, which the copy has just brought into the cache, while it may have written
+      // `data` past it.
       observe(chunk + offset, count);
     });
   };

@@ -59,6 +59,7 @@ bool ReadScalar(const XlaAttributes& attributes, std::string_view name, XlaType 
 bool ReadInt(const XlaAttributes& attributes, std::string_view name, int32_t* value) {
   int64_t wide = 0;
   if (!ReadScalar(attributes, name, XlaType::kS64, &wide)) return false;
+  // MLIR's integer attributes have 64 bits; all of these are small.
   *value = static_cast<int32_t>(wide);
   return true;
 }
@@ -97,6 +98,8 @@ std::string CollectiveCall::Read(const XlaCallFrame& frame) {
                        ReadScalar(attributes, "prescale", XlaType::kF64, &common.prescale) &&
                        ReadScalar(attributes, "postscale", XlaType::kF64, &common.postscale) &&
                        ReadString(attributes, "name", &name_);
+  // Checked, because a compiled program may come from JAX's cache on disk, written by an older
+  // version.
   const int64_t count = frame.results.size - 1;
   if (!has_all || count < 1 || frame.arguments.size < count) {
     return "the program was compiled with another version of Horovod";

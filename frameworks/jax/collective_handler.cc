@@ -80,11 +80,14 @@ XlaError* Run(const XlaApi& api, const RuntimeLibrary& runtime, const Collective
   XlaError* error = nullptr;
   if (status != HVD_OK) {
     const std::string text = ErrorText(status);
+    // JAX may report this error minutes later, or as one of another program that needed the result.
+    // Python asks for the first cause before that.
     if (!WorldGoesOn(status)) NoteFailure(text);
     error = Error(api, CodeOf(status), text);
   } else if (const std::string wrong = TakeResults(runtime, handle, call); !wrong.empty()) {
     error = Refusal(api, wrong);
   }
+  // Last: the results are the runtime's memory until then.
   if (handle != 0) runtime.release(handle);
   return error;
 }

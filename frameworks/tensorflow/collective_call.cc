@@ -49,6 +49,7 @@ void CollectiveCall::Submit() {
   const int32_t refused =
       Runtime()->submit_then(requests_.data(), static_cast<int32_t>(requests_.size()),
                              attributes_.process_set, &CollectiveCall::OnDone, this);
+  // From here on `this` may be gone: the callback may have run already, on its own thread.
   if (refused == HVD_OK) return;
   FailFor(refused);
   End();
@@ -65,6 +66,7 @@ void CollectiveCall::SubmitAndWait() {
   }
   int32_t status = HVD_OK;
   do {
+    // The wait also ends for Python's signal handlers, which can't run before TensorFlow returns.
     status = Runtime()->wait(handle);
   } while (status == HVD_STILL_RUNNING);
   OnDone(this, handle, status);
@@ -123,6 +125,8 @@ void CollectiveCall::MakeRequests() {
   names_.resize(count);
   requests_.resize(count);
   for (size_t i = 0; i < count; ++i) {
+    // Derived from the operation's one name, so that the names are the same on all ranks without
+    // being sent. The pointers below stay valid: names_ has its final size.
     names_[i] = count == 1
                     ? attributes_.name
                     : attributes_.name + "_" + std::to_string(i + 1) + "of" + std::to_string(count);
@@ -168,6 +172,7 @@ bool CollectiveCall::CopyResults(int64_t handle) {
 
 bool CollectiveCall::CopyResult(int64_t handle, int index) {
   hvd_tensor result = {};
+  // The result is the runtime's memory until release(), so it is copied before.
   if (const int32_t bad = Runtime()->result(handle, index, &result); bad != HVD_OK) {
     return FailFor(bad);
   }
@@ -206,6 +211,7 @@ bool CollectiveCall::Fail(const Status& status) {
 bool CollectiveCall::FailFor(int32_t hvd_status) { return FailFor(hvd_status, hvd_status); }
 
 bool CollectiveCall::FailFor(int32_t hvd_status, int32_t shown_as) {
+  // TensorFlow would make an unknown code an exception of no known class.
   const int32_t code = shown_as <= kLastCommonCode ? shown_as : int32_t{HVD_ABORTED};
   return Fail(Status(code, ErrorText(hvd_status)));
 }

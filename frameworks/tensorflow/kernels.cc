@@ -74,6 +74,7 @@ void* Create(TF_OpKernelConstruction* construction) {
     const Status status(kFailedPrecondition, error);
     Tf().OpKernelConstruction_Failure(construction, status.get());
   }
+  // Also after a failure: TensorFlow passes whatever it gets here to Destroy.
   return attributes.release();
 }
 

@@ -35,6 +35,7 @@ void OtherRows(TF_ShapeInferenceContext* context, int index, TF_Status* status) 
   const Shape shape(Tf().NewShapeHandle());
   Tf().ShapeInferenceContextGetInput(context, index, shape.get(), status);
   if (!IsOk(status)) return;
+  // Nothing can be cut off an unknown rank; Subshape would be an error while tracing.
   if (!Tf().ShapeInferenceContextRankKnown(context, shape.get())) {
     return Tf().ShapeInferenceContextSetOutput(context, index, shape.get(), status);
   }

@@ -13,6 +13,7 @@ TensorFlow tf;
 template <typename Function>
 void Find(void* library, const char* name, Function* function, std::string* missing) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
+  // The first missing name is enough to tell which version this is.
   if (*function == nullptr && missing->empty()) *missing = name;
 }
 

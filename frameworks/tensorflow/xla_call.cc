@@ -14,6 +14,8 @@ namespace {
 
 constexpr char kLibrary[] = "libtensorflow_cc.so.2";
 constexpr char kTarget[] = "hvd_collective";
+// Bounds what a description can make this library allocate: it may be of another version of
+// Horovod, from a saved program.
 constexpr size_t kMostTensors = 1 << 20;
 constexpr int kMostDims = 64;
 
@@ -116,6 +118,8 @@ bool ParseXlaOperation(const std::string& text, XlaOperation* operation) {
 }
 
 std::string RegisterXlaCall() {
+  // RTLD_NOLOAD, as in FindTensorFlow: a second copy would have a registry of its own, in which XLA
+  // does not look.
   void* const library = dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return std::string(kLibrary) + " is not loaded";
   const auto global = reinterpret_cast<GlobalFunction>(dlsym(library, kGlobal));

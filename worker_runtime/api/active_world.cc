@@ -177,6 +177,8 @@ ActiveWorld::ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld w
 absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
                                      absl::Span<const ObjectSeals::Sealed> objects) {
   absl::Status opened = seals_.Open(operation, objects);
+  // Whoever changed an object may change tensors as well, and the other ranks may have opened this
+  // one already: the ranks' states differ.
   if (!opened.ok()) engine()->Abort(opened);
   return opened;
 }

@@ -10,8 +10,10 @@
 namespace hvd::worker_runtime::api {
 
 std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env) {
+  // Without an agent the world has one rank, whose data needs neither sockets nor shared memory.
   if (env.agent_socket.empty()) return collectives::inproc::MakeInprocBackend();
   return collectives::hierarchical::MakeHierarchicalBackend(
+      // Ranks without an identity share memory with nobody: each then counts as a host of its own.
       env.shared_memory ? os::HostIdentity() : "",
       {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
       collectives::gloo::MakeGlooBackend());

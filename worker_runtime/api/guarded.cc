@@ -8,6 +8,8 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
+// By thread, like errno: the text of one thread's call must not replace that of another's before it
+// is read.
 thread_local std::string last_error;
 
 }  // namespace

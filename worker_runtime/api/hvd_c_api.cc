@@ -56,6 +56,7 @@ int64_t HandleOf(Function function) {
 
 template <typename Function>
 int32_t Query(Function function, int32_t without_world) {
+  // Held during the call: another thread may leave the world meanwhile.
   const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
   return active == nullptr ? without_world : function(*active);
 }
@@ -70,6 +71,7 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   if (from.name == nullptr || from.ndim < 0 || (from.ndim > 0 && from.shape == nullptr)) {
     return absl::InvalidArgumentError("a request needs a name and a shape");
   }
+  // Before the casts below: the enumerators are indices into tables.
   if (from.op < HVD_ALLREDUCE || from.op >= runtime::negotiation::kOpKindCount ||
       from.dtype < HVD_UINT8 || from.dtype > HVD_BOOL || from.reduction < HVD_AVERAGE ||
       from.reduction > HVD_PRODUCT) {
@@ -98,6 +100,7 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
 
 absl::StatusOr<std::vector<TensorRequest>> ToRequests(const hvd_request* from, int32_t count) {
   std::vector<TensorRequest> to;
+  // A negative count is an empty request, which Submit refuses with a text.
   to.reserve(std::max(count, 0));
   for (int32_t i = 0; i < count; ++i) {
     ASSIGN_OR_RETURN(TensorRequest request, ToRequest(from[i]));
@@ -124,6 +127,8 @@ int32_t AWhile(absl::Span<const int64_t> handles, Function function) {
 // Returns the signatures; with a name, the only one under that name.
 std::vector<SignaturePtr> Named(const std::vector<SignaturePtr>& signatures, const char* name) {
   if (name == nullptr) return signatures;
+  // A copy: the prepared signature is shared by threads, and by operations that are still in flight
+  // under other names.
   auto renamed = std::make_shared<TensorSignature>(*signatures.front());
   renamed->name = name;
   return {std::move(renamed)};
@@ -166,6 +171,7 @@ void hvd_set_commit(int64_t number) {
   TheRuntime().SetCommit(static_cast<uint64_t>(std::max<int64_t>(number, 0)));
 }
 
+// Without a world yet, nobody knows whose state is the newest: the safe answer is yes.
 int32_t hvd_must_sync_state(void) {
   return Query([](ActiveWorld& active) { return active.world().sync_state ? 1 : 0; }, 1);
 }
@@ -212,6 +218,7 @@ int64_t hvd_epoch(void) {
   return active == nullptr ? 0 : static_cast<int64_t>(active->world().epoch.value());
 }
 
+// A process that is alone, or in no world yet, has only its own host to compare.
 int32_t hvd_is_homogeneous(void) {
   return Query([](ActiveWorld& active) { return active.world().IsHomogeneous() ? 1 : 0; }, 1);
 }
@@ -236,6 +243,7 @@ int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
     if (rank < 0 || rank >= world.size()) {
       return absl::NotFoundError(absl::StrCat("there is no rank ", rank));
     }
+    // In a large world this may ask the daemon, so it is not part of joining.
     ASSIGN_OR_RETURN(const std::vector<runtime::session::Peer> peers, world.members->Get());
     *worker = peers[rank].worker.value();
     *incarnation = peers[rank].incarnation.value();
@@ -255,6 +263,7 @@ int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_s
 int32_t hvd_submit_then(const hvd_request* requests, int32_t count, int32_t process_set,
                         hvd_done done, void* context) {
   return Guarded([&]() -> absl::Status {
+    // Found here, on the caller's thread: the callback thread could tell nobody.
     if (done == nullptr) return absl::InvalidArgumentError("a callback is needed");
     ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
     return TheRuntime().SubmitThen(std::move(group), process_set,
@@ -306,6 +315,8 @@ int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* inpu
                                                  /*waits=*/true));
     return absl::OkStatus();
   });
+  // Negative: the operation never began, and its memory is the caller's again. A positive code is
+  // the end of an operation that did.
   if (refused != HVD_OK) return -refused;
   // The usual case: the operation ends within a second, and no handle is ever registered.
   if (pending.WaitAWhile()) {
@@ -314,6 +325,8 @@ int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* inpu
       return pending.operation->status;
     });
   }
+  // It goes on, and so does its use of the caller's memory: only with the handle can the caller
+  // wait again.
   return TheRuntime().Keep(std::move(pending));
 }
 
@@ -340,6 +353,7 @@ int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result) {
   });
 }
 
+// Waits for the operation, too: the memory that it still uses must not be given back.
 int32_t hvd_release(int64_t handle) {
   return Guarded([&] {
     TheRuntime().Release(handle);

@@ -39,6 +39,7 @@ void AppendTo(runtime::commit_store::CommitArena& store, const void* bytes, size
 
 int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
   return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
+    // As a size_t it would be enormous, and the error one about lack of memory.
     if (bytes < 0) return absl::InvalidArgumentError("the size of a commit is negative");
     ASSIGN_OR_RETURN(*memory, store.Begin(static_cast<size_t>(bytes), keep));
     return absl::OkStatus();
@@ -68,6 +69,8 @@ int32_t hvd_store_compare(void) {
 
 int32_t hvd_store_is_same(void) {
   runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
+  // Without a store nothing was compared. The answer "not the same" costs a copy; the other one
+  // could cost the state.
   return store != nullptr && store->EndComparison() ? 1 : 0;
 }
 
@@ -96,6 +99,7 @@ int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const 
       scattered->stretches.push_back({stretches[i], static_cast<size_t>(bytes[i])});
       total += bytes[i];
     }
+    // The communicators call it without a check.
     scattered->observe = [](const void*, size_t) {};
     if (append != 0) {
       runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();

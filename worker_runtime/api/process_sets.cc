@@ -110,6 +110,7 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   RETURN_IF_ERROR(CheckRanks(ranks));
   *id = Find(ranks);
   if (*id >= 0) return absl::AlreadyExistsError("Attempted to add a duplicate process set");
+  // Used up even if connecting fails: all ranks count the same calls, so that the ids stay equal.
   *id = next_id_++;
   Set set{ranks, nullptr};
   RegistrationRounds rounds(*deps_.group.engine(), deps_.world.size(), ranks);
@@ -165,6 +166,7 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
     // which the world's engine handles.
     if (!left) on_broken(why);
   };
+  // The world's own engine reports that; a set has no commits.
   options.on_world_changing = nullptr;
   if (options.on_stall) options.on_stall = InTheWorld(id, ranks, options.on_stall);
   options.process_set = id;

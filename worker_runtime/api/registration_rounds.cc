@@ -24,6 +24,7 @@ absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, si
     if (!text.has_value()) break;
     texts.push_back(*std::move(text));
   }
+  // Fewer or more frames than ranks would shift every later text to the wrong rank.
   if (texts.size() == count && decoder.empty()) return texts;
   return absl::InternalError("the registration of a process set has received an invalid message");
 }
@@ -90,6 +91,7 @@ absl::Status RegistrationRounds::FirstError(const std::vector<Word>& words) cons
     if (words[i].kind != Word::kFinished || !absl::SimpleAtoi(words[i].key, &code) || code == 0) {
       continue;
     }
+    // The first member's error in rank order, so that all ranks of the world return the same one.
     return absl::Status(static_cast<absl::StatusCode>(code),
                         absl::StrCat("rank ", members_[i], " can't connect to the other ranks of ",
                                      "a process set: ", words[i].value));

@@ -102,6 +102,7 @@ Runtime::Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> ses
 absl::Status Runtime::Prepare() {
   if (prepared_) return released_;
   ASSIGN_OR_RETURN(env_, settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
+  // prepared_ is set last: after an error the next init() tries everything again.
   if (!env_.agent_socket.empty()) RETURN_IF_ERROR(MeetAgent());
   backend_ = MakeBackend(env_);
   devices_ = MakeDeviceBackend(env_);
@@ -245,6 +246,7 @@ absl::Status Runtime::Join(bool may_defer) {
     const bool is_final = session == nullptr || !session->standing().elastic ||
                           absl::IsInvalidArgument(world.status());
     if (is_final) return world.status();
+    // No failure of this worker's: the daemon has a newer world, for which it asks at once.
     if (IsDaemonsWord(world.status())) continue;
     // Not as the loss of a peer: a way that is closed between two hosts, e.g. by a firewall, stays
     // closed, so the job should soon end with this message.
@@ -281,6 +283,7 @@ absl::Status Runtime::ReadVariablesAgain() {
 
 absl::Status Runtime::Init() {
   absl::MutexLock init_lock(&init_mutex_);
+  // A second init() is allowed, as in Horovod: libraries call it without asking.
   if (place().has_value()) return absl::OkStatus();
   if (was_read_) RETURN_IF_ERROR(ReadVariablesAgain());
   RETURN_IF_ERROR(Prepare());

@@ -31,7 +31,9 @@ void TrainingProgress::BeginTraining() {
 
 void TrainingProgress::SetCommit(uint64_t number) {
   commit_.store(number);
+  // 0: there is no commit any more. The steps so far would be lost as well, so the counts go on.
   if (number == 0) return;
+  // A failure from now on loses nothing that came before.
   steps_.store(0);
   steps_since_.store(NanosecondsSinceBoot());
 }
@@ -45,6 +47,8 @@ void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer) {
 session::Session::JoinRequest TrainingProgress::TakeWord() {
   session::Session::JoinRequest request;
   request.commit = commit_.load();
+  // Each value is taken at most once, so that an attempt to join that is repeated does not report
+  // the same loss twice.
   request.worked = worked_.exchange(false);
   request.lost_steps = steps_.exchange(0);
   const int64_t since = steps_since_.exchange(0);

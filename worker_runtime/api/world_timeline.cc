@@ -30,10 +30,13 @@ absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& pat
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world_.members->Get());
   std::vector<std::string> hosts;
   for (const session::Peer& peer : peers) hosts.push_back(peer.host);
+  // A world of the same job must not overwrite the file of an earlier one. A file that the script
+  // names for this world is its own business.
   const std::string own = of_job ? timeline::TracePathOf(path, world_.epoch.value()) : path;
   ASSIGN_OR_RETURN(std::shared_ptr<timeline::TraceFile> file,
                    timeline::TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
   absl::MutexLock lock(&order_mutex_);
+  // Under the lock, so that Stop finds the file whose order the engine got last.
   file_ = file;
   engine.OrderTimeline({0, path, mark_cycles}, std::move(file));
   return absl::OkStatus();

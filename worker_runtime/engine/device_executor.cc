@@ -49,6 +49,7 @@ DeviceExecutor::DeviceExecutor(DeviceConnector connect, int usual_device, absl::
 absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
   const negotiation::TensorSignature& first = *batch.front().signature;
   if (!IsForDevices(first)) {
+    // Decided from the plan alone, so it fails on all ranks, none of which has begun a collective.
     return absl::UnimplementedError(absl::StrCat(
         "no device can do this ", negotiation::NameOf(first.op), " of '", first.name, "'"));
   }
@@ -102,6 +103,7 @@ absl::Status DeviceExecutor::Connect(int device) {
   // That a group has no devices is known to all its ranks, so later batches fail on all of them
   // without another attempt, which would be a collective.
   if (absl::IsUnimplemented(connected.status())) refusal_ = connected.status();
+  // The reason of an abort is more useful than the error of the connection that it has ended.
   RETURN_IF_ERROR(cancellation_.status());
   RETURN_IF_ERROR(connected.status());
   absl::MutexLock lock(&mutex_);
@@ -163,6 +165,7 @@ absl::Status DeviceExecutor::Broadcast(const negotiation::PlannedTensor& planned
   const timeline::ActivityScope activity = Calling("BROADCAST");
   const void* const in = part.request().input;
   if (communicator_->rank() == signature.root_rank && in != nullptr) {
+    // The broadcast works in place, and the input must not change.
     RETURN_IF_ERROR(communicator_->CopyOnDevice(out, in, bytes, options_));
   }
   return communicator_->Broadcast(out, bytes, signature.root_rank, options_);
@@ -188,6 +191,7 @@ absl::Status DeviceExecutor::AllGather(const negotiation::PlannedTensor& planned
   const size_t total = SumOf(bytes);
   const size_t expected = bytes[communicator_->rank()] * bytes.size();
   ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, expected));
+  // All ranks know all sizes, so all leave the call out.
   if (total == 0) return absl::OkStatus();
   const timeline::ActivityScope activity = Calling("ALLGATHER");
   return communicator_->AllGather(part.request().input, out, bytes, options_);

@@ -105,6 +105,9 @@ class EngineImpl : public Engine {
     const bool may_be_left = woken != Completion::Woken::kTimedOut;
     if (may_be_left && operation->blocks.load(std::memory_order_relaxed)) {
       blocked_.Remove(operation);
+      if (woken == Completion::Woken::kBySignal) {
+        WithLoop([](EngineLoop& loop) { loop.GiveUpWait(); });
+      }
     }
     return woken == Completion::Woken::kDone;
   }

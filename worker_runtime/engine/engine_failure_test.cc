@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <thread>
 
@@ -85,6 +86,37 @@ TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
     EXPECT_EQ(RunOn(engine, {AllReduceOf("a", again)}), absl::OkStatus());
     EXPECT_EQ(again[0], 2);
   });
+}
+
+// A thread that left its wait, because a signal's handler raised, can still submit what another
+// rank waits for.
+TEST(EngineFailureTest, WaitEndedByASignal_IsNoPartOfADeadlock) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, nullptr);
+  EngineOptions options;
+  options.deadlock_time = absl::ZeroDuration();
+  TestWorld world(2, options);
+  std::vector<float> a0{1}, a1{1}, b0{1}, b1{1};
+  const auto early = world.engine(0).Submit({AllReduceOf("a", a0)});
+  EXPECT_FALSE(world.engine(0).WaitAWhile(*early)) << "and rank 0 is known to be blocked";
+  std::atomic<bool> woken{false};
+  std::thread sender([&, waiter = pthread_self()] {
+    while (!woken.load()) pthread_kill(waiter, SIGUSR1);
+  });
+  EXPECT_FALSE(world.engine(0).WaitAWhile(*early));
+  woken = true;
+  sender.join();
+  const auto waited_for = world.engine(1).Submit({AllReduceOf("b", b1)});
+  EXPECT_FALSE(world.engine(1).WaitAWhile(*waited_for)) << (*waited_for)->status;
+  const auto later = world.engine(0).Submit({AllReduceOf("b", b0)});
+  const auto late = world.engine(1).Submit({AllReduceOf("a", a1)});
+  for (const auto& operation : {early, later}) {
+    EXPECT_EQ(world.engine(0).Wait(*operation), absl::OkStatus());
+  }
+  for (const auto& operation : {waited_for, late}) {
+    EXPECT_EQ(world.engine(1).Wait(*operation), absl::OkStatus());
+  }
 }
 
 TEST(EngineFailureTest, Stall_IsToldOnRankZero) {

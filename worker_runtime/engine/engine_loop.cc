@@ -164,6 +164,9 @@ bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
                           : negotiation::AnnouncedTensor{id, nullptr});
     }
   }
+  // Rank 0 would otherwise count the wait until this rank's next announcement, and might take
+  // ranks that wait for this one for a deadlock. Read before the waits, which were changed first.
+  const bool gives_up_wait = wait_given_up_.exchange(false);
   BlockedWaits::Snapshot blocked = blocked_.Get();
   // A wait is announced again after each plan, because rank 0's deadlock detection counts only
   // waits that the newest plan has not ended; see DeadlockDetector.
@@ -183,7 +186,7 @@ bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
                                                    negotiation::EndKind::kLeft});
   }
   announcement.timeline = timeline_.NextPart(now);
-  return !announcement.groups.empty() || blocked_anew || changes || leaves ||
+  return !announcement.groups.empty() || blocked_anew || gives_up_wait || changes || leaves ||
          announcement.timeline.has_value() ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
 }

@@ -54,6 +54,9 @@ class EngineLoop {
   // Has the queued operations announced without further delay.
   void Hurry();
 
+  // Called by a thread that no longer waits for an operation in flight. Rank 0 is told at once.
+  void GiveUpWait();
+
   // Wakes the engine's thread, which must look at the queue and the blocked waits again.
   void Wake() { control_->Wake(); }
   // See Engine::OrderTimeline.
@@ -150,6 +153,7 @@ class EngineLoop {
   absl::Time helped_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
 
   std::atomic<bool> somebody_waits_{false};  // since the last round
+  std::atomic<bool> wait_given_up_{false};   // since the last round
   std::atomic<bool> world_is_changing_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> aborted_{false};

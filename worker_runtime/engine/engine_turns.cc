@@ -59,6 +59,11 @@ void EngineLoop::Hurry() {
   Wake();
 }
 
+void EngineLoop::GiveUpWait() {
+  wait_given_up_.store(true);
+  Wake();
+}
+
 void EngineLoop::Help(const Completion& done) {
   // About as long as waking a sleeping thread takes: to spin for longer gains nothing.
   constexpr absl::Duration kPatience = absl::Microseconds(50);

@@ -195,6 +195,7 @@ absl::Status Executor::AllReduceFused(const negotiation::Batch& batch, const Par
 
 absl::Status Executor::Reduce(const negotiation::TensorSignature& signature, const void* in,
                               void* out, size_t count) {
+  // The same on all ranks: they agree on the shape.
   if (count == 0) return absl::OkStatus();
   if (signature.reduction == negotiation::Reduction::kAdasum) {
     Copy(out, in, negotiation::ByteCount(signature));  // Adasum works in place

@@ -7,6 +7,7 @@
 namespace hvd::worker_runtime::engine {
 
 absl::StatusOr<char*> FusionBuffer::Reserve(size_t bytes) {
+  // Grows to the largest batch so far and is kept: fresh memory costs page faults in each step.
   if (bytes > capacity_) {
     data_.reset();  // first, so that the old and the new memory do not exist at once
     capacity_ = 0;

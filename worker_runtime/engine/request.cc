@@ -80,6 +80,8 @@ absl::Status CheckReduction(const negotiation::TensorSignature& request) {
 }
 
 absl::Status CheckDevice(const negotiation::TensorSignature& request, const TensorMemory& memory) {
+  // The peers see only on_device; the executor uses the device. They must not contradict each
+  // other.
   if (request.on_device != (memory.device != kHostMemory) || memory.device < kHostMemory) {
     return Bad(request, "no such device");
   }
@@ -98,6 +100,8 @@ absl::Status CheckDevice(const negotiation::TensorSignature& request, const Tens
 absl::Status CheckRequest(const negotiation::TensorSignature& request, const TensorMemory& memory,
                           int size) {
   RETURN_IF_ERROR(CheckKinds(request));
+  // For all operations: the root rank of every request is sent, and peers check it
+  // (DecodeSignature).
   if (request.root_rank < 0 || request.root_rank >= size) {
     return Bad(request,
                absl::StrCat("invalid root rank ", request.root_rank, " in a world of ", size));

@@ -25,6 +25,7 @@ ExchangeLayout MakeExchangeLayout(const negotiation::PlannedTensor& planned,
   result.shape.front() = 0;
   for (int peer = 0; peer < size; ++peer) {
     const int32_t rows = planned.received_splits[peer];
+    // The own request has the rows that are sent; the plan has those that are received only.
     layout.send.push_back(static_cast<size_t>(negotiation::RowsTo(own, peer, size)) * row);
     layout.receive.push_back(static_cast<size_t>(rows) * row);
     result.received_splits.push_back(rows);

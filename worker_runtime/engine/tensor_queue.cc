@@ -25,6 +25,8 @@ absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
     new_bytes_ += negotiation::ByteCount(*signature);
   if (new_.empty()) new_since_ = Clock::Real().Now();
   new_.push_back(std::move(operation));
+  // Otherwise the engine's thread knows already: it wakes up when the first operation has waited
+  // long enough.
   return new_.size() == 1 || (!was_much && new_bytes_ >= kMuchBytes);
 }
 

@@ -83,6 +83,7 @@ absl::Status Coordinator::Announce(int rank, const Announcement& announcement, a
 }
 
 std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
+  // Ranks stop reading at the plan with the end: another one would stay in a peer's socket.
   if (ended_) return std::nullopt;
   CollectReady(now);
   LookForTrouble(now);
@@ -129,6 +130,8 @@ void Coordinator::CollectReady(absl::Time now) {
       for (const auto& tensor : operation) failure.names.push_back(AnyOf(tensor)->name);
       continue;
     }
+    // The oldest ready tensor determines when all of them run, so that none waits for longer than a
+    // cycle.
     if (ready_.empty()) ready_since_ = now;
     const size_t group =
         options_.settings.disable_group_fusion && operation.size() > 1 ? ++last_group_ : 0;

@@ -91,6 +91,7 @@ Failure DeadlockDetector::Break(Readiness& readiness) {
       }
     }
   }
+  // Ranks whose operations have failed go on, so the next deadlock is a new one.
   since_ = absl::InfiniteFuture();
   return failure;
 }

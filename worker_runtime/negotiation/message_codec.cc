@@ -54,6 +54,7 @@ absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size
   if (!IsSaneShape(signature->shape, signature->type)) {
     return absl::InvalidArgumentError(absl::StrCat("'", in.name(), "' has an impossible shape"));
   }
+  // RowsTo indexes the splits by rank.
   if (!signature->splits.empty() && in.splits_size() != size) {
     return absl::InvalidArgumentError(absl::StrCat("'", in.name(), "' has impossible splits"));
   }
@@ -68,6 +69,7 @@ void EncodeEnd(const EpochEnd& end, wire::End& out) {
 }
 
 absl::StatusOr<EpochEnd> DecodeEnd(const wire::End& in, int size) {
+  // An end with code 0 would be an OK status, and operations that never ran would succeed.
   if (!IsKind(in.rank(), size) || in.code() == 0 || !IsKind(in.kind(), kEndKindCount)) {
     return absl::InvalidArgumentError("the end of the epoch is out of bounds");
   }
@@ -118,6 +120,8 @@ absl::StatusOr<PlannedTensor> DecodeTensor(const wire::PlannedTensor& in, int si
     ASSIGN_OR_RETURN(tensor.signature, DecodeSignature(in.signature(), size));
   } else {
     tensor.signature = known.Get(tensor.known_id);
+    // Can't happen among ranks of one version: rank 0 names an id only after the plan that added
+    // it, and plans are read in order.
     if (tensor.signature == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("the plan names signature ", tensor.known_id, ", which is not known"));
@@ -162,6 +166,7 @@ std::string Encode(const Announcement& announcement) {
   return out.SerializeAsString();
 }
 
+// Only the splits of an all-to-all depend on the receiver; see EncodeTensor.
 bool IsAlikeForAll(const Plan& plan) {
   for (const Batch& batch : plan.batches) {
     for (const PlannedTensor& tensor : batch) {
@@ -174,6 +179,7 @@ bool IsAlikeForAll(const Plan& plan) {
 std::string Encode(const Plan& plan, int receiver) {
   wire::Plan out;
   out.set_sequence(plan.sequence);
+  // In the order in which all ranks run them: nothing else keeps their collectives in step.
   for (const Batch& batch : plan.batches) {
     wire::Batch& out_batch = *out.add_batches();
     for (const PlannedTensor& tensor : batch) {

@@ -28,6 +28,8 @@ size_t WireBytes(const TensorSignature& signature) {
 
 size_t WireBytes(const PlannedTensor& tensor) {
   const bool is_known = tensor.known_id != kNoSignatureId;
+  // A plan with many ready tensors is divided by this bound, so an underestimate could exceed the
+  // limit of a message, which ends the epoch.
   return kFixedBytes + (is_known ? 0 : WireBytes(*tensor.signature)) +
          kLongBytes * tensor.first_dims.size() +
          kIntBytes * (tensor.received_splits.size() + tensor.absent_ranks.size());

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace hvd::worker_runtime::negotiation {
@@ -70,14 +72,22 @@ Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first
   return result;
 }
 
+// Factors that differ must not look alike, as 1.0 / 3 and 0.333333 would with StrCat's six digits.
+std::string FactorText(double factor) {
+  std::string text = absl::StrCat(factor);
+  double read = 0;
+  const bool is_exact = absl::SimpleAtod(text, &read) && read == factor;
+  return is_exact ? text : absl::StrFormat("%.17g", factor);
+}
+
 std::string Describe(const Signature& signature, const Broken& broken) {
   std::string text;
   if (broken.op) absl::StrAppend(&text, NameOf(signature.op), " of ");
   absl::StrAppend(&text, collectives::NameOf(signature.type), " ", ShapeText(signature.shape));
   if (broken.reduction) absl::StrAppend(&text, " for ", NameOf(signature.reduction));
   if (broken.factors) {
-    absl::StrAppend(&text, " with prescale ", signature.prescale, " and postscale ",
-                    signature.postscale);
+    absl::StrAppend(&text, " with prescale ", FactorText(signature.prescale), " and postscale ",
+                    FactorText(signature.postscale));
   }
   if (broken.root) absl::StrAppend(&text, " with root rank ", signature.root_rank);
   if (broken.memory) absl::StrAppend(&text, signature.on_device ? " on a GPU" : " on the host");
@@ -94,6 +104,8 @@ std::string WhoSentWhat(absl::Span<const SignaturePtr> by_rank, const Broken& br
     size_t i = 0;
     while (i < variants.size() && variants[i].first != text) ++i;
     if (i == variants.size()) {
+      // Later ranks with one of the variants shown are left out as well; the message is long
+      // enough.
       if (i == kMostVariants) break;
       variants.push_back({std::move(text), {}});
     }
@@ -124,6 +136,7 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
     return absl::StrCat("Mismatched ", what, broken.op ? " on '" : " of '", first.name,
                         "': ", WhoSentWhat(by_rank, broken));
   }
+  // After the mismatches: these say more about a script whose ranks have got out of step.
   if (!Has(first.op, OpTrait::kOutlivesJoin)) {
     const std::vector<int> joined = JoinedRanks(by_rank);
     if (!joined.empty()) {

@@ -43,6 +43,13 @@ TEST(MismatchTest, ReductionFactorsAndRoot_AreShownWhereTheyDiffer) {
   EXPECT_EQ(Mismatch({Sig("x"), Share(other)}),
             "Mismatched allreduce of 'x': rank 0 sent float32 [2] with prescale 1 and postscale 1, "
             "rank 1 sent float32 [2] with prescale 0.5 and postscale 1");
+  TensorSignature third = MakeSignature("x");
+  third.prescale = 1.0 / 3;
+  other.prescale = 0.333333;
+  EXPECT_EQ(Mismatch({Share(third), Share(other)}),
+            "Mismatched allreduce of 'x': rank 0 sent float32 [2] with prescale "
+            "0.33333333333333331 and postscale 1, rank 1 sent float32 [2] with prescale 0.333333 "
+            "and postscale 1");
   other = MakeSignature("x", {2}, OpKind::kBroadcast);
   other.root_rank = 1;
   EXPECT_EQ(Mismatch({Sig("x", {2}, OpKind::kBroadcast), Share(other)}),

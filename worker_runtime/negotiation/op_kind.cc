@@ -3,6 +3,7 @@
 namespace hvd::worker_runtime::negotiation {
 
 absl::string_view NameOf(OpKind op) {
+  // Checked, because error texts name the operation of a request before it has been found valid.
   const auto number = static_cast<int64_t>(op);
   return number >= 0 && number < kOpKindCount ? kOpTraits[number].name() : "unknown operation";
 }

@@ -6,6 +6,8 @@
 namespace hvd::worker_runtime::negotiation {
 
 std::string OperationText(OpKind op, absl::string_view name) {
+  // Names made by the frameworks' packages begin with the operation. In a text that names it, too,
+  // that would be said twice.
   const std::string prefix = absl::StrCat(NameOf(op), ".");
   if (!absl::ConsumePrefix(&name, prefix)) {
     absl::ConsumePrefix(&name, absl::StrCat("grouped_", prefix));

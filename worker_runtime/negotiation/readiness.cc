@@ -41,6 +41,7 @@ absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl
     joins = joins || signature->op == OpKind::kJoin;
   }
   if (group.size() > 1) Bind(group);
+  // After the group is in the table: the join of the last rank completes itself, too.
   if (joins) OnJoin(rank);
   // The group is in one bundle now, so checking one of its tensors is enough.
   if (!group.empty()) ReleaseIfComplete(group.front()->name);

@@ -26,6 +26,8 @@ SignatureId SignatureKeeper::Use(const TensorSignature& signature) {
 
 SignatureId SignatureKeeper::Insert(SignaturePtr signature, Plan& plan) {
   if (capacity_ == 0) return kNoSignatureId;
+  // A name has one signature at a time. The older one is never used again if the tensor has changed
+  // its shape for good.
   auto older = by_name_.find(signature->name);
   if (older != by_name_.end()) {
     Evict(older->second, plan);
@@ -42,6 +44,7 @@ void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
   plan.evicted_ids.push_back(entry->id);
   // Kept until all ranks have seen this plan: a rank that has not may still announce the id.
   evicted_.push_back(Evicted{plan.sequence, entry->id});
+  // The number of ranks that are behind is known for the oldest eviction only.
   if (evicted_.size() == 1) CountBehind();
   evicted_by_id_[entry->id] = entry->signature;
   by_name_.erase(entry->signature->name);

@@ -35,6 +35,8 @@ size_t RowBytes(const TensorSignature& signature) {
   return static_cast<size_t>(ElementCount(row)) * collectives::SizeOf(signature.type);
 }
 
+// Without splits the rows are divided evenly. CheckRequest has refused a number of rows that can't
+// be, or that exceeds 32 bits for a rank.
 int32_t RowsTo(const TensorSignature& signature, int rank, int size) {
   if (!signature.splits.empty()) return signature.splits[rank];
   return static_cast<int32_t>(signature.shape.front() / size);
@@ -45,6 +47,7 @@ std::string ShapeText(absl::Span<const int64_t> shape) {
 }
 
 std::string RanksText(absl::Span<const int> ranks) {
+  // Bounds the text in a large world.
   constexpr size_t kMost = 8;
   if (ranks.empty()) return "no rank";
   if (ranks.size() == 1) return absl::StrCat("rank ", ranks[0]);

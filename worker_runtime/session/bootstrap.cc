@@ -42,6 +42,10 @@ absl::Status CheckOwner(int socket) {
       geteuid(), ": it has changed its user, or the agent that started it is gone"));
 }
 
+absl::Status NotInTimeError() {
+  return absl::DeadlineExceededError("the agent that started this process did not answer in time");
+}
+
 absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -54,7 +58,11 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   const timeval limit = absl::ToTimeval(timeout);
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+  // Interrupted by a signal, it starts again: the kernel does not do so if there is a time limit.
+  if (TEMP_FAILURE_RETRY(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length)) !=
+      0) {
+    // The time limit has passed: the agent lives, but accepts no connection.
+    if (errno == EAGAIN) return NotInTimeError();
     return absl::UnavailableError(absl::StrCat(
         "the agent that started this process is gone (HOROVOD_AGENT_SOCKET): ", strerror(errno)));
   }
@@ -70,10 +78,7 @@ absl::Status AwaitReadable(int socket, absl::Time deadline) {
     const int ready =
         poll(&readable, 1, static_cast<int>(std::min<int64_t>(milliseconds, INT_MAX)));
     if (ready > 0) return absl::OkStatus();
-    if (ready == 0) {
-      return absl::DeadlineExceededError(
-          "the agent that started this process did not answer in time");
-    }
+    if (ready == 0) return NotInTimeError();
     if (errno != EINTR) return absl::UnavailableError(absl::StrCat("poll: ", strerror(errno)));
   }
 }

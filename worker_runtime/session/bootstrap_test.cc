@@ -145,6 +145,25 @@ TEST_F(BootstrapTest, Fetch_AgentSaysNothing_DeadlineExceeded) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+TEST_F(BootstrapTest, Fetch_AgentAcceptsNothing_DeadlineExceeded) {
+  const Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  socklen_t length = sizeof(sa_family_t);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  length = sizeof(address);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  // The backlog is filled.
+  std::vector<Fd> strangers;
+  do {
+    strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  } while (connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+  const std::string name(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  EXPECT_EQ(FetchBootstrap(name, WorkerId(7), "word", absl::Milliseconds(10)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
 // Who has taken the name of an agent that has gone would be believed about the job, whose workers
 // unpickle what others of it send.
 TEST_F(BootstrapTest, Fetch_AnotherUserListens_PermissionDenied_AndItHearsNothing) {

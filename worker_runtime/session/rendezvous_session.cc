@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/os/boot_time.h"
+#include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "rendezvous/transport/placement_message.h"
 
@@ -39,6 +40,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
     request.mutable_selection();
     for (const int rank : ranks) request.mutable_selection()->add_ranks(rank);
     ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_->Exchange(request, timeout));
+    // Callers match the values with `ranks` by index.
     if (static_cast<size_t>(response.values_size()) != ranks.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the daemon has ", response.values_size(),
                                                      " of the values of ", ranks.size(),
@@ -99,6 +101,7 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
       own->placement().rank() >= own->placement().size()) {
     return absl::InternalError("the world does not contain this worker");
   }
+  // There is at least one member: `own`.
   if (world.members(0).placement().rank() != 0)
     return absl::InternalError("the world does not name rank 0");
   result.own = ToPeer(*own);
@@ -117,9 +120,10 @@ EpochWatch::EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> cli
     : client_(std::move(client)),
       reattach_(reattach),
       on_change_(std::move(on_change)),
-      thread_([this, request = std::move(request)] { Run(request); }) {}
+      thread_(StartSignalFreeThread([this, request = std::move(request)] { Run(request); })) {}
 
 EpochWatch::~EpochWatch() {
+  // The thread is parked in a call for minutes. A call that begins after this returns at once, too.
   client_->CancelAll();
   thread_.join();
 }
@@ -166,21 +170,25 @@ std::shared_ptr<rendezvous::client::RendezvousClient> Session::client() {
 absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& request,
                                                     absl::Duration timeout) {
   const std::shared_ptr<rendezvous::client::RendezvousClient> client = this->client();
+  // The daemon may be restarting, and this worker is needed when it is back.
+  const absl::Duration patience = std::max(timeout, standing_.reattach);
   while (true) {
-    const auto response = client->JoinWorld(request, std::max(timeout, standing_.reattach));
+    const auto response = client->JoinWorld(request, patience);
     if (!absl::IsDeadlineExceeded(response.status())) return response;
     // The daemon's status explains the delay. In an elastic job the daemon itself decides how long
     // to wait, so as long as it answers, the worker asks again.
     const auto status = client->GetStatus(kStatusTimeout);
     if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
-        absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
+        absl::StrCat("no world within ", absl::FormatDuration(patience), ": the daemon is ",
                      status.ok() ? status->explanation() : "unreachable"));
   }
 }
 
 absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   pb::JoinWorldRequest request;
+  // By the last epoch the daemon recognises a repeated request whose answer was lost. That one gets
+  // the same world again, and does not break it.
   FillIdentity(request.mutable_worker());
   request.set_last_epoch(last_epoch().value());
   request.set_address(standing_.advertise_address);
@@ -238,6 +246,7 @@ std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch, EpochWatch::Callback on_
   pb::WatchEpochRequest request;
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
+  // A client of its own, since the watch's end cancels all calls of its client.
   return std::make_unique<EpochWatch>(new_client_(), std::move(request), standing_.reattach,
                                       std::move(on_change));
 }

@@ -1,5 +1,7 @@
 #include "worker_runtime/session/rendezvous_session.h"
 
+#include <signal.h>
+
 #include <deque>
 #include <optional>
 #include <utility>
@@ -223,7 +225,16 @@ TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesWhomTheDaemonWaitsFor) {
   script_.join = absl::DeadlineExceededError("parked");
   const auto world = Join(1);
   EXPECT_EQ(world.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(world.status().message()), HasSubstr("no world within 1s: "));
   EXPECT_THAT(std::string(world.status().message()), HasSubstr("waiting for rank 1"));
+}
+
+TEST_F(SessionTest, JoinNextWorld_TimesOutAfterTheDaemonsTime_SaysHowLongThatWas) {
+  script_.join = absl::DeadlineExceededError("parked");
+  Session session({WorkerId(11), "127.0.0.1", /*elastic=*/false, absl::Minutes(30)},
+                  Incarnation(99), [this] { return std::make_unique<ScriptedClient>(script_); });
+  const auto answer = session.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no world within 30m: "));
 }
 
 TEST_F(SessionTest, JoinNextWorld_WorldWithoutThisWorker_IsRefused) {
@@ -330,6 +341,19 @@ TEST_F(SessionTest, Watch_DaemonStaysAway_EndsTheEpoch) {
   script_.watch.push_back(absl::UnavailableError("refused"));
   script_.watch.push_back(absl::UnavailableError("still refused"));
   EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("over: still refused"));
+}
+
+TEST_F(SessionTest, Watch_ItsThread_TakesNoSignals) {
+  script_.watch.push_back(News(pb::WatchEpochResponse::JOB_OVER, "done"));
+  sigset_t mask;
+  sigemptyset(&mask);
+  absl::Notification called;
+  const auto watch = session_.Watch(Epoch(1), [&](EpochEvent, const std::string&) {
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    called.Notify();
+  });
+  called.WaitForNotification();
+  EXPECT_TRUE(sigismember(&mask, SIGTERM));
 }
 
 TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {

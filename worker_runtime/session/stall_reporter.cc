@@ -49,6 +49,7 @@ void StallReporter::Run() {
       reports_.pop_front();
     }
     const absl::Status told = client_->ReportStall(report.request, kPatience).status();
+    // Cancelled: the world is being left, and nobody waits for the stalled operations any more.
     if (!told.ok() && !absl::IsCancelled(told)) untold_(report);
   }
 }

@@ -31,6 +31,7 @@ WorldLease::~WorldLease() {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
   }
+  // Without the lock: the call that this ends takes it when it returns.
   cancel_();
   thread_.join();
 }

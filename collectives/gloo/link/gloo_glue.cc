@@ -24,6 +24,8 @@ absl::Status GlooCall(absl::FunctionRef<void()> call) {
   try {
     call();
     return absl::OkStatus();
+    // The only exception that tells of a peer or the network. All others are misuse or exhaustion,
+    // on this rank alone.
   } catch (const ::gloo::IoException& e) {
     return absl::UnavailableError(e.what());
   } catch (const std::exception& e) {
@@ -32,6 +34,8 @@ absl::Status GlooCall(absl::FunctionRef<void()> call) {
 }
 
 std::chrono::milliseconds GlooTimeout(absl::Duration duration) {
+  // An infinite duration has no number of milliseconds, and Gloo adds its timeout to the present
+  // time, which must not overflow.
   const absl::Duration longest = absl::Hours(24 * 365 * 10);
   // Rounded up, so that Gloo's timeout does not expire before the caller's deadline.
   const int64_t ms = absl::ToInt64Milliseconds(std::min(duration, longest)) + 1;
@@ -44,6 +48,7 @@ ScopedSigpipeBlock::ScopedSigpipeBlock() {
 }
 
 ScopedSigpipeBlock::~ScopedSigpipeBlock() {
+  // The caller had blocked it itself, so a pending one may be its own, and stays.
   if (sigismember(&before_, SIGPIPE)) return;
   // A SIGPIPE that is pending would be delivered when it is unblocked, so it is consumed first.
   const sigset_t sigpipe = Sigpipe();

@@ -20,6 +20,7 @@ namespace hvd::collectives::gloo::link {
 absl::StatusOr<std::unique_ptr<LinkAcceptor>> LinkAcceptor::Start(const GroupInfo& group,
                                                                   absl::Duration patience) {
   ASSIGN_OR_RETURN(Fd listener, ListenForLinks(group.address));
+  // Asked of the socket: the kernel has chosen the port.
   ASSIGN_OR_RETURN(std::string address, LinkAddressOf(listener.get()));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   std::unique_ptr<LinkAcceptor> acceptor(
@@ -41,6 +42,7 @@ LinkAcceptor::LinkAcceptor(const GroupInfo& group, absl::Duration patience,
       news_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 LinkAcceptor::~LinkAcceptor() {
+  // Start has failed before it started the thread, so nobody runs the loop.
   if (!thread_.joinable()) return;
   loop_->Post([this] { loop_->Stop(); });
   thread_.join();
@@ -55,6 +57,8 @@ absl::StatusOr<net::Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
       if (found != arrived_.end()) {
         net::Wire wire = std::move(found->second);
         arrived_.erase(found);
+        // From now on a second connection in this peer's name is refused, even with a right proof:
+        // the caller uses this one.
         handed_over_.insert(peer);
         return wire;
       }

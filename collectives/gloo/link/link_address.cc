@@ -29,6 +29,7 @@ std::string BytesOf(const void* data, size_t bytes) {
 
 absl::StatusOr<Fd> ListenForLinks(const std::string& address) {
   addrinfo hints = {};
+  // No name is looked up: that could block, and another machine's resolver might answer otherwise.
   hints.ai_flags = AI_NUMERICHOST;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -39,6 +40,7 @@ absl::StatusOr<Fd> ListenForLinks(const std::string& address) {
   Fd fd(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Refused("no socket for the links of this rank");
   if (bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
+    // A user's mistake (a wrong address or interface), unlike the others, which may pass.
     if (errno != EADDRNOTAVAIL) return Refused(absl::StrCat("can't listen on ", address));
     return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
   }
@@ -62,6 +64,7 @@ absl::StatusOr<std::string> LinkAddressOf(int fd) {
 }
 
 absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes) {
+  // The entry comes from another rank through the daemon, which does not check it.
   if (bytes.size() != kLinkAddressBytes) {
     return absl::InvalidArgumentError("its entry in the key exchange is malformed");
   }

@@ -29,6 +29,9 @@ class Attempts {
   absl::StatusOr<net::Wire> Run(const LinkSocketAddress& address) {
     for (absl::Duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
       absl::StatusOr<net::Wire> wire = TryOnce(address);
+      // Only a peer that hung up is tried again: it may be short of descriptors, or has taken this
+      // rank for a silent stranger. A refused connection is final, since a rank publishes its
+      // address only when it listens.
       if (wire.ok() || !hung_up_) return wire;
       const absl::Time then = Clock::Real().Now() + pause;
       if (then >= deadline_) return absl::DeadlineExceededError(wire.status().message());
@@ -69,6 +72,7 @@ class Attempts {
     const auto* to = reinterpret_cast<const sockaddr*>(&address.storage);
     if (connect(fd.get(), to, address.length) == 0) return fd;
     if (errno != EINPROGRESS) return Failed(errno);
+    // A connection under way is writable when it has succeeded or failed; SO_ERROR says which.
     RETURN_IF_ERROR(AwaitDescriptor(fd.get(), POLLOUT, deadline_, cancellation_));
     int error = 0;
     socklen_t length = sizeof(error);
@@ -102,6 +106,7 @@ absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::strin
     return Attempts(group, peer, deadline, cancellation).Run(parsed);
   };
   absl::StatusOr<net::Wire> wire = dial();
+  // The reason of a cancellation is passed on as it is: this peer has nothing to do with it.
   if (wire.ok() || (cancellation != nullptr && wire.status() == cancellation->status())) {
     return wire;
   }

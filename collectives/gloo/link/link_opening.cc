@@ -39,6 +39,7 @@ LinkOpening::Progress LinkOpening::OpenWire() {
     case net::Opening::kDone:
       break;
   }
+  // Made only now: its proofs contain the binding, which an open wire has.
   handshake_ = make_handshake_(wire_.Binding());
   unsent_ = handshake_->Start();
   return Progress::kProved;
@@ -76,6 +77,8 @@ LinkOpening::Progress LinkOpening::Advance() {
 }
 
 LinkOpening::Progress LinkOpening::HungUp() {
+  // A peer that hung up may be dialled again. One that has no valid certificate, or whose bytes
+  // were changed on the way, may not.
   return Fail(wire_.unsafe() ? absl::PermissionDeniedError(wire_.failure())
                              : absl::UnavailableError("the other end hung up"));
 }

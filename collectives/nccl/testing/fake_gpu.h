@@ -22,6 +22,7 @@ class FakeGpu {
     int init_error_rank = -1;           // which rank gets it; -1: all ranks
     bool operations_never_end = false;  // kernels hang until the communicator is aborted
     bool finalize_never_ends = false;
+    bool success_is_in_progress = false;            // calls within a group, and ncclCommDestroy
     bool calls_stay_in_progress = false;            // the group's end is never reached
     NcclResult async_error = NcclResult::kSuccess;  // of every communicator
     NcclResult call_error = NcclResult::kSuccess;   // of every group's end

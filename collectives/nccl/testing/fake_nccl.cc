@@ -126,7 +126,13 @@ void Post(FakeGroup& group, int rank, const FakeLaunchPtr& launch, bool may_end)
   }
 }
 
+// The result of a call that has succeeded.
+NcclResult Success(const FakeWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(world.mutex) {
+  return world.faults.success_is_in_progress ? NcclResult::kInProgress : NcclResult::kSuccess;
+}
+
 NcclResult Launch(NcclComm* comm, CudaStream* stream, FakeLaunch launch) {
+  NcclResult result = NcclResult::kSuccess;
   {
     FakeWorld& world = FakeWorld::Get();
     absl::MutexLock lock(&world.mutex);
@@ -137,9 +143,10 @@ NcclResult Launch(NcclComm* comm, CudaStream* stream, FakeLaunch launch) {
     } else if (static_cast<int>(launch.op) > static_cast<int>(NcclOp::kAverage)) {
       return NcclResult::kInvalidArgument;
     }
+    result = Success(world);
   }
   group_calls.push_back({comm, stream, std::make_shared<FakeLaunch>(launch)});
-  return NcclResult::kSuccess;
+  return result;
 }
 
 NcclResult GroupStart() {
@@ -284,7 +291,7 @@ NcclResult Destroy(NcclComm* comm) {
   if (world.comms.count(comm) == 0) return NcclResult::kInvalidArgument;
   comm->group->left.insert(comm->rank);
   Free(world, comm);
-  return NcclResult::kSuccess;
+  return Success(world);
 }
 
 NcclResult GetAsyncError(NcclComm* comm, NcclResult* error) {

@@ -42,6 +42,7 @@ size_t TotalBytes(int ranks, const RingGeometry& geometry) {
 }  // namespace
 
 RingGeometry GeometryFor(int ranks) {
+  // 8 slots of equal size if the bounds allow it, so that ranks can be some blocks apart.
   const size_t even = RoundUp(kRingBytes / 8 / ranks, kPage);
   const size_t chunk = std::clamp(even, kSmallestChunk, kLargestChunk);
   return {chunk, std::max(kFewestSlots, kRingBytes / (chunk * ranks))};
@@ -68,6 +69,8 @@ absl::StatusOr<Segment> Segment::Create(int ranks, const RingGeometry& geometry)
 absl::StatusOr<Segment> Segment::Map(Fd fd, int ranks, const RingGeometry& geometry) {
   struct stat info = {};
   const int seals = fcntl(fd.get(), F_GET_SEALS);
+  // What arrives is rank 0's memory only if its size and its seal say so: a size that differs
+  // (another geometry) or can shrink would end in SIGBUS.
   if (fstat(fd.get(), &info) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
       info.st_size != static_cast<off_t>(TotalBytes(ranks, geometry))) {
     return absl::InvalidArgumentError("this is not the group's shared memory");
@@ -76,6 +79,8 @@ absl::StatusOr<Segment> Segment::Map(Fd fd, int ranks, const RingGeometry& geome
 }
 
 absl::StatusOr<Segment> Segment::MapAll(Fd fd, int ranks, const RingGeometry& geometry) {
+  // MAP_NORESERVE: most of the rings of a large group are never touched, and must not count against
+  // the limit on committed memory.
   void* const memory = mmap(nullptr, TotalBytes(ranks, geometry), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "shared memory can't be mapped");

@@ -22,6 +22,8 @@ class GuestSide {
     ASSIGN_OR_RETURN(const Invitation invitation, Invite(group_, keys, "", bounds));
     std::vector<Fd> passed;
     ASSIGN_OR_RETURN(const Answer answer, Introduce(invitation, bell, passed));
+    // Before anything of the answer is believed, the error in it included: another process may
+    // listen at rank 0's name once rank 0 is gone.
     if (!CheckProof(group_, invitation, 0, {answer.proof, sizeof(answer.proof)})) {
       return absl::PermissionDeniedError("rank 0 does not know this epoch's secret");
     }
@@ -49,8 +51,14 @@ class GuestSide {
         return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
       }
       std::vector<pollfd> nobody;
-      RETURN_IF_ERROR(patience_.Await(nobody, Clock::Real().Now() + kPause));
+      const absl::Status paused = patience_.Await(nobody, Clock::Real().Now() + kPause);
+      if (absl::IsDeadlineExceeded(paused)) return InVain();
+      RETURN_IF_ERROR(paused);
     }
+  }
+
+  static absl::Status InVain() {
+    return absl::DeadlineExceededError("waited in vain for rank 0's answer");
   }
 
   // Returns 0 or an errno.
@@ -71,9 +79,7 @@ class GuestSide {
 
   absl::StatusOr<Answer> Hear(std::vector<Fd>& passed) {
     const absl::Status waited = patience_.AwaitReadable(link_.get());
-    if (absl::IsDeadlineExceeded(waited)) {
-      return absl::DeadlineExceededError("waited in vain for rank 0's answer");
-    }
+    if (absl::IsDeadlineExceeded(waited)) return InVain();
     RETURN_IF_ERROR(waited);
     absl::StatusOr<Answer> answer = Receive<Answer>(link_.get(), passed);
     if (!answer.ok()) return GoneError(0, answer.status());

@@ -65,6 +65,7 @@ class HostSide {
     ASSIGN_OR_RETURN(invitation_, Invite(group_, keys, name, bounds));
     RETURN_IF_ERROR(Gather());
     auto segment = Segment::Create(group_.size, GeometryFor(group_.size));
+    // The members wait for an answer all the same, and then give up together.
     if (!segment.ok()) Blame(absl::StatusCode::kUnimplemented, 0);
     RETURN_IF_ERROR(HandOut(segment.ok() ? segment->fd() : -1));
     RETURN_IF_ERROR(ToStatus(verdict_));
@@ -81,6 +82,12 @@ class HostSide {
 
   void Blame(absl::StatusCode code, int rank) {
     if (verdict_.code == 0) verdict_ = {static_cast<int32_t>(code), rank, {}};
+  }
+
+  absl::Status InVainFor(const std::vector<int>& ranks) const {
+    return absl::DeadlineExceededError(
+        absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()), " in vain for rank ",
+                     absl::StrJoin(ranks, ", rank ")));
   }
 
   std::vector<int> Missing() const {
@@ -106,12 +113,9 @@ class HostSide {
       for (const Fd& stranger : strangers_) fds.push_back({stranger.get(), POLLIN, 0});
       const absl::Status waited =
           patience_.Await(fds, std::min(believed, rests ? rests_until_ : absl::InfiniteFuture()));
-      if (absl::IsDeadlineExceeded(waited)) {
-        return absl::DeadlineExceededError(
-            absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()), " in vain for rank ",
-                         absl::StrJoin(Missing(), ", rank ")));
-      }
+      if (absl::IsDeadlineExceeded(waited)) return InVainFor(Missing());
       RETURN_IF_ERROR(waited);
+      // From the end, since Greet removes the stranger from the list.
       for (size_t i = strangers_.size(); i > 0; --i) {
         if (fds[i].revents != 0) Greet(i - 1);
       }
@@ -192,7 +196,9 @@ class HostSide {
 
   absl::Status Confirm() {
     for (int rank = 1; rank < group_.size; ++rank) {
-      RETURN_IF_ERROR(patience_.AwaitReadable(links_[rank].get()));
+      const absl::Status waited = patience_.AwaitReadable(links_[rank].get());
+      if (absl::IsDeadlineExceeded(waited)) return InVainFor({rank});
+      RETURN_IF_ERROR(waited);
       std::vector<Fd> none;
       const absl::StatusOr<Mapped> mapped = Receive<Mapped>(links_[rank].get(), none);
       if (!mapped.ok()) Blame(absl::StatusCode::kUnavailable, rank);

@@ -25,6 +25,7 @@ absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
   const std::string value = absl::StrCat(socket_name, MakeNonce());
   ASSIGN_OR_RETURN(const std::vector<std::string> values,
                    keys.AllGather("shm", value, bounds.timeout));
+  // The values come through the daemon, which does not check them.
   if (values.size() != static_cast<size_t>(group.size) || values[0].size() < kNonceBytes) {
     return absl::InternalError("the key exchange has not returned one valid value per rank");
   }
@@ -68,6 +69,7 @@ absl::Status Patience::Await(std::vector<pollfd>& fds, absl::Time look_again) co
                           ? 0
                           : poll(fds.data(), fds.size(),
                                  static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
+    // The caller's list is left as it was, without the cancellation, since the caller waits again.
     if (ready == 0 && look_again < deadline_) fds.pop_back();
     if (ready == 0) {
       return look_again < deadline_ ? absl::OkStatus() : absl::DeadlineExceededError("in vain");

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/shm/segment/segment_setup_protocol.h"
@@ -123,6 +125,29 @@ TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
     }
   });
   EXPECT_EQ(met.code(), absl::StatusCode::kUnavailable) << met;
+}
+
+TEST(MeetingTest, MemberThatNeverConfirms_IsNamed) {
+  conformance::KeyExchangeTable table(2);
+  absl::Notification over;
+  absl::Status met;
+  conformance::ForEachRank(2, [&](int rank) {
+    const GroupInfo group{Epoch(1), rank, 2, "", "secret"};
+    const std::unique_ptr<KeyExchange> keys = table.ForRank(rank);
+    if (rank == 0) {
+      met = Meet(group, *keys, absl::Milliseconds(500)).status();
+      return over.Notify();
+    }
+    const Invitation invitation = Invite(group, *keys, "", absl::Seconds(60)).value();
+    const Fd link = ConnectTo(invitation.socket_name), bell(eventfd(0, EFD_CLOEXEC));
+    Hello hello{rank, {}};
+    const std::string proof = Proof(group, invitation, rank);
+    memcpy(hello.proof, proof.data(), sizeof(hello.proof));
+    EXPECT_EQ(Send(link.get(), hello, {bell.get()}), absl::OkStatus());
+    over.WaitForNotification();
+  });
+  EXPECT_EQ(met.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(met.message().find("waited 500ms in vain for rank 1"), std::string::npos) << met;
 }
 
 TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
