@@ -134,6 +134,25 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
     say(job)
 
 
+def test_hosts_that_lose_each_other_but_not_the_daemon(cluster):
+    """Silently: no connection ends, and all processes live. Nothing is counted as a failure, and the training goes on when the way is open again."""
+    a, b = cluster["a"], cluster["b"]
+    job = FaultyJob(cluster, flags=["--gloo-timeout-seconds", 3, "--max-failures-in-a-row", 0, "--elastic-timeout", 60])
+    job.wait_for_size(4)
+    job.wait_for_steps(3)
+    world = job.log.newest_world()
+    for here, there in ((a, b), (b, a)):
+        assert here.run(["ip", "route", "add", "blackhole", there.address]).returncode == 0
+    job.running.stderr.wait_for(f"world {world + 1} ended before an operation was completed in it", 60)
+    for here, there in ((a, b), (b, a)):
+        assert here.run(["ip", "route", "del", "blackhole", there.address]).returncode == 0
+    job.wait_for_world_after(world + 1)
+    job.wait_for_size(4)
+    assert job.finish() <= 1
+    assert f"world {world} ended although no worker had failed: rank" in job.running.stderr.text
+    assert " failed: " not in job.running.stderr.text.replace("had failed: ", "")
+
+
 @pytest.mark.parametrize("daemon", chosen({"separate": JoinedJob, "+of horovodrun": FaultyJob}))
 def test_world_that_is_cut_off_as_a_whole(cluster, tmp_path, daemon):
     """Its members can't learn that they are released. The others, even if they are ready, take over only when these have ended."""
