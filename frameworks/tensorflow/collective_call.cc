@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <thread>  // NOLINT: for the id of a thread
 #include <utility>
 
 #include "frameworks/runtime_library.h"
@@ -34,18 +35,23 @@ std::vector<int64_t> DimsOf(const TF_Tensor* tensor) {
 void CollectiveCall::Start(const Attributes& attributes, TF_OpKernelContext* context,
                            std::function<void()> done) {
   auto* const call = new CollectiveCall(attributes, context, std::move(done));
-  Queue().Begin(attributes.name, [call] { call->Submit(); });
+  // Only the thread that called this may block. If the name is in flight, another thread starts the
+  // operation later, between the end of the one before and that one's done(): what waits for that
+  // may be what the other ranks need first.
+  Queue().Begin(attributes.name, [call, caller = std::this_thread::get_id()] {
+    call->Submit(std::this_thread::get_id() == caller);
+  });
 }
 
 CollectiveCall::CollectiveCall(const Attributes& attributes, TF_OpKernelContext* context,
                                std::function<void()> done)
     : attributes_(attributes), context_(context), done_(std::move(done)) {}
 
-void CollectiveCall::Submit() {
+void CollectiveCall::Submit(bool may_block) {
   const bool is_ready = TakeInputs() && MakeOutputs();
   if (!is_ready) return End();
   MakeRequests();
-  if (attributes_.waits != 0) return SubmitAndWait();
+  if (attributes_.waits != 0 && may_block) return SubmitAndWait();
   const int32_t refused =
       Runtime()->submit_then(requests_.data(), static_cast<int32_t>(requests_.size()),
                              attributes_.process_set, &CollectiveCall::OnDone, this);

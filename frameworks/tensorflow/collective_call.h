@@ -21,15 +21,16 @@ struct Attributes {
   float postscale = 1;
   int32_t root_rank = 0;
   int32_t process_set = 0;
-  int32_t waits = 0;  // 1: the kernel's thread blocks and does the engine's work meanwhile
+  // 1: the kernel's thread does the engine's work meanwhile, unless the name is in flight.
+  int32_t waits = 0;
 };
 
 // Owns itself: it is deleted when the operation has ended.
 class CollectiveCall {
  public:
   // Starts the operation. Calls done() once when the operation has ended: on this thread if it
-  // can't start or `attributes.waits` is set, otherwise on a thread of the runtime. `attributes`
-  // and `context` must stay valid until then.
+  // can't start, or if `attributes.waits` is set and the name is not in flight; otherwise on a
+  // thread of the runtime. `attributes` and `context` must stay valid until then.
   static void Start(const Attributes& attributes, TF_OpKernelContext* context,
                     std::function<void()> done);
 
@@ -42,7 +43,7 @@ class CollectiveCall {
   bool MakeOutputs();
   bool TakeSplits();
   void MakeRequests();
-  void Submit();
+  void Submit(bool may_block);
   void SubmitAndWait();
   static void OnDone(void* call, int64_t handle, int32_t status);
   bool CopyResults(int64_t handle);

@@ -108,7 +108,7 @@ TEST(EngineFailureTest, WaitEndedByASignal_IsNoPartOfADeadlock) {
   woken = true;
   sender.join();
   const auto waited_for = world.engine(1).Submit({AllReduceOf("b", b1)});
-  EXPECT_FALSE(world.engine(1).WaitAWhile(*waited_for)) << (*waited_for)->status;
+  ASSERT_FALSE(world.engine(1).WaitAWhile(*waited_for)) << (*waited_for)->status;
   const auto later = world.engine(0).Submit({AllReduceOf("b", b0)});
   const auto late = world.engine(1).Submit({AllReduceOf("a", a1)});
   for (const auto& operation : {early, later}) {
