@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
-#include "agent/output/stderr_tail.h"
 #include "agent/protocol/agent_protocol.h"
 #include "base/os/process_tree.h"
+#include "base/text/utf8.h"
 
 namespace hvd::agent {
 namespace {
@@ -21,7 +21,7 @@ constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 std::string Printable(const absl::Status& status) {
-  return output::ToUtf8({status.message().data(), status.message().size()});
+  return text::ToUtf8({status.message().data(), status.message().size()});
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ void Agent::Say(const std::string& text) {
 
 void Agent::Refuse(const std::string& message) {
   pb::AgentFrame frame;
-  frame.mutable_refusal()->set_message(output::ToUtf8(message));
+  frame.mutable_refusal()->set_message(text::ToUtf8(message));
   output_.Send(frame);
   if (settings_.adoption != nullptr) settings_.adoption->SendError(message);
   QuitWhenFlushed(protocol::kAgentRefusedExitCode);

@@ -13,9 +13,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "agent/output/stderr_tail.h"
 #include "base/os/process_tree.h"
 #include "base/status_macros.h"
+#include "base/text/utf8.h"
 
 namespace hvd::agent {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
   pb::WorkerExited exited;
   exited.set_worker_id(id);
-  exited.set_start_error(output::ToUtf8(why));
+  exited.set_start_error(text::ToUtf8(why));
   return exited;
 }
 

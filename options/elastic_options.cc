@@ -157,7 +157,8 @@ absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
   if (!Has("--min-np")) options.min_workers = num_proc;
   // Only in elastic jobs: the variable may be set for all jobs of a site.
   const auto timeout = environment.find(kTimeoutVariable);
-  if (!Has("--elastic-timeout") && timeout != environment.end()) {
+  const bool is_set = timeout != environment.end() && !timeout->second.empty();
+  if (!Has("--elastic-timeout") && is_set) {
     ASSIGN_OR_RETURN(options.spec.elastic_timeout,
                      ParseSeconds(kTimeoutVariable, timeout->second, 1, kWeek));
   }

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "agent/output/stderr_tail.h"
+#include "base/text/utf8.h"
 
 namespace hvd::agent::inspection {
 namespace {
@@ -37,8 +37,8 @@ std::vector<std::string> ParseStack(absl::string_view dump) {
     if (!absl::ConsumePrefix(&line, "  File \"")) continue;
     const size_t quote = line.rfind(kLine);
     if (quote == absl::string_view::npos) continue;
-    frames.push_back(output::ToUtf8(
-        absl::StrCat(line.substr(0, quote), ":", line.substr(quote + kLine.size()))));
+    frames.push_back(
+        text::ToUtf8(absl::StrCat(line.substr(0, quote), ":", line.substr(quote + kLine.size()))));
   }
   return frames;
 }

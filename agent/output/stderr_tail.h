@@ -9,10 +9,6 @@
 
 namespace hvd::agent::output {
 
-// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: Protobuf's strings
-// must be UTF-8.
-std::string ToUtf8(absl::string_view text);
-
 // Not thread-safe.
 class StderrTail {
  public:

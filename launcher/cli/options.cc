@@ -186,7 +186,8 @@ void Parser::DeclareFooter() {
 absl::Status Parser::ReadStartTimeout() {
   const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
   // A variable that is not used is not checked either.
-  if (has_start_timeout_ || variable == environment_.end()) return absl::OkStatus();
+  if (has_start_timeout_ || variable == environment_.end() || variable->second.empty())
+    return absl::OkStatus();
   return ParseStartTimeout(variable->first, variable->second, &options_);
 }
 

@@ -23,7 +23,7 @@ namespace hvd::launcher::discovery {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// The limit of the script's output, far above the size of a list of hosts. The rest is dropped.
+// The limit of the script's output, far above the size of a list of hosts.
 constexpr size_t kMostOutput = 4 << 20;
 // The end, where programs say why they fail.
 constexpr size_t kTailBytes = 300;
@@ -63,6 +63,7 @@ class Run {
   struct Stream {
     Fd fd;
     std::string text;
+    bool cut = false;  // there was more
   };
 
   void Begin() {
@@ -116,7 +117,9 @@ class Run {
     char buffer[kReadBytes];
     const IoResult got = ReadSome(stream.fd.get(), buffer, sizeof(buffer));
     // The rest is read all the same, or the script would block on a full pipe.
-    stream.text.append(buffer, std::min(got.bytes, kMostOutput - stream.text.size()));
+    const size_t kept = std::min(got.bytes, kMostOutput - stream.text.size());
+    stream.text.append(buffer, kept);
+    stream.cut = stream.cut || kept < got.bytes;
     if (!got.end) return;
     Close(stream);
     FinishWhenOver();
@@ -142,6 +145,11 @@ class Run {
       return Fail(Code::kFailedPrecondition,
                   absl::StrCat("failed with exit code ", status->exit_code,
                                said.empty() ? "" : absl::StrCat(": ", said)));
+    }
+    // Half a list would drain the other hosts.
+    if (output_.cut) {
+      return Fail(Code::kInvalidArgument,
+                  absl::StrCat("printed more than ", kMostOutput >> 20, " MiB"));
     }
     HostSource::Hosts hosts = ParseDiscoveredHosts(output_.text, options_.slots_per_host);
     if (!hosts.ok()) {

@@ -85,6 +85,11 @@ TEST_F(HostScriptTest, Next_Rubbish_IsNamed) {
               HasSubstr("printed no list of hosts: line 2: host b: 'x'"));
 }
 
+TEST_F(HostScriptTest, Next_MoreThanAnyList_IsRefusedNotCut) {
+  Write("#!/bin/sh\necho a:16\nhead -c 5000000 /dev/zero | tr '\\0' '\\n'\n");
+  EXPECT_THAT(NextError(absl::StatusCode::kInvalidArgument), HasSubstr("printed more than 4 MiB"));
+}
+
 TEST_F(HostScriptTest, Next_MissingScript_IsAFailure) {
   EXPECT_THAT(NextError(), HasSubstr("failed with exit code 127: "));
 }

@@ -15,6 +15,7 @@
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
+#include "base/text/utf8.h"
 #include "base/version.h"
 #include "horovod/rendezvous.h"
 #include "rendezvous/c_api/guarded.h"
@@ -41,6 +42,7 @@ using hvd::rendezvous::membership::Notice;
 using hvd::rendezvous::membership::Verdict;
 using hvd::rendezvous::membership::WorkerExited;
 using hvd::rendezvous::server::RendezvousServer;
+using hvd::rendezvous::server::ServedJob;
 using hvd::rendezvous::server::ServedJobOptions;
 using hvd::rendezvous::server::WorkerStart;
 
@@ -140,6 +142,8 @@ absl::StatusOr<ServedJobOptions> ToServedJobOptions(const hvd_rendezvous_job_opt
 }
 
 absl::StatusOr<std::vector<HostSlots>> ToHosts(const hvd_rendezvous_host* hosts, int32_t count) {
+  // An empty offer drains all hosts, so it must be meant.
+  if (count < 0) return absl::InvalidArgumentError(absl::StrCat("the number of hosts is ", count));
   std::vector<HostSlots> made;
   std::set<std::string> names;
   for (int32_t i = 0; i < count; ++i) {
@@ -178,6 +182,10 @@ absl::Status Start(int32_t abi_version, const char* const* listen, int32_t count
   return absl::OkStatus();
 }
 
+// A program may have cut its output in the middle of a character, and the messages to workers can
+// only hold valid text.
+std::string TextOf(const char* text) { return hvd::text::ToUtf8(OrEmpty(text)); }
+
 WorkerExited ToEvent(const hvd_rendezvous_exit& exit) {
   WorkerExited event;
   event.worker = WorkerId(exit.worker);
@@ -185,9 +193,9 @@ WorkerExited ToEvent(const hvd_rendezvous_exit& exit) {
   event.signal = exit.signal;
   event.core_dumped = exit.core_dumped != 0;
   event.out_of_memory = exit.out_of_memory != 0;
-  event.start_error = OrEmpty(exit.start_error);
-  event.unknown_end = OrEmpty(exit.unknown_end);
-  event.stderr_tail = absl::StrSplit(OrEmpty(exit.last_output), '\n', absl::SkipEmpty());
+  event.start_error = TextOf(exit.start_error);
+  event.unknown_end = TextOf(exit.unknown_end);
+  event.stderr_tail = absl::StrSplit(TextOf(exit.last_output), '\n', absl::SkipEmpty());
   return event;
 }
 
@@ -258,10 +266,15 @@ int32_t hvd_rendezvous_add_job(hvd_rendezvous_server* server,
     const hvd::SignalsBlocked blocked;
     auto handle = std::make_unique<hvd_rendezvous_job>();
     handle->home = server;
-    ASSIGN_OR_RETURN(handle->job, server->server->AddJob(std::move(made)));
-    // Not earlier: a job that could not be added is never removed, so that hvd_rendezvous_stop
-    // would be refused for ever.
+    // Counted first, so that hvd_rendezvous_stop in another thread does not destroy the server
+    // under it.
     ++server->jobs;
+    absl::StatusOr<std::unique_ptr<ServedJob>> added = server->server->AddJob(std::move(made));
+    if (!added.ok()) {
+      --server->jobs;
+      return added.status();
+    }
+    handle->job = *std::move(added);
     *job = handle.release();
     return absl::OkStatus();
   });
@@ -330,7 +343,7 @@ int32_t hvd_rendezvous_drain(hvd_rendezvous_job* job, const char* host, double g
   return Guarded([&]() -> absl::Status {
     if (OrEmpty(host).empty()) return absl::InvalidArgumentError("no host to drain is named");
     ASSIGN_OR_RETURN(const absl::Duration time, ToDuration("grace", grace));
-    job->job->Drain(host, time, OrEmpty(reason));
+    job->job->Drain(host, time, TextOf(reason));
     return absl::OkStatus();
   });
 }
@@ -344,7 +357,7 @@ int32_t hvd_rendezvous_request_stop(hvd_rendezvous_job* job, const char* reason,
           absl::StrCat("exit_code is ", exit_code, ", and must be from 0 to 255"));
     }
     ASSIGN_OR_RETURN(const absl::Duration time, ToDuration("grace", grace));
-    job->job->RequestStop(OrEmpty(reason), exit_code, time);
+    job->job->RequestStop(TextOf(reason), exit_code, time);
     return absl::OkStatus();
   });
 }

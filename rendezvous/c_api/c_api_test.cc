@@ -245,6 +245,7 @@ TEST_F(CApiTest, BadArguments_AreNamed_AndChangeNothing) {
   const hvd_rendezvous_host empty[] = {{"a", 0, nullptr}};
   const hvd_rendezvous_host twice[] = {{"a", 1, nullptr}, {"a", 2, nullptr}};
   EXPECT_EQ(hvd_rendezvous_offer_slots(job, nameless, 1), HVD_RENDEZVOUS_INVALID_ARGUMENT);
+  EXPECT_EQ(hvd_rendezvous_offer_slots(job, nameless, -1), HVD_RENDEZVOUS_INVALID_ARGUMENT);
   EXPECT_EQ(hvd_rendezvous_offer_slots(job, empty, 1), HVD_RENDEZVOUS_INVALID_ARGUMENT);
   EXPECT_STREQ(hvd_rendezvous_last_error(),
                "host a is offered with 0 slots; it may have 1 to 65536");
