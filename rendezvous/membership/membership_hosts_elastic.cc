@@ -81,7 +81,8 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     const auto found = hosts.listed.find(host.slots.host);
     if (found == hosts.listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
-      const bool took_part = (host.discovered || hosts.only_offered) && !host.held;
+      const bool is_meant = host.discovered || hosts.only_offered || event.ends_job;
+      const bool took_part = is_meant && !host.held;
       const bool went = took_part && there && !host.ended;
       if (went) {
         StartDrain(&host, spec.elastic->drain_grace,
