@@ -112,6 +112,10 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
 void Membership::State::ReportWaiting() {
   if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting || IsFinishing())
     return;
+  const bool ends = std::any_of(hosts.begin(), hosts.end(), [](const Host& host) {
+    return host.drain.has_value() && host.drain->ends_job;
+  });
+  if (ends) return;
   const auto alive =
       std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
   const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
