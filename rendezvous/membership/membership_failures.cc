@@ -241,7 +241,10 @@ bool Membership::State::MayGoOnAfterLostPeers(absl::Time now) {
            now);
     return false;
   }
-  if (RestsAfterIdle(epochs.IdleInARow(), now)) return false;
+  if (RestsAfterIdle(epochs.IdleInARow(), now)) {
+    epochs.idle_until = std::min(epochs.idle_until, epochs.peers_lost_since + limit);
+    return false;
+  }
   ++epochs.peers_lost;
   return true;
 }
