@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,6 +85,13 @@ constexpr size_t kMostInput = 64 << 10;
 absl::StatusOr<std::string> ReadWorkerStdin(const std::string& path) {
   if (path.empty()) return "";
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat kind = {};
+  // From a pipe, one read would take what happens to be there, and the rest would be missing.
+  if (file.valid() && fstat(file.get(), &kind) == 0 &&
+      (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker-stdin: ", path, " is a pipe, and must be a file"));
+  }
   std::string text(kMostInput + 1, '\0');
   const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : -1;
   if (size < 0) {

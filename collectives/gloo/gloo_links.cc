@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/guarded_transport.h"
 #include "collectives/gloo/link/gloo_glue.h"
@@ -78,7 +79,7 @@ GlooLinks::GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size)
     : mesh_(std::move(mesh)), rank_(rank), size_(size), is_linked_(size, false), last_words_(size) {
   is_linked_[rank] = true;
   sentinel_ = mesh_->context().createUnboundBuffer(last_words_.data(), size * sizeof(LastWord));
-  watcher_ = std::thread([this] { Watch(); });
+  watcher_ = StartSignalFreeThread([this] { Watch(); });
 }
 
 absl::Status GlooLinks::Connect(absl::Span<const int> peers, absl::Time deadline,

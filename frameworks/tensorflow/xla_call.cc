@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <exception>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -85,13 +86,18 @@ std::string Run(const XlaOperation& operation, void* out, const void** in) {
 void Call(void* out, const void** in, const char* text, size_t size, void* status) {
   auto& failure = *static_cast<std::optional<std::string>*>(status);
   XlaOperation operation;
-  if (Runtime() == nullptr) {
-    failure =
-        ErrorText(HVD_FAILED_PRECONDITION, "this operation needs `import horovod.tensorflow`");
-  } else if (!ParseXlaOperation(std::string(text, size), &operation)) {
-    failure = ErrorText(HVD_FAILED_PRECONDITION, "the custom call's description can't be parsed");
-  } else if (std::string error = Run(operation, out, in); !error.empty()) {
-    failure = std::move(error);
+  // Exceptions must not cross XLA's compiled code. The likely one is std::bad_alloc.
+  try {
+    if (Runtime() == nullptr) {
+      failure =
+          ErrorText(HVD_FAILED_PRECONDITION, "this operation needs `import horovod.tensorflow`");
+    } else if (!ParseXlaOperation(std::string(text, size), &operation)) {
+      failure = ErrorText(HVD_FAILED_PRECONDITION, "the custom call's description can't be parsed");
+    } else if (std::string error = Run(operation, out, in); !error.empty()) {
+      failure = std::move(error);
+    }
+  } catch (const std::exception& error) {
+    failure = ErrorText(HVD_RESOURCE_EXHAUSTED, error.what());
   }
 }
 
