@@ -254,7 +254,7 @@ void Agent::HandOver(uint64_t worker_id, pid_t asker,
 }
 
 void Agent::OnCommand(const pb::AgentCommand& command) {
-  if (!workers_.has_value()) return;
+  if (!workers_.has_value() || leaving_) return;
   switch (command.command_case()) {
     case pb::AgentCommand::kWelcome:
       return OnWelcome(command.welcome());

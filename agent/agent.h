@@ -121,6 +121,7 @@ class Agent {
   void Drain(const std::string& reason);
   // Whether the daemon was asked to drain this host. Stays true when the job ends.
   bool draining() const { return !drain_reason_.empty(); }
+  void LeaveBySignal(int signal);
   void OnWithdrawn();
   pb::AgentMessage DrainMessage() const;
   void OnEndJob(const pb::EndJob& end);
@@ -159,7 +160,8 @@ class Agent {
   std::string drain_reason_;
   int terms_[2] = {0, 0};  // SIGTERMs that request a drain: [0] from others, [1] from the guard
   Phase phase_ = Phase::kWorking;
-  int end_code_ = 0;  // the exit code that EndJob calls for
+  int end_code_ = 0;      // the exit code that EndJob calls for
+  bool leaving_ = false;  // a signal ends the agent, and the daemon is being told
   bool quit_when_flushed_ = false;
   int exit_code_ = 1;
 };

@@ -17,6 +17,8 @@ namespace {
 // The time for the daemon to close its side, and again for the launcher to read the rest of the
 // output.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
+// The time for the daemon to hear why an agent ends at once.
+constexpr absl::Duration kGoodbyeTime = absl::Seconds(1);
 // The grace of a drain for which neither the agent's settings nor the daemon have one.
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
@@ -33,9 +35,25 @@ void Agent::OnSignal() {
     if (info.ssi_signo == SIGCHLD) continue;
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
     if (info.ssi_signo == SIGTERM && DrainBySignal(by_guard)) continue;
-    return Quit(128 + static_cast<int>(info.ssi_signo));
+    return LeaveBySignal(static_cast<int>(info.ssi_signo));
   }
   if (workers_.has_value()) workers_->ReapOrphans();
+}
+
+// Ends the agent at once, but tells the daemon why first. Else the host would be lost for no known
+// reason: the connection of a killed agent ends in the same way.
+void Agent::LeaveBySignal(int signal) {
+  exit_code_ = 128 + signal;
+  const bool attached = welcome_.has_value() && phase_ == Phase::kWorking;
+  if (!attached || std::exchange(leaving_, true)) return Quit(exit_code_);
+  pb::AgentMessage message;
+  message.mutable_leaving()->set_reason(absl::StrCat("its agent got ", signal == SIGTERM ? "SIGTERM"
+                                                                       : signal == SIGINT
+                                                                           ? "SIGINT"
+                                                                           : "SIGHUP"));
+  attachment_->Send(std::move(message));
+  attachment_->Finish();
+  loop_.After(kGoodbyeTime, [this] { Quit(exit_code_); });
 }
 
 // Returns whether the signal is only a request for a drain. A signal to the process group arrives
@@ -113,6 +131,7 @@ void Agent::OnDetached(const absl::Status& status) {
 }
 
 void Agent::OnAttachmentClosed(const absl::Status& status) {
+  if (leaving_) return Quit(exit_code_);
   if (phase_ == Phase::kDetaching) return QuitWhenFlushed(end_code_);
   // No other stream will be opened, and without a daemon the workers can't go on.
   KillWorkers();

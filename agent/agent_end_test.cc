@@ -38,6 +38,7 @@ TEST_F(AgentTest, End_Sigterm_LeavesNothing) {
   const pid_t first = NextPid(), second = NextPid();
   kill(getpid(), SIGTERM);
   EXPECT_EQ(Join(), 128 + SIGTERM);
+  EXPECT_EQ(daemon_.NextMessage().leaving().reason(), "its agent got SIGTERM");
   EXPECT_TRUE(IsGone(first));
   EXPECT_TRUE(IsGone(second));
 }

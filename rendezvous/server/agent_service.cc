@@ -85,6 +85,7 @@ std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::kDraining:
     case pb::AgentMessage::kKept:
+    case pb::AgentMessage::kLeaving:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }
@@ -147,7 +148,7 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
   if (!closed_.ok()) return closed_;
   if (job_over_) return absl::FailedPreconditionError("the job is over");
   const Incarnation agent(hello.incarnation());
-  const auto [place, free] = attached_.insert({hello.host(), {agent, stream}});
+  const auto [place, free] = attached_.insert({hello.host(), {agent, stream, ""}});
   if (free) return absl::OkStatus();
   // Which of two agents is the living one can't be told here. If the first one is dead, its stream
   // ends within the time limits of the connection, and the place is free.
@@ -167,6 +168,7 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
     const auto found = attached_.find(host);
     if (found == attached_.end() || found->second.stream.get() != &stream) return;
     if (!MaySpeakFor(host, message)) return;
+    if (message.has_leaving()) found->second.leaves_for = message.leaving().reason();
   }
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
@@ -183,9 +185,10 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
       return options_.post(ToEvent(message.sampled()));
     case pb::AgentMessage::kKept:
       return options_.post(membership::CommitKept{host, message.kept().commit()});
+    case pb::AgentMessage::kLeaving:  // the end of the stream follows
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
-      return;  // ignored: no information
+      return;  // no event
   }
 }
 
@@ -209,13 +212,14 @@ void AgentService::Left(const AgentStream& stream, const std::string& host,
   const auto found = attached_.find(host);
   if (found == attached_.end() || found->second.stream.get() != &stream) return;
   const Incarnation agent = found->second.agent;
+  const std::string leaves_for = found->second.leaves_for;
   attached_.erase(found);
   // HostLost ends these workers, so no exit will remove their entries.
   for (auto entry = host_of_.begin(); entry != host_of_.end();) {
     entry = entry->second == host ? host_of_.erase(entry) : std::next(entry);
   }
   // Under the lock: the same agent may attach again, and its HostJoined must come after this event.
-  options_.post(membership::HostLost{host, agent, reason});
+  options_.post(membership::HostLost{host, agent, leaves_for.empty() ? reason : leaves_for});
 }
 
 bool AgentService::busy() {

@@ -75,6 +75,7 @@ class AgentService final : public pb::Agent::CallbackService {
   struct Attached {
     Incarnation agent;
     StreamPtr stream;
+    std::string leaves_for;  // the reason that the agent has given; empty: none
   };
 
   const AgentServiceOptions options_;

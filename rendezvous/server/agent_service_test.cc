@@ -210,6 +210,16 @@ TEST_F(AgentServiceTest, Sample_IsAskedForAndAnswered) {
   EXPECT_EQ(sampled.stack, std::vector<std::string>{"a.py:1 in f"});
 }
 
+TEST_F(AgentServiceTest, Leaving_IsTheReasonOfTheLoss) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  pb::AgentMessage message;
+  message.mutable_leaving()->set_reason("its agent got SIGTERM");
+  agent.Send(message);
+  agent.HangUp();
+  EXPECT_EQ(NextEvent<membership::HostLost>(events_).reason, "its agent got SIGTERM");
+}
+
 TEST_F(AgentServiceTest, AfterTheJob_NobodyIsWelcome) {
   service_.JobOver();
   EXPECT_EQ(RefusalOf("a", 9, 1, kVersion), grpc::StatusCode::FAILED_PRECONDITION);
