@@ -61,11 +61,16 @@ class Queue {
   std::multimap<Clock::time_point, std::function<void()>> tasks_;
 };
 
-// Starts a process in a new process group, with this process's environment and `more`.
+// Starts a process in a new process group, with this process's environment and `more`, which
+// replaces variables of the same name.
 pid_t Spawn(const std::string& command, const std::vector<std::string>& more) {
   std::vector<char*> variables;
+  for (char** v = environ; *v != nullptr; ++v) {
+    const std::string name(*v, std::strcspn(*v, "=") + 1);
+    const auto has_name = [&](const std::string& other) { return other.rfind(name, 0) == 0; };
+    if (std::none_of(more.begin(), more.end(), has_name)) variables.push_back(*v);
+  }
   for (const std::string& variable : more) variables.push_back(const_cast<char*>(variable.c_str()));
-  for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
   variables.push_back(nullptr);
   const std::string line = "exec " + command;
   char* const arguments[] = {const_cast<char*>("sh"), const_cast<char*>("-c"),

@@ -168,6 +168,10 @@ ELSEWHERE = {
     r"\.dev/examples/scheduler .*": ("tests/e2e/scheduler_test.py", '"examples" / "scheduler"'),
     # The library
     r"tools/install PREFIX": ("tests/e2e/embedding_test.py", "tools/install_library.py"),
+    r"cp examples/scheduler_c/scheduler\.c \.": ("tests/e2e/embedding_test.py", "examples/scheduler_c/scheduler.c"),
+    r"export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig": ("tests/e2e/embedding_test.py", '"lib/pkgconfig"'),
+    r"cc -o scheduler scheduler\.c .*": ("tests/e2e/embedding_test.py", 'checked("cc", '),
+    r"\./scheduler 3 .*": ("tests/e2e/embedding_test.py", 'getfixturevalue({"C": "scheduler_in_c"'),
     r"cp -r examples/scheduler_cmake ~/scheduler": ("tests/e2e/embedding_test.py", "examples/scheduler_cmake"),
     r"cmake -S .* -DCMAKE_PREFIX_PATH=PREFIX.*": ("tests/e2e/embedding_test.py", "-DCMAKE_PREFIX_PATH="),
     r"~/scheduler/build/scheduler .*": ("tests/e2e/embedding_test.py", '/ "build" / "scheduler"'),

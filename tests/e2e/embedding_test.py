@@ -63,26 +63,34 @@ def prefix(tmp_path_factory):
     return (folder / "first").rename(folder / "moved")
 
 
-def build_by_pkg_config(prefix, folder):
-    source = folder / "program.c"
-    source.write_text(PROGRAM)
+def build_by_pkg_config(prefix, source, *options):
+    """A C program of one source, which lies beside it. No warning is allowed, in the header neither."""
     found = checked(
         "pkg-config", "--cflags", "--libs", "horovod-rendezvous",
         env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")},
     )  # fmt: skip
-    checked(
-        "cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-rdynamic", source, "-o", folder / "program", *found.split()
-    )
-    return folder / "program"
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    checked("cc", *options, *warnings, "-o", source.with_suffix(""), source, *found.split())
+    return source.with_suffix("")
 
 
 @pytest.fixture(scope="module")
 def program(prefix, tmp_path_factory):
-    return build_by_pkg_config(prefix, tmp_path_factory.mktemp("program"))
+    source = tmp_path_factory.mktemp("program") / "program.c"
+    source.write_text(PROGRAM)
+    return build_by_pkg_config(prefix, source, "-std=c99", "-rdynamic")
 
 
 @pytest.fixture(scope="module")
-def scheduler(prefix, tmp_path_factory):
+def scheduler_in_c(prefix, tmp_path_factory):
+    """examples/scheduler_c, built by cc in a separate folder."""
+    source = tmp_path_factory.mktemp("scheduler_in_c") / "scheduler.c"
+    source.write_text((ROOT / "examples/scheduler_c/scheduler.c").read_text())
+    return build_by_pkg_config(prefix, source, "-std=c11")
+
+
+@pytest.fixture(scope="module")
+def scheduler_in_cpp(prefix, tmp_path_factory):
     """examples/scheduler_cmake, built by CMake in a separate folder."""
     folder = tmp_path_factory.mktemp("scheduler")
     for name in ("CMakeLists.txt", "scheduler.cpp"):
@@ -154,18 +162,18 @@ def training(name, epochs):
     )
 
 
-def start(command, tmp_path):
+def start(command, tmp_path, **variables):
     mark = f"embedding-{os.getpid()}-{tmp_path.name}"
-    environment = {**os.environ, "HVD_TEST_MARK": mark, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "HVD_TEST_MARK": mark, "OMP_NUM_THREADS": "1", **variables}
     return Running([str(part) for part in command], env=environment, cwd=tmp_path), f"HVD_TEST_MARK={mark}\0".encode()
 
 
-@pytest.fixture(params=["C++", "Python"])
+@pytest.fixture(params=["C", "C++", "Python"])
 def any_scheduler(request):
-    """The command of examples/scheduler_cmake, or of examples/scheduler.py, which does the same."""
-    if request.param == "C++":
-        return [request.getfixturevalue("scheduler")]
-    return [sys.executable, ROOT / "examples" / "scheduler.py"]
+    """The command of examples/scheduler_c, examples/scheduler_cmake or examples/scheduler.py, which do the same."""
+    if request.param == "Python":
+        return [sys.executable, ROOT / "examples" / "scheduler.py"]
+    return [request.getfixturevalue({"C": "scheduler_in_c", "C++": "scheduler_in_cpp"}[request.param])]
 
 
 def test_scheduler_preempts_without_losing_a_step(any_scheduler, tmp_path):
@@ -197,6 +205,12 @@ def test_scheduler_ends_though_its_first_job_never_trains(any_scheduler, tmp_pat
     running, _ = start([*any_scheduler, 2, "false", training("two", 1)], tmp_path)
     assert running.wait(120) == 1, running.everything()
     assert TrainingLog(running.stdout, "two").check_samples(240, 1) == 0
+
+
+def test_scheduler_replaces_the_variables_of_a_job_that_it_is_in_itself(any_scheduler, tmp_path):
+    command = [*any_scheduler, 2, training("one", 1), training("two", 1)]
+    running, _ = start(command, tmp_path, HOROVOD_AGENT_SOCKET="of-another-job", HOROVOD_WORKER_ID="1234")
+    assert running.wait(120) == 0, running.everything()
 
 
 def test_scheduler_refuses_a_bad_command_line(any_scheduler):

@@ -60,8 +60,8 @@ OTHERS = {
     ),  # Slurm
     *("--auto-compaction-retention", "--map-by", "--net", "--py-files"),
 }
-# Pages that name options of others: Horovod's in a table that a test checks, and those of measurements.
-UNCHECKED = {"docs/compatibility.md", "tools/bench/RESULTS.md"}
+# Pages that name options of others: Horovod's in a table that a test checks, and those of measurements. And what the programs' help texts say.
+UNCHECKED = {"docs/compatibility.md", "docs/programs.md", "tools/bench/RESULTS.md"}
 # Options of Horovod's that horovodrun refuses.
 REFUSED = {
     "--mpi",

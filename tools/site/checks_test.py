@@ -1,8 +1,9 @@
-"""Tests of the checks of pages and headers: each finds the fault that it is for."""
+"""Tests of the checks and the makers of pages: each finds the fault that it is for."""
 
 import unittest
 
 import headers
+import programs_page
 from check_pages import Code, codes, problem_of, unknown_options
 
 KNOWN = {"horovodrun": {"-np", "--min-np"}, "horovod-agent": {"--join"}}
@@ -37,6 +38,62 @@ class Pages(unittest.TestCase):
     def test_unknown_option_that_stands_alone_is_found(self) -> None:
         (span,) = codes("page.md", "Use `--no-such-option 3`.")
         self.assertEqual(list(unknown_options(span, KNOWN)), ["page.md:1: no program has an option --no-such-option"])
+
+
+HELP = """Usage: prog [options]
+
+General:
+  -h,--help                                   Print this text
+  -np,--num-proc N                            Number of processes
+  --an-option-whose-name-is-long-enough NAME:NUMBER
+                                              Begins below
+  --an-option-that-ends-before-the-column-x N One blank between
+
+Elastic (on with --min-np):
+  --rate A|B                                  A rate
+
+Examples: prog -np 2
+
+Refused:
+  --mpi --tcp
+"""
+
+
+class Programs(unittest.TestCase):
+    def test_each_group_of_options_is_a_table(self) -> None:
+        rows = [line for line in programs_page.markdown(HELP).split("\n") if line.startswith("| `")]
+        self.assertEqual(
+            rows,
+            [
+                "| `-h`, `--help` | Print this text |",
+                "| `-np`, `--num-proc N` | Number of processes |",
+                "| `--an-option-whose-name-is-long-enough NAME:NUMBER` | Begins below |",
+                "| `--an-option-that-ends-before-the-column-x N` | One blank between |",
+                "| `--rate A\\|B` | A rate |",
+            ],
+        )
+
+    def test_text_around_the_options_is_kept(self) -> None:
+        made = programs_page.markdown(HELP)
+        self.assertTrue(made.startswith("```text\nUsage: prog [options]\n```\n\n**General**\n\n|"))
+        self.assertTrue(made.endswith("```text\nExamples: prog -np 2\n\nRefused:\n  --mpi --tcp\n```"))
+
+    def test_option_without_a_meaning_is_found(self) -> None:
+        with self.assertRaisesRegex(ValueError, "not an option with its meaning: --bare"):
+            programs_page.markdown("Usage: prog\n\nOptions:\n  --bare\n")
+
+    def test_only_the_marked_parts_of_the_page_change(self) -> None:
+        parts = [f"## {call}\n<!-- help: {call} -->\nold\n<!-- end of help -->" for call in programs_page.CALLS]
+        page = "\n".join(["# Programs", *parts, "The end\n"])
+        made = programs_page.up_to_date(page, lambda call: f"Usage: {call}\n")
+        self.assertEqual(made, programs_page.up_to_date(made, lambda call: f"Usage: {call}\n"))
+        self.assertNotIn("old", made)
+        self.assertIn("```text\nUsage: horovodrun drain\n```\n\n<!-- end of help -->\n## horovod-agent\n", made)
+        self.assertTrue(made.startswith("# Programs\n## horovodrun\n") and made.endswith("The end\n"))
+
+    def test_page_without_one_of_the_programs_is_found(self) -> None:
+        with self.assertRaisesRegex(ValueError, "the page has the options of "):
+            programs_page.up_to_date("<!-- help: horovodrun -->\n<!-- end of help -->\n", lambda _: "")
 
 
 class Headers(unittest.TestCase):

@@ -231,13 +231,15 @@ def pages() -> dict[str, str]:
     return {
         "c_api.md": page(
             "C API: horovod/rendezvous.h",
-            "The rendezvous server for schedulers that embed it. [Embedding](../docs/embedding.md) is the guide.",
+            "The rendezvous server for schedulers that embed it. [Embedding](../docs/embedding.md) is the guide, "
+            "[scheduler_c](../examples/scheduler_c/README.md) a complete program.",
             c_entries(),
             "c",
         ),
         "cpp_api.md": page(
             "C++ API: horovod/rendezvous.hpp",
-            "C++17 classes over the [C API](c_api.md). [Embedding](../docs/embedding.md) is the guide.",
+            "C++17 classes over the [C API](c_api.md). [Embedding](../docs/embedding.md) is the guide, "
+            "[scheduler_cmake](../examples/scheduler_cmake/README.md) a complete program.",
             cpp_entries(),
             "cpp",
         ),

@@ -58,7 +58,7 @@ IN_REFERENCE = {
     headers.CPP_HEADER: "cpp_api.md",
     ROOT / "python" / "horovod" / "rendezvous" / "__init__.py": "horovod.rendezvous.md",
 }
-LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".h": "cpp", ".cc": "cpp", ".sbatch": "bash"}
+LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".h": "cpp", ".cc": "cpp", ".c": "c", ".sbatch": "bash"}
 FILE = re.compile(r"^<!-- file: (\S+) -->\n", re.M)
 LINK = re.compile(r"(\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 
