@@ -59,7 +59,9 @@ def test_connections_that_break_between_living_workers_lead_to_the_next_world(ho
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert len(re.findall(r"done \d+ 2 20$", result.stdout, re.M)) == 2
-    assert re.search(r"world 1 ended although no worker had failed: rank \d on host localhost: .*rank \d", result.stderr), result.stderr
+    assert re.search(
+        r"world 1 ended although no worker had failed: rank \d on host localhost: .*rank \d", result.stderr
+    ), result.stderr
     assert "failed:" not in result.stderr.replace("had failed:", "")
 
 
@@ -69,7 +71,10 @@ def test_ranks_that_only_lose_each_other_pause_and_end_by_time_not_by_number(hor
     result = horovodrun.run("-np", "2", *flags, sys.executable, "-c", job)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "as 1 world before it: rank" in result.stderr and "the next one follows after 1s" in result.stderr
-    assert "gave up after 2s of worlds whose ranks lost each other before an operation was completed; the last: rank" in result.stderr
+    assert (
+        "gave up after 2s of worlds whose ranks lost each other before an operation was completed; the last: rank"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize("elastic", [True, False])
