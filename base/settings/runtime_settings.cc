@@ -67,7 +67,7 @@ Row SwitchRow(absl::string_view variable, absl::string_view usual, absl::string_
 std::vector<RuntimeSetting> Tuneables() {
   return {
       NumberRow("HOROVOD_FUSION_THRESHOLD", "134217728",
-                "Maximum size of what is fused into one reduction; 0: no fusion",
+                "Maximum size of a fused reduction: variable in bytes, flag in MB; 0: no fusion",
                 ReadFusionThreshold)
           .Flag("--fusion-threshold-mb", "MB")
           .Times(int64_t{1} << 20)
