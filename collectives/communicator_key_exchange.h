@@ -13,7 +13,9 @@ namespace hvd::collectives {
 
 // Matches values by the order of the calls, not by their keys. So it is not safe for concurrent
 // use, and must not be used while an operation of the communicator is running.
-// Errors: those of Communicator::AllGather.
+// Errors:
+//   - Internal: a value is longer than 1 MiB.
+//   - any other: as Communicator::AllGather.
 class CommunicatorKeyExchange : public KeyExchange {
  public:
   // `communicator` must outlive it.

@@ -23,6 +23,26 @@ TEST(CommunicatorKeyExchange, AllGather_ValuesOfAnyLengthInRankOrder) {
   });
 }
 
+// As somebody on the network could change it.
+TEST(CommunicatorKeyExchange, AllGather_ImpossibleLength_IsRefused) {
+  conformance::RankGroup group(inproc::MakeInprocBackend());
+  group.Connect(2);
+  group.Run([](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      CommunicatorKeyExchange keys(communicator);
+      EXPECT_EQ(keys.AllGather("key", "value", absl::Seconds(60)).status(),
+                absl::InternalError("rank 1 offers a value of 18446744073709551612 bytes for key"));
+      return;
+    }
+    const uint64_t length = -4;  // the sum with rank 0's is 1
+    uint64_t lengths[2];
+    EXPECT_TRUE(
+        communicator
+            .AllGather(&length, lengths, {sizeof(length), sizeof(length)}, {absl::Seconds(60)})
+            .ok());
+  });
+}
+
 TEST(CommunicatorKeyExchange, AllGather_PeerIsGone_IsTheCommunicatorsError) {
   conformance::RankGroup group(inproc::MakeInprocBackend());
   group.Connect(2);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -84,13 +85,15 @@ absl::Status Channel::Await(short events, absl::Duration patience) {
   return net::AwaitReady(wire_.fd(), events, limit, &cancellation_);
 }
 
-absl::Status Channel::Open(absl::Duration patience) {
-  deadline_ = Clock::Real().Now() + patience;
+absl::Status Channel::Open() {
+  deadline_ = Clock::Real().Now() + kPatience;
   const absl::Status opened = Authenticate();
   deadline_ = absl::InfiniteFuture();
   return opened;
 }
 
+// TLS verifies the certificates. Then the ends prove that they know the job's token, the keeper
+// first: the source reveals nothing to a peer that has not proved it.
 absl::Status Channel::Authenticate() {
   for (net::Opening step; (step = wire_.Open()) != net::Opening::kDone;) {
     if (step == net::Opening::kFailed) {
@@ -98,18 +101,40 @@ absl::Status Channel::Authenticate() {
     }
     RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, kPatience));
   }
-  // TLS has verified the certificates. Now the ends prove that they know the job's token, the
-  // keeper first: the source reveals nothing to a peer that has not proved it.
-  const std::string binding = wire_.Binding();
+  RETURN_IF_ERROR(Send(Proof(trust_, end_, wire_.Binding())));
+  std::string theirs(kHmacSha256Bytes, '\0');
+  RETURN_IF_ERROR(Receive(theirs.data(), theirs.size()));
+  return CheckProof(theirs);
+}
+
+absl::StatusOr<bool> Channel::StepOpen() {
+  if (!is_open_) {
+    const net::Opening step = wire_.Open();
+    if (step == net::Opening::kWantsToRead) return false;
+    // kWantsToWrite is a failure: the handshake's bytes are far fewer than a new socket's buffer
+    // takes.
+    if (step != net::Opening::kDone) {
+      return absl::PermissionDeniedError(absl::StrCat("the other end ", wire_.failure()));
+    }
+    is_open_ = true;
+  }
+  while (theirs_.size() < kHmacSha256Bytes) {
+    std::array<char, kHmacSha256Bytes> buffer;
+    const IoResult got = wire_.Read(buffer.data(), kHmacSha256Bytes - theirs_.size());
+    theirs_.append(buffer.data(), got.bytes);
+    if (got.end) return absl::UnavailableError("the other end is gone");
+    if (got.would_block) return false;
+  }
+  RETURN_IF_ERROR(CheckProof(theirs_));
+  RETURN_IF_ERROR(Send(Proof(trust_, end_, wire_.Binding())));
+  return true;
+}
+
+absl::Status Channel::CheckProof(absl::string_view theirs) {
   const bool accepts = end_ == net::TlsEnd::kAccepts;
   const net::TlsEnd other = accepts ? net::TlsEnd::kConnects : net::TlsEnd::kAccepts;
-  std::string theirs(kHmacSha256Bytes, '\0');
-  if (!accepts) RETURN_IF_ERROR(Send(Proof(trust_, end_, binding)));
-  RETURN_IF_ERROR(Receive(theirs.data(), theirs.size()));
-  if (!ConstantTimeEquals(theirs, Proof(trust_, other, binding))) {
-    return absl::PermissionDeniedError("the other end does not belong to this job");
-  }
-  return accepts ? Send(Proof(trust_, end_, binding)) : absl::OkStatus();
+  if (ConstantTimeEquals(theirs, Proof(trust_, other, wire_.Binding()))) return absl::OkStatus();
+  return absl::PermissionDeniedError("the other end does not belong to this job");
 }
 
 absl::Status Channel::Send(absl::string_view bytes) {

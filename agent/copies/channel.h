@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
@@ -51,11 +52,19 @@ class Channel {
   // `cancellation` is borrowed.
   Channel(Fd connection, const Trust& trust, net::TlsEnd end, const Cancellation& cancellation);
 
-  // Authenticates both ends: the TLS handshake, then the token. All of it must take at most
-  // `patience`, however often the peer sends something.
+  int fd() const { return wire_.fd(); }
+
+  // Both ends authenticate each other: the TLS handshake, then the token.
+  //
+  // The connecting end waits for all of it, kPatience at most, however often the peer sends
+  // something.
   // Errors:
   //   - PermissionDenied: the peer has no valid certificate or token.
-  absl::Status Open(absl::Duration patience = kPatience);
+  absl::Status Open();
+  // The accepting end makes one step, and does not wait, because the peer may be anyone: returns
+  // whether the peer is authenticated; if not, call it again when there is something to read.
+  // Errors: those of Open.
+  absl::StatusOr<bool> StepOpen();
 
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(char* buffer, size_t size);
@@ -68,6 +77,7 @@ class Channel {
 
  private:
   absl::Status Authenticate();
+  absl::Status CheckProof(absl::string_view theirs);
   absl::Status Await(short events, absl::Duration patience);
 
   const Trust& trust_;
@@ -75,6 +85,8 @@ class Channel {
   const Cancellation& cancellation_;
   net::Wire wire_;
   absl::Time deadline_ = absl::InfiniteFuture();  // of Open
+  bool is_open_ = false;                          // of StepOpen: the TLS handshake is complete
+  std::string theirs_;                            // of StepOpen: what has come of the peer's proof
 };
 
 // Lowers the calling thread's scheduling priority below that of training.

@@ -1,7 +1,7 @@
 #include "agent/copies/commit_source.h"
 
 #include <fcntl.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/net/address.h"
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
@@ -20,7 +19,10 @@ namespace {
 
 // The interval of checks for a newer commit while a keeper waits for one.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
+// How long a peer may take to authenticate itself, and the number of peers that may be doing so. A
+// keeper that was sent away connects again.
 constexpr absl::Duration kHandshakeTime = absl::Seconds(2);
+constexpr size_t kMostStrangers = 256;
 
 // The kernel paces the packets (SO_MAX_PACING_RATE), so there are no bursts that would delay the
 // traffic of training.
@@ -55,16 +57,27 @@ CommitSource::~CommitSource() {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
   }
-  if (accepting_.joinable()) accepting_.join();
+  if (accepting_.joinable()) {
+    loop_->Post([this] { loop_->Stop(); });
+    accepting_.join();
+  }
   if (serving_.joinable()) serving_.join();
 }
 
 absl::Status CommitSource::Begin(const std::string& job) {
-  if (listen(listener_.get(), 8) != 0) {
+  if (listen(listener_.get(), SOMAXCONN) != 0) {
     return absl::UnavailableError(absl::StrCat("listen: ", strerror(errno)));
   }
   job_ = job;
-  accepting_ = StartSignalFreeThread([this] { Accept(); });
+  ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+  acceptor_ = std::make_unique<net::Acceptor>(
+      *loop_, std::move(listener_), [this](Fd connection) { Greet(std::move(connection)); },
+      [this] { return SendOldestAway(); });
+  RETURN_IF_ERROR(acceptor_->Begin());
+  accepting_ = StartSignalFreeThread([this] {
+    RunInBackground();
+    loop_->Run();
+  });
   serving_ = StartSignalFreeThread([this] { Serve(); });
   return absl::OkStatus();
 }
@@ -77,33 +90,43 @@ void CommitSource::Offer(int arena) {
   if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
 }
 
-void CommitSource::Accept() {
-  RunInBackground();
-  while (ending_.status().ok()) {
-    const absl::Status ready =
-        net::AwaitReady(listener_.get(), POLLIN, absl::InfiniteFuture(), &ending_);
-    Fd connection(
-        ready.ok() ? accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1);
-    if (!connection.valid()) {
-      // If no descriptor is left, accept4 fails at once and the listener stays readable: pause
-      // instead of a busy loop.
-      poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kLook)));
-      continue;
-    }
-    std::unique_ptr<Channel> keeper = Authenticated(std::move(connection));
-    if (keeper == nullptr) continue;  // it may connect again
-    absl::MutexLock lock(&mutex_);
-    // Replaces a keeper that waits: the newest one is the one that the daemon wants.
-    next_ = std::move(keeper);
-  }
-}
-
-std::unique_ptr<Channel> CommitSource::Authenticated(Fd connection) {
+void CommitSource::Greet(Fd connection) {
+  if (strangers_.size() >= kMostStrangers) SendOldestAway();
   BoundRate(connection.get(), bytes_per_second_);
   net::TuneForMessages(connection.get()).IgnoreError();
   auto channel =
       std::make_unique<Channel>(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
-  return channel->Open(kHandshakeTime).ok() ? std::move(channel) : nullptr;
+  const auto stranger = strangers_.insert(strangers_.end(), Stranger{std::move(channel), {}});
+  stranger->patience = loop_->After(kHandshakeTime, [this, stranger] { TakeOut(stranger); });
+  const absl::Status watched = loop_->Watch(stranger->channel->fd(), EPOLLIN,
+                                            [this, stranger](uint32_t) { Advance(stranger); });
+  if (!watched.ok()) TakeOut(stranger);
+}
+
+void CommitSource::Advance(Strangers::iterator stranger) {
+  const absl::StatusOr<bool> is_keeper = stranger->channel->StepOpen();
+  if (is_keeper.ok() && !*is_keeper) return;
+  std::unique_ptr<Channel> channel = TakeOut(stranger);
+  if (!is_keeper.ok()) return;  // it may connect again
+  absl::MutexLock lock(&mutex_);
+  // Replaces a keeper that waits: the newest one is the one that the daemon wants.
+  next_ = std::move(channel);
+}
+
+std::unique_ptr<Channel> CommitSource::TakeOut(Strangers::iterator stranger) {
+  loop_->Cancel(stranger->patience);
+  loop_->Forget(stranger->channel->fd());
+  std::unique_ptr<Channel> channel = std::move(stranger->channel);
+  strangers_.erase(stranger);
+  return channel;
+}
+
+// Members of the job authenticate themselves at once, so the oldest one is the least likely to be
+// one.
+bool CommitSource::SendOldestAway() {
+  if (strangers_.empty()) return false;
+  TakeOut(strangers_.begin());
+  return true;
 }
 
 void CommitSource::Serve() {

@@ -4,6 +4,7 @@
 #define AGENT_COPIES_COMMIT_SOURCE_H_
 
 #include <cstddef>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,15 +16,17 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/copies/channel.h"
 #include "base/cancellation.h"
+#include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/net/acceptor.h"
 #include "worker_runtime/commit_store/arena_view.h"
 
 namespace hvd::agent::copies {
 
 // Serves one keeper at a time, on a separate thread. While the present keeper waits for a new
 // commit, another keeper that connects replaces it. A second thread accepts connections and
-// authenticates their peers, so that unauthenticated ones hold up later keepers only, and never the
-// present one. Thread-safe.
+// authenticates their peers, many at a time, so that strangers that connect and prove nothing hold
+// nobody up. Thread-safe.
 class CommitSource {
  public:
   // Reserves a port at `address`; connections are answered after Begin. `bytes_per_second` limits
@@ -39,6 +42,7 @@ class CommitSource {
   // Starts to answer keepers of this job. Call it once.
   // Errors:
   //   - Unavailable: it can't listen.
+  //   - ResourceExhausted: too many open files.
   absl::Status Begin(const std::string& job);
 
   // Adds the commits in `arena`, a memfd, to those that are served. Borrowed only for the call.
@@ -47,10 +51,18 @@ class CommitSource {
 
  private:
   using ArenaView = worker_runtime::commit_store::ArenaView;
+  // A connection whose peer is not authenticated yet.
+  struct Stranger {
+    std::unique_ptr<Channel> channel;
+    EventLoop::TimerId patience;
+  };
+  using Strangers = std::list<Stranger>;
 
   CommitSource(Fd listener, std::string address, Trust trust, size_t bytes_per_second);
-  void Accept();
-  std::unique_ptr<Channel> Authenticated(Fd connection);
+  void Greet(Fd connection);
+  void Advance(Strangers::iterator stranger);
+  std::unique_ptr<Channel> TakeOut(Strangers::iterator stranger);
+  bool SendOldestAway();
   void Serve();
   // The next keeper; nullptr when this source ends.
   std::unique_ptr<Channel> AwaitKeeper();
@@ -60,12 +72,16 @@ class CommitSource {
   ArenaView* FindNewer(uint64_t known, ArenaView::Commit* newest);
   bool SomebodyWaits();
 
-  const Fd listener_;
+  Fd listener_;  // until Begin
   const std::string address_;
   const Trust trust_;
   const size_t bytes_per_second_;
   std::string job_;
   Cancellation ending_;
+  // From Begin on; used by the accepting thread only.
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<net::Acceptor> acceptor_;
+  Strangers strangers_;  // oldest first
   absl::Mutex mutex_;
   // Keyed by the descriptor's number, which is unique: the agent keeps all arenas open.
   std::map<int, std::unique_ptr<ArenaView>> arenas_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <memory>
 #include <string>
@@ -174,11 +175,22 @@ TEST_F(StrangerTest, ManyThatSayNothing_DoNotHoldUpThePresentKeeper) {
   }
 }
 
-TEST_F(StrangerTest, ThatSaysNothing_HoldsNobodyUpForLong) {
+// Nor do they hold up a keeper that comes later, whether they are silent or have begun a TLS
+// handshake.
+TEST_F(StrangerTest, ManyThatAuthenticateNothing_HoldNobodyUp) {
   const net::HostPort at = net::SplitHostPort(source_->address());
-  const auto silent =
-      net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
-  ASSERT_TRUE(silent.ok());
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 300; ++i) {
+    auto stranger =
+        net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
+    ASSERT_TRUE(stranger.ok()) << stranger.status();
+    if (i % 2 == 0) {
+      ASSERT_EQ(send(stranger->get(), "\x16", 1, MSG_NOSIGNAL), 1);
+    }
+    strangers.push_back(*std::move(stranger));
+  }
+  // Its own patience ends before those of so many strangers, one after another, would.
+  ASSERT_EQ(Meet(TrustOf(*authority_)), absl::OkStatus());
   Commit(3, "three");
   CommitKeeper keeper("job", TrustOf(*authority_));
   Follow(keeper);

@@ -18,7 +18,8 @@ TEST(CheckNameTest, NamesThatFitInALine) {
 TEST(CheckNameTest, OthersAreRefusedInOneLine) {
   for (const std::string& name :
        {std::string("a b"), std::string("a\nb"), std::string("a\0b", 3), std::string("\x1b[2J"),
-        std::string("\x7f"), std::string("\xff"), std::string(256, 'a')}) {
+        std::string("\x7f"), std::string("a\xc2\x9b"), std::string("\xff"),
+        std::string(256, 'a')}) {
     const absl::Status status = CheckName("--host", name);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << name;
     EXPECT_EQ(OnOneLine(status.message()), status.message());
@@ -30,6 +31,8 @@ TEST(CheckNameTest, OthersAreRefusedInOneLine) {
 TEST(OnOneLineTest, ControlCharactersAreShown) {
   EXPECT_EQ(OnOneLine("it's \xc3\xb6\t\"1\\2\""), "it's \xc3\xb6\\t\"1\\2\"");
   EXPECT_EQ(OnOneLine(absl::string_view("a\r\n\0\x1b[2J", 8)), "a\\r\\n\\x00\\x1b[2J");
+  // U+009B, which some terminals take for ESC [; U+00A9 and a torn character.
+  EXPECT_EQ(OnOneLine("\xc2\x9b[\xc2\xa9\xc2"), "\\xc2\\x9b[\xc2\xa9\xc2");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/text/names.h"
 #include "launcher/spawn/agent_process.h"
 
 namespace hvd::launcher::spawn {
@@ -18,11 +19,12 @@ namespace {
 constexpr int kShellNotFound = 127;
 constexpr int kShellNotExecutable = 126;
 
-std::vector<std::string> Lines(absl::string_view text) {
+std::vector<std::string> Lines(absl::string_view output) {
   std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(text, absl::ByAnyChar("\r\n"))) {
+  for (absl::string_view line : absl::StrSplit(output, absl::ByAnyChar("\r\n"))) {
     line = absl::StripAsciiWhitespace(line);
-    if (!line.empty()) lines.emplace_back(line);
+    // It comes from another host, and maybe from a program that is not the launcher's.
+    if (!line.empty()) lines.push_back(text::OnOneLine(line));
   }
   return lines;
 }

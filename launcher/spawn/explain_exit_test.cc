@@ -91,6 +91,16 @@ TEST(ExplainEarlyExitCommandTest, OtherLauncher_IsNamedInPlaceOfSsh) {
             "is not in the allocation");
 }
 
+TEST(ExplainEarlyExitCommandTest, ControlCharacters_AreEscaped) {
+  AgentTarget target;
+  target.host = "node7";
+  target.launcher = std::make_shared<CommandLauncher>(FindCommandTemplate("blaunch").value(), "",
+                                                      std::map<std::string, int>());
+  EXPECT_EQ(ExplainEarlyExit(target, {1, 0, "\x1b]0;title\a denied\n"}),
+            "node7: the blaunch session exited with code 1 before the host was ready: "
+            "\\x1b]0;title\\x07 denied");
+}
+
 TEST(ExplainEarlyExitLocalTest, Local_SaysNothingOfSsh) {
   AgentTarget target;
   target.host = "localhost";

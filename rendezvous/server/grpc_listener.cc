@@ -1,12 +1,18 @@
 #include "rendezvous/server/grpc_listener.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/net/listen_address.h"
 #include "base/status_macros.h"
 #include "rendezvous/transport/connection.h"
@@ -14,11 +20,37 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-size_t MostSilent() {
+// Bounds gRPC's memory, about 100 KB for each: far more than there are members that are in the
+// middle of their handshakes, even in the largest job.
+constexpr size_t kMostPassed = 16384;
+
+// A part of the descriptors that this process may open.
+size_t Descriptors(int divisor) {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
-  // The other half is left for authenticated connections and files.
-  return static_cast<size_t>(files.rlim_cur / 2);
+  return static_cast<size_t>(files.rlim_cur / divisor);
+}
+
+// Each kind of strangers has a quarter of the descriptors; the other half is left for authenticated
+// connections and files. So those that have begun a handshake do not drive out clients whose first
+// bytes are on the way, and vice versa.
+size_t MostSilent() { return Descriptors(4); }
+size_t MostPassed() { return std::min(Descriptors(8), kMostPassed); }  // two descriptors for each
+
+// The peer of a connection as gRPC names it; empty if it has none any more.
+std::string PeerOf(int connection) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  std::array<char, INET6_ADDRSTRLEN> text = {};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    return absl::StrCat("ipv4:", text.data(), ":", ntohs(v4.sin_port));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+  return absl::StrCat("ipv6:%5B", text.data(), "%5D:", ntohs(v6.sin6_port));
 }
 
 }  // namespace
@@ -41,15 +73,25 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
   return listener;
 }
 
-GrpcListener::~GrpcListener() {
-  if (!thread_.joinable()) return;
-  loop_->Post([this] { loop_->Stop(); });
-  thread_.join();
+void GrpcListener::Begin(std::unique_ptr<Door> door, absl::Duration handshake_time) {
+  door_ = std::move(door);
+  handshake_time_ = handshake_time;
+  thread_ = std::thread([this] { loop_->Run(); });
 }
 
-void GrpcListener::Begin(std::unique_ptr<Door> door) {
-  door_ = std::move(door);
-  thread_ = std::thread([this] { loop_->Run(); });
+void GrpcListener::End() {
+  if (thread_.joinable()) {
+    loop_->Post([this] { loop_->Stop(); });
+    thread_.join();
+  }
+  acceptors_.clear();
+  silent_.clear();
+  {
+    absl::MutexLock lock(&mutex_);
+    by_peer_.clear();
+  }
+  passed_.clear();
+  door_.reset();
 }
 
 void GrpcListener::Take(Fd connection) {
@@ -60,7 +102,7 @@ void GrpcListener::Take(Fd connection) {
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
   // The oldest silent connection is the least likely one to be a client in the middle of its
   // handshake.
-  if (silent_.size() >= MostSilent()) CloseOldest();
+  if (silent_.size() >= MostSilent()) TakeOut(silent_.begin());
   // A list, because its iterators stay valid while other connections come and go: the watch keeps
   // one.
   const auto silent = silent_.insert(silent_.end(), std::move(connection));
@@ -79,8 +121,16 @@ Fd GrpcListener::TakeOut(Silent::iterator silent) {
 }
 
 bool GrpcListener::CloseOldest() {
-  if (silent_.empty()) return false;
+  if (silent_.empty()) return CloseOldestPassed();
   TakeOut(silent_.begin());
+  return true;
+}
+
+bool GrpcListener::CloseOldestPassed() {
+  if (passed_.empty()) return false;
+  // gRPC sees the end of the stream, and closes its descriptor.
+  shutdown(passed_.front().copy.get(), SHUT_RDWR);
+  Untrack(passed_.begin());
   return true;
 }
 
@@ -90,9 +140,63 @@ void GrpcListener::Pass(Fd connection) {
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &transport::kHostSilenceMs,
              sizeof(transport::kHostSilenceMs));
+  if (!Track(connection.get())) return;
   Door::NewConnectionParameters parameters;
   parameters.fd = connection.release();
   door_->HandleNewConnection(&parameters);
+}
+
+// Returns false if the connection must be closed.
+bool GrpcListener::Track(int connection) {
+  const std::string peer = PeerOf(connection);
+  if (peer.empty()) return false;
+  if (passed_.size() >= MostPassed()) CloseOldestPassed();
+  Fd copy(fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid() && CloseOldest()) copy.reset(fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return false;
+  const auto stranger = passed_.insert(passed_.end(), Passed{std::move(copy), peer, {}});
+  // After that time gRPC has hung up on a peer without a certificate. So a connection that lives is
+  // no stranger's, even if its name was not recognised, or no call has come.
+  stranger->patience = loop_->After(handshake_time_, [this, stranger] { Untrack(stranger); });
+  {
+    absl::MutexLock lock(&mutex_);
+    by_peer_[peer] = stranger;
+  }
+  // The end of the stream: the peer has hung up, or gRPC, which shuts down what it closes.
+  const absl::Status watched = loop_->Watch(stranger->copy.get(), EPOLLRDHUP,
+                                            [this, stranger](uint32_t) { Untrack(stranger); });
+  if (watched.ok()) return true;
+  Untrack(stranger);
+  return false;
+}
+
+void GrpcListener::Untrack(Strangers::iterator stranger) {
+  loop_->Cancel(stranger->patience);
+  loop_->Forget(stranger->copy.get());
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = by_peer_.find(stranger->peer);
+    // A newer connection may have the port of one whose end was not noticed yet.
+    if (found != by_peer_.end() && found->second == stranger) by_peer_.erase(found);
+  }
+  passed_.erase(stranger);
+}
+
+void GrpcListener::Proved(const std::string& peer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!by_peer_.contains(peer)) return;
+  }
+  loop_->Post([this, peer] {
+    Strangers::iterator stranger;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = by_peer_.find(peer);
+      if (found == by_peer_.end()) return;
+      stranger = found->second;
+    }
+    Untrack(stranger);
+  });
 }
 
 }  // namespace hvd::rendezvous::server

@@ -8,7 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/net/acceptor.h"
@@ -17,11 +21,15 @@
 namespace hvd::rendezvous::server {
 
 // Replaces gRPC's own listener, which stops accepting on a port after one failure for lack of
-// descriptors. A connection is passed to gRPC with its first bytes, since the client speaks first.
-// Until then it counts as silent. Silent connections use at most half of the descriptors that this
-// process may open: the oldest one is closed at that limit, and whenever descriptors run out. So
-// unauthenticated peers that connect and send nothing cannot lock others out. Owns its sockets and
-// a thread. Not thread-safe.
+// descriptors, and which lets unauthenticated peers take all of them.
+//
+// A connection is passed to gRPC with its first bytes, since the client speaks first. Until a call
+// with a valid token has come on it, its peer is a stranger. Strangers use at most half of the
+// descriptors that this process may open: silent ones a quarter, and those of gRPC a quarter. At
+// that limit the oldest one of the kind is hung up on, and so is one whenever descriptors run out.
+// So strangers cannot lock others out, whether they are silent or have begun a handshake; a client
+// that is hung up on connects again. Owns its sockets and a thread. Not thread-safe, except for
+// Proved.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
@@ -31,31 +39,52 @@ class GrpcListener {
   //   - InvalidArgument: not a numeric "address:port".
   //   - Unavailable: an address can't be listened on; says which and why.
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(const std::vector<std::string>& listen);
-  // Stops accepting; the gRPC server gets no further connection.
-  ~GrpcListener();
+  ~GrpcListener() { End(); }
 
   // The addresses listened on, with their real ports, in the order of Open's argument.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // Passes connections to `door` from now on. Its server must have started, and must outlive this.
-  // Call once.
-  void Begin(std::unique_ptr<Door> door);
+  // Passes connections to `door` from now on. Its server must have started, and must run until End.
+  // `handshake_time` is the server's limit for handshakes. Call once.
+  void Begin(std::unique_ptr<Door> door, absl::Duration handshake_time);
+
+  // The peer of a call, as gRPC names it (ServerContext::peer), has a valid token. Thread-safe.
+  void Proved(const std::string& peer);
+
+  // Stops accepting: the gRPC server gets no further connection.
+  void End();
 
  private:
   using Silent = std::list<Fd>;
+  // A stranger's connection that gRPC owns.
+  struct Passed {
+    Fd copy;  // to shut it down with: gRPC may close its own descriptor at any time
+    std::string peer;
+    EventLoop::TimerId patience;
+  };
+  using Strangers = std::list<Passed>;
 
   explicit GrpcListener(std::unique_ptr<EventLoop> loop) : loop_(std::move(loop)) {}
   void Take(Fd connection);
   Fd TakeOut(Silent::iterator silent);
+  // Hang up on one stranger. Return whether there was one.
   bool CloseOldest();
+  bool CloseOldestPassed();
   void Pass(Fd connection);
+  bool Track(int connection);
+  void Untrack(Strangers::iterator stranger);
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  // Used by the thread only, like `silent_`.
+  // Used by the thread only, like `silent_` and `passed_`.
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
-  Silent silent_;  // oldest first
+  Silent silent_;     // oldest first
+  Strangers passed_;  // oldest first
+  absl::Mutex mutex_;
+  // The iterators are used by the thread only.
+  absl::flat_hash_map<std::string, Strangers::iterator> by_peer_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Door> door_;
+  absl::Duration handshake_time_;
   std::thread thread_;
 };
 

@@ -118,8 +118,8 @@ FrontDoor::~FrontDoor() {
     Remove(job, job->is_kept() ? Token::kAwait : Token::kForget);
   }
   // Before the shutdown: the listener passes connections to gRPC's acceptor, whose server must be
-  // running.
-  listener_.reset();
+  // running. Not destroyed yet: JobOf uses it.
+  if (listener_ != nullptr) listener_->End();
   if (grpc_ == nullptr) return;
   grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
   grpc_->Wait();
@@ -146,7 +146,7 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
-  listener_->Begin(std::move(door));
+  listener_->Begin(std::move(door), patience);
   return absl::OkStatus();
 }
 
@@ -223,6 +223,7 @@ absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServer
     found = Find({token->second.data(), token->second.size()});
   }
   if (!found.has_value()) return absl::UnauthenticatedError("no valid job token");
+  listener_->Proved(context.peer());
   if (*found == nullptr) return absl::UnavailableError("the job is about to be resumed");
   return *std::move(found);
 }

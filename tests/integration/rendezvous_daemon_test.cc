@@ -110,20 +110,30 @@ std::vector<Fd> Strangers(int count, const std::string& address, const std::stri
   return strangers;
 }
 
-TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
+// Strangers that have begun a TLS handshake, which gRPC waits for.
+TEST_F(RendezvousDaemonTest, MoreStrangersThanItHasFiles_MembersStayAndAClientGetsIn) {
   constexpr int kLimit = 64;
   Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
   const std::string address = daemon.Line();
-  std::vector<Fd> strangers = Strangers(2 * kLimit, address, "\x16");
-  const absl::Time deadline = Clock::Real().Now() + absl::Seconds(30);
-  while (daemon.Files() < kLimit && Clock::Real().Now() < deadline) sched_yield();
-  ASSERT_EQ(daemon.Files(), kLimit);
-  strangers.clear();
+  absl::Notification started;
+  absl::Notification ended;
+  auto link = rendezvous::client::AgentLink::Open(address, Credentials(), Hello(),
+                                                  {[&](const pb::AgentCommand& command) {
+                                                     if (command.has_start()) started.Notify();
+                                                   },
+                                                   [&](absl::Status) { ended.Notify(); }});
+  started.WaitForNotification();
+  const std::vector<Fd> strangers = Strangers(3 * kLimit, address, "\x16");
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
-                          ->GetStatus(absl::Seconds(30));
+                          ->GetStatus(absl::Seconds(20));
   EXPECT_TRUE(status.ok()) << status.status();
-  daemon.Signal(SIGTERM);
-  daemon.Wait();
+  EXPECT_LT(daemon.Files(), kLimit);
+  EXPECT_FALSE(ended.HasBeenNotified());
+  char byte = 0;
+  EXPECT_EQ(read(strangers.front().get(), &byte, 1), 0) << "the oldest was hung up on";
+  EXPECT_EQ(recv(strangers.back().get(), &byte, 1, MSG_DONTWAIT), -1) << "the newest was not";
+  link.reset();
+  EXPECT_EQ(daemon.Wait().exit_code, 1) << "the only host was lost";
 }
 
 TEST_F(RendezvousDaemonTest, MoreSilentStrangersThanItHasFiles_AClientGetsIn) {

@@ -316,7 +316,9 @@ absl::Status Runtime::Reset() {
 // there.
 void Runtime::KeepTimeline(const ActiveWorld& world) {
   const std::optional<negotiation::TimelineOrder> wanted = world.wanted_timeline();
-  if (!wanted.has_value()) return;
+  // Rank 0 can order none without the variable either (StartTimeline). The order may have been
+  // changed on the way, and it names a file that this process would write.
+  if (!wanted.has_value() || env_.timeline.empty()) return;
   env_.timeline = wanted->path.empty() ? std::string(settings::kDynamicTimeline) : wanted->path;
   env_.timeline_mark_cycles = wanted->mark_cycles;
 }

@@ -1,5 +1,6 @@
 // Timelines of workers, from the first order to the next world.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -72,6 +73,25 @@ TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {
   EXPECT_THAT(timeline::ParseTrace(second), Not(IsEmpty()));
   EXPECT_THAT(second, HasSubstr("\"names\":[\"second\"]"));
   EXPECT_THAT(second, Not(HasSubstr("third")));
+}
+
+TEST_F(WorldTimelineTest, OrderOfRank0_WithoutTheVariable_IsNotForTheNextWorld) {
+  env_.timeline.clear();
+  workers_[1] = NewWorker(kFirstWorker + 1);
+  const std::string path = ::testing::TempDir() + "ordered.json";
+  OnEach([&](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    if (rank == 0) {
+      ASSERT_EQ(worker.StartTimeline(path, false), absl::OkStatus());
+    }
+    Reduce(worker, "first");
+  });
+  daemon_.SetSize(1);
+  daemon_.Break("rank 0 is lost");
+  ASSERT_EQ(workers_[1]->Reset(), absl::OkStatus());
+  Reduce(*workers_[1], "second");
+  EXPECT_EQ(workers_[1]->Shutdown(), absl::OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(::testing::TempDir() + "ordered.epoch2.json"));
 }
 
 TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {

@@ -329,5 +329,25 @@ TEST(EngineFailureTest, PlanNamesWhatWasNotSubmitted_TheRestOfTheBatchFails) {
   world.Kill(0);
 }
 
+// Connections are not encrypted by default, so whoever can change packets can change a plan. It
+// must not reach beyond the tensor's memory.
+TEST(EngineFailureTest, PlanOfAnotherSize_BreaksTheEpoch) {
+  TestWorld world(2, {}, 0);
+  std::vector<float> data{1};
+  const auto handle = world.engine(1).Submit({AllReduceOf("a", data)});
+  ASSERT_TRUE(handle.ok());
+  const auto announced = world.channel(0).Receive(absl::Seconds(60));
+  ASSERT_TRUE(announced.ok());
+  auto signature = std::make_shared<negotiation::TensorSignature>(*(*handle)->signatures[0]);
+  signature->shape = {2};
+  negotiation::Plan plan;
+  plan.sequence = 1;
+  plan.batches.emplace_back().emplace_back().signature = std::move(signature);
+  ASSERT_TRUE(world.channel(0).Send(1, negotiation::Encode(plan, 1)).ok());
+  EXPECT_THAT(Message(world.engine(1).Wait(*handle)),
+              HasSubstr("the plan for 'a' does not fit the request of rank 1"));
+  world.Kill(0);
+}
+
 }  // namespace
 }  // namespace hvd::worker_runtime::engine

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "worker_runtime/engine/batch_check.h"
 #include "worker_runtime/negotiation/message_codec.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 
@@ -316,6 +317,11 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
                                               "', which rank ", rank_, " has not submitted"));
     }
     RecordPlanned(*parts.back());
+  }
+  const absl::Status fits = CheckBatch(batch, parts, rank_, size_);
+  if (!fits.ok()) {
+    NoteBroken(parts);
+    return fits;
   }
   absl::Status status =
       batch.front().signature->on_device ? devices_.Run(batch, parts) : executor_.Run(batch, parts);
