@@ -124,7 +124,9 @@ class GradientOptimizer(WrappedOptimizer):
 
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
-            return groups
+            # No gradient of another parameter arrives here: its group would wait for it for ever.
+            own = {p for group in self._groups() for p in group["params"]}
+            return [[p for p in parameters if p in own] for parameters in groups]
         by_name = {self._parameter_names[p]: p for p in self._trained()}
         names = list(by_name)
         if not is_elastic():  # there ranks make their optimizers at different times
