@@ -83,6 +83,19 @@ def test_names_of_parameters():
     assert named.find_duplicates(["a", "b", "a"]) == {"a"}
 
 
+def test_settings_are_attributes():
+    model = net()
+    optimizer = distributed(model, sgd(model), gradient_predivide_factor=2.0, sparse_as_dense=True)
+    assert (optimizer.op, optimizer.gradient_predivide_factor) == (hvd.Average, 2.0)
+    assert optimizer.sparse_as_dense is True and optimizer.process_set is hvd.global_process_set
+    assert optimizer.backward_passes_per_step == 1
+    optimizer.op, optimizer.gradient_predivide_factor = hvd.Sum, 1.0
+    p = model[2].bias
+    (p.sum() * (hvd.rank() + 1)).backward()
+    optimizer.synchronize()
+    assert p.grad.tolist() == [sum(range(1, hvd.size() + 1))] * 3
+
+
 def test_num_groups_is_an_older_name():
     model, reference = net(), net()
     joined, mine = batches(2)

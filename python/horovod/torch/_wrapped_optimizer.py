@@ -41,10 +41,10 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         sparse_as_dense: bool,
         process_set: ProcessSet,
     ) -> None:
-        self._process_set = process_set
+        self.process_set = process_set
         self._compression = compression
         self.backward_passes_per_step = backward_passes_per_step
-        self._sparse_as_dense = sparse_as_dense
+        self.sparse_as_dense = sparse_as_dense
         self._should_synchronize = True
         self._parameter_names: dict[torch.Tensor, str] = {}
         self._grad_accumulators: list[Any] = []
@@ -65,7 +65,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def _reduces(self) -> bool:
         """Returns whether gradients are reduced with those of other ranks."""
-        return process_sets.takes_part(self._process_set)
+        return process_sets.takes_part(self.process_set)
 
     @staticmethod
     def find_duplicates(names: Iterable[str]) -> set[str]:
