@@ -30,12 +30,14 @@ class AdasumOptimizer(WrappedOptimizer):
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         self._arrived = True
 
+    def _has_unfinished_gradients(self) -> bool:
+        return self._arrived and not self._agreed and self._reduces()
+
     def _finish_gradients(self) -> None:
-        if self._arrived and not self._agreed and self._reduces():
-            grads = [p.grad for p in self._trained() if p.grad is not None]
-            finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
-            if self._agree(finite) is False and finite and grads:
-                _values(grads[0]).fill_(float("inf"))
+        grads = [p.grad for p in self._trained() if p.grad is not None]
+        finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
+        if self._agree(finite) is False and finite and grads:
+            _values(grads[0]).fill_(float("inf"))
 
     def _agree(self, finite: bool) -> bool:
         self._agreed = True

@@ -274,9 +274,11 @@ class GradientOptimizer(WrappedOptimizer):
         self._ready.clear()
         self._passes.clear()
 
+    def _has_unfinished_gradients(self) -> bool:
+        return bool(self._ready)
+
     def _finish_gradients(self) -> None:
-        if self._ready:
-            self._complete()
+        self._complete()
 
     # The public methods.
 

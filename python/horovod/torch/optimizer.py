@@ -36,8 +36,8 @@ def DistributedOptimizer(
 
     The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
     place of `optimizer`. The reduction of a gradient starts as soon as backward() has computed it. step() waits for all
-    reductions. Reading ``param_groups`` after backward() waits as well: torch's GradScaler thus unscales and checks the
-    reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
+    reductions. A gradient scaler that reads ``param_groups`` after backward() waits as well: torch's GradScaler thus
+    unscales and checks the reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
 
     A deep copy made together with the model, or a pickle loaded together with it, is a distributed optimizer of the new
     parameters.
