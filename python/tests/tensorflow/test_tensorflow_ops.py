@@ -324,8 +324,10 @@ def test_mpi_ops_has_the_names_of_the_package():
         ProcessSet global_process_set add_process_set remove_process_set
         size_op process_set_included_op local_size_op rank_op local_rank_op
         allgather grouped_allgather broadcast broadcast_ alltoall join
+        _allreduce _grouped_allreduce _reducescatter _grouped_reducescatter
     """
     assert [name for name in names.split() if getattr(hvd.mpi_ops, name, None) is not getattr(hvd, name)] == []
+    assert hvd._allreduce(tf.ones(2)).numpy().tolist() == [hvd.size()] * 2
 
 
 @pytest.mark.parametrize("mode", NOT_COMPILED)
