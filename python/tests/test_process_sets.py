@@ -46,9 +46,10 @@ def test_attributes_before_registration():
         process_set.mpi_comm,
         process_set.size(),
         process_set.rank(),
-        process_set.included(),
     ):
         assert value is None
+    for rank in range(hvd.size()):
+        assert hvd.ProcessSet(ranks_or_comm=[rank]).included() is (hvd.rank() == rank)
     for bad in ([0.5], "01", 3, None, ["0"], [2**40]):
         with pytest.raises(ValueError):
             hvd.ProcessSet(bad)
@@ -71,12 +72,16 @@ def test_global_process_set():
     assert_usable()
 
 
+@pytest.mark.several_ranks
 def test_adding_needs_the_dynamic_mode(monkeypatch):
-    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "0")
-    with pytest.raises(ValueError, match="HOROVOD_DYNAMIC_PROCESS_SETS=1"):
-        hvd.add_process_set([0])
-    with pytest.raises(ValueError, match="HOROVOD_DYNAMIC_PROCESS_SETS=1"):
-        hvd.remove_process_set(hvd.ProcessSet([0]))
+    with added([1]) as process_set:
+        monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "0")
+        with pytest.raises(ValueError, match="HOROVOD_DYNAMIC_PROCESS_SETS=1"):
+            hvd.add_process_set([0])
+        with pytest.raises(ValueError, match="HOROVOD_DYNAMIC_PROCESS_SETS=1"):
+            hvd.remove_process_set(process_set)
+        assert hvd.remove_process_set(hvd.ProcessSet([0])) is False
+        monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
 
 
 def test_bad_sets_fail_on_all_ranks():
@@ -138,7 +143,8 @@ def test_removed_set_can_not_be_used():
     process_set = hvd.add_process_set([0])
     first_id = process_set.process_set_id
     assert hvd.remove_process_set(process_set) is True
-    assert process_set.process_set_id is None and process_set.included() is None
+    assert process_set.process_set_id is None and process_set.size() is None
+    assert process_set.included() is (hvd.rank() == 0)
     assert hvd.remove_process_set(process_set) is False
     with pytest.raises(TypeError):
         hvd.allreduce(torch.ones(2), process_set=process_set)

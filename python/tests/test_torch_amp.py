@@ -80,6 +80,24 @@ def test_amp_skips_the_same_steps_on_all_ranks(make_scaler, clip, accumulate):
 
 
 @pytest.mark.parametrize("make_scaler", list(scalers()))
+def test_amp_with_a_layer_that_one_rank_alone_uses(make_scaler):
+    model = nn.ModuleDict({"all": net(), "one": nn.Linear(3, 3)})
+    _, mine = batches(3)
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    scaler = make_scaler(1024.0)
+    for x, y in mine:
+        found = model["all"](x)
+        if hvd.rank() == hvd.size() - 1:
+            found = model["one"](found)
+        scaler.scale(nn.functional.mse_loss(found, y)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert scaler.get_scale() == 1024.0
+    assert_same(model, copy.deepcopy(model))
+
+
+@pytest.mark.parametrize("make_scaler", list(scalers()))
 def test_amp_with_adasum_skips_the_same_steps(make_scaler):
     model = net()
     _, mine = batches(3)

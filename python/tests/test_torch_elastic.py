@@ -75,6 +75,22 @@ def test_restore_keeps_the_type_of_odd_values():
     assert torch.equal(model.weight.detach().view(torch.int64), expected)
 
 
+def test_a_loss_may_be_a_value():
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer, loss=0.0, losses=[], batch=0)
+    loss = model(torch.ones(4, 3)).sum()
+    state.loss, state.batch = loss, 1
+    state.losses.append(loss)
+    state.commit()
+    assert state.loss is loss and loss.grad_fn is not None
+    state.loss, state.losses, state.batch = 7.0, [], 2
+    state.restore()
+    assert state.loss == state.losses[0] == loss and state.batch == 1
+    state.loss = loss
+    state.sync()
+    assert state.loss == loss
+
+
 def test_commit_numbers_are_the_same_on_all_ranks():
     state = hvd.elastic.ObjectState(epoch=0)
     before = commits.newest()

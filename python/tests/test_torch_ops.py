@@ -101,6 +101,13 @@ def test_alltoall_even(dtype):
     )
 
 
+@pytest.mark.parametrize("splits", [[], torch.tensor([], dtype=torch.int32)])
+def test_alltoall_with_empty_splits_is_even(splits):
+    tensor = torch.arange(2 * hvd.size()) + hvd.rank()
+    output, received = hvd.alltoall(tensor, splits)
+    assert output.tolist() == hvd.alltoall(tensor).tolist() and received.tolist() == [2] * hvd.size()
+
+
 @pytest.mark.parametrize("as_tensor", [True, False])
 def test_alltoall_with_splits(as_tensor):
     """Rank r sends i + r rows to rank i, and keeps one more row to itself."""
@@ -133,6 +140,8 @@ def test_alltoall_bad_splits_fail():
     if hvd.size() > 1:
         with pytest.raises(ValueError):
             hvd.alltoall(torch.ones(hvd.size() + 1))
+        with pytest.raises(ValueError):
+            hvd.alltoall(torch.ones(hvd.size() + 1), [])
 
 
 def test_alltoall_gradient():

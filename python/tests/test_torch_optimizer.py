@@ -146,6 +146,33 @@ def test_adasum_of_equal_steps_is_the_step():
         pass
 
 
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_who_reads_the_learning_rate_waits_for_no_other_rank(op):
+    """A gradient is missing, and the other ranks wait for another operation meanwhile."""
+    model = nn.ModuleDict({"used": net(), "unused": nn.Linear(2, 2)})
+    _, (batch,) = batches(1)
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), op=op)
+    loss_of(model["used"], batch).backward()
+    if hvd.rank() == 0:
+        assert optimizer.param_groups[0]["lr"] == 0.1
+    hvd.barrier()
+    optimizer.step()
+    assert_same(model, copy.deepcopy(model))
+
+
+def test_gradients_arrive_in_two_backward_passes_with_a_look_between():
+    first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+    layers = nn.ModuleList([first, second])
+    optimizer = distributed(layers, torch.optim.SGD(layers.parameters(), lr=1.0), op=hvd.Sum)
+    for layer in layers:
+        layer(torch.ones(1, 2) * (hvd.rank() + 1)).sum().backward()
+        assert optimizer.param_groups[0]["lr"] == 1.0
+    optimizer.step()
+    total = float(sum(range(1, hvd.size() + 1)))
+    assert first.weight.grad.tolist() == second.weight.grad.tolist() == [[total, total]]
+    assert first.bias.grad.tolist() == second.bias.grad.tolist() == [hvd.size()]
+
+
 def test_clipping_by_synchronize():
     model, reference = net(), net()
     joined, mine = batches(3)

@@ -64,8 +64,8 @@ def test_texts_of_bad_arguments():
         (dict(groups=0), "groups should be a non-negative integer or a list of list"),
         (dict(groups=-1), "groups should be"),
         (dict(groups=[[1]]), "groups must consist of torch.Tensor"),
-        (dict(groups=[[params[0][1]], [params[0][1]]]), "can be in one group only"),
-        (dict(groups=1, op=hvd.Adasum), "groups are not supported"),
+        (dict(groups=[[params[0][1]], [params[0][1]]]), "can only appear once in groups"),
+        (dict(groups=[params[0][1]]), "groups should be"),
     ):
         with pytest.raises(ValueError, match=text):
             hvd.DistributedOptimizer(sgd(model), **kwargs)
@@ -83,6 +83,19 @@ def test_names_of_parameters():
     assert named.find_duplicates(["a", "b", "a"]) == {"a"}
 
 
+def test_settings_are_attributes():
+    model = net()
+    optimizer = distributed(model, sgd(model), gradient_predivide_factor=2.0, sparse_as_dense=True)
+    assert (optimizer.op, optimizer.gradient_predivide_factor) == (hvd.Average, 2.0)
+    assert optimizer.sparse_as_dense is True and optimizer.process_set is hvd.global_process_set
+    assert optimizer.backward_passes_per_step == 1
+    optimizer.op, optimizer.gradient_predivide_factor = hvd.Sum, 1.0
+    p = model[2].bias
+    (p.sum() * (hvd.rank() + 1)).backward()
+    optimizer.synchronize()
+    assert p.grad.tolist() == [sum(range(1, hvd.size() + 1))] * 3
+
+
 def test_num_groups_is_an_older_name():
     model, reference = net(), net()
     joined, mine = batches(2)
@@ -94,6 +107,39 @@ def test_num_groups_is_an_older_name():
     for batch in joined:
         step(reference, plain, batch)
     assert_same(model, reference)
+
+
+def test_groups_may_be_any_integer_or_iterables():
+    for groups_of in (
+        lambda model: torch.tensor(2),
+        lambda model: [tuple(model[0].parameters())],
+        lambda model: [layer.parameters() for layer in (model[0], model[2])],
+    ):
+        model, reference = net(), net()
+        joined, mine = batches(1)
+        step(model, distributed(model, sgd(model), groups=groups_of(model)), mine[0])
+        step(reference, sgd(reference), joined[0])
+        assert_same(model, reference)
+
+
+def test_parameters_of_groups_that_are_not_the_optimizers_do_not_count():
+    model, reference = net(), net()
+    joined, mine = batches(2)
+    optimizer = distributed(model, sgd(model[2]), groups=[list(model.parameters())])
+    for batch in mine:
+        step(model, optimizer, batch)
+    plain = sgd(reference[2])
+    for batch in joined:
+        step(reference, plain, batch)
+    assert_same(model, reference)
+
+
+def test_groups_make_no_difference_to_adasum():
+    model, grouped = net(), net()
+    _, (batch,) = batches(1)
+    step(model, distributed(model, sgd(model), op=hvd.Adasum), batch)
+    step(grouped, distributed(grouped, sgd(grouped), op=hvd.Adasum, groups=2), batch)
+    assert_same(model, grouped)
 
 
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average, hvd.Min, hvd.Max])

@@ -172,14 +172,15 @@ class Broadcast(PreparedCollective):
 def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> list[int]:
     """Returns `splits` as a list; an empty one if there are none and rows are sent evenly."""
     rows = tensor.shape[0] if len(tensor.shape) else 0
-    if splits is None:
+    kind = None if splits is None else adapter.kind(splits)
+    if kind is not None and (kind[1] != "int32" or len(kind[0]) != 1):
+        raise ValueError("alltoall expects splits to be a vector of int32")
+    given = [] if splits is None else splits.tolist() if hasattr(splits, "tolist") else splits
+    counts = [int(split) for split in given]
+    if not counts:
         if rows % size != 0:
             raise ValueError(f"alltoall without splits needs rows that {size} ranks divide, got {rows}")
         return []
-    kind = adapter.kind(splits)
-    if kind is not None and (kind[1] != "int32" or len(kind[0]) != 1):
-        raise ValueError("alltoall expects splits to be a vector of int32")
-    counts = [int(split) for split in (splits.tolist() if hasattr(splits, "tolist") else splits)]
     if len(counts) != size:
         raise ValueError(f"alltoall needs {size} splits, got {len(counts)}")
     if min(counts) < 0 or sum(counts) > rows:

@@ -32,8 +32,8 @@ class ProcessSet:
     for the new size.
 
     Args:
-      ranks: ranks in the world, in any order.
-      rule: instead of `ranks`, a function that takes the size of the world and returns the ranks. It must return the same
+      ranks_or_comm: ranks in the world, in any order.
+      rule: instead of the ranks, a function that takes the size of the world and returns the ranks. It must return the same
         on all ranks.
 
     Attributes:
@@ -44,7 +44,8 @@ class ProcessSet:
       mpi_comm: None.
 
     Raises:
-      ValueError: the ranks are not integers, or are an MPI communicator; or not exactly one of `ranks` and `rule` is given.
+      ValueError: the ranks are not integers, or are an MPI communicator; or not exactly one of `ranks_or_comm` and `rule` is
+        given.
 
     Example:
       >>> from horovod.common.process_sets import ProcessSet
@@ -60,11 +61,11 @@ class ProcessSet:
     _declared = False  # registered by a deferred process, whose ranks are provisional
     _gone: Optional[str] = None  # why it could not come into this world
 
-    def __init__(self, ranks: Optional[Sequence[int]] = None, rule: Optional[Rule] = None) -> None:
-        if (ranks is None) == (rule is None):
+    def __init__(self, ranks_or_comm: Optional[Sequence[int]] = None, rule: Optional[Rule] = None) -> None:
+        if (ranks_or_comm is None) == (rule is None):
             raise ValueError("ProcessSet needs either a list of ranks or a rule.")
         self._rule = rule
-        self._ranks = None if ranks is None else _checked(ranks)
+        self._ranks = None if ranks_or_comm is None else _checked(ranks_or_comm)
 
     @property
     def ranks(self) -> Optional[list[int]]:
@@ -92,12 +93,14 @@ class ProcessSet:
         return self._ranks.index(_process.rank())
 
     def included(self) -> Optional[bool]:
-        """Returns whether this process is in the set; None before the set is registered.
+        """Returns whether this process has one of the set's ranks, also before the set is registered; None before a rule was
+        evaluated.
 
         Raises:
-          ValueError: the set could not be registered in the current world.
+          ValueError: Horovod is not initialized, or the set could not be registered in the current world.
         """
-        return _process.rank() in self._ranks if self._is_there() and self._ranks is not None else None
+        self._is_there()
+        return None if self._ranks is None else _process.rank() in self._ranks
 
     def _is_there(self) -> bool:
         if self._gone is not None:
@@ -445,14 +448,15 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     """
     if process_set is global_process_set:
         return False
-    _check_dynamic()
     if process_set._declared:
+        _check_dynamic()
         process_set._become(None, process_set.ranks)
         return True
     with _registering:
         number = registry.number_of(process_set)
         if number is None:
             return False
+        _check_dynamic()
         process_set_id = process_set.process_set_id
         # Rules may have given several sets the same ranks.
         if process_set_id and len(registry.of_id(process_set_id)) == 1:

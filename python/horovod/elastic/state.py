@@ -198,7 +198,7 @@ class ObjectState(State):
         self._saved_state: dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
-        self._saved_state = copy.deepcopy(self._saved_state)
+        self._saved_state = self._deep_copy(self._saved_state)
 
     def save(self) -> None:
         self._stage(self._copied())
@@ -227,7 +227,11 @@ class ObjectState(State):
     def _copied(self) -> Any:
         current = self._current()
         placed = commit_store.place(self, current) if self._committing else None
-        return _Copy(copy.deepcopy(current), placed)
+        return _Copy(self._deep_copy(current), placed)
+
+    def _deep_copy(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Returns a copy of values, which later changes of them do not reach."""
+        return copy.deepcopy(values)
 
     def _stage(self, copied: Any) -> None:
         self._pending = copied

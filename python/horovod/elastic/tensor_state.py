@@ -1,6 +1,5 @@
 """States that hold tensors, of any framework."""
 
-import copy
 import pickle
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
@@ -164,11 +163,11 @@ class TensorState(ObjectState):
             if placed is not None:
                 return self._snapshot(placed)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
-        return _Snapshot(copy.deepcopy(self._current()), trees)
+        return _Snapshot(self._deep_copy(self._current()), trees)
 
     def _snapshot(self, placed: Placed) -> _Snapshot:
         trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
-        return _Snapshot(copy.deepcopy(self._current()), trees, placed)
+        return _Snapshot(self._deep_copy(self._current()), trees, placed)
 
     def _place(self) -> Optional[Placed]:
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}

@@ -40,7 +40,8 @@ class GradientReducer:
         gradients are not touched. Call it after backward().
         """
         for _, reducer in self._pairs:
-            reducer._finish_gradients()
+            if reducer._has_unfinished_gradients():
+                reducer._finish_gradients()
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

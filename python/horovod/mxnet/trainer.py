@@ -13,7 +13,7 @@ import mxnet
 from mxnet.ndarray import NDArray as Array
 
 from horovod.common.compression import Compressor, compress_group, decompress_group
-from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.process_sets import ProcessSet, global_process_set, takes_part
 from horovod.common.util import split_list
 from horovod.mxnet.compression import Compression
 from horovod.mxnet.mpi_ops import _collectives, grouped_allreduce_
@@ -40,7 +40,7 @@ class _Averaging:
 
     def __call__(self, indices: Sequence[Any], gradients: Sequence[Array]) -> None:
         """Averages the gradients of the parameters with these indices, the same on all ranks."""
-        if self.process_set.size() == 1 or self.process_set.included() is False:
+        if not takes_part(self.process_set):
             return
         groups = split_list(list(zip(indices, gradients)), self.num_groups or 1)
         for group in filter(None, groups):

@@ -34,6 +34,10 @@ from horovod.tensorflow.functions import *
 from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelper
 from horovod.tensorflow.gradient_tape import DistributedGradientTape, PartialDistributedGradientTape
 from horovod.tensorflow.hooks import BroadcastGlobalVariablesHook
+from horovod.tensorflow.mpi_ops import _allreduce as _allreduce
+from horovod.tensorflow.mpi_ops import _grouped_allreduce as _grouped_allreduce
+from horovod.tensorflow.mpi_ops import _grouped_reducescatter as _grouped_reducescatter
+from horovod.tensorflow.mpi_ops import _reducescatter as _reducescatter
 from horovod.tensorflow.mpi_ops import allgather, alltoall, broadcast, broadcast_, grouped_allgather, join
 from horovod.tensorflow.optimizer import DistributedOptimizer
 from horovod.tensorflow.reductions import *

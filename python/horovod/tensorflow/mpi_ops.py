@@ -16,17 +16,45 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from horovod import _ffi
-from horovod.common import _process, ops, process_sets
+from horovod.common import _built, _essentials, _process, ops, process_sets
+from horovod.common._built import *
+from horovod.common._essentials import *
+from horovod.common.basics import is_homogeneous
 from horovod.common.collective_kinds import check_is_rank, check_reduction
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.ops import Sum
-from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.common.util import is_elastic
+from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from horovod.common.util import get_average_backwards_compatibility_fun, is_elastic
+from horovod.common.util import num_rank_is_power_2 as check_num_rank_power_of_2
 from horovod.tensorflow import _xla
 from horovod.tensorflow._library import functions, not_converted, tf
+from horovod.tensorflow._queries import local_rank_op, local_size_op, process_set_included_op, rank_op, size_op
 from horovod.tensorflow.util import check_group, gradient_name, tensor_of
 
-__all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
+__all__ = [
+    *_built.__all__,
+    *_essentials.__all__,
+    "ProcessSet",
+    "add_process_set",
+    "allgather",
+    "alltoall",
+    "broadcast",
+    "broadcast_",
+    "check_num_rank_power_of_2",
+    "global_process_set",
+    "grouped_allgather",
+    "handle_average_backwards_compatibility",
+    "is_homogeneous",
+    "join",
+    "local_rank_op",
+    "local_size_op",
+    "process_set_included_op",
+    "rank_op",
+    "remove_process_set",
+    "size_op",
+]
+
+handle_average_backwards_compatibility = get_average_backwards_compatibility_fun()
 
 Name = Optional[str]
 

@@ -6,7 +6,6 @@ from typing import Any, Optional
 from horovod.common.compression import Compressor
 from horovod.common.ops import Adasum, Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.mpi_ops import (
@@ -15,6 +14,7 @@ from horovod.tensorflow.mpi_ops import (
     _grouped_reducescatter,
     _reducescatter,
     grouped_allgather,
+    handle_average_backwards_compatibility,
 )
 from horovod.tensorflow.util import check_group, on_device, size_of, tensor_of
 
@@ -30,8 +30,6 @@ _SPARSE_ADASUM = (
     "The Adasum reduction does not currently support sparse tensors. As a workaround please pass "
     "sparse_as_dense=True to DistributedOptimizer"
 )
-
-handle_average_backwards_compatibility = get_average_backwards_compatibility_fun()
 
 
 def _reduction(op: Optional[int], average: Optional[bool]) -> int:

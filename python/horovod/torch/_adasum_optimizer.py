@@ -30,18 +30,20 @@ class AdasumOptimizer(WrappedOptimizer):
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         self._arrived = True
 
+    def _has_unfinished_gradients(self) -> bool:
+        return self._arrived and not self._agreed and self._reduces()
+
     def _finish_gradients(self) -> None:
-        if self._arrived and not self._agreed and self._reduces():
-            grads = [p.grad for p in self._trained() if p.grad is not None]
-            finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
-            if self._agree(finite) is False and finite and grads:
-                _values(grads[0]).fill_(float("inf"))
+        grads = [p.grad for p in self._trained() if p.grad is not None]
+        finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
+        if self._agree(finite) is False and finite and grads:
+            _values(grads[0]).fill_(float("inf"))
 
     def _agree(self, finite: bool) -> bool:
         self._agreed = True
         name = "adasum.overflow." + next(iter(self._parameter_names.values()), "")
         flag = torch.tensor([0 if finite else 1], dtype=torch.int32)
-        return int(allreduce_(flag, name=name, op=Max, process_set=self._process_set)) == 0
+        return int(allreduce_(flag, name=name, op=Max, process_set=self.process_set)) == 0
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
@@ -68,7 +70,7 @@ class AdasumOptimizer(WrappedOptimizer):
         started = []
         for p, start in zip(trained, starts):
             buffer, ctx = self._compression.compress((p.detach() - start).contiguous())
-            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum, process_set=self._process_set)
+            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum, process_set=self.process_set)
             started.append((handle, buffer, ctx))
         for p, start, (handle, buffer, ctx) in zip(trained, starts, started):
             synchronize(handle)

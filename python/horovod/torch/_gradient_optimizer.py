@@ -9,7 +9,7 @@ import torch
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.common.collective import Call
+from horovod.common.collective import Call, reduction
 from horovod.common.util import is_elastic, split_list
 from horovod.torch._differentiable import collectives
 from horovod.torch._tensors import not_compiled
@@ -106,8 +106,8 @@ class GradientOptimizer(WrappedOptimizer):
         groups: Union[int, list[list[torch.Tensor]], None],
         **settings: Any,
     ) -> None:
-        self._op = op
-        self._fields = dict(reduction=op, prescale=1.0 / predivide, postscale=predivide)
+        self.op = op
+        self.gradient_predivide_factor = predivide
         self._passes: dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
         self._ready: set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
         self._operations: list[Union[_Operation, _SparseOperation]] = []
@@ -124,13 +124,15 @@ class GradientOptimizer(WrappedOptimizer):
 
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
-            return groups
+            # No gradient of another parameter arrives here: its group would wait for it for ever.
+            own = {p for group in self._groups() for p in group["params"]}
+            return [[p for p in parameters if p in own] for parameters in groups]
         by_name = {self._parameter_names[p]: p for p in self._trained()}
         names = list(by_name)
         if not is_elastic():  # there ranks make their optimizers at different times
             name = "horovod.groups." + next(iter(names), "")
-            root = self._process_set.ranks[0]  # type: ignore[index]  # a set that this rank is in has ranks
-            names = broadcast_object(names, root, name, self._process_set)
+            root = self.process_set.ranks[0]  # type: ignore[index]  # a set that this rank is in has ranks
+            names = broadcast_object(names, root, name, self.process_set)
         if set(names) != set(by_name):
             raise ValueError("groups: the ranks' optimizers have different parameters")
         parts = split_list([by_name[name] for name in names], groups)
@@ -180,16 +182,17 @@ class GradientOptimizer(WrappedOptimizer):
             self._fill_missing(p)
             if p.grad.is_sparse:
                 self._note_sparse_dim(p)
-                if not self._sparse_as_dense:
+                if not self.sparse_as_dense:
                     with torch.no_grad():
-                        finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
+                        finish = sparse_allreduce_async(p.grad, name, self.op, self.process_set)
                     return _SparseOperation(p, finish)
             part = self._as_dense(p)
         handle = collectives.allreduce.start(part.buffer, self._call(name))
         return _Operation(handle, [part])
 
     def _call(self, name: str) -> Call:
-        return Call(name, self._process_set, True, self._fields)
+        factor = self.gradient_predivide_factor
+        return reduction(name, self.process_set, self.op, 1.0 / factor, factor, in_place=True)
 
     def _plain(self, p: torch.Tensor) -> Optional[_Plain]:
         """Returns the gradient if it can be reduced in place, else None."""
@@ -203,7 +206,7 @@ class GradientOptimizer(WrappedOptimizer):
     def _fill_missing(self, p: torch.Tensor) -> None:
         if p.grad is not None:
             return
-        if p in self._sparse_dims and not self._sparse_as_dense:
+        if p in self._sparse_dims and not self.sparse_as_dense:
             p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
         else:
             p.grad = torch.zeros_like(p)
@@ -223,7 +226,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._fill_missing(p)
         grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
         if grad.is_sparse:
-            if not self._sparse_as_dense:
+            if not self.sparse_as_dense:
                 raise ValueError(
                     f"{self._parameter_names[p]} is in a group and has a sparse gradient: use sparse_as_dense"
                 )
@@ -271,9 +274,11 @@ class GradientOptimizer(WrappedOptimizer):
         self._ready.clear()
         self._passes.clear()
 
+    def _has_unfinished_gradients(self) -> bool:
+        return bool(self._ready)
+
     def _finish_gradients(self) -> None:
-        if self._ready:
-            self._complete()
+        self._complete()
 
     # The public methods.
 

@@ -1,6 +1,7 @@
 """The common base of the distributed optimizers: names and hooks of parameters, shared groups and state."""
 
 import collections
+import sys
 import weakref
 from collections.abc import Iterable
 from typing import Any, Optional
@@ -20,6 +21,22 @@ def _in_backward() -> bool:
     return current is not None and current() != -1
 
 
+# A scaler's method may read through a property of an object between.
+_READING_FRAMES = 3
+
+
+def _read_by_scaler() -> bool:
+    """Returns whether a gradient scaler's method, of torch or any other class with unscale_(), reads the calling property."""
+    frame = sys._getframe(2)
+    for _ in range(_READING_FRAMES):
+        if hasattr(type(frame.f_locals.get("self")), "unscale_"):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
+
+
 # A mixin: the next base class is a torch optimizer's class, which is not known here.
 _Behind: Any = object
 
@@ -28,7 +45,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
     """The base class that precedes a torch optimizer's class in a class made for it, and calls that class through super().
 
     Not thread-safe, like torch's optimizers. Subclasses define `_setup`, which calls `_setup_parameters`, and
-    `_gradient_arrived` and `_finish_gradients`.
+    `_gradient_arrived`, `_has_unfinished_gradients` and `_finish_gradients`.
     """
 
     state: Any  # the wrapped optimizer's
@@ -41,10 +58,10 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         sparse_as_dense: bool,
         process_set: ProcessSet,
     ) -> None:
-        self._process_set = process_set
+        self.process_set = process_set
         self._compression = compression
         self.backward_passes_per_step = backward_passes_per_step
-        self._sparse_as_dense = sparse_as_dense
+        self.sparse_as_dense = sparse_as_dense
         self._should_synchronize = True
         self._parameter_names: dict[torch.Tensor, str] = {}
         self._grad_accumulators: list[Any] = []
@@ -65,7 +82,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def _reduces(self) -> bool:
         """Returns whether gradients are reduced with those of other ranks."""
-        return process_sets.takes_part(self._process_set)
+        return process_sets.takes_part(self.process_set)
 
     @staticmethod
     def find_duplicates(names: Iterable[str]) -> set[str]:
@@ -136,8 +153,9 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """The parameter groups. Reading them after backward() completes the gradients first."""
-        if not _in_backward():
+        """The parameter groups. A gradient scaler that reads them after backward() completes the gradients first."""
+        # No other code does: the other ranks might wait for what this rank does next.
+        if self._has_unfinished_gradients() and not _in_backward() and _read_by_scaler():
             self._finish_gradients()
         return self._groups()
 
@@ -169,6 +187,10 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         """Is called when backward() has added to p.grad."""
+        raise NotImplementedError
+
+    def _has_unfinished_gradients(self) -> bool:
+        """Returns whether backward() has left gradients unreduced."""
         raise NotImplementedError
 
     def _finish_gradients(self) -> None:

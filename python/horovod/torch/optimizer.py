@@ -1,5 +1,6 @@
 """DistributedOptimizer: an optimizer that reduces gradients over all ranks before each step."""
 
+import operator
 import warnings
 from collections.abc import Iterable
 from typing import Any, Optional, Union
@@ -9,11 +10,14 @@ import torch
 from horovod.common import process_sets
 from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.util import is_iterable
 from horovod.torch._adasum_optimizer import AdasumOptimizer
 from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.compression import Compression, Compressor
 from horovod.torch.mpi_ops import Adasum, Average
+
+_BAD_GROUPS = "groups should be a non-negative integer or a list of list of torch.Tensor."
 
 
 def DistributedOptimizer(
@@ -24,7 +28,7 @@ def DistributedOptimizer(
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
-    groups: Union[int, list[list[torch.Tensor]], None] = None,
+    groups: Union[int, list[Iterable[torch.Tensor]], None] = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
@@ -32,8 +36,8 @@ def DistributedOptimizer(
 
     The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
     place of `optimizer`. The reduction of a gradient starts as soon as backward() has computed it. step() waits for all
-    reductions. Reading ``param_groups`` after backward() waits as well: torch's GradScaler thus unscales and checks the
-    reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
+    reductions. A gradient scaler that reads ``param_groups`` after backward() waits as well: torch's GradScaler thus
+    unscales and checks the reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
 
     A deep copy made together with the model, or a pickle loaded together with it, is a distributed optimizer of the new
     parameters.
@@ -52,8 +56,9 @@ def DistributedOptimizer(
       gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
         size / factor after it.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups into which the gradients are split, or lists of parameters. The gradients of a group are
-        reduced together, as soon as all of them are computed.
+      groups: a number of groups into which the gradients are split, or a list of lists of parameters; those that are not
+        the optimizer's do not count. The gradients of a group are reduced together, as soon as all of them are computed.
+        Not used with hvd.Adasum.
       sparse_as_dense: whether sparse gradients are reduced as dense ones.
       process_set: the ranks whose gradients are reduced. On any other rank the optimizer stays local.
 
@@ -85,7 +90,7 @@ def DistributedOptimizer(
             stacklevel=2,
         )
         groups = num_groups if groups is None else groups
-    _check_groups(groups)
+    checked_groups = _checked_groups(groups)
     settings: dict[str, Any] = dict(
         compression=compression,
         backward_passes_per_step=backward_passes_per_step,
@@ -93,25 +98,30 @@ def DistributedOptimizer(
         process_set=process_set,
     )
     if op == Adasum:
-        if groups is not None:
-            raise ValueError("groups are not supported with op=hvd.Adasum")
         return _wrap(optimizer, AdasumOptimizer, named_parameters, settings)
-    settings.update(op=op, predivide=gradient_predivide_factor, groups=groups)
+    settings.update(op=op, predivide=gradient_predivide_factor, groups=checked_groups)
     return _wrap(optimizer, GradientOptimizer, named_parameters, settings)
 
 
-def _check_groups(groups: Any) -> None:
+def _checked_groups(groups: Any) -> Union[int, list[list[torch.Tensor]], None]:
+    """Returns `groups` as a number or as lists. Raises ValueError if :func:`DistributedOptimizer` does not take them."""
     if groups is None:
-        return
-    is_lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
-    if not is_lists and not (isinstance(groups, int) and groups > 0):
-        raise ValueError("groups should be a non-negative integer or a list of list of torch.Tensor.")
-    if is_lists:
-        tensors = [tensor for group in groups for tensor in group]
-        if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
-            raise ValueError("groups must consist of torch.Tensor.")
-        if len({id(tensor) for tensor in tensors}) != len(tensors):
-            raise ValueError("A torch.Tensor can be in one group only.")
+        return None
+    if not isinstance(groups, list):
+        number = operator.index(groups) if hasattr(groups, "__index__") else 0
+        if number <= 0:
+            raise ValueError(_BAD_GROUPS)
+        return number
+    # A tensor can be iterated over as well, but its rows are no parameters.
+    if not all(is_iterable(group) and not isinstance(group, torch.Tensor) for group in groups):
+        raise ValueError(_BAD_GROUPS)
+    lists = [list(group) for group in groups]
+    tensors = [tensor for group in lists for tensor in group]
+    if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
+        raise ValueError("groups must consist of torch.Tensor.")
+    if len({id(tensor) for tensor in tensors}) != len(tensors):
+        raise ValueError("A parameter can only appear once in groups.")
+    return lists
 
 
 def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict[str, Any]) -> Any:

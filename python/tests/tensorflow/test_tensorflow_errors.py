@@ -101,7 +101,7 @@ def test_a_rank_that_is_no_member_of_the_process_set(mode, dynamic):
             with pytest.raises(tf.errors.InvalidArgumentError, match="is not a member of the provided process set"):
                 run(mode, lambda x, operation=operation: operation(x, process_set=others), mine((4,)))
         made_up = hvd.ProcessSet([0])
-        made_up.process_set_id = 10  # of no set that there is
+        made_up.process_set_id = 10_000  # of no set that there is
         with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=r"[Pp]rocess set"):
             run(mode, lambda x: hvd.allreduce(x, process_set=made_up), mine((4,)))
     assert_usable(mode)

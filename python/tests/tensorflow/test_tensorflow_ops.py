@@ -315,6 +315,21 @@ def test_ranks_and_sizes(mode):
     assert all(each.dtype == numpy.int32 and each.shape == () for each in found)
 
 
+def test_mpi_ops_has_the_names_of_the_package():
+    """Scripts import them from there, too."""
+    names = """
+        init shutdown is_initialized start_timeline stop_timeline size local_size cross_size rank local_rank cross_rank
+        mpi_threads_supported mpi_enabled mpi_built gloo_enabled gloo_built nccl_built ddl_built ccl_built cuda_built rocm_built
+        Average Sum Adasum Min Max Product is_homogeneous handle_average_backwards_compatibility check_num_rank_power_of_2
+        ProcessSet global_process_set add_process_set remove_process_set
+        size_op process_set_included_op local_size_op rank_op local_rank_op
+        allgather grouped_allgather broadcast broadcast_ alltoall join
+        _allreduce _grouped_allreduce _reducescatter _grouped_reducescatter
+    """
+    assert [name for name in names.split() if getattr(hvd.mpi_ops, name, None) is not getattr(hvd, name)] == []
+    assert hvd._allreduce(tf.ones(2)).numpy().tolist() == [hvd.size()] * 2
+
+
 @pytest.mark.parametrize("mode", NOT_COMPILED)
 def test_join_stands_in_with_zeros(mode):
     """Each rank has more to reduce than the one before it."""

@@ -7,6 +7,7 @@ import torch
 from horovod.elastic.handlers import StateHandler
 from horovod.elastic.state import State
 from horovod.elastic.tensor_state import ObjectState, TensorState
+from horovod.elastic.trees import mapped
 from horovod.torch._loading import TREES
 from horovod.torch.elastic.handlers import (
     ModelStateHandler,
@@ -89,6 +90,12 @@ class TorchState(TensorState):
         super().restore()
         self._drop_gradients()
 
+    def _deep_copy(self, values: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return super()._deep_copy(values)
+        except RuntimeError:  # torch copies no tensor that is part of a graph, such as a loss
+            return super()._deep_copy(mapped(values, _without_graph))
+
     def _drop_gradients(self) -> None:
         """Sets gradients to zero, so that the next backward() does not add to those of an interrupted step."""
         parameters: dict[int, torch.Tensor] = {}
@@ -102,3 +109,7 @@ class TorchState(TensorState):
         for p in parameters.values():
             if p.grad is not None:
                 p.grad.detach().zero_()
+
+
+def _without_graph(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) and not value.is_leaf else value
