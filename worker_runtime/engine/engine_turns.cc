@@ -13,8 +13,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/float_mode_guard.h"
 #include "worker_runtime/engine/engine_loop.h"
-#include "worker_runtime/engine/float_mode_guard.h"
 
 namespace hvd::worker_runtime::engine {
 namespace {

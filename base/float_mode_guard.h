@@ -1,6 +1,6 @@
 // A scoped guard that sets the thread's floating-point mode to the default.
-#ifndef WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
-#define WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
+#ifndef BASE_FLOAT_MODE_GUARD_H_
+#define BASE_FLOAT_MODE_GUARD_H_
 
 #include <cfenv>
 
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace hvd::worker_runtime::engine {
+namespace hvd {
 
 // While it exists its thread computes as IEEE 754 requires: denormals are not flushed to zero, and
 // results are rounded to nearest. The user may have set another mode for a thread
@@ -39,6 +39,6 @@ class FloatModeGuard {
 #endif
 };
 
-}  // namespace hvd::worker_runtime::engine
+}  // namespace hvd
 
-#endif  // WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
+#endif  // BASE_FLOAT_MODE_GUARD_H_
