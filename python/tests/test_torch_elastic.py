@@ -111,6 +111,20 @@ def test_assigning_a_handled_value():
     assert state.model is other and torch.equal(other.weight, saved)
 
 
+def test_subclass_may_set_attributes_first():
+    class WithBest(hvd.elastic.TorchState):
+        def __init__(self, *args, **kwargs):
+            self.best = 1.0
+            super().__init__(*args, **kwargs)
+
+    model, optimizer = training()
+    state = WithBest(model, optimizer, batch=0)
+    state.commit()
+    state.batch, state.best = 1, 2.0
+    state.restore()
+    assert state.model is model and (state.batch, state.best) == (0, 2.0)
+
+
 def test_object_state():
     state = hvd.elastic.ObjectState(epoch=0, names=["a"])
     state.epoch, state.names = 3, ["b"]

@@ -55,6 +55,7 @@ def test_texts_of_bad_arguments():
         (dict(named_parameters=params[1:]), "named_parameters was specified, but"),
         (dict(backward_passes_per_step=0), "backward_passes_per_step must be > 0"),
         (dict(backward_passes_per_step=1.5), "must be > 0, an integer, not 1.5"),
+        (dict(backward_passes_per_step="2"), "must be > 0, an integer, not '2'"),
         (dict(gradient_predivide_factor=0.0), "gradient_predivide_factor must not be 0"),
         (dict(compression="fp16"), "compression='fp16' is not one of hvd.Compression"),
         (
@@ -162,7 +163,7 @@ def test_set_backward_passes_per_step():
     model, reference = net(), net()
     joined, mine = batches(4)
     optimizer, plain = distributed(model, sgd(model)), sgd(reference)
-    optimizer.set_backward_passes_per_step(2)
+    optimizer.set_backward_passes_per_step(4 / 2)
     assert optimizer.backward_passes_per_step == 2
     for m, o, data in ((model, optimizer, mine), (reference, plain, joined)):
         for i, batch in enumerate(data):

@@ -262,6 +262,8 @@ def test_parameters_have_setters_and_getters(local_spark):
     )
     assert params.setParams(batch_size=4, epochs=None).setRunId("a") is params
     assert (params.getBatchSize(), params.getEpochs(), params.getRunId()) == (4, 1, "a")
+    params.setParams(continuous_cols=["c"]).setCategoricalCols(["d", "e"])
+    assert (params.getContinuousCols(), params.getCategoricalCols()) == (["c"], ["d", "e"])
     with pytest.raises(TypeError, match="EstimatorParams has no parameter epoch"):
         params.setParams(epoch=3)
     with pytest.raises(TypeError, match="batch_size"):

@@ -15,9 +15,12 @@ def check_predivide(op: int, gradient_predivide_factor: float) -> None:
 
 
 def checked_passes(backward_passes_per_step: Any) -> int:
-    """Returns the number of passes as an int, from any integer type. Raises ValueError unless it is a positive integer."""
+    """Returns the number of passes as an int. Raises ValueError unless it is a positive whole number, of any type: a quotient is
+    a float.
+    """
     try:
-        passes = operator.index(backward_passes_per_step)
+        whole = isinstance(backward_passes_per_step, float) and backward_passes_per_step.is_integer()
+        passes = int(backward_passes_per_step) if whole else operator.index(backward_passes_per_step)
     except TypeError:
         passes = 0
     if passes <= 0:

@@ -112,7 +112,8 @@ class TensorState(ObjectState):
         return handler.value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        handler = self._handlers.get(name)
+        # A subclass may set its own attributes before it calls __init__ here.
+        handler = vars(self).get("_handlers", {}).get(name)
         if handler is None:
             return super().__setattr__(name, value)
         try:

@@ -85,6 +85,8 @@ def _add_accessors(cls: Any, parameter: Parameter) -> None:
     Parameter("metrics", "Metrics", "metrics to record", []),
     Parameter("gradient_compression", "GradientCompression", "compression of gradients on the network"),
     Parameter("feature_cols", "FeatureCols", "names of the columns that are the model's input", converter=_TEXTS),
+    Parameter("continuous_cols", "ContinuousCols", "accepted: of use to NVTabular alone", converter=_TEXTS),
+    Parameter("categorical_cols", "CategoricalCols", "accepted: of use to NVTabular alone", converter=_TEXTS),
     Parameter("label_cols", "LabelCols", "names of the columns that the model learns to predict", converter=_TEXTS),
     Parameter("label_shapes", "LabelShapes", "shape of each label column's batch"),
     Parameter("sample_weight_col", "SampleWeightCol", "name of the column with each row's weight", converter=_TEXT),
