@@ -1,5 +1,6 @@
 #include "launcher/cli/options.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -79,6 +80,14 @@ class Parser {
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
 };
+
+// Whether the word sets a variable, as before a command in a shell.
+bool IsAssignment(const std::string& word) {
+  const size_t end = word.find('=');
+  if (end == 0 || end == word.npos || absl::ascii_isdigit(word[0])) return false;
+  return std::all_of(word.begin(), word.begin() + end,
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
 
 absl::Status ParseStartTimeout(const std::string& source, const std::string& text,
                                Options* options) {
@@ -237,6 +246,10 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                                       const std::vector<std::string>& defaults) {
   ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
   options_.command = std::move(result.command);
+  // No shell runs the command, but scripts for Horovod, whose shell does, rely on it.
+  if (!options_.command.empty() && IsAssignment(options_.command[0])) {
+    options_.command.insert(options_.command.begin(), "env");
+  }
   if (result.help) options_.action = Options::Action::kShowHelp;
   // --help and --version must work whatever is missing beside them.
   if (options_.action != Options::Action::kRunJob) return std::move(options_);

@@ -129,6 +129,13 @@ TEST(ParseOptions, CommandIsNeeded) {
   EXPECT_THAT(Error("-np 2 --"), HasSubstr("no command"));
 }
 
+TEST(ParseOptions, VariablesBeforeTheCommand_AreSetByEnv) {
+  EXPECT_THAT(Parse("-np 1 A=1 B_2= python t.py x=y").command,
+              ElementsAre("env", "A=1", "B_2=", "python", "t.py", "x=y"));
+  EXPECT_THAT(Parse("-np 1 ./a=b").command, ElementsAre("./a=b"));
+  EXPECT_THAT(Parse("-np 1 2a=b").command, ElementsAre("2a=b"));
+}
+
 TEST(ParseOptions, BadValuesAreNamed) {
   EXPECT_EQ(Error("-np 1 -p 0 cmd"), "--ssh-port=0 must be >= 1");
   EXPECT_EQ(Error("-np 1 -p 65536 cmd"), "--ssh-port=65536 must be <= 65535");
