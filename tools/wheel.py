@@ -1,6 +1,6 @@
 """Makes the wheel of a built tree: the Python package, the programs, libhvd.so and every shared library that they need.
 
-The wheel runs on any x86-64 Linux with glibc 2.28 or later, under any Python >= 3.9 and beside any torch:
+The wheel runs on any Linux with glibc 2.28 or later on the processor that it was built on, under any Python >= 3.9 and beside any torch:
 
 * Bundled libraries get names with a hash of their content, and a search path relative to themselves, so that they can't be taken for (or be replaced
   by) another library of that name in the process or on the machine.
@@ -15,6 +15,7 @@ Called by Bazel for //:wheel:  wheel.py STAGE OUTPUT_DIRECTORY
 import base64
 import hashlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -28,7 +29,7 @@ import symbol_versions
 import tomllib
 
 ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a link
-TAG = "py3-none-manylinux_{}_{}_x86_64".format(*symbol_versions.NEWEST["GLIBC"])
+TAG = "py3-none-manylinux_{}_{}_{}".format(*symbol_versions.NEWEST["GLIBC"], platform.machine())
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
 OLD_SYSTEMS = "libhvd_old_systems.so"
 LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_rendezvous.so", "libhvd_tensorflow.so")
@@ -53,7 +54,7 @@ FILESYSTEM = ("fs_dir.o", "fs_ops.o", "fs_path.o")  # std::filesystem in the sta
 
 # Of glibc, the C++ runtime and the kernel.
 SYSTEM_LIBRARY = re.compile(
-    r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s))\.so(\.\d+)*$"
+    r"(linux-vdso|ld-linux-(x86-64|aarch64)|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s))\.so(\.\d+)*$"
 )
 
 

@@ -26,12 +26,19 @@ namespace tcp = ::gloo::transport::tcp;
 // The maximum payload of a TLS record.
 constexpr size_t kRecordBytes = 16 << 10;
 
-#if defined(__x86_64__)
 // The classes below derive from classes of libgloo.so, so their layouts must match the library's.
-// The check is needed because one of the headers may be a stand-in (third_party/shims/gloo).
-static_assert(sizeof(tcp::Pair) == 896, "not the tcp::Pair of libgloo.so.0.5.0");
-static_assert(sizeof(tcp::Context) == 224, "not the tcp::Context of libgloo.so.0.5.0");
+// The check is needed because one of the headers may be a stand-in (third_party/shims/gloo). The
+// numbers are what Context::createPair and Device::createContext of Debian's libgloo.so.0.5.0
+// allocate. On aarch64 a mutex is 8 bytes larger; a Pair has three, a Context one.
+#if defined(__x86_64__)
+constexpr size_t kPairBytes = 896, kContextBytes = 224;
+#elif defined(__aarch64__)
+constexpr size_t kPairBytes = 920, kContextBytes = 232;
+#else
+#error "the sizes of libgloo's classes on this processor are unknown"
 #endif
+static_assert(sizeof(tcp::Pair) == kPairBytes, "not the tcp::Pair of libgloo.so.0.5.0");
+static_assert(sizeof(tcp::Context) == kContextBytes, "not the tcp::Context of libgloo.so.0.5.0");
 
 // A pair that starts connected, catches the exceptions of Gloo's event loop, and can use TLS.
 // Gloo's lock `m_` protects the pair; the loop calls handleEvents() without it.

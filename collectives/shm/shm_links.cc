@@ -28,6 +28,8 @@ constexpr int kLooksPerClockReading = 32;
 void Pause() {
 #if defined(__x86_64__)
   _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 

@@ -1,6 +1,7 @@
 """The wheel, installed into a separate Python environment, contains all that a job needs."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def environment_of(venv):
 
 
 def test_name_and_content(wheel):
-    assert re.fullmatch(r"horovod-\d+\.\d+\.\d+-py3-none-manylinux_2_28_x86_64\.whl", wheel.name)
+    assert re.fullmatch(rf"horovod-\d+\.\d+\.\d+-py3-none-manylinux_2_28_{platform.machine()}\.whl", wheel.name)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()

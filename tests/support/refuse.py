@@ -10,7 +10,10 @@ import platform
 import struct
 import sys
 
-NUMBERS = {"x86_64": {"pidfd_open": 434, "memfd_create": 319, "eventfd2": 290}}
+NUMBERS = {
+    "x86_64": {"pidfd_open": 434, "memfd_create": 319, "eventfd2": 290},
+    "aarch64": {"pidfd_open": 434, "memfd_create": 279, "eventfd2": 19},
+}
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_NUMBER, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000

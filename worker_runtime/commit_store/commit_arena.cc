@@ -139,11 +139,12 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
   const int slot = ChooseSlot(keep);
   const size_t capacity = RoundUp(bytes, kAlignment);
   ASSIGN_OR_RETURN(const char* const memory, Map(slot, capacity, /*for_writing=*/true));
-  // The writes that follow must not become visible before this store, not even the copy's
-  // non-temporal ones: a reader that sees new contents must also see kUnsealed. On x86 this
-  // sequentially consistent store is a locked instruction, which orders all of them. C++ does not
-  // promise that: elsewhere a release fence would have to follow it.
+  // The writes that follow must not become visible before this store: a reader that sees new
+  // contents must also see kUnsealed. The store alone orders only what comes before it, so a fence
+  // follows. x86 needs no instruction for the fence, and orders even the copy's non-temporal writes
+  // after the store, which is a locked instruction there.
   header_->slots[slot].mark = kUnsealed;
+  std::atomic_thread_fence(std::memory_order_release);
   pending_ = Pending{slot, capacity, 0, 0};
   return memory;
 }

@@ -12,9 +12,16 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
+// The thread's floating-point mode, and the bits of it that torch.set_flush_denormal sets.
 #if defined(__x86_64__)
-
-constexpr unsigned kFlushDenormals = 0x8040;  // as torch.set_flush_denormal does it
+unsigned Mode() { return _mm_getcsr(); }
+void SetMode(unsigned mode) { _mm_setcsr(mode); }
+constexpr unsigned kFlushDenormals = 0x8040;
+#elif defined(__aarch64__)
+unsigned Mode() { return __builtin_aarch64_get_fpcr(); }
+void SetMode(unsigned mode) { __builtin_aarch64_set_fpcr(mode); }
+constexpr unsigned kFlushDenormals = 1u << 24;
+#endif
 
 uint32_t BitsOf(float value) {
   uint32_t bits = 0;
@@ -28,8 +35,8 @@ TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) 
     const uint32_t expected = BitsOf(2 * kTiny * static_cast<float>(size));
     TestWorld world(size);
     world.OnEach([&](int rank, Engine& engine) {
-      const unsigned before = _mm_getcsr();
-      _mm_setcsr(before | kFlushDenormals);
+      const unsigned before = Mode();
+      SetMode(before | kFlushDenormals);
       for (int step = 0; step < 100; ++step) {
         std::vector<float> data{kTiny};
         TensorRequest request = AllReduceOf("x", data);
@@ -37,13 +44,11 @@ TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) 
         EXPECT_EQ(RunAtOnce(engine, std::move(request)), absl::OkStatus());
         EXPECT_EQ(BitsOf(data[0]), expected);
       }
-      EXPECT_EQ(_mm_getcsr() & kFlushDenormals, kFlushDenormals) << "it is the caller's";
-      _mm_setcsr(before);
+      EXPECT_EQ(Mode() & kFlushDenormals, kFlushDenormals) << "it is the caller's";
+      SetMode(before);
     });
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace hvd::worker_runtime::engine
