@@ -27,14 +27,14 @@ def test_daemon_ends_and_goes_on_when_there_is_room(cluster):
     fill(launcher, small)
     job.begin_trouble()
 
-    def ended():
-        return job.daemon.popen.poll() is not None
+    def lost(text):
+        return "lost the rendezvous daemon" in text
 
-    while not ended():  # until its events need another page
+    while not lost(job.running.stdout.text):  # until its events need another page
         world = job.log.newest_world()
         kill(workers_on(cluster["b"])[:1])
         job.running.stdout.wait_until(
-            lambda _, world=world: ended() or job.log.newest_world() > world,
+            lambda text, world=world: lost(text) or job.log.newest_world() > world,
             60,
             "the next world, or the daemon's end",
         )
