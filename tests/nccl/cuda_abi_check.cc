@@ -5,7 +5,7 @@
 #include "collectives/nccl/abi.h"
 #include "tests/nccl/abi_asserts.h"
 
-using namespace hvd;
+using namespace hvd::collectives::nccl;
 
 SAME_VALUE(CudaResult::kSuccess, CUDA_SUCCESS);
 SAME_VALUE(CudaResult::kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);

@@ -7,7 +7,7 @@
 #include "collectives/nccl/abi.h"
 #include "tests/nccl/abi_asserts.h"
 
-using namespace hvd;
+using namespace hvd::collectives::nccl;
 
 SAME_VALUE(NcclResult::kSuccess, ncclSuccess);
 SAME_VALUE(NcclResult::kUnhandledCudaError, ncclUnhandledCudaError);
