@@ -34,7 +34,7 @@ namespace {
 // Resolves a daemon's name and adds its addresses, as numeric "address:port", without duplicates.
 absl::Status Resolve(const net::HostPort& daemon, std::vector<std::string>* addresses) {
   addrinfo hints = {};
-  // Otherwise each address is listed once for every type of socket.
+  // Without a type, getaddrinfo returns each address three times: for TCP, UDP and raw sockets.
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(daemon.host.c_str(), daemon.port.c_str(), &hints, &found);
@@ -110,7 +110,7 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
                  pb::JobCommand& command) {
   auto& variables = *command.mutable_environment();
   for (const auto& [name, value] : environment) variables[name] = value;
-  // An adopted process runs already, in a directory of its own choice.
+  // An adopted process runs already, and has chosen its directory.
   if (options.adopt.has_value()) return;
   for (const std::string& argument : options.command) command.add_argv(argument);
   // The same variables as horovodrun sets for its workers.

@@ -67,7 +67,7 @@ void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
   if (may_wait) {
     mutex_.Await(absl::Condition(
         +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
-          // Whatever the size of this line: one that is longer than the limit would wait for ever.
+          // The size of this line does not count: a line longer than the limit could never enter.
           return sink->abandoned_ || sink->backlog_bytes_ < sink->options_.max_backlog_bytes;
         },
         this));

@@ -55,7 +55,7 @@ absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::S
   // A rank that fails in the middle of an operation has left its peers' messages unread. Breaking
   // the hub keeps the next operation from taking them for its own.
   hub_.Break(self_->rank());
-  // The reason is the caller's own text, and the same for every operation.
+  // The status of an abort is the one that the caller of Abort gave. It is returned unchanged.
   if (absl::IsAborted(status)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(operation, " (", ToString(), "): ", status.message()));

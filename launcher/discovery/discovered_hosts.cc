@@ -24,7 +24,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
                                                             int slots_per_host) {
   if (NamesSlots(line)) return ParseHost(line);
   if (slots_per_host > 0) return ParseHost(absl::StrCat(line, ":", slots_per_host));
-  // A line that is not even a name is told so: ":SLOTS" would not help.
+  // First the error of a line that is no host's name: adding ":SLOTS" would not repair it.
   RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());
   return absl::InvalidArgumentError(
       absl::StrCat("'", line, "' names no number of slots; print ", line,

@@ -14,7 +14,7 @@ using hvd::rendezvous::server::KeptJob;
 int32_t hvd_rendezvous_kept_jobs(hvd_rendezvous_server* server, void* context,
                                  void (*take)(void* context, const hvd_rendezvous_kept_job* job)) {
   return Guarded([&] {
-    // A copy: `take` may add or forget the job that it is told of, which changes the server's list.
+    // KeptJobs returns a copy: `take` may add or forget the job, which changes the server's list.
     for (const KeptJob& kept : server->server->KeptJobs()) {
       hvd_rendezvous_result ended = {};
       if (kept.ended.has_value()) ended = hvd::rendezvous::c_api::ToResult(*kept.ended);

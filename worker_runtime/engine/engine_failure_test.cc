@@ -24,6 +24,22 @@ using ::testing::StartsWith;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
+// Submits an allreduce of "a" on rank 1, and takes its announcement in place of rank 0, which has
+// no engine in `world`.
+auto SubmitAnnounced(TestWorld& world, std::vector<float>& data) {
+  const auto operation = world.engine(1).Submit({AllReduceOf("a", data)});
+  EXPECT_TRUE(operation.ok() && world.channel(0).Receive(absl::Seconds(60)).ok());
+  return *operation;
+}
+
+// Sends rank 1 a plan with one batch, in place of rank 0.
+absl::Status SendPlan(TestWorld& world, negotiation::Batch batch) {
+  negotiation::Plan plan;
+  plan.sequence = 1;
+  plan.batches.push_back(std::move(batch));
+  return world.channel(0).Send(1, negotiation::Encode(plan, 1));
+}
+
 TEST(EngineFailureTest, Mismatch_FailsOnAllRanksAndTheEngineGoesOn) {
   TestWorld world(3);
   for (int round = 0; round < 2; ++round) {
@@ -312,20 +328,16 @@ TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
 TEST(EngineFailureTest, PlanNamesWhatWasNotSubmitted_TheRestOfTheBatchFails) {
   TestWorld world(2, {}, 0);
   std::vector<float> data{1};
-  const auto handle = world.engine(1).Submit({AllReduceOf("a", data)});
-  ASSERT_TRUE(handle.ok());
-  const auto announced = world.channel(0).Receive(absl::Seconds(60));
-  ASSERT_TRUE(announced.ok());
-  negotiation::Plan plan;
-  plan.sequence = 1;
-  auto& batch = plan.batches.emplace_back();
+  const auto operation = SubmitAnnounced(world, data);
+  negotiation::Batch batch;
   for (const char* name : {"a", "unknown"}) {
-    auto signature = std::make_shared<negotiation::TensorSignature>(*(*handle)->signatures[0]);
+    auto signature = std::make_shared<negotiation::TensorSignature>(*operation->signatures[0]);
     signature->name = name;
     batch.emplace_back().signature = std::move(signature);
   }
-  ASSERT_TRUE(world.channel(0).Send(1, negotiation::Encode(plan, 1)).ok());
-  EXPECT_THAT(Message(world.engine(1).Wait(*handle)), HasSubstr("'unknown', which rank 1 has not"));
+  ASSERT_TRUE(SendPlan(world, std::move(batch)).ok());
+  EXPECT_THAT(Message(world.engine(1).Wait(operation)),
+              HasSubstr("'unknown', which rank 1 has not"));
   world.Kill(0);
 }
 
@@ -334,17 +346,13 @@ TEST(EngineFailureTest, PlanNamesWhatWasNotSubmitted_TheRestOfTheBatchFails) {
 TEST(EngineFailureTest, PlanOfAnotherSize_BreaksTheEpoch) {
   TestWorld world(2, {}, 0);
   std::vector<float> data{1};
-  const auto handle = world.engine(1).Submit({AllReduceOf("a", data)});
-  ASSERT_TRUE(handle.ok());
-  const auto announced = world.channel(0).Receive(absl::Seconds(60));
-  ASSERT_TRUE(announced.ok());
-  auto signature = std::make_shared<negotiation::TensorSignature>(*(*handle)->signatures[0]);
+  const auto operation = SubmitAnnounced(world, data);
+  auto signature = std::make_shared<negotiation::TensorSignature>(*operation->signatures[0]);
   signature->shape = {2};
-  negotiation::Plan plan;
-  plan.sequence = 1;
-  plan.batches.emplace_back().emplace_back().signature = std::move(signature);
-  ASSERT_TRUE(world.channel(0).Send(1, negotiation::Encode(plan, 1)).ok());
-  EXPECT_THAT(Message(world.engine(1).Wait(*handle)),
+  negotiation::Batch batch(1);
+  batch[0].signature = std::move(signature);
+  ASSERT_TRUE(SendPlan(world, std::move(batch)).ok());
+  EXPECT_THAT(Message(world.engine(1).Wait(operation)),
               HasSubstr("the plan for 'a' does not fit the request of rank 1"));
   world.Kill(0);
 }

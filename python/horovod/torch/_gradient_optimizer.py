@@ -124,7 +124,7 @@ class GradientOptimizer(WrappedOptimizer):
 
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
-            # No gradient of another parameter arrives here: its group would wait for it for ever.
+            # Gradients of other optimizers' parameters do not arrive here, so their groups would never be complete.
             own = {p for group in self._groups() for p in group["params"]}
             return [[p for p in parameters if p in own] for parameters in groups]
         by_name = {self._parameter_names[p]: p for p in self._trained()}
