@@ -254,6 +254,7 @@ NOT_RUN = {
     r"docker (build|run) .*": DOCKER,
     r"kubectl (apply|wait|logs|patch|delete) .*": CLUSTER,
     r"kubectl exec job/.*": CLUSTER,
+    r"(tests/gpu/run|dist/gpu/run) .*": "needs an NVIDIA GPU; tests/gpu/gpu_check_test.py runs the check on a simulated one",
     r"cd examples/kubernetes": CLUSTER,
     r"bsub .*": "needs LSF; tests/cluster/schedulers_test.py plays what horovodrun finds in its jobs",
     r"qsub .*": "needs PBS or Grid Engine; tests/cluster/schedulers_test.py plays what horovodrun finds in their jobs",

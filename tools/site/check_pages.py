@@ -32,6 +32,7 @@ OTHER_PROGRAMS = [
     "examples/**/*.py",
     "tests/simulation/*.cc",
     "tests/gpu/run",
+    "tests/gpu/bundle/run",
     "tools/*",
     "tools/bench/**/*",
     "tests/**/bench*.cc",

@@ -30,10 +30,25 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.device.index == _device for tensor in tensors)
 
 
+def _refuse_capture(tensors: Sequence[torch.Tensor]) -> None:
+    """Raises RuntimeError while the current stream is captured: a graph that is replayed can't ask the other ranks. What follows would
+    break the capture with an error that does not name the operation.
+    """
+    if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            "A collective can't be captured in a CUDA graph, because the ranks agree on it each time; capture the computation alone, and "
+            "call the collective (or backward() with DistributedOptimizer) outside of torch.cuda.graph()."
+        )
+
+
 def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     """Returns whether :func:`start` supports `tensors`, to be reduced if `fields` say how. The answer is the same on all ranks whose
     tensors have the same dtypes and devices; otherwise the request fails as a mismatch.
+
+    Raises:
+      RuntimeError: a CUDA graph is being captured.
     """
+    _refuse_capture(tensors)
     if "reduction" in fields:
         are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):

@@ -11,3 +11,9 @@ import horovod.torch as hvd
 hvd.init()
 device = torch.device("cuda", hvd.rank() % torch.cuda.device_count())
 torch.cuda.set_device(device)
+# Results are compared with the CPU's.
+torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cudnn.allow_tf32 = False
+
+IS_SIMULATED = "simulated" in torch.cuda.get_device_name(device).lower()
+LARGEST_BYTES = (16 << 20) if IS_SIMULATED else (1 << 30)

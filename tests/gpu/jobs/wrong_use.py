@@ -1,0 +1,79 @@
+"""Wrong use and full memory: an error that says what is wrong, and no hang."""
+
+import torch
+
+from checks import Skipped, check, run_all
+from gpu_rank import IS_SIMULATED, device, hvd
+
+
+def refused(expected, function, *arguments, **options):
+    """Checks that the call raises a RuntimeError or ValueError whose text has `expected`."""
+    try:
+        function(*arguments, **options)
+    except (RuntimeError, ValueError) as error:
+        assert expected in str(error), error
+        return
+    raise AssertionError(f"not refused; expected: {expected}")
+
+
+@check
+def host_on_one_rank_and_gpu_on_another():
+    if hvd.size() == 1:
+        raise Skipped("needs two ranks")
+    place = torch.device("cpu") if hvd.rank() == 0 else device
+    for operation in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
+        refused("on the host", operation, torch.ones(hvd.size(), device=place))
+    assert hvd.allreduce(torch.ones(1, device=device), op=hvd.Sum).item() == hvd.size()
+
+
+@check
+def tensors_on_two_gpus():
+    if torch.cuda.device_count() < 2:
+        raise Skipped("needs two GPUs")
+    other = torch.device("cuda", (device.index + 1) % torch.cuda.device_count())
+    hvd.allreduce(torch.ones(5, device=device))
+    on_other = hvd.allreduce(torch.ones(5, device=other), op=hvd.Sum)  # through host memory
+    assert on_other.device == other and (on_other == hvd.size()).all().item()
+
+
+@check
+def types_that_do_not_match():
+    dtype = torch.float32 if hvd.rank() == 0 else torch.float64
+    if hvd.size() > 1:
+        refused("float32", hvd.allreduce, torch.ones(5, device=device, dtype=dtype), name="types")
+    assert hvd.allreduce(torch.ones(1, device=device), op=hvd.Sum).item() == hvd.size()
+
+
+@check
+def after_shutdown():
+    """The communicator is freed; a new init() makes another one."""
+    hvd.shutdown()
+    refused("init", hvd.allreduce, torch.ones(5, device=device))
+    hvd.init()
+    assert hvd.allreduce(torch.ones(1, device=device), op=hvd.Sum).item() == hvd.size()
+
+
+def fill_memory():
+    """All of the GPU's memory but a little, in blocks."""
+    blocks, size = [], 1 << 30 if not IS_SIMULATED else 64 << 20
+    while size >= 16 << 20:
+        try:
+            blocks.append(torch.empty(size, dtype=torch.uint8, device=device))
+        except torch.cuda.OutOfMemoryError:
+            size //= 2
+    return blocks
+
+
+@check
+def result_that_does_not_fit():
+    """The last check: the world may be broken after it."""
+    own = torch.ones(48 << 20, dtype=torch.uint8, device=device)
+    hvd.barrier()
+    blocks = fill_memory()
+    hvd.barrier()
+    refused("memory", hvd.allgather, own, name="too large")
+    del blocks, own
+    torch.cuda.empty_cache()
+
+
+run_all()

@@ -1,0 +1,47 @@
+"""Speed beside that of peers and of the hardware, measured in the same program in turns."""
+
+import sys
+
+from conftest import numbers
+
+
+def rows_of(result):
+    assert result.returncode == 0, result.stdout + result.stderr
+    return numbers(result.stdout)
+
+
+def test_steps_of_one_process(horovodrun, job, figure):
+    for row in rows_of(horovodrun.run("-np", 1, sys.executable, job("steps.py"), timeout=60)):
+        figure(f"{row['model']}: a step without DistributedOptimizer", row["plain_us"], "us")
+        figure(f"{row['model']}: added by DistributedOptimizer, one process", row["added_us"], "us")
+
+
+def test_bus_bandwidth_beside_torch(horovodrun, job, figure, tmp_path):
+    result = horovodrun.run(
+        "-np", 2, "-x", f"PEER_STORE={tmp_path / 'store'}", sys.executable, job("bandwidth.py"), timeout=60
+    )
+    for row in rows_of(result):
+        figure(f"allreduce of {row['bytes']} B, 2 ranks on one GPU: ours", row["ours_us"], "us")
+        if "torch_us" in row:
+            figure(f"allreduce of {row['bytes']} B, 2 ranks on one GPU: torch's", row["torch_us"], "us")
+            figure(f"allreduce of {row['bytes']} B: torch's time over ours", row["ratio"], "", "1.0")
+
+
+def test_way_through_host_memory(horovodrun, job, figure):
+    for ranks in (1, 2):
+        result = horovodrun.run(
+            "-np", ranks, "-x", "HOROVOD_GPU_OPERATIONS=HOST", sys.executable, job("host_path.py"), timeout=60
+        )
+        for row in rows_of(result):
+            name = f"{row['bytes'] >> 20} MiB through host memory, {ranks} ranks"
+            figure(f"{name}: limit of the bus, both directions at once", row["limit_GBps"], "GB/s")
+            figure(f"{name}: allreduce", row["ours_GBps"], "GB/s")
+            figure(f"{name}: share of the limit", row["share"], "", "0.8")
+
+
+def test_commits(horovodrun, job, figure):
+    arguments = ("-np", 1, "--min-np", 1, "-H", "localhost:1", sys.executable, job("commits.py"))
+    for row in rows_of(horovodrun.run(*arguments, timeout=60)):
+        for name in ("memcpy", "commit", "restore"):
+            figure(f"{row['megabytes']} MB of GPU state: {name}", row[f"{name}_GBps"], "GB/s")
+        figure(f"{row['megabytes']} MB of GPU state: memcpy's time over commit's", row["share"], "", "0.8")
