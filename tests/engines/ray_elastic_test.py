@@ -295,6 +295,10 @@ def test_draining_node_is_left_without_losing_a_step(cluster, run):
     cluster.remove_node(node)
 
 
+# The daemon's verdict, and what Ray has brought.
+BOTH_SAY_WHY = r"(?s)KeyError.*on purpose.*The last worker that failed said: .*KeyError: 'on purpose'"
+
+
 @pytest.mark.parametrize("ranks", [[0, 1], [1]])
 def test_bug_of_the_script_ends_the_job(cluster, ranks):
     def train():
@@ -309,9 +313,30 @@ def test_bug_of_the_script_ends_the_job(cluster, ranks):
 
     executor = executor_for(Hosts(host_1=2), min_workers=2)
     executor.start()
-    with pytest.raises(
-        RuntimeError, match=r"(?s)KeyError.*on purpose.*The last worker that failed said: .*KeyError: 'on purpose'"
-    ):
+    with pytest.raises(RuntimeError, match=BOTH_SAY_WHY):
+        executor.run(train)
+
+
+def test_cause_is_named_if_ray_is_slower_than_the_daemon(cluster, monkeypatch):
+    take = elastic_v2._Run._take_results
+
+    def take_after_the_verdict(run, patience):
+        if run._job.wait(0) is None:
+            run._job.wait(patience)
+        else:
+            take(run, patience)
+
+    monkeypatch.setattr(elastic_v2._Run, "_take_results", take_after_the_verdict)
+
+    def train():
+        import horovod.numpy as hvd
+
+        hvd.init()
+        raise KeyError("on purpose")
+
+    executor = executor_for(Hosts(host_1=1), min_workers=1)
+    executor.start()
+    with pytest.raises(RuntimeError, match=BOTH_SAY_WHY):
         executor.run(train)
 
 

@@ -158,7 +158,8 @@ class _Run:
             if status is None and self._is_refused():
                 raise RuntimeError(self._refusal)
         deadline = time.monotonic() + _LEAVE_SECONDS
-        while status == 0 and self._awaits_results() and time.monotonic() < deadline:
+        awaits = self._awaits_results if status == 0 else self._awaits_cause
+        while awaits() and time.monotonic() < deadline:
             self._take_results(_DISCOVERY_SECONDS)
         if status != 0:
             self._raise()
@@ -172,6 +173,13 @@ class _Run:
         # Workers that are not in the last world, or were never placed, do not return.
         size = max((ended.size for ended in self._results.values()), default=0)
         return bool(self._workers) and (size == 0 or len(self._results) < size)
+
+    def _awaits_cause(self) -> bool:
+        """Returns whether the exception that ended the job may still be on its way: the agent's report is often faster than Ray's."""
+        if self._failure is not None and not is_consequence(self._failure):
+            return False
+        placed = [worker.placed for worker in self._workers.values()]
+        return bool(placed and ray.wait(placed, num_returns=1, timeout=0)[0])
 
     def close(self) -> None:
         """Ends the actors."""
