@@ -1,6 +1,6 @@
 // A view of a list of memory blocks as one vector of elements.
-#ifndef COLLECTIVES_SHM_PIECE_LIST_H_
-#define COLLECTIVES_SHM_PIECE_LIST_H_
+#ifndef COLLECTIVES_PIECE_LIST_H_
+#define COLLECTIVES_PIECE_LIST_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "collectives/communicator.h"
 
-namespace hvd::collectives::shm {
+namespace hvd::collectives {
 
 // Pure. Borrows the pieces.
 class PieceList {
@@ -51,6 +51,6 @@ class PieceList {
   size_t count_ = 0;
 };
 
-}  // namespace hvd::collectives::shm
+}  // namespace hvd::collectives
 
-#endif  // COLLECTIVES_SHM_PIECE_LIST_H_
+#endif  // COLLECTIVES_PIECE_LIST_H_

@@ -1,11 +1,11 @@
-#include "collectives/shm/piece_list.h"
+#include "collectives/piece_list.h"
 
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 
-namespace hvd::collectives::shm {
+namespace hvd::collectives {
 namespace {
 
 // The stretches that make up [begin, end), as (first element, offset, count).
@@ -41,4 +41,4 @@ TEST(PieceListTest, ForEach_NoPieces) {
 }
 
 }  // namespace
-}  // namespace hvd::collectives::shm
+}  // namespace hvd::collectives
