@@ -24,6 +24,9 @@ class DeviceCommunicator : public Communicator {
  public:
   virtual int device() const = 0;
 
+  // What makes this rank slower than it could be, with the reason, for its log; empty: nothing.
+  virtual std::string Warning() const { return ""; }
+
   // All later calls access their buffers only after `event`, a recorded CUDA event, has happened.
   // The event may be destroyed at once.
   virtual absl::Status WaitFor(void* event) = 0;
@@ -77,9 +80,9 @@ class DeviceBackend {
                                                                       const WaitBounds& bounds) = 0;
 
   // A communicator for the data of `device` that copies it through host memory: each of its
-  // operations is one of `host` between two copies. `host` must outlive it, and the operations of
-  // the two must not overlap. The call is local: it does not communicate with other ranks.
-  // Errors:
+  // operations is one or more of `host`, between two copies each. `host` must outlive it, and the
+  // operations of the two must not overlap. The call is local: it does not communicate with other
+  // ranks. Errors:
   //   - Unimplemented, InvalidArgument, Internal: the device can't be used.
   virtual absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,
                                                                     Communicator& host) = 0;

@@ -66,6 +66,11 @@ absl::Status DeviceStream::WaitFor(CudaEvent* event) {
   return Check(cuda_.stream_wait_event(stream_, event, 0), "waiting for an event");
 }
 
+absl::Status DeviceStream::Follow(DeviceStream& other) {
+  RETURN_IF_ERROR(other.Mark());
+  return WaitFor(other.event_);
+}
+
 absl::Status DeviceStream::Synchronize() {
   return Check(cuda_.stream_synchronize(stream_), "waiting for a stream");
 }
@@ -103,6 +108,15 @@ absl::StatusOr<void*> DeviceStream::Scratch(Purpose purpose, size_t bytes) {
   }
   return reinterpret_cast<void*>(scratch.address);
 }
+
+absl::StatusOr<void*> DeviceStream::AllocateHost(size_t bytes) {
+  void* memory = nullptr;
+  RETURN_IF_ERROR(Check(cuda_.host_allocate(&memory, bytes, 0),
+                        absl::StrCat("page-locking ", bytes, " bytes of host memory")));
+  return memory;
+}
+
+void DeviceStream::FreeHost(void* memory) { cuda_.host_free(memory); }
 
 absl::Status DeviceStream::CopyToHost(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();

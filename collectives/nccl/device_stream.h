@@ -54,6 +54,8 @@ class DeviceStream {
 
   // Makes later work on the stream wait for `event`.
   absl::Status WaitFor(CudaEvent* event);
+  // Makes later work on the stream wait for the work so far of `other`, on the same device.
+  absl::Status Follow(DeviceStream& other);
   // Blocks until all work is done: without limit if it waits for an event that never happens.
   absl::Status Synchronize();
   // Records an event after the work so far, for Done().
@@ -65,7 +67,13 @@ class DeviceStream {
   // until the next call for the same purpose.
   enum Purpose { kOwn, kCallers };
   absl::StatusOr<void*> Scratch(Purpose purpose, size_t bytes);
-  // Start an asynchronous copy on the stream. Host memory must stay valid until it is done.
+  // Host memory with any content that is page-locked, so that the device copies to and from it at
+  // the full speed of the bus, beside this thread. FreeHost waits until the device is idle.
+  absl::StatusOr<void*> AllocateHost(size_t bytes);
+  void FreeHost(void* memory);
+
+  // Start an asynchronous copy on the stream. Host memory must stay valid until it is done. If that
+  // is not page-locked, the call may block until the copy is done.
   absl::Status CopyToHost(void* to, const void* from, size_t bytes);
   absl::Status CopyFromHost(void* to, const void* from, size_t bytes);
   absl::Status CopyOnDevice(void* to, const void* from, size_t bytes);

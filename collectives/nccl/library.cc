@@ -122,6 +122,8 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuEventQuery", f.event_query);
   resolver.Get("cuMemAlloc_v2", f.memory_allocate);
   resolver.Get("cuMemFree_v2", f.memory_free);
+  resolver.Get("cuMemHostAlloc", f.host_allocate);
+  resolver.Get("cuMemFreeHost", f.host_free);
   resolver.Get("cuMemcpyDtoHAsync_v2", f.copy_to_host);
   resolver.Get("cuMemcpyHtoDAsync_v2", f.copy_from_host);
   resolver.Get("cuMemcpyDtoDAsync_v2", f.copy_on_device);

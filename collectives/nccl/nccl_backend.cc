@@ -54,9 +54,7 @@ class NcclBackend : public DeviceBackend {
     // nccl_status is not asked: staging needs the driver alone, and the lack of NCCL is a usual
     // reason for it.
     RETURN_IF_ERROR(libraries.status());
-    ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
-                     DeviceStream::Create(libraries->cuda, device));
-    return MakeStagedCommunicator(std::move(stream), host);
+    return MakeStagedCommunicator(libraries->cuda, device, host);
   }
 
  private:

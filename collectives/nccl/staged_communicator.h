@@ -5,17 +5,21 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "collectives/communicator.h"
 #include "collectives/device_communicator.h"
-#include "collectives/nccl/device_stream.h"
+#include "collectives/nccl/abi.h"
 
 namespace hvd::collectives::nccl {
 
-// Every operation copies its input to the host, runs on `host`, and copies the result back. Belongs
-// to the thread that calls the operations of `host`, which must outlive it. Abort() aborts `host`.
-// Errors: those of `host` and of the driver.
-std::unique_ptr<DeviceCommunicator> MakeStagedCommunicator(std::unique_ptr<DeviceStream> stream,
-                                                           Communicator& host);
+// Every operation copies its input to the host, runs on `host`, and copies the result back; those
+// with much data do so in parts that overlap (StagingPipeline), each of which is one operation of
+// `host`. Belongs to the thread that calls the operations of `host`, which must outlive it, as must
+// `cuda`. Abort() aborts `host`.
+// Errors here: those of DeviceStream::Create. Errors of operations: those of `host` and of the
+// driver.
+absl::StatusOr<std::unique_ptr<DeviceCommunicator>> MakeStagedCommunicator(
+    const CudaFunctions& cuda, int device, Communicator& host);
 
 }  // namespace hvd::collectives::nccl
 

@@ -37,6 +37,11 @@ void ConnectedGroup::Start(const engine::EngineOptions& options,
       if (!why_staged.empty() && group_.rank == 0 && warn != nullptr) {
         warn(absl::StrCat("CUDA tensors go through host memory: ", why_staged));
       }
+      // Every rank: the cause is in its own machine.
+      if (connected.ok() && warn != nullptr) {
+        const std::string warning = (*connected)->Warning();
+        if (!warning.empty()) warn(warning);
+      }
       return connected;
     };
   }

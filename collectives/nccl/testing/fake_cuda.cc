@@ -30,6 +30,17 @@ CudaResult Copy(void* to, const void* from, size_t bytes, CudaStream* stream) {
   return Enqueue(stream, {[=] { std::memmove(to, from, bytes); }, nullptr});
 }
 
+CudaResult CopyOverBus(const char* function, void* to, const void* from, size_t bytes,
+                       CudaStream* stream) {
+  {
+    FakeWorld& world = FakeWorld::Get();
+    absl::MutexLock lock(&world.mutex);
+    world.Count(function);
+    if (++world.copies == world.faults.failing_copy) return kInvalidValue;
+  }
+  return Copy(to, from, bytes, stream);
+}
+
 void* Pointer(CudaAddress address) { return reinterpret_cast<void*>(address); }
 
 CudaResult CreateStream(CudaStream** stream, unsigned flags) {
@@ -52,6 +63,8 @@ CudaResult DestroyStream(CudaStream* stream) {
 CudaResult SynchronizeStream(CudaStream* stream) {
   FakeWorld& world = FakeWorld::Get();
   absl::MutexLock lock(&world.mutex);
+  stream->awaited = true;
+  world.Pump();
   const auto idle = [stream] { return stream->work.empty(); };
   world.mutex.Await(absl::Condition(&idle));
   return CudaResult::kSuccess;
@@ -61,12 +74,16 @@ CudaResult RecordEvent(CudaEvent* event, CudaStream* stream) {
   {
     absl::MutexLock lock(&FakeWorld::Get().mutex);
     event->happened = false;
+    event->recorded_on = stream;
   }
   return Enqueue(stream, {[event] { event->happened = true; }, nullptr});
 }
 
 CudaResult WaitEvent(CudaStream* stream, CudaEvent* event, unsigned flags) {
-  return Enqueue(stream, {nullptr, [event] { return event->happened; }});
+  const auto start = [event] {
+    if (!event->happened && event->recorded_on != nullptr) event->recorded_on->awaited = true;
+  };
+  return Enqueue(stream, {start, [event] { return event->happened; }});
 }
 
 CudaResult QueryEvent(CudaEvent* event) {
@@ -91,6 +108,24 @@ CudaResult Free(CudaAddress memory) {
   if (contexts == 0) return kInvalidValue;
   world.faults.memory_is_full = false;
   std::free(Pointer(memory));
+  return CudaResult::kSuccess;
+}
+
+CudaResult AllocateHost(void** memory, size_t bytes, unsigned flags) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (contexts == 0 || flags != 0) return kInvalidValue;
+  if (world.faults.pinning_fails) return CudaResult::kOutOfMemory;
+  *memory = std::malloc(bytes);
+  world.pinned[*memory] = bytes;
+  return CudaResult::kSuccess;
+}
+
+CudaResult FreeHost(void* memory) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (contexts == 0 || world.pinned.erase(memory) == 0) return kInvalidValue;
+  std::free(memory);
   return CudaResult::kSuccess;
 }
 
@@ -145,11 +180,13 @@ CudaFunctions FakeCudaFunctions() {
   f.event_query = QueryEvent;
   f.memory_allocate = Allocate;
   f.memory_free = Free;
+  f.host_allocate = AllocateHost;
+  f.host_free = FreeHost;
   f.copy_to_host = [](void* to, CudaAddress from, size_t bytes, CudaStream* stream) {
-    return Copy(to, Pointer(from), bytes, stream);
+    return CopyOverBus("cuMemcpyDtoHAsync", to, Pointer(from), bytes, stream);
   };
   f.copy_from_host = [](CudaAddress to, const void* from, size_t bytes, CudaStream* stream) {
-    return Copy(Pointer(to), from, bytes, stream);
+    return CopyOverBus("cuMemcpyHtoDAsync", Pointer(to), from, bytes, stream);
   };
   f.copy_on_device = [](CudaAddress to, CudaAddress from, size_t bytes, CudaStream* stream) {
     return Copy(Pointer(to), Pointer(from), bytes, stream);

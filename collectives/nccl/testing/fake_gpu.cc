@@ -13,7 +13,7 @@ void FakeWorld::Pump() {
   for (bool progress = true; progress;) {
     progress = false;
     for (CudaStream* stream : streams) {
-      while (!stream->work.empty()) {
+      while (!stream->work.empty() && (stream->awaited || !faults.streams_are_lazy)) {
         FakeWork& work = stream->work.front();
         if (!work.started) {
           work.started = true;
@@ -24,6 +24,7 @@ void FakeWorld::Pump() {
         stream->work.pop_front();
         progress = true;
       }
+      if (stream->work.empty()) stream->awaited = false;
     }
   }
 }
@@ -39,6 +40,7 @@ void FakeGpu::Set(const Faults& faults) {
   absl::MutexLock lock(&world.mutex);
   world.faults = faults;
   world.calls.clear();
+  world.copies = 0;
 }
 
 int FakeGpu::communicators() {
@@ -54,6 +56,22 @@ void FakeGpu::AwaitNothingLeft() {
     return world.comms.empty() && world.streams.empty();
   };
   world.mutex.Await(absl::Condition(&nothing));
+}
+
+size_t FakeGpu::pending() {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  size_t count = 0;
+  for (const CudaStream* stream : world.streams) count += stream->work.size();
+  return count;
+}
+
+size_t FakeGpu::pinned() {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  size_t bytes = 0;
+  for (const auto& [memory, size] : world.pinned) bytes += size;
+  return bytes;
 }
 
 int FakeGpu::calls(const char* function) {

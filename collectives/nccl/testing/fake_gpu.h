@@ -29,6 +29,10 @@ class FakeGpu {
     bool group_end_blocks = false;                  // until the communicator is aborted
     bool abort_blocks = false;                      // until Reset()
     bool memory_is_full = false;                    // as long as nothing is freed
+    bool pinning_fails = false;                     // host memory can't be page-locked
+    // Streams do their work as late as they may: when something waits for it.
+    bool streams_are_lazy = false;
+    int failing_copy = 0;  // which copy between host and device is refused, from 1 on; 0: none
   };
   static void Set(const Faults& faults);
   static void Reset() { Set({}); }
@@ -36,6 +40,10 @@ class FakeGpu {
   static int communicators();
   // Waits until no communicator and no stream is left.
   static void AwaitNothingLeft();
+  // The pieces of work on all streams that are not done yet.
+  static size_t pending();
+  // The bytes of page-locked memory.
+  static size_t pinned();
   // The number of calls of a function since the last Set().
   static int calls(const char* function);
 

@@ -19,6 +19,7 @@ namespace hvd::collectives::nccl {
 
 struct CudaEvent {
   bool happened = true;  // an event that was never recorded counts as happened
+  CudaStream* recorded_on = nullptr;
 };
 
 // One entry of a stream: `start` is called when everything before it is done, and then `is_done`
@@ -31,6 +32,7 @@ struct FakeWork {
 
 struct CudaStream {
   std::deque<FakeWork> work;
+  bool awaited = false;  // whether a lazy stream has to work, until it is idle
 };
 
 // One rank's call of one operation.
@@ -69,7 +71,7 @@ struct NcclComm {
 struct FakeWorld {
   static FakeWorld& Get();
 
-  // Runs the work of every stream as far as possible.
+  // Runs the work of every stream as far as possible, and of lazy streams as far as necessary.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Count(const char* function) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { ++calls[function]; }
 
@@ -77,6 +79,8 @@ struct FakeWorld {
   FakeGpu::Faults faults ABSL_GUARDED_BY(mutex);
   std::map<std::string, int> calls ABSL_GUARDED_BY(mutex);
   std::set<CudaStream*> streams ABSL_GUARDED_BY(mutex);
+  int copies ABSL_GUARDED_BY(mutex) = 0;  // between host and device, since the last Set()
+  std::map<void*, size_t> pinned ABSL_GUARDED_BY(mutex);
   std::set<NcclComm*> comms ABSL_GUARDED_BY(mutex);
   std::map<std::string, std::shared_ptr<FakeGroup>> groups ABSL_GUARDED_BY(mutex);
   int ids ABSL_GUARDED_BY(mutex) = 0;
