@@ -4,6 +4,7 @@ import ctypes
 
 from horovod import _ffi
 from horovod.elastic import commit_store, commits, loop
+from horovod.elastic.runs import runs
 
 
 class Store:
@@ -73,6 +74,7 @@ def install(monkeypatch):
 def new_process(monkeypatch):
     """As if the next lines ran in the process that takes this one's place."""
     monkeypatch.setattr(commits, "_newest", 0)
+    runs.forget()
     monkeypatch.setattr(commit_store, "_owner", None)
     monkeypatch.setattr(commit_store, "_warned", False)
 

@@ -10,6 +10,7 @@ import pytest
 import agents_store
 from horovod.common import basics
 from horovod.common.process_sets import barrier
+from horovod.elastic.runs import runs
 
 
 def hide_folders():
@@ -42,10 +43,11 @@ def world():
 
 @pytest.fixture(autouse=True)
 def in_step(request):
-    """Ranks begin each test together, with the same random numbers."""
+    """Ranks begin each test together, with the same random numbers, and as if they had begun no run."""
     if "several_ranks" in request.keywords and basics.size() == 1:
         pytest.skip("needs several ranks")
     barrier()
+    runs.forget()
     if torch_in_use():
         torch_in_use().manual_seed(1234)
     yield

@@ -15,6 +15,7 @@ _SINGLE = (
     "test_compatibility.py",
     "test_docstrings.py",
     "test_elastic_loop.py",
+    "test_elastic_runs.py",
     "test_elastic_sampler.py",
     "test_handover.py",
     "test_import_circles.py",

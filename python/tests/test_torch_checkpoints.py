@@ -56,11 +56,11 @@ def test_job_goes_on_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
 
 def test_file_of_a_newer_version_is_skipped_with_a_line(tmp_path, capfd):
     newer = bytearray((DATA / "checkpoint-format-2.hvd").read_bytes())
-    newer[8] = 3
+    newer[8] = 4
     (tmp_path / "checkpoint-9-w9.hvd").write_bytes(newer)
     assert Checkpoints(TORCH, str(tmp_path), 1).load_newest() is None
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.endswith("is skipped: it has format 3, this Horovod reads up to 2")
+    assert line.endswith("is skipped: it has format 4, this Horovod reads up to 3")
 
 
 def test_header_that_could_not_be_read_is_not_written(tmp_path, new_job, monkeypatch, capfd):

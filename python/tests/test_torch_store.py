@@ -244,7 +244,7 @@ def test_new_process_says_which_checkpoint_it_holds_if_nobody_trains(
     monkeypatch.setattr(tensor_state, "rank", lambda: 2 if others_train else 0)
     fresh = training(checkpoint_dir=str(tmp_path))
     capsys.readouterr()
-    fresh._inherit()
+    fresh._inherit(None)
     if others_train:
         assert store.told is None and commits.newest() == 0 and fresh.batch == 0
         return

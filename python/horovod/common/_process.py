@@ -41,6 +41,7 @@ class Process:
         self.world: Optional[World] = None
         self.deferred = False  # `world` is provisional
         self.moved = False  # the world gave another place than the provisional one
+        self.no_collectives = ""  # why the script may not run any now, although this process could
         self.released = False  # and about to end
         self.pid = 0  # that called init; 0: none did
         self.forked = False  # from the one that called init
@@ -142,13 +143,13 @@ def check_not_forked() -> None:
 
 def is_ready() -> bool:
     """Returns whether this process is in a world and can run collectives."""
-    return process.world is not None and not process.deferred and not process.forked
+    return process.world is not None and not (process.deferred or process.forked or process.no_collectives)
 
 
 def go_on() -> bool:
     """Clears the mark that this process is failing, because its exit was prevented. Returns :func:`is_ready`."""
     process.failed = False
-    return process.world is not None and not process.deferred and not process.forked
+    return is_ready()
 
 
 def is_deferred() -> bool:
@@ -160,8 +161,11 @@ def join_world() -> None:
     """Makes a process that :func:`init` has deferred a member of the next world; blocks until that world is up. Ranks and sizes
     may change.
 
-    Does nothing if the process is in a world, or before init. Raises as :func:`basics.reset`.
+    Does nothing if the process is in a world, or before init. Raises as :func:`basics.reset`; RuntimeError if the script may not
+    run collectives now.
     """
+    if process.no_collectives:
+        raise RuntimeError(process.no_collectives)
     if not process.deferred:
         return
     check_not_forked()

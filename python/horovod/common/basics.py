@@ -79,6 +79,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     process.pid = os.getpid()
     process.released = process.failed = False  # that was in another job, or did not end this process
+    process.no_collectives = ""
     _origin.note_member()
     _install_hooks()
     _stack.show_on_request()

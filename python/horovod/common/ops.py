@@ -338,11 +338,16 @@ def commit_async() -> int:
 
 def max_over_ranks(value: int) -> int:
     """Returns the largest of the ranks' numbers. Also a barrier."""
-    numbers = array.array("q", [value])
+    return maxima_over_ranks("horovod.max", [value])[0]
+
+
+def maxima_over_ranks(name: str, values: Sequence[int]) -> list[int]:
+    """Returns the largest of the ranks' numbers at each position. Also a barrier."""
+    numbers = array.array("q", values)
     address = numbers.buffer_info()[0]
-    request = _ffi.request("horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX)
+    request = _ffi.request(name, _ffi.ALLREDUCE, _ffi.INT64, (len(values),), address, address, reduction=_ffi.MAX)
     synchronize(submit([request], _ffi.release, numbers, waits=True))
-    return numbers[0]
+    return numbers.tolist()
 
 
 def bytes_of_one(own: bytes) -> bytes:

@@ -9,7 +9,8 @@ checksum.
 In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors, long lists of numbers
 and pickles refer to a section. Only values that are none of these are pickled.
 
-Format 1, which is read as well, had neither world, job and before, nor sections of numbers.
+Format 1, which is read as well, had neither world, job and before, nor sections of numbers. Format 2 had no run: a checkpoint of
+the script's first run still has that format.
 """
 
 import array
@@ -28,8 +29,9 @@ from horovod.common.tensors import Kind, size_of
 from horovod.elastic.trees import Trees, is_dict
 
 _MAGIC = b"HVDCKPT\n"
-_VERSION = 2
-_READ = (1, 2)
+_VERSION = 3
+_VERSION_OF_FIRST_RUN = 2
+_READ = (1, 2, 3)
 _PREFIX = struct.Struct("<8sIIQ")
 _ALIGNMENT = 64
 _MAX_HEADER = 1 << 30
@@ -47,6 +49,7 @@ class Origin(NamedTuple):
     world: int = 0  # grows with every world that writes, across jobs too
     job: str = ""
     before: int = 0  # the newest world of the jobs before this one; `world` counts on from there
+    run: int = 1  # of the script: see horovod.elastic.runs
 
 
 class Checkpoint(NamedTuple):
@@ -56,6 +59,7 @@ class Checkpoint(NamedTuple):
     origin: Origin
     values: dict[str, Any]
     trees: dict[str, Any]
+    past: Sequence[bytes] = ()  # what is known of the runs before this one
 
     @property
     def commit(self) -> int:
@@ -137,12 +141,13 @@ def write(
     origin: Origin,
     values: dict[str, Any],
     state_dicts: dict[str, Any],
+    past: Sequence[bytes] = (),
 ) -> None:
     """Writes a checkpoint to `file`, which is open for writing and empty. Raises OSError, and whatever pickling raises; ValueError
     if everything except tensors and long lists of numbers exceeds the limit of a header.
     """
     sections: list[tuple[dict[str, Any], Any]] = []
-    state = _encode({"values": values, "trees": state_dicts}, sections, trees)
+    state = _encode({"values": values, "trees": state_dicts, "past": list(past)}, sections, trees)
     offset = 0  # relative to the end of the header until its size is known
     for what, data in sections:
         what.update(offset=offset, size=len(data), crc=zlib.crc32(data))
@@ -156,7 +161,8 @@ def write(
             f"its header would have {len(text)} bytes, more than {_MAX_HEADER}: keep in tensors what is large, or in "
             "lists of numbers of one type"
         )
-    file.write(_PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+    version = _VERSION_OF_FIRST_RUN if origin.run <= 1 else _VERSION
+    file.write(_PREFIX.pack(_MAGIC, version, zlib.crc32(text), len(text)))
     file.write(text)
     for _, data in sections:
         file.write(data)
@@ -182,7 +188,7 @@ def read_from(trees: Trees, file: BinaryIO, size: int, path: str) -> Checkpoint:
     raw = [_read_section(file, start, what) for what in header["sections"]]
     sections = [_opened(data, what, trees) for data, what in zip(raw, header["sections"])]
     state = _decode(header["state"], sections)
-    return Checkpoint(path, _origin(header), state["values"], state["trees"])
+    return Checkpoint(path, _origin(header), state["values"], state["trees"], state.get("past", ()))
 
 
 def read_origin(path: str) -> Origin:

@@ -79,15 +79,15 @@ class Place:
         """Returns a checkpoint. Raises OSError, Damaged."""
         raise NotImplementedError
 
+    def read_origin(self, name: str) -> Origin:
+        """Returns a checkpoint's origin. Raises as :meth:`read`."""
+        raise NotImplementedError
+
     def remove_unfinished(self) -> None:
         """Removes unfinished files of killed jobs. REQUIRES: no other job writes here."""
 
     def _names(self) -> list[str]:
         """Returns the names of all files here. Raises OSError."""
-        raise NotImplementedError
-
-    def _read_origin(self, name: str) -> Origin:
-        """Returns a checkpoint's origin. Raises as :meth:`read`."""
         raise NotImplementedError
 
     def _put(self, name: str, write: Callable[[BinaryIO], None], confirm: Callable[[], None]) -> None:
@@ -117,7 +117,7 @@ class Place:
         there = self.found()
         for found in there:
             try:
-                newest = self._read_origin(found.name)
+                newest = self.read_origin(found.name)
             except (OSError, Damaged):
                 continue
             if newest.job == job() and newest.world - newest.before <= epoch:
@@ -173,7 +173,7 @@ class CheckpointFolder(Place):
     def _names(self) -> list[str]:
         return os.listdir(self.path)
 
-    def _read_origin(self, name: str) -> Origin:
+    def read_origin(self, name: str) -> Origin:
         return checkpoint_file.read_origin(self.path_of(name))
 
     def _put(self, name: str, write: Callable[[BinaryIO], None], confirm: Callable[[], None]) -> None:

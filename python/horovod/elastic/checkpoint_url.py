@@ -124,7 +124,7 @@ class CheckpointUrl(Place):
             except FileNotFoundError:  # there is no folder where there is no object
                 return []
 
-    def _read_origin(self, name: str) -> Origin:
+    def read_origin(self, name: str) -> Origin:
         with self._asking(), self._opened(name) as file:
             return checkpoint_file.read_origin_from(file)
 

@@ -4,7 +4,8 @@ import functools
 import os
 import threading
 import time
-from typing import Any, Callable, Optional
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common._process import process
@@ -13,6 +14,7 @@ from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, 
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.elastic.checkpoint_folder import Found
 from horovod.elastic.messages import say
+from horovod.elastic.runs import runs
 from horovod.elastic.trees import Trees
 
 # Gives the values and trees of a commit.
@@ -34,6 +36,20 @@ def _reason(error: BaseException) -> str:
 
 def _world() -> int:
     return max(1, _ffi.query("epoch"))  # 0 without a world
+
+
+class _Due(NamedTuple):
+    """A commit that is to be written."""
+
+    commit: int
+    epoch: int  # the world that made it
+    run: int
+    past: Sequence[bytes]
+    contents: Contents
+
+
+def _due(commit: int, contents: Contents) -> _Due:
+    return _Due(commit, _world(), runs.newest(), runs.past(), contents)
 
 
 class _Outdated(Exception):
@@ -66,7 +82,7 @@ class Checkpoints:
         self._began = 0.0
         self._is_long = False  # and this was reported
         self._trees: tuple[Any, ...] = ()
-        self._postponed: Optional[tuple[int, int, Contents]] = None  # a commit, and its world
+        self._postponed: Optional[_Due] = None
         self._watches_end = False  # of the process
         self._warned = ""
         self._damaged: set[str] = set()  # files that were skipped
@@ -90,14 +106,14 @@ class Checkpoints:
         """
         if self.wants(commit):
             self._trees = tuple(trees.values())
-            self._begin(commit, _world(), lambda: (values, trees))
+            self._begin(_due(commit, lambda: (values, trees)))
 
     def postpone(self, commit: int, contents: Contents) -> None:
         """Schedules commit number `commit` to be written when the process ends, if it is due then or this process was drained, so that
         no process will continue from its commits in memory. `contents` returns its values and trees at that time.
         """
         self._watch_end()
-        self._postponed = (commit, _world(), contents)
+        self._postponed = _due(commit, contents)
 
     def forget(self) -> None:
         """Drops the postponed commit, because its contents are gone."""
@@ -115,11 +131,11 @@ class Checkpoints:
             text = "checkpoint {} in {} is given up: it was not written within {:.0f} s"
             say(text.format(self._newest, self._folder.path, _MAX_WAIT_S))
 
-    def _begin(self, commit: int, epoch: int, contents: Contents) -> None:
+    def _begin(self, due: _Due) -> None:
         self._watch_end()
-        self._newest = commit
+        self._newest = due.commit
         self._began, self._is_long = time.monotonic(), False
-        self._thread = threading.Thread(target=self._write, args=(commit, epoch, contents), name="hvd-checkpoint")
+        self._thread = threading.Thread(target=self._write, args=(due,), name="hvd-checkpoint")
         self._thread.daemon = True
         self._thread.start()
 
@@ -138,14 +154,14 @@ class Checkpoints:
         self.wait()
         if self._postponed is None or self._writing():
             return
-        commit = self._postponed[0]
+        commit = self._postponed.commit
         if self._is_due(commit) or (process.released and commit > self._newest):
-            self._begin(*self._postponed)
+            self._begin(self._postponed)
             self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
-        """Returns the newest complete checkpoint that is newer than that commit, or None. Prints one line on stderr about the one that
-        was loaded, and one about each that was skipped and why. `alone`: no other process of this job is writing here, so the
+        """Returns the newest complete checkpoint if it is one of this run and newer than that commit, or None. Prints one line on stderr
+        about the one that was loaded, and one about each that was skipped and why. `alone`: no other process of this job is writing here, so the
         folder is locked, and unfinished files of a killed job are removed.
 
         Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store does not answer.
@@ -157,6 +173,8 @@ class Checkpoints:
                 return None
             path = self._folder.path_of(found.name)
             try:
+                if not runs.is_in(self._folder.read_origin(found.name).run):
+                    return None
                 checkpoint = self._folder.read(self._tensors, found.name)
             except (OSError, Damaged) as error:
                 say(f"checkpoint {path} is skipped: {_reason(error)}")
@@ -166,6 +184,20 @@ class Checkpoints:
             say(f"going on from commit {found.commit}, checkpoint {path}")
             return checkpoint
         return None
+
+    def past_of_later_run(self) -> Sequence[bytes]:
+        """Returns what the newest complete checkpoint says of the runs before its own if that is later than this run; () otherwise.
+        Raises as :meth:`load_newest`.
+        """
+        self._take_folder()
+        for found in self._found():
+            try:
+                if self._folder.read_origin(found.name).run <= runs.number:
+                    return ()
+                return self._folder.read(self._tensors, found.name).past
+            except (OSError, Damaged):  # load_newest reports it
+                continue
+        return ()
 
     def _take_folder(self) -> None:
         self._watch_end()
@@ -190,17 +222,18 @@ class Checkpoints:
             say(f"checkpoints in {self._folder.path} can't be read: {_reason(error)}")
             return []
 
-    def _write(self, commit: int, epoch: int, contents: Contents) -> None:
+    def _write(self, due: _Due) -> None:
         try:
-            values, state_dicts = contents()
+            values, state_dicts = due.contents()
             self._folder.take(checkpoint_folder.job())
-            origin = self._folder.origin_of(commit, epoch)
+            origin = self._folder.origin_of(due.commit, due.epoch)._replace(run=due.run)
             write = functools.partial(
                 checkpoint_file.write,
                 self._tensors,
                 origin=origin,
                 values=values,
                 state_dicts=state_dicts,
+                past=due.past,
             )
             written = self._folder.put(origin, write, self._confirm)
             self._folder.remove_older_than(written, _KEPT, self._damaged)
@@ -210,7 +243,7 @@ class Checkpoints:
             reason = _reason(error)
             if reason != self._warned:
                 where = self._folder.path
-                say(f"checkpoint {commit} in {where} can't be written: {reason}")
+                say(f"checkpoint {due.commit} in {where} can't be written: {reason}")
             self._warned = reason
         else:
             self._warned = ""

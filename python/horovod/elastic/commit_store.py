@@ -1,8 +1,8 @@
 """Commits in memory that belongs to the agent. They outlive this process, and its successor finds them. There is no such
 store without an agent, or in a job that is not elastic.
 
-A commit in the store consists of the length of a pickle as 8 bytes, little-endian; the pickle of a Head; and the tensors,
-each at the next multiple of 64 bytes.
+A commit in the store consists of the length of a pickle as 8 bytes, little-endian; the pickle of a Head; what is known of
+earlier runs; and the tensors, each at the next multiple of 64 bytes.
 """
 
 import pickle
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
+from horovod.elastic.runs import runs
 
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 64
@@ -42,6 +43,8 @@ class Head(NamedTuple):
     schema: bytes = b""
     kinds: Sequence[Any] = ()
     size: int = 0  # of the tensors
+    run: int = 1  # in which the commit was made, or before which
+    past: Sequence[int] = ()  # the sizes of the parts of what is known of earlier runs
 
     def packed(self) -> bytes:
         """Returns the first bytes of the commit, up to the tensors."""
@@ -84,8 +87,24 @@ class Placed:
             return False
         return bool(_ffi.memory(self.address, len(packed)).raw == packed)
 
+    def run(self) -> int:
+        """Returns the run in which the commit was made."""
+        return self.head().run
+
+    def past(self) -> list[bytes]:
+        """Returns what is known of earlier runs: see :meth:`horovod.elastic.runs.Runs.past`."""
+        parts = []
+        address = self._behind_head()
+        for size in self.head().past:
+            parts.append(bytes(_ffi.memory(address, size)) if size > 0 else b"")
+            address += aligned(size)
+        return parts
+
     def tensors(self) -> int:
         """Returns the address of the first tensor."""
+        return self._behind_head() + sum(map(aligned, self.head().past))
+
+    def _behind_head(self) -> int:
         return self.address + aligned(_LENGTH.size + self._length())
 
     def _length(self) -> int:
@@ -105,8 +124,16 @@ def inherited() -> Optional[Placed]:
     return Placed(found.address, found.number) if found else None
 
 
+def give_to(owner: Any) -> None:
+    """Makes the store keep the commits of `owner`, the state of a run that begins."""
+    global _owner
+    _owner = weakref.ref(owner)
+
+
 def keeps(owner: Any) -> bool:
-    """Returns whether the store keeps the commits of `owner`. It keeps those of one object only, the first that asks."""
+    """Returns whether the store keeps the commits of `owner`. It keeps those of one object only: the state of the last run, or
+    the first that asks.
+    """
     global _owner
     if not _ffi.store_is_there():
         return False
@@ -119,11 +146,23 @@ def begin(head: Head, keep: Optional[Placed]) -> Placed:
     """Begins a commit whose tensors are going to be appended, and does not overwrite the commit `keep`.
     REQUIRES: :func:`keeps`. Raises MemoryError if there is too little memory.
     """
-    packed = head.packed()
-    size = aligned(len(packed)) + head.size
+    parts = front(head)
+    size = sum(aligned(len(part)) for part in parts) + head.size
     address = _ffi.store_begin(size, keep.address if keep else 0)
-    _ffi.store_append([_ffi.address_of(packed)], [len(packed)])
+    append(parts)
     return Placed(address)
+
+
+def front(head: Head) -> list[bytes]:
+    """Returns the parts of a commit of this run, up to the tensors."""
+    past = runs.past()
+    packed = head._replace(run=runs.newest(), past=[len(part) for part in past]).packed()
+    return [packed, *past]
+
+
+def append(parts: Sequence[bytes]) -> None:
+    """Appends parts to the commit that was begun."""
+    _ffi.store_append([_ffi.address_of(part) for part in parts], [len(part) for part in parts])
 
 
 def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:

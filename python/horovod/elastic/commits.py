@@ -73,6 +73,11 @@ def inherit(number: int) -> None:
     _ffi.set_commit(number)
 
 
+def disown() -> None:
+    """Records that this process can restore no commit, although the store may have one: it belongs to another run."""
+    _ffi.set_commit(0)
+
+
 def agree(known: int) -> None:
     """Makes the newest commit that any rank knows of, `known` included, the newest commit of all ranks. Also a barrier.
 

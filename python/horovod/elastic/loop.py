@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from horovod import _ffi
 from horovod.common import basics, ops
+from horovod.common.basics import process
 from horovod.common.exceptions import (
     CANCELLED,
     FAILED_PRECONDITION,
@@ -17,11 +18,18 @@ from horovod.common.exceptions import (
     translating,
 )
 from horovod.common.util import is_elastic
-from horovod.elastic import commits
+from horovod.elastic import commit_store, commits
+from horovod.elastic.messages import say
+from horovod.elastic.roll_call import call_roll
+from horovod.elastic.runs import Passed, runs
 from horovod.elastic.state import State
 
 # A further reset would fail as well: the job is over, or does not know this process.
 _FINAL = (CANCELLED, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION)
+_NO_COLLECTIVES = (
+    "A collective between two runs: run {} under hvd.elastic.run was over before this process began, and the other ranks are in "
+    "a later one. Let the function of a run compute and return what its ranks compute together."
+)
 _MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be reached
 
 
@@ -78,7 +86,10 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
         notification_manager.init()
         notification_manager.register_listener(state)
         try:
-            return _loop(functools.partial(func, state, *args, **kwargs), reset, state)
+            call = functools.partial(func, state, *args, **kwargs)
+            if runs.inside:  # part of the run that surrounds it
+                return _loop(call, reset, state)
+            return _as_run(call, reset, state, getattr(func, "__qualname__", type(func).__name__))
         finally:
             notification_manager.remove_listener(state)
 
@@ -92,6 +103,10 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     ``state.commit()``. When the world is about to change without a failure, all ranks leave the function at the same commit
     and lose nothing. Then they join the next world, call the state's reset callbacks, synchronize the state if a rank lacks
     it, and call the function again. A worker whose host leaves the job ends here, with code 0.
+
+    A script may have several runs, one after another. Commits, checkpoints and synchronizations belong to one of them. A
+    process that starts during a later run passes the runs before it: each returns at once what it has returned before, with
+    its state as it left it.
 
     Args:
       func: the training function, whose first argument is a :class:`State`.
@@ -115,6 +130,24 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     return run_fn(func, basics.reset)
 
 
+def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, function: str) -> Any:
+    """Calls the loop as the next run of the script. Returns at once if that run has ended in the job."""
+    runs.begin(state)
+    commit_store.give_to(state)
+    state._begin_run()
+    end = functools.partial(runs.end, function, state, keeps_final=is_elastic() or state._outlives_job())
+    try:
+        process.no_collectives = ""
+        result = _loop(call, reset, state)
+    except Passed:
+        return runs.pass_(function, state)
+    except BaseException as error:
+        end(error, raised=True)
+        raise
+    end(result, raised=False)
+    return result
+
+
 def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
     entering = True
     skip_sync = False
@@ -130,7 +163,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                     _take_kept(state)
                     state.on_reset()
                     if _must_sync(skip_sync):
-                        state._sync_in_loop()
+                        _sync(state)
                     skip_sync = False
                 _ffi.begin_training()
                 result = call()
@@ -177,17 +210,33 @@ def _must_sync(skip_sync: bool) -> bool:
 
 
 def _enter(state: State) -> None:
-    if commits.newest() > 0:
+    if commits.newest() > 0 and not runs.has_passed:
         # Commits of an earlier run are not the start of this one.
         commits.forget()
     else:
         # First: if the world breaks now, the process with the newest commit may not be synchronized.
-        state._inherit()
+        _inherit(state)
+    if runs.is_over() and basics.is_deferred():
+        _pass(together=False)  # the others train on
     basics.join_world()
     _take_kept(state)
     if basics.take_move():
         state.on_reset()
-    state._sync_in_loop()
+    _sync(state)
+
+
+def _inherit(state: State) -> None:
+    """Takes over the commit in the store if it is one of this run, and what it says of the runs before its own."""
+    left = commit_store.inherited()
+    if left is None:
+        commits.forget()
+        return state._inherit(None)
+    runs.adopt(left.past())
+    if runs.is_in(left.run()):
+        state._inherit(left)
+    elif not runs.is_over():
+        commits.disown()  # of an earlier run; that of a later one is taken over there
+        state._inherit(None)
 
 
 def _take_kept(state: State) -> None:
@@ -195,7 +244,33 @@ def _take_kept(state: State) -> None:
     other member has that commit, or the job would have made that member rank 0.
     """
     if basics.is_initialized() and basics.rank() == 0 and _ffi.must_sync_state() and _ffi.store_take_kept():
-        state._inherit()
+        _inherit(state)
+
+
+def _sync(state: State) -> None:
+    """Synchronizes the state with the ranks that are in the same run. Raises Passed if others are in a later one; waits for those
+    that are in an earlier one.
+    """
+    if not runs.is_under_way and (not basics.is_initialized() or basics.rank() == 0):
+        state._look_for_later_runs()
+    roll = call_roll()
+    while not roll.is_complete:
+        if roll.is_behind:
+            _pass(together=roll.all_are_behind)
+        roll = call_roll()
+    state._begins_run = not roll.is_under_way
+    state._sync_in_loop(begins_later_run=runs.number > 1 and not roll.is_under_way)
+    state._begins_run = False
+    runs.is_under_way = True
+
+
+def _pass(together: bool) -> None:
+    """Leaves a run that is over. `together`: so do all other ranks, which then run the same lines of the script."""
+    if not together or basics.rank() == 0:
+        say(f"run {runs.number} of the script is over: going on with what it returned")
+    if not together:
+        process.no_collectives = _NO_COLLECTIVES.format(runs.number)
+    raise Passed
 
 
 class _ResetFailed(Exception):

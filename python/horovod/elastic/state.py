@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from horovod import _ffi
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from horovod.elastic import commit_store, commits
-from horovod.elastic.commit_store import Placed
+from horovod.elastic.commit_store import Head, Placed
 from horovod.elastic.messages import say
 
 
@@ -28,6 +28,7 @@ class State:
     _staging = False
     _committing = False  # the staged save is going to be a commit
     _interrupted_at_commit = False
+    _begins_run = False  # no rank has a commit of this run yet
     _last_updated_timestamp: float = 0
 
     def __init__(
@@ -130,8 +131,31 @@ class State:
     def _committed(self, number: int) -> None:
         """Is called after each commit, with its number."""
 
-    def _inherit(self) -> None:
-        """Takes over the commit that the predecessor of this process left, if there is one."""
+    def _inherit(self, left: Optional[Placed]) -> None:
+        """Takes over the commit of this run that the predecessor of this process left, if there is one."""
+
+    def _begin_run(self) -> None:
+        """Is called when a run of the script begins with this state."""
+
+    def _look_for_later_runs(self) -> None:
+        """Tells :data:`horovod.elastic.runs.runs` of later runs than this one if this state knows of them. Rank 0 calls it."""
+
+    def _outlives_job(self) -> bool:
+        """Returns whether another job may go on from this state."""
+        return False
+
+    # What a finished run has left, for processes that did not take part.
+
+    def _final(self) -> bytes:
+        """Returns the present values for :meth:`_be_given`; b"": they can't be handed on."""
+        return b""
+
+    def _be_given(self, final: bytes) -> None:
+        """Gives the state the values that `final`, a result of :meth:`_final`, has. Raises if they do not fit."""
+
+    def _named_parts(self) -> dict[str, Any]:
+        """Returns the values that are the script's own objects, by their names."""
+        return {}
 
     def _known_commit(self) -> int:
         """Returns the number of the commit that the state was loaded from before a sync; 0: from none."""
@@ -157,11 +181,16 @@ class State:
             self._interrupted_at_commit = True
             raise HostsUpdatedInterrupt()
 
-    def _sync_in_loop(self) -> None:
-        """Synchronizes the state. The saves become the last ones when all ranks have received the whole state."""
-        with self._staged():
+    def _sync_in_loop(self, begins_later_run: bool = False) -> None:
+        """Synchronizes the state. The saves become the last ones when all ranks have received the whole state.
+
+        `begins_later_run`: this is the start of a run that is not the script's first, which is a commit of its own.
+        """
+        with self._staged(committing=begins_later_run):
             self.sync()
         commits.agree(self._known_commit())
+        if begins_later_run:
+            commits.count()
         self._keep()
 
 
@@ -213,8 +242,8 @@ class ObjectState(State):
             number = max(commits.newest(), self._known_commit())
             values, number = self._bcast_object((self._current(), number))
             self._set(values)
-            # The next copy is one of that commit.
-            self._committing = self._staging and number > 0
+            # The next copy is one of that commit, or of the first one of this run.
+            self._committing = self._committing or (self._staging and number > 0)
         self.save()
 
     def _current(self) -> dict[str, Any]:
@@ -253,8 +282,7 @@ class ObjectState(State):
 
     # What the process before this one has left.
 
-    def _inherit(self) -> None:
-        left = commit_store.inherited()
+    def _inherit(self, left: Optional[Placed]) -> None:
         if left is None:
             return
         try:
@@ -268,6 +296,16 @@ class ObjectState(State):
         commits.inherit(left.number)
         self._inherited = left.number
         self._take(copied)
+
+    def _begin_run(self) -> None:
+        self._inherited = 0
+
+    def _final(self) -> bytes:
+        return Head(commit_store.pickled(self._current())).packed()
+
+    def _be_given(self, final: bytes) -> None:
+        self._adopt(Placed(_ffi.address_of(final)))
+        self.save()
 
     def _adopt(self, left: Placed) -> Any:
         """Gives the state the values of the commit `left`, and returns it as :meth:`_copied` does. Raises if it does not fit."""

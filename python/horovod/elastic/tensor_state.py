@@ -13,6 +13,7 @@ from horovod.common.tensors import Kind, Tensor
 from horovod.elastic import commit_store, commits, state, stream, tree_store
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
+from horovod.elastic.runs import runs
 from horovod.elastic.tree_store import Placed, PlacedTree
 from horovod.elastic.trees import Trees, put_tensors
 
@@ -130,7 +131,7 @@ class TensorState(ObjectState):
 
     def sync(self) -> None:
         ops.check_ready()
-        if rank() == 0 and commits.newest() == self._inherited:
+        if rank() == 0 and (self._begins_run or commits.newest() == self._inherited):
             self._load_earlier()
         placed = self._sync_trees() if size() > 1 else None
         if rank() == 0:
@@ -219,7 +220,7 @@ class TensorState(ObjectState):
 
     def _broadcast(self, head: _Head, tensors: Sequence[Tensor]) -> Optional[Placed]:
         # The next copy is one of that commit.
-        self._committing = self._staging and head.commit > 0
+        self._committing = self._committing or (self._staging and head.commit > 0)
         compares = self._committing and self._may_have_placed(head)
         placed = self._placed if compares else self._begin(head)
         append = placed is not None
@@ -247,8 +248,26 @@ class TensorState(ObjectState):
 
     # Commits of earlier processes.
 
-    def _inherit(self) -> None:
-        super()._inherit()
+    def _begin_run(self) -> None:
+        super()._begin_run()
+        self._loaded_commit = 0
+
+    def _outlives_job(self) -> bool:
+        return self._checkpoints is not None
+
+    def _look_for_later_runs(self) -> None:
+        if self._checkpoints is not None:
+            runs.adopt(self._checkpoints.past_of_later_run())
+
+    def _final(self) -> bytes:
+        own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
+        return tree_store.packed(self._trees, self._current(), own)
+
+    def _named_parts(self) -> dict[str, Any]:
+        return {name: handler.value for name, handler in self._handlers.items()}
+
+    def _inherit(self, left: Optional[commit_store.Placed]) -> None:
+        super()._inherit(left)
         # If nobody trains yet, the process that can restore the newest commit must become rank 0,
         # and the daemon must know of that commit.
         nobody_trains = _ffi.is_deferred() and rank() == 0

@@ -84,17 +84,33 @@ def compare(newest: Placed, values: bytes, schema: bytes, kinds: Sequence[Kind])
     """Begins to compare a commit whose tensors are going to be appended with `newest`, the last one that was sealed. Returns False
     if they certainly differ; otherwise :func:`is_same` returns the result at the end.
     """
-    packed = _head(values, schema, kinds).packed()
-    if not newest.begins_with(packed):
+    parts = commit_store.front(_head(values, schema, kinds))
+    if not newest.begins_with(parts[0]):
         return False
     _ffi.store_compare()
-    _ffi.store_append([_ffi.address_of(packed)], [len(packed)])
+    commit_store.append(parts)
     return True
 
 
 def is_same() -> bool:
     """Ends a comparison. Returns whether length and checksum are the same."""
     return _ffi.store_is_same()
+
+
+def packed(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any]) -> bytes:
+    """Returns a commit with these values and state dicts as bytes, whose address :class:`Placed` takes."""
+    taken = trees.take_tensors(state_dicts)
+    head = _head(commit_store.pickled(values), taken.schema, taken.kinds)
+    stream = bytearray(head.packed())
+    begin = commit_store.aligned(len(stream))
+    sizes = [size_of(kind) for kind in taken.kinds]
+    for tensor, size, offset in zip(taken.tensors, sizes, places(sizes)[0]):
+        stream.extend(bytes(begin + offset - len(stream)))
+        if size > 0:
+            whole = trees.in_one_piece(tensor)
+            stream += _ffi.memory(trees.addresses([whole])[0], size, whole)
+    stream.extend(bytes(begin + head.size - len(stream)))
+    return bytes(stream)
 
 
 def _place(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any], keep: Optional[Placed]) -> Placed:
