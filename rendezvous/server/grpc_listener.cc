@@ -1,6 +1,5 @@
 #include "rendezvous/server/grpc_listener.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,7 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,22 +35,6 @@ size_t Descriptors(int divisor) {
 // bytes are on the way, and vice versa.
 size_t MostSilent() { return Descriptors(4); }
 size_t MostPassed() { return std::min(Descriptors(8), kMostPassed); }  // two descriptors for each
-
-// The peer of a connection as gRPC names it; empty if it has none any more.
-std::string PeerOf(int connection) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  std::array<char, INET6_ADDRSTRLEN> text = {};
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return absl::StrCat("ipv4:", text.data(), ":", ntohs(v4.sin_port));
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  return absl::StrCat("ipv6:%5B", text.data(), "%5D:", ntohs(v6.sin6_port));
-}
 
 }  // namespace
 
@@ -127,10 +110,19 @@ bool GrpcListener::CloseOldest() {
 }
 
 bool GrpcListener::CloseOldestPassed() {
-  if (passed_.empty()) return false;
-  // gRPC sees the end of the stream, and closes its descriptor.
-  shutdown(passed_.front().copy.get(), SHUT_RDWR);
-  Untrack(passed_.begin());
+  Strangers::iterator oldest;
+  {
+    // Whoever has the lock first decides: a token that was accepted before keeps the connection.
+    absl::MutexLock lock(&mutex_);
+    oldest = std::find_if(passed_.begin(), passed_.end(), [this](const Passed& stranger) {
+      mutex_.AssertHeld();
+      return !by_peer_.at(stranger.peer).proved;
+    });
+    if (oldest == passed_.end()) return false;
+    // gRPC sees the end of the stream, and closes its descriptor.
+    shutdown(oldest->copy.get(), SHUT_RDWR);
+  }
+  Untrack(oldest);
   return true;
 }
 
@@ -148,19 +140,19 @@ void GrpcListener::Pass(Fd connection) {
 
 // Returns false if the connection must be closed.
 bool GrpcListener::Track(int connection) {
-  const std::string peer = PeerOf(connection);
-  if (peer.empty()) return false;
+  const std::optional<transport::PeerAddress> peer = transport::PeerOfSocket(connection);
+  if (!peer.has_value()) return false;
   if (passed_.size() >= MostPassed()) CloseOldestPassed();
   Fd copy(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid() && CloseOldest()) copy.reset(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return false;
-  const auto stranger = passed_.insert(passed_.end(), Passed{std::move(copy), peer, {}});
+  const auto stranger = passed_.insert(passed_.end(), Passed{std::move(copy), *peer, {}});
   // After that time gRPC has hung up on a peer without a certificate. So a connection that lives is
-  // no stranger's, even if its name was not recognised, or no call has come.
+  // no stranger's, even if no call has come.
   stranger->patience = loop_->After(handshake_time_, [this, stranger] { Untrack(stranger); });
   {
     absl::MutexLock lock(&mutex_);
-    by_peer_[peer] = stranger;
+    by_peer_[*peer].connections.push_back(stranger);
   }
   // The end of the stream: the peer has hung up, or gRPC, which shuts down what it closes.
   const absl::Status watched = loop_->Watch(stranger->copy.get(), EPOLLRDHUP,
@@ -175,28 +167,33 @@ void GrpcListener::Untrack(Strangers::iterator stranger) {
   loop_->Forget(stranger->copy.get());
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = by_peer_.find(stranger->peer);
-    // A newer connection may have the port of one whose end was not noticed yet.
-    if (found != by_peer_.end() && found->second == stranger) by_peer_.erase(found);
+    const auto peer = by_peer_.find(stranger->peer);
+    std::vector<Strangers::iterator>& connections = peer->second.connections;
+    connections.erase(std::find(connections.begin(), connections.end(), stranger));
+    if (connections.empty()) by_peer_.erase(peer);
   }
   passed_.erase(stranger);
 }
 
-void GrpcListener::Proved(const std::string& peer) {
+void GrpcListener::UntrackAllOf(const transport::PeerAddress& peer) {
+  std::vector<Strangers::iterator> connections;
   {
     absl::MutexLock lock(&mutex_);
-    if (!by_peer_.contains(peer)) return;
+    const auto found = by_peer_.find(peer);
+    if (found != by_peer_.end()) connections = found->second.connections;
   }
-  loop_->Post([this, peer] {
-    Strangers::iterator stranger;
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto found = by_peer_.find(peer);
-      if (found == by_peer_.end()) return;
-      stranger = found->second;
-    }
-    Untrack(stranger);
-  });
+  for (const Strangers::iterator& stranger : connections) Untrack(stranger);
+}
+
+void GrpcListener::Proved(const std::string& peer) {
+  const std::optional<transport::PeerAddress> address = transport::PeerOfCall(peer);
+  if (!address.has_value()) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = by_peer_.find(*address);
+    if (found == by_peer_.end() || std::exchange(found->second.proved, true)) return;
+  }
+  loop_->Post([this, address] { UntrackAllOf(*address); });
 }
 
 }  // namespace hvd::rendezvous::server

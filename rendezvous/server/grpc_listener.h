@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/net/acceptor.h"
 #include "grpcpp/server_builder.h"
+#include "rendezvous/transport/peer_address.h"
 
 namespace hvd::rendezvous::server {
 
@@ -28,7 +29,8 @@ namespace hvd::rendezvous::server {
 // descriptors that this process may open: silent ones a quarter, and those of gRPC a quarter. At
 // that limit the oldest one of the kind is hung up on, and so is one whenever descriptors run out.
 // So strangers cannot lock others out, whether they are silent or have begun a handshake; a client
-// that is hung up on connects again. Owns its sockets and a thread. Not thread-safe, except for
+// that is hung up on connects again. A connection on which a token was accepted is never hung up
+// on. Owns its sockets and a thread. Not thread-safe, except for
 // Proved.
 class GrpcListener {
  public:
@@ -48,7 +50,8 @@ class GrpcListener {
   // `handshake_time` is the server's limit for handshakes. Call once.
   void Begin(std::unique_ptr<Door> door, absl::Duration handshake_time);
 
-  // The peer of a call, as gRPC names it (ServerContext::peer), has a valid token. Thread-safe.
+  // The peer of a call, as gRPC names it (ServerContext::peer), has a valid token. Not hung up on
+  // from now on. Thread-safe.
   void Proved(const std::string& peer);
 
   // Stops accepting: the gRPC server gets no further connection.
@@ -59,10 +62,17 @@ class GrpcListener {
   // A stranger's connection that gRPC owns.
   struct Passed {
     Fd copy;  // to shut it down with: gRPC may close its own descriptor at any time
-    std::string peer;
+    transport::PeerAddress peer;
     EventLoop::TimerId patience;
   };
   using Strangers = std::list<Passed>;
+  // The strangers' connections from one address. There may be several: to different addresses of
+  // ours, or a new one beside one whose end was not noticed yet. Calls don't say which of them they
+  // came on, so all count as proved with the first one.
+  struct Peer {
+    std::vector<Strangers::iterator> connections;  // used by the thread only
+    bool proved = false;
+  };
 
   explicit GrpcListener(std::unique_ptr<EventLoop> loop) : loop_(std::move(loop)) {}
   void Take(Fd connection);
@@ -73,6 +83,7 @@ class GrpcListener {
   void Pass(Fd connection);
   bool Track(int connection);
   void Untrack(Strangers::iterator stranger);
+  void UntrackAllOf(const transport::PeerAddress& peer);
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
@@ -81,8 +92,7 @@ class GrpcListener {
   Silent silent_;     // oldest first
   Strangers passed_;  // oldest first
   absl::Mutex mutex_;
-  // The iterators are used by the thread only.
-  absl::flat_hash_map<std::string, Strangers::iterator> by_peer_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<transport::PeerAddress, Peer> by_peer_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Door> door_;
   absl::Duration handshake_time_;
   std::thread thread_;

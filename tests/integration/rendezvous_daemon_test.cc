@@ -9,6 +9,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/listen_address.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "tests/integration/rendezvous_daemon_fixture.h"
 
@@ -96,35 +98,69 @@ TEST_F(RendezvousDaemonTest, ListedTwice_OneLine) {
   ExpectRefusal(Daemon(arguments), "can't listen on " + address + ": Address already in use");
 }
 
+// The socket address `host`, with the port of a daemon's address.
+net::SocketAddress AtPortOf(const std::string& address, const std::string& host) {
+  return *net::ParseSocketAddress(net::JoinHostPort(host, net::SplitHostPort(address).port));
+}
+
 // So many connections to the daemon, each of which has sent `words`.
-std::vector<Fd> Strangers(int count, const std::string& address, const std::string& words) {
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+std::vector<Fd> Strangers(int count, const net::SocketAddress& to, const std::string& words) {
   std::vector<Fd> strangers;
   for (int i = 0; i < count; ++i) {
-    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    strangers.emplace_back(socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(
+        connect(strangers.back().get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length),
+        0);
     EXPECT_TRUE(WriteAll(strangers.back().get(), words).ok());
   }
   return strangers;
 }
 
+// Where the daemon listens, by which address members and strangers come, and whether it has a state
+// directory.
+struct Place {
+  const char* listen;
+  const char* member;
+  const char* stranger;
+  bool keeps_state = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const Place& place) {
+  return out << place.listen << " from " << place.member << " and " << place.stranger
+             << (place.keeps_state ? ", --state-dir" : "");
+}
+
+class CrowdedDaemonTest : public RendezvousDaemonTest, public testing::WithParamInterface<Place> {
+ protected:
+  std::vector<std::string> Arguments() const {
+    std::vector<std::string> arguments = RendezvousDaemonTest::Arguments(GetParam().listen);
+    if (GetParam().keeps_state) arguments.insert(arguments.end(), {"--state-dir", dir_});
+    return arguments;
+  }
+};
+
 // Strangers that have begun a TLS handshake, which gRPC waits for.
-TEST_F(RendezvousDaemonTest, MoreStrangersThanItHasFiles_MembersStayAndAClientGetsIn) {
+TEST_P(CrowdedDaemonTest, MoreStrangersThanItHasFiles_MembersStayAndAClientGetsIn) {
   constexpr int kLimit = 64;
+  if (!net::ListenOn(*net::ParseListenAddress("[::1]:0")).ok()) GTEST_SKIP() << "no IPv6 here";
   Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
-  const std::string address = daemon.Line();
+  const std::string port = net::SplitHostPort(daemon.Line()).port;
+  const std::string address = net::JoinHostPort(GetParam().member, port);
   absl::Notification started;
   absl::Notification ended;
-  auto link = rendezvous::client::AgentLink::Open(address, Credentials(), Hello(),
-                                                  {[&](const pb::AgentCommand& command) {
-                                                     if (command.has_start()) started.Notify();
-                                                   },
-                                                   [&](absl::Status) { ended.Notify(); }});
+  pb::AgentMessage exit;
+  exit.mutable_exited()->set_exit_code(7);
+  const auto link = rendezvous::client::AgentLink::Open(
+      address, Credentials(), Hello(),
+      {[&](const pb::AgentCommand& command) {
+         if (!command.has_start()) return;
+         exit.mutable_exited()->set_worker_id(command.start().worker_id());
+         started.Notify();
+       },
+       [&](absl::Status) { ended.Notify(); }});
   started.WaitForNotification();
-  const std::vector<Fd> strangers = Strangers(3 * kLimit, address, "\x16");
+  const std::vector<Fd> strangers =
+      Strangers(3 * kLimit, AtPortOf(address, GetParam().stranger), "\x16");
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
                           ->GetStatus(absl::Seconds(20));
   EXPECT_TRUE(status.ok()) << status.status();
@@ -136,15 +172,27 @@ TEST_F(RendezvousDaemonTest, MoreStrangersThanItHasFiles_MembersStayAndAClientGe
   EXPECT_TRUE(std::any_of(strangers.begin(), strangers.end(), [&](const Fd& stranger) {
     return recv(stranger.get(), &byte, 1, MSG_DONTWAIT) == -1;
   })) << "only as many as had to go";
-  link.reset();
-  EXPECT_EQ(daemon.Wait().exit_code, 1) << "the only host was lost";
+  link->Send(exit);
+  EXPECT_EQ(daemon.Wait().exit_code, 7) << "1: the only host was lost";
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    AllWaysToListen, CrowdedDaemonTest,
+    testing::Values(Place{"127.0.0.1:0", "127.0.0.1", "127.0.0.1"},
+                    Place{"127.0.0.1:0", "127.0.0.1", "127.0.0.1", true},
+                    Place{"0.0.0.0:0", "127.0.0.1", "127.0.0.1"},
+                    Place{"0.0.0.0:0", "127.0.0.1", "127.0.0.1", true},
+                    Place{"0.0.0.0:0", "127.0.0.1", "::1"}, Place{"0.0.0.0:0", "::1", "127.0.0.1"},
+                    Place{"[::1]:0", "::1", "::1"}, Place{"[::]:0", "127.0.0.1", "127.0.0.1"},
+                    Place{"[::]:0", "::1", "::1"}, Place{"[::]:0", "127.0.0.1", "::1", true},
+                    Place{"[::]:0", "::1", "127.0.0.1"}),
+    [](const testing::TestParamInfo<Place>& info) { return absl::StrCat("Place", info.index); });
 
 TEST_F(RendezvousDaemonTest, MoreSilentStrangersThanItHasFiles_AClientGetsIn) {
   constexpr int kLimit = 64;
   Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
   const std::string address = daemon.Line();
-  const std::vector<Fd> strangers = Strangers(3 * kLimit, address, "");
+  const std::vector<Fd> strangers = Strangers(3 * kLimit, AtPortOf(address, "127.0.0.1"), "");
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
                           ->GetStatus(absl::Seconds(20));
   EXPECT_TRUE(status.ok()) << status.status();

@@ -1,0 +1,172 @@
+#include "rendezvous/server/grpc_listener.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/net/address.h"
+#include "base/net/listen_address.h"
+#include "gtest/gtest.h"
+
+namespace hvd::rendezvous::server {
+namespace {
+
+constexpr rlim_t kFiles = 128;
+constexpr int kMostPassed = kFiles / 8;
+
+// A client's connection that has sent a first byte.
+class Client {
+ public:
+  // With a `port` other than 0 it comes from this port of 127.0.0.1.
+  explicit Client(const std::string& listener, int port = 0)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int reuse = 1;
+    setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+    const net::SocketAddress from = *net::ParseSocketAddress(absl::StrCat("127.0.0.1:", port));
+    const net::SocketAddress to = *net::ParseSocketAddress(listener);
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<const sockaddr*>(&from.storage), from.length), 0);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length), 0);
+    EXPECT_EQ(send(fd_.get(), "\x16", 1, MSG_NOSIGNAL), 1);
+  }
+
+  int port() const { return net::BoundPort(fd_.get()); }
+  // As gRPC says it.
+  std::string peer() const { return absl::StrCat("ipv4:127.0.0.1:", port()); }
+  bool hung_up() const {
+    char byte = 0;
+    return recv(fd_.get(), &byte, 1, MSG_DONTWAIT) == 0;
+  }
+
+ private:
+  Fd fd_;
+};
+
+// Stands for gRPC: keeps what it is given. `work` runs on the listener's thread.
+class FakeDoor : public GrpcListener::Door {
+ public:
+  void HandleNewConnection(NewConnectionParameters* parameters) override {
+    std::function<void()> work;
+    {
+      absl::MutexLock lock(&mutex_);
+      work = work_;
+    }
+    if (work) work();
+    absl::MutexLock lock(&mutex_);
+    connections_.emplace_back(parameters->fd);  // last: then Await knows that the work is done
+  }
+  void Await(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [&] {
+      mutex_.AssertHeld();
+      return connections_.size() >= count;
+    };
+    mutex_.Await(absl::Condition(&come));
+  }
+  void set_work(std::function<void()> work) {
+    absl::MutexLock lock(&mutex_);
+    work_ = std::move(work);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<Fd> connections_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> work_ ABSL_GUARDED_BY(mutex_);
+};
+
+class GrpcListenerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few = {kFiles, before_.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    listener_ = *GrpcListener::Open({"127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"});
+    auto door = std::make_unique<FakeDoor>();
+    door_ = door.get();
+    listener_->Begin(std::move(door), absl::Hours(1));
+  }
+  void TearDown() override {
+    listener_.reset();
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+  const std::string& address(size_t i) const { return listener_->addresses()[i]; }
+  void Come(int count, std::vector<Client>& clients) {
+    for (int i = 0; i < count; ++i) clients.emplace_back(address(i % 4));
+  }
+
+  rlimit before_ = {};
+  std::unique_ptr<GrpcListener> listener_;
+  FakeDoor* door_ = nullptr;
+};
+
+TEST_F(GrpcListenerTest, ProvedConnection_Stays_TheOldestStrangerGoes) {
+  const Client member(address(0));
+  door_->Await(1);
+  const Client stranger(address(0));
+  door_->Await(2);
+  listener_->Proved(member.peer());
+  std::vector<Client> crowd;
+  Come(kMostPassed, crowd);
+  door_->Await(2 + kMostPassed);
+  EXPECT_FALSE(member.hung_up());
+  EXPECT_TRUE(stranger.hung_up());
+}
+
+// A client may use one port for two of our addresses.
+TEST_F(GrpcListenerTest, OnePortTwoConnections_BothStay) {
+  const Client first(address(0));
+  door_->Await(1);
+  const Client second(address(1), first.port());
+  door_->Await(2);
+  listener_->Proved(first.peer());
+  std::vector<Client> crowd;
+  Come(2 * kMostPassed, crowd);
+  door_->Await(2 + 2 * kMostPassed);
+  EXPECT_FALSE(first.hung_up());
+  EXPECT_FALSE(second.hung_up());
+}
+
+// The token comes while the thread takes other connections: what counts is when it came.
+TEST_F(GrpcListenerTest, ProvedWhileACrowdComes_Stays) {
+  const Client member(address(0));
+  door_->Await(1);
+  std::vector<Client> crowd;
+  Come(kMostPassed - 2, crowd);
+  door_->Await(kMostPassed - 1);
+  absl::Notification busy;
+  absl::Notification proved;
+  door_->set_work([&] {
+    if (!busy.HasBeenNotified()) busy.Notify();
+    proved.WaitForNotification();
+  });
+  crowd.emplace_back(address(0));  // now as many as there may be
+  busy.WaitForNotification();
+  Come(8, crowd);
+  listener_->Proved(member.peer());
+  proved.Notify();
+  door_->Await(kMostPassed + 8);
+  EXPECT_FALSE(member.hung_up());
+}
+
+TEST_F(GrpcListenerTest, PeerThatIsNoConnection_ChangesNothing) {
+  const Client stranger(address(0));
+  door_->Await(1);
+  listener_->Proved("unix:/run/socket");
+  listener_->Proved("ipv4:127.0.0.1:1");
+  std::vector<Client> crowd;
+  Come(kMostPassed, crowd);
+  door_->Await(1 + kMostPassed);
+  EXPECT_TRUE(stranger.hung_up());
+}
+
+}  // namespace
+}  // namespace hvd::rendezvous::server
