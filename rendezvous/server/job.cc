@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "rendezvous/journal/event_bounds.h"
 #include "rendezvous/transport/message_time.h"
 
 namespace hvd::rendezvous::server {
@@ -42,6 +45,24 @@ class ReportAnswer {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<const reporting::JobReport> report_ ABSL_GUARDED_BY(mu_);
 };
+
+template <typename T, typename = void>
+struct HasCall : std::false_type {};
+template <typename T>
+struct HasCall<T, std::void_t<decltype(std::declval<T>().call)>> : std::true_type {};
+
+// The call that the event is the request of; nullopt: it is none.
+std::optional<membership::CallId> CallOf(const membership::Event& event) {
+  return std::visit(
+      [](const auto& each) -> std::optional<membership::CallId> {
+        using Kind = std::decay_t<decltype(each)>;
+        if constexpr (!std::is_same_v<Kind, membership::CallCancelled> && HasCall<Kind>::value) {
+          return each.call;
+        }
+        return std::nullopt;
+      },
+      event);
+}
 
 }  // namespace
 
@@ -153,7 +174,15 @@ bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time
   return status.ok();
 }
 
-void Job::Post(membership::Event event) { driver_.Post(std::move(event)); }
+void Job::Post(membership::Event event) {
+  // Here, where everything comes in: an event that the journal refuses would end the whole job.
+  const absl::Status recordable = journal::Bound(event);
+  const std::optional<membership::CallId> call = CallOf(event);
+  if (!recordable.ok() && call.has_value()) {
+    return rendezvous_.Handle(membership::ReplyStatus{*call, recordable});
+  }
+  driver_.Post(std::move(event));
+}
 
 void Job::Report(const std::function<void(const reporting::JobReport&)>& use) {
   driver_.Run([this, use] {

@@ -151,6 +151,45 @@ TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
   EXPECT_TRUE(errors_.empty());
 }
 
+// etcd refuses what is larger than 1.5 MiB, and a journal that cannot record ends the job.
+TEST_F(JobTest, LongException_IsRecordedInShort) {
+  const auto job = Start();
+  InProcessServer server(&job->rendezvous());
+  job->Post(kHostA);
+  pb::ReportRequest request;
+  request.mutable_worker()->set_worker_id(1);
+  request.mutable_worker()->set_incarnation(1);
+  request.mutable_failure()->set_message("ValueError: " + std::string(2000000, 'x'));
+  pb::ReportResponse response;
+  grpc::ClientContext context;
+  pb::Rendezvous::NewStub(server.channel())->Report(&context, request, &response);
+  job->Report();
+  ASSERT_EQ(Count<membership::Reported>(), 1);
+  const auto reported = std::get<membership::Reported>(journal_.records().back().first);
+  EXPECT_EQ(reported.failure.substr(0, 13), "ValueError: x");
+  EXPECT_LT(reported.failure.size(), 5000u);
+}
+
+TEST_F(JobTest, RequestThatIsTooLarge_IsRefused_AndEndsNobodyElse) {
+  const auto job = Start();
+  InProcessServer server(&job->rendezvous());
+  job->Post(kHostA);
+  pb::ExchangeRequest request;
+  request.mutable_worker()->set_worker_id(1);
+  request.mutable_worker()->set_incarnation(1);
+  request.set_key(std::string(2000000, 'k'));
+  pb::ExchangeResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status =
+      pb::Rendezvous::NewStub(server.channel())->Exchange(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("the key has more than 4096 bytes"), std::string::npos)
+      << status.error_message();
+  EXPECT_EQ(job->Report()->view.state, lifecycle::JobState::kForming);
+  EXPECT_EQ(Count<membership::ExchangeRequested>(), 0);
+  EXPECT_TRUE(errors_.empty());
+}
+
 TEST_F(JobTest, ClockWasSetBack_TheJobsTimeGoesOn) {
   clock_.Set(5000);
   {

@@ -11,6 +11,8 @@
 #include "base/net/tls_session.h"
 #include "base/settings/runtime_env.h"
 #include "base/status_macros.h"
+#include "base/text/shortened.h"
+#include "base/text/utf8.h"
 
 namespace hvd::worker_runtime::api {
 namespace {
@@ -239,7 +241,7 @@ void ActiveWorld::OnStall(const negotiation::StallReport& report) {
   told.request.set_give_up(report.give_up);
   for (const negotiation::StalledGroup& group : report.waiting) {
     pb::StalledOperations& waiting = *told.request.add_waiting();
-    waiting.set_what(group.what);
+    waiting.set_what(text::Shortened(text::ToUtf8(group.what)));
     *waiting.mutable_missing() = {group.missing.begin(), group.missing.end()};
   }
   stalls_->Post(std::move(told));

@@ -8,6 +8,8 @@
 #include "base/os/boot_time.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
+#include "base/text/shortened.h"
+#include "base/text/utf8.h"
 #include "rendezvous/transport/placement_message.h"
 
 namespace hvd::worker_runtime::session {
@@ -18,6 +20,9 @@ namespace {
 constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
+
+// What a script says, as it may be told to the daemon: a text of a few KiB that Protobuf accepts.
+std::string ToTell(const std::string& words) { return text::Shortened(text::ToUtf8(words)); }
 
 // A key exchange through the daemon: one Exchange call per key, which returns when the daemon has
 // the values of all members.
@@ -196,7 +201,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   request.set_may_defer(join.may_defer);
   request.set_commit(join.commit);
   request.set_worked(join.worked);
-  request.set_left_for(join.left_for);
+  request.set_left_for(ToTell(join.left_for));
   request.set_caused_by_peer(join.caused_by_peer);
   request.set_lost_steps(join.lost_steps);
   request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
@@ -308,7 +313,7 @@ absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, boo
   pb::ReportRequest request;
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
-  request.mutable_failure()->set_message(message);
+  request.mutable_failure()->set_message(ToTell(message));
   request.mutable_failure()->set_caused_by_peer(caused_by_peer);
   return ReportAndDisconnect(request, timeout);
 }

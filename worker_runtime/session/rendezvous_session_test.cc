@@ -392,6 +392,24 @@ TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
   EXPECT_TRUE(script_.last_report.has_finished());
 }
 
+// Whatever a script raises, the daemon gets a text of a few KiB that is UTF-8.
+TEST_F(SessionTest, LongTexts_AreShortened) {
+  const std::string text = "bad record: \xff" + std::string(2000000, 'x') + " (a.csv)";
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), text, false, absl::Seconds(1)).ok());
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoMembers();
+  Session::JoinRequest request;
+  request.left_for = text;
+  request.timeout = absl::Seconds(1);
+  ASSERT_TRUE(session_.JoinNextWorld(request).ok());
+  for (const std::string& told :
+       {script_.last_report.failure().message(), script_.last_join.left_for()}) {
+    EXPECT_LT(told.size(), 5000u);
+    EXPECT_EQ(told.substr(0, 15), "bad record: \xef\xbf\xbd");
+    EXPECT_EQ(told.substr(told.size() - 8), " (a.csv)");
+  }
+}
+
 TEST_F(SessionTest, LastWords_EndTheConnectionAndLaterCallsMakeAnother) {
   EXPECT_EQ(script_.clients, 0);
   ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
