@@ -2,7 +2,8 @@
 
 import os
 
-os.environ["NCCL_HOSTID"] = "host-of-rank-" + os.environ["HOROVOD_RANK"]
+# By the process: a rank of an elastic job may be another's later.
+os.environ["NCCL_HOSTID"] = f"host-of-process-{os.getpid()}"
 
 import torch
 

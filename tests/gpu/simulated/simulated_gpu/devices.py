@@ -1,0 +1,120 @@
+"""``torch.cuda``: which devices there are, and the current one."""
+
+import types
+
+import torch
+
+import simulated_gpu
+
+NAME = "Simulated GPU"
+
+
+def index_of(device=None):
+    """The index of a device that is given in any of torch's ways; None is the current one."""
+    if device is None:
+        return current_device()
+    if isinstance(device, int):
+        return current_device() if device < 0 else device
+    index = torch.device(device).index
+    return current_device() if index is None else index
+
+
+def device_count():
+    return simulated_gpu.library().simulated_gpu_count()
+
+
+def is_available():
+    return device_count() > 0
+
+
+def current_device():
+    return torch._C._accelerator_getDeviceIndex()
+
+
+def set_device(device):
+    index = index_of(device)
+    if index >= device_count():
+        raise torch.AcceleratorError("CUDA error: invalid device ordinal")
+    torch._C._accelerator_setDeviceIndex(index)
+
+
+def _exchange_device(device):
+    before = current_device()
+    if device >= 0:
+        set_device(device)
+    return before
+
+
+def synchronize(device=None):
+    torch._C._accelerator_synchronizeDevice(index_of(device))
+
+
+def get_device_properties(device=None):
+    total = torch.cuda.mem_get_info(device)[1]
+    return types.SimpleNamespace(
+        name=NAME,
+        major=9,
+        minor=0,
+        total_memory=total,
+        multi_processor_count=1,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        is_integrated=0,
+        uuid=f"simulated-{index_of(device)}",
+    )
+
+
+def get_device_capability(device=None):
+    return (9, 0)
+
+
+def get_device_name(device=None):
+    return NAME
+
+
+def manual_seed(seed):
+    simulated_gpu.library().simulated_gpu_seed(current_device(), int(seed) & (2**64 - 1))
+
+
+def manual_seed_all(seed):
+    for device in range(device_count()):
+        simulated_gpu.library().simulated_gpu_seed(device, int(seed) & (2**64 - 1))
+
+
+def _nothing(*arguments):
+    return None
+
+
+def install():
+    import ctypes
+
+    simulated_gpu.library().simulated_gpu_seed.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    for function in (
+        _exchange_device,
+        current_device,
+        device_count,
+        get_device_capability,
+        get_device_name,
+        get_device_properties,
+        is_available,
+        manual_seed,
+        manual_seed_all,
+        set_device,
+        synchronize,
+    ):
+        setattr(torch.cuda, function.__name__, function)
+    torch.cuda._maybe_exchange_device = _exchange_device
+    torch.cuda._lazy_init = _nothing
+    torch.cuda._initialized = True
+    torch.cuda._is_compiled = is_available
+    torch.cuda._is_in_bad_fork = lambda: False
+    torch.cuda.is_initialized = lambda: True
+    torch.cuda.is_bf16_supported = lambda including_emulation=True: True
+    torch.cuda.random.manual_seed = manual_seed
+    torch.cuda.random.manual_seed_all = manual_seed_all
+    torch._C._cuda_getDeviceCount = device_count
+    torch._C._cuda_getDevice = current_device
+    torch.version.cuda = "13.0"
+    torch.backends.cuda.is_built = lambda: True
