@@ -5,8 +5,8 @@ elastic states support a framework; :mod:`horovod.numpy` is the example.
 import functools
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Optional, Protocol
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Optional, Protocol
 
 from horovod import _ffi
 
@@ -35,6 +35,14 @@ class DevicePath(Protocol):
     def takes(self, tensors: Sequence[Tensor], fields: Mapping[str, Any]) -> bool:
         """Returns whether the runtime can use these tensors directly, for an operation whose request has these fields. The answer is
         the same on all ranks whose tensors are alike.
+        """
+
+    def stretches(
+        self, tensors: Sequence[Tensor], in_one_piece: Callable[[Tensor], Tensor]
+    ) -> Optional[Iterator[tuple[list[int], list[int]]]]:
+        """Returns an iterator over the bytes of these tensors in host memory, in order, as addresses and sizes; None if it has no better
+        way than `in_one_piece`, which copies one tensor. What it yields is valid until the next is asked for. A tensor may be cut at
+        multiples of 64 bytes.
         """
 
     def room(self, tensor: Tensor, rows: int) -> Optional[Tensor]:

@@ -116,9 +116,8 @@ def packed(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any]) ->
 def _place(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any], keep: Optional[Placed]) -> Placed:
     taken = trees.take_tensors(state_dicts)
     placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
-    tensors = [trees.in_one_piece(tensor) for tensor in taken.tensors]
-    sizes = [size_of(kind) for kind in taken.kinds]
-    _ffi.store_append(trees.addresses(tensors), sizes)
+    for addresses, sizes in trees.stretches(taken.tensors, taken.kinds):
+        _ffi.store_append(addresses, sizes)
     return placed
 
 

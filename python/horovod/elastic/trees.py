@@ -8,7 +8,7 @@ import io
 import mmap
 import pickle
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
@@ -153,6 +153,18 @@ class Trees:
     def addresses(self, tensors: Sequence[Tensor]) -> list[int]:
         """Returns the addresses of these tensors, each of which is :meth:`in_one_piece`."""
         return [self.adapter.address(tensor) for tensor in tensors]  # type: ignore[misc]  # None for others only
+
+    def stretches(self, tensors: Sequence[Tensor], kinds: Sequence[Kind]) -> Iterator[tuple[list[int], list[int]]]:
+        """Yields the bytes of these tensors, of these kinds, in host memory, in order, as addresses and sizes. They are valid until the
+        next are asked for. Copies from a device overlap with the caller's work.
+        """
+        devices = self.adapter.devices
+        arriving = None if devices is None else devices.stretches(tensors, self.in_one_piece)
+        if arriving is not None:
+            yield from arriving
+            return
+        whole = [self.in_one_piece(tensor) for tensor in tensors]
+        yield self.addresses(whole), [size_of(kind) for kind in kinds]
 
     def counterparts(self, schema: bytes, kinds: Sequence[Kind], own: Any) -> dict[int, Tensor]:
         """Returns the tensors of the tree `own` at whose positions another tree, taken apart, has one of the same shape and dtype, by
