@@ -22,6 +22,14 @@ def runtime_takes_them(monkeypatch):
     monkeypatch.setattr(_ffi, "takes_device_tensors", lambda: True)
 
 
+@pytest.fixture(autouse=True)
+def captures(monkeypatch):
+    """Whether the current stream is captured; a torch without CUDA can't be asked."""
+    answer = SimpleNamespace(now=False)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answer.now)
+    return answer
+
+
 class _Event:
     cuda_event = 0
 
@@ -92,6 +100,13 @@ def test_without_a_driver_none_are_taken(monkeypatch):
     monkeypatch.setattr(_devices, "_runtime_takes", None)
     monkeypatch.setattr(_ffi, "takes_device_tensors", lambda: False)
     assert not takes([on_device(0)])
+
+
+def test_captured_stream_is_refused(runtime_takes_them, captures):
+    captures.now = True
+    with pytest.raises(RuntimeError, match=r"can't be captured in a CUDA graph"):
+        takes([on_device(0)])
+    assert not takes([torch.ones(1)]), "tensors of the host are not part of a graph"
 
 
 def test_what_the_library_says():
