@@ -62,7 +62,10 @@ def described(error: BaseException) -> str:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Returns the exception and the script's innermost line that raised it; the whole traceback if the log level asks for it."""
+    """Returns the exception and the script's innermost line that raised it; the whole traceback if the log level asks for it.
+
+    An exception that another rank has caused was raised there; the line here is only where this rank was then.
+    """
     if _shows_all():
         return folded(error).rstrip("\n")
     text = " ".join(described(error).split())
@@ -70,4 +73,5 @@ def in_a_line(error: BaseException) -> str:
     users = [one for one in frames if not one.filename.startswith(_INSTALLED)] or frames
     if not users:
         return text
-    return f"{text} ({users[-1].filename}:{users[-1].lineno}, in {users[-1].name})"
+    was_at = "this rank was at " if getattr(translated(error), "caused_by_peer", False) else ""
+    return f"{text} ({was_at}{users[-1].filename}:{users[-1].lineno}, in {users[-1].name})"

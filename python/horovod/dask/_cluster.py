@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import itertools
+import sys
 import threading
 import uuid
 import weakref
@@ -162,8 +163,14 @@ def _run_task(task: Task, name: str) -> int:
     with turn.lock:
         try:
             if turn.status is None:
-                turn.status = task.run(name, None, {}, remember)
+                turn.status = task.run(name, None, {}, _sent_files(), remember)
             return turn.status
         finally:
             if started is not None:
                 _agents.remove(started)
+
+
+def _sent_files() -> list[str]:
+    """Returns the entries of Python's path with files that the client has sent to this worker, ``upload_file``."""
+    root = distributed.get_worker().local_directory
+    return [path for path in sys.path if path.startswith(root)]

@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple, Optional
 import ray
 
 from horovod.runner._adoption import Refused
+from horovod.runner._python import CallersPython
 
 
 class Parcel(NamedTuple):
@@ -16,18 +17,26 @@ class Parcel(NamedTuple):
 
     references: list[Any]  # one; Ray leaves those in a list alone
     what: str  # it is, for messages
+    python: CallersPython  # that has pickled it
 
     @classmethod
     def of(cls, value: Any, what: str) -> "Parcel":
         """Stores a value. Raises TypeError if it can't be pickled."""
         try:
-            return cls([ray.put(value)], what)
+            return cls([ray.put(value)], what, CallersPython.here())
         except Exception as error:
             cause = error.__cause__ or error  # Ray explains in 30 lines
             raise TypeError(f"{what} can't be pickled: {cause}") from None
 
     def open(self) -> Any:
-        """Returns the value. Raises Refused if it can't be unpickled here."""
+        """Returns the value, whose modules are searched where the caller finds them. Raises Refused if it can't be unpickled
+        here.
+        """
+        try:
+            self.python.check()
+        except RuntimeError as error:
+            raise Refused(str(error)) from None
+        self.python.take_paths(self.python.folders_only_here())
         try:
             return ray.get(self.references[0])
         except ray.exceptions.RaySystemError as error:

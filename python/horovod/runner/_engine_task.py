@@ -7,11 +7,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Callable, NamedTuple, Optional
 
 from horovod.runner import _handover
-from horovod.runner._job import JoinInfo, environment_of_workers
+from horovod.runner._job import JoinInfo
 from horovod.runner._joined_agent import JoinedAgent, output_to_caller
+from horovod.runner._python import with_folders, with_package
 
 _VERDICT_SECONDS = 0.5
 
@@ -36,10 +38,12 @@ class Task(NamedTuple):
         name: str,
         executor: Optional[str],
         variables: dict[str, str],
+        folders: Sequence[str] = (),
         on_start: Optional[Callable[[JoinedAgent], None]] = None,
     ) -> int:
         """Runs an agent with that name until it has left the job; returns its exit code. `executor`: the part of the engine that may
-        be taken away; `variables`: environment variables of the worker, in addition to its own.
+        be taken away; `variables`: environment variables of the worker, in addition to its own; `folders`: where the engine has put
+        modules for the task.
 
         Raises RuntimeError in an elastic job that continues without the task, so that the engine starts the task again.
         """
@@ -49,7 +53,7 @@ class Task(NamedTuple):
             self.info,
             [self.executable or sys.executable, "-m", "horovod.runner.run_task"],
             name,
-            {**environment_of_workers(), **variables, **self.env},
+            with_package(with_folders({**os.environ, **variables, **self.env}, folders), self.executable),
             output_to_caller(self.info, _write_here),
             ["--network-interfaces", ",".join(self.nics)] if self.nics else [],
         )

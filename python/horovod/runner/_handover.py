@@ -12,16 +12,16 @@ import os
 import socket
 import ssl
 import struct
-import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 import cloudpickle
 
 from horovod.common import _tracebacks
 from horovod.runner._addresses import split_host_port
+from horovod.runner._python import CallersPython
 from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_of
 
 SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
@@ -74,9 +74,9 @@ class Handover:
         on_output: Optional[Callable[[int, str], None]] = None,
         tasks: Optional[Tasks] = None,
     ) -> None:
-        paths = json.dumps([path for path in sys.path if path]).encode()
+        python = json.dumps(CallersPython.here()).encode()
         self._function: bytes = (
-            struct.pack("!Q", len(paths)) + paths + pickled(call, "the function or one of its arguments")
+            struct.pack("!Q", len(python)) + python + pickled(call, "the function or one of its arguments")
         )
         self._on_output, self._tasks = on_output, tasks
         self._lock = threading.Lock()
@@ -148,15 +148,16 @@ def _result(rank: int, data: bytes) -> Any:
         raise RuntimeError(text) from error
 
 
-def loaded(data: bytes) -> Callable[[], Any]:
-    """Unpickles the caller's function. Its modules are searched where the caller finds them, if these folders exist. Raises
-    RuntimeError if it can't be unpickled here.
+def loaded(data: bytes, folders: Sequence[str] = ()) -> Callable[[], Any]:
+    """Unpickles the caller's function. Its modules are searched where the caller finds them, and in `folders`, those of an engine's
+    task. Raises RuntimeError if it can't be unpickled here.
     """
     (length,) = struct.unpack_from("!Q", data)
-    paths, function = data[8 : 8 + length], data[8 + length :]
-    sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
+    python = CallersPython(*json.loads(data[8 : 8 + length]))
+    python.check()
+    python.take_paths(folders)
     try:
-        call: Callable[[], Any] = cloudpickle.loads(function)
+        call: Callable[[], Any] = cloudpickle.loads(memoryview(data)[8 + length :])
     except Exception as error:
         text = "the function or its arguments can't be unpickled on this worker: {}: {}"
         raise RuntimeError(text.format(type(error).__name__, error)) from None

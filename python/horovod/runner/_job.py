@@ -239,12 +239,3 @@ def _listen_on(address: str) -> socket.socket:
 def _print_to_stderr(line: str) -> None:
     if sys.stderr is not None:
         print(line, file=sys.stderr, flush=True)
-
-
-def environment_of_workers() -> dict[str, str]:
-    """Returns this process's environment, changed so that workers import this very package, wherever it was imported from."""
-    environment = dict(os.environ)
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths = [package, environment.get("PYTHONPATH")]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    return environment

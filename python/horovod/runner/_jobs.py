@@ -37,7 +37,7 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     python = settings.executable or sys.executable
     task = [python, "-m", "horovod.runner.run_task"]
     handover = _handover.Handover(settings.run_func)
-    status = _launch_with(handover, flags_of(settings) + task)
+    status = _launch_with(handover, flags_of(settings) + task, python)
     if status != 0:
         raise RuntimeError(explain(status, handover.failures()))
     results = handover.results()
@@ -57,12 +57,12 @@ def _launch(arguments: Sequence[str]) -> int:
         launcher.stop()
 
 
-def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
+def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python: str) -> int:
     """Runs horovodrun for workers that get their function from `handover`; returns its exit status."""
     with contextlib.ExitStack() as stack:
         own, launchers = map(stack.enter_context, socket.socketpair())
         flag = ["--handover", str(launchers.fileno())]
-        launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()])
+        launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()], python=python)
         stack.callback(launcher.stop)
         launchers.close()
         with contextlib.suppress(ConnectionError):  # horovodrun itself reports why it has ended

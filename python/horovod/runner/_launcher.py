@@ -12,20 +12,27 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, Optional
 
 from horovod.runner._programs import find_program
+from horovod.runner._python import with_package
 
 _STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
 
 
 class Launcher:
-    """A horovodrun that ends with this process, however this process ends."""
+    """A horovodrun that ends with this process, however this process ends.
 
-    def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = ()) -> None:
+    Args:
+      arguments: horovodrun's.
+      pass_fds: descriptors that it gets.
+      python: the Python of the workers, by default that of this process.
+    """
+
+    def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = (), python: Optional[str] = None) -> None:
         # Its stdin ends with this process. Ctrl-C at a terminal is for this process alone, which
         # passes it on: two of them would leave the workers no time.
         self._relays = [_Relay(sys.stdout, 1), _Relay(sys.stderr, 2)]
         self._process = subprocess.Popen(
             [find_program("horovodrun"), "--end-with-stdin", *arguments],
-            env=_environment(),
+            env=with_package(os.environ, python),
             stdin=subprocess.PIPE,
             stdout=self._relays[0].child_end,
             stderr=self._relays[1].child_end,
@@ -140,12 +147,3 @@ def _ending_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
         yield pidfd
     finally:
         os.close(pidfd)
-
-
-def _environment() -> "dict[str, str]":
-    """Returns this process's environment, changed so that workers import this very package, wherever it was imported from."""
-    environment = dict(os.environ)
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths: list[Optional[str]] = [package, environment.get("PYTHONPATH")]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    return environment

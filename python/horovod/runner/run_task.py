@@ -9,6 +9,7 @@ from typing import Any, Callable
 from horovod.common import _tracebacks
 from horovod.common.exceptions import WorkerReleased, translated
 from horovod.runner import _handover
+from horovod.runner._python import paths_of_start
 from horovod.runner.common.util.env import get_env_rank_and_size
 
 
@@ -23,6 +24,7 @@ def _rank() -> int:
 
 def main() -> None:
     """Calls the function and sends its result, or its exception, to the caller."""
+    folders = paths_of_start()
     try:
         launcher = os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
         worker = _handover.Worker.of(_handover.take_words(), launcher)
@@ -33,7 +35,7 @@ def main() -> None:
     except OSError as error:
         sys.exit("horovod.run: no function came from {}:{}: {}".format(*worker.address, error))
     try:
-        result = _handover.pickled(_called(_handover.loaded(function)))
+        result = _handover.pickled(_called(_handover.loaded(function, folders)))
     except Exception as error:
         worker.put_failure(_rank(), error, getattr(translated(error), "caused_by_peer", False))
         if os.environ.get("HOROVOD_ELASTIC") == "1":

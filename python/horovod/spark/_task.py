@@ -1,7 +1,6 @@
 """A Spark task of a job."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Optional
@@ -10,7 +9,6 @@ from pyspark import SparkFiles, TaskContext
 
 from horovod.common._ancestors import ancestors
 from horovod.runner._engine_task import Task, task_name
-from horovod.runner._job import environment_of_workers
 from horovod.spark.task import DEVICES_VARIABLE
 
 
@@ -25,8 +23,8 @@ class SparkTask(NamedTuple):
     def _run(self, index: int, more: dict[str, str]) -> int:
         context = TaskContext.get()
         attempt = context.attemptNumber() if self.task.elastic and context is not None else None
-        variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), "PYTHONPATH": _python_path(), **more}
-        return self.task.run(task_name(index, attempt), _executor(), variables)
+        variables = {DEVICES_VARIABLE: json.dumps(_devices_of(context)), **more}
+        return self.task.run(task_name(index, attempt), _executor(), variables, _sent_files())
 
     def of_partition(self, index: int, _: Iterable[Any]) -> Iterator[int]:
         """Runs a task, for RDD.mapPartitionsWithIndex."""
@@ -61,12 +59,10 @@ def _executor() -> Optional[str]:
     return next((number for each in ancestors() if (number := each.option("--executor-id"))), None)
 
 
-def _python_path() -> str:
-    """Returns the Python path, with the files that Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
+def _sent_files() -> list[str]:
+    """Returns the entries of Python's path with files that Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
     root = SparkFiles.getRootDirectory()
-    return os.pathsep.join(
-        [environment_of_workers()["PYTHONPATH"], *(path for path in sys.path if path.startswith(root))]
-    )
+    return [path for path in sys.path if path.startswith(root)]
 
 
 def _devices_of(context: Any) -> list[str]:

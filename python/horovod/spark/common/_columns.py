@@ -49,6 +49,13 @@ def python_type(spark_type: type) -> Any:
     return _PYTHON_TYPES[spark_type]
 
 
+def output_type(spark_type: Any) -> Any:
+    """Returns the class of the column with a model's outputs for a label of this class: the same, but that of floats for one that
+    `transformation_fn` has made a number, as a decimal, a date or bytes."""
+    has_own = spark_type in _PYTHON_TYPES and spark_type is not BinaryType
+    return spark_type if has_own or spark_type in (DenseVector, SparseVector, ArrayType) else DoubleType
+
+
 def is_vector(field: StructField) -> bool:
     return isinstance(field.dataType, VectorUDT)
 
@@ -138,10 +145,20 @@ def metadata_of_schema(schema: pyarrow.Schema, columns: Sequence[str]) -> Metada
     }
 
 
+# Of those that Spark does not write. A type holds all their numbers, but for the last.
+_TYPES_OF_ARROW = {
+    pyarrow.uint8(): ShortType,
+    pyarrow.uint16(): IntegerType,
+    pyarrow.uint32(): LongType,
+    pyarrow.float16(): FloatType,
+    pyarrow.uint64(): LongType,
+}
+
+
 def _type_of_arrow(arrow_type: pyarrow.DataType) -> Any:
     if pyarrow.types.is_list(arrow_type) or pyarrow.types.is_large_list(arrow_type):
         return DenseVector
-    return type(from_arrow_type(arrow_type))
+    return _TYPES_OF_ARROW.get(arrow_type) or type(from_arrow_type(arrow_type))
 
 
 def without_vectors(df: Any, metadata: Optional[Metadata]) -> Any:

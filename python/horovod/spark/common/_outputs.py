@@ -10,7 +10,7 @@ import numpy
 from pyspark.ml.linalg import DenseVector, SparseVector, Vector, VectorUDT
 from pyspark.sql.types import StructField, StructType
 
-from horovod.spark.common._columns import Metadata, python_type
+from horovod.spark.common._columns import Metadata, output_type, python_type
 from horovod.spark.common.util import get_spark_df_output_schema
 
 ROWS_AT_ONCE = 256
@@ -70,23 +70,15 @@ class Outputs:
         return StructType([*schema.fields[:own], *fields])
 
 
-def columns_of(rows: Sequence[Any], names: Sequence[str]) -> list[numpy.ndarray]:
-    """The values of some rows, an array of floats for each column."""
-    return [numpy.asarray([_plain(row[name]) for row in rows], dtype=numpy.float32) for name in names]
-
-
-def _plain(value: Any) -> Any:
-    return value.toArray() if isinstance(value, Vector) else value
-
-
 def _value(values: numpy.ndarray, kind: type) -> Any:
     """One output of one row, of its label's type."""
-    values = values.astype(numpy.float64)
     if kind is SparseVector:
+        values = values.astype(numpy.float64)
         indices = numpy.flatnonzero(values)
         return SparseVector(len(values), indices, values[indices])
     if kind is DenseVector or len(values) != 1:
-        return DenseVector(values)
-    target = python_type(kind)
-    value = values[0].item()
+        return DenseVector(values.astype(numpy.float64))
+    target = python_type(output_type(kind))
+    is_whole = values.dtype.kind in "iub"  # one of 64 bits is not a float first, which would change large ones
+    value = values[0].item() if is_whole else float(values[0])
     return target(round(value)) if issubclass(target, numbers.Integral) else target(value)

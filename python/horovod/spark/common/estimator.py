@@ -7,6 +7,7 @@ from typing import Any, Optional
 from pyspark.ml import Estimator, Model
 
 from horovod.spark.common import util
+from horovod.spark.common._arrays import array_types
 from horovod.spark.common._direct import NoStore, RowsBackend, rows_for_tasks
 from horovod.spark.common.backend import Backend, SparkBackend
 from horovod.spark.common.cache import DataProperties
@@ -76,6 +77,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
             self.getSampleWeightCol(),
             dataset_idx,
             self.getValidation(),
+            only_numbers=self._gets_columns_as_they_are(),
         )
         return self._fit_on_prepared_data(backend, properties, dataset_idx)
 
@@ -84,6 +86,9 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         features = self.getFeatureCols()
         if features is None:
             raise ValueError("Parameter feature_cols is required: the columns that the model gets")
+        columns = util.columns_of(df, self.getLabelCols(), features, self.getSampleWeightCol())
+        if self._gets_columns_as_they_are():
+            array_types(df.schema, columns)  # refuses others before anything is written or started
         if self.getStore() is None:
             return self._fit_without_store(backend, df, features)
         with util.prepare_data(
@@ -117,6 +122,9 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         ) as (rows, properties):
             self._check_metadata_compatibility(properties.metadata)
             return self._fit_on_prepared_data(RowsBackend(backend, rows), properties, None)
+
+    def _gets_columns_as_they_are(self) -> bool:
+        return self.getTransformationFn() is None and self.getDataModule() is None
 
     def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
         """Raises ValueError for shapes that do not fit the columns."""

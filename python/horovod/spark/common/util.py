@@ -7,9 +7,17 @@ from typing import Any, Optional
 import numpy
 from pyspark.ml.linalg import DenseVector, SparseVector, VectorUDT
 from pyspark.sql import functions
-from pyspark.sql.types import ArrayType, BooleanType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, NumericType, StructField, StructType
 
-from horovod.spark.common._columns import Metadata, is_vector, measured_metadata, metadata_of_schema, without_vectors
+from horovod.spark.common._arrays import check_arrow_types
+from horovod.spark.common._columns import (
+    Metadata,
+    is_vector,
+    measured_metadata,
+    metadata_of_schema,
+    output_type,
+    without_vectors,
+)
 from horovod.spark.common.cache import DataProperties, TrainingDataCache
 from horovod.spark.common.store import Store
 
@@ -21,6 +29,9 @@ def check_validation(validation: Any, df: Any = None) -> None:
     if isinstance(validation, str):
         if df is not None and validation not in df.columns:
             raise ValueError(f"Validation column {validation} does not exist in the DataFrame")
+        if df is not None and not isinstance(df.schema[validation].dataType, (BooleanType, NumericType)):
+            kind = df.schema[validation].dataType.simpleString()
+            raise ValueError(f"Validation column {validation} is of type {kind}: it must be a boolean or a number")
     elif validation and not isinstance(validation, float):
         raise ValueError(f'Param validation must be of type "float" or "str", found: {type(validation)}')
     elif validation and not 0 <= validation < 1:
@@ -133,7 +144,12 @@ def train_val_split(df: Any, validation: Any) -> tuple[Any, Any, float]:
 
 
 def _properties(
-    store: Store, number: Optional[int], columns: Sequence[str], metadata: Optional[Metadata], validation: Any
+    store: Store,
+    number: Optional[int],
+    columns: Sequence[str],
+    metadata: Optional[Metadata],
+    validation: Any,
+    only_numbers: bool = False,
 ) -> DataProperties:
     train_rows, size, schema = _measure(store, store.get_train_data_path(number), "training")
     val_rows = _measure(store, store.get_val_data_path(number), "validation")[0] if validation else 0
@@ -142,6 +158,8 @@ def _properties(
         raise ValueError(
             f"{store.get_train_data_path(number)} has no column {missing[0]}; it has {', '.join(schema.names)}"
         )
+    if only_numbers:
+        check_arrow_types(schema, columns)
     return DataProperties(train_rows, val_rows, metadata or metadata_of_schema(schema, columns), size / train_rows)
 
 
@@ -164,10 +182,13 @@ def get_simple_meta_from_parquet(
     sample_weight_col: Optional[str] = None,
     dataset_idx: Optional[int] = None,
     validation: Any = None,
+    only_numbers: bool = False,
 ) -> DataProperties:
-    """What is known of a data set that is in the store already. Raises ValueError for one without rows or these columns."""
+    """What is known of a data set that is in the store already. Raises ValueError for one without rows or these columns; with
+    `only_numbers` also for columns of which a model gets no numbers."""
     weight = [sample_weight_col] if sample_weight_col else []
-    return _properties(store, dataset_idx, [*feature_columns, *label_columns, *weight], None, validation)
+    columns = [*feature_columns, *label_columns, *weight]
+    return _properties(store, dataset_idx, columns, None, validation, only_numbers)
 
 
 def get_dataset_properties(dataset_idx: int) -> DataProperties:
@@ -238,5 +259,5 @@ def get_spark_df_output_schema(
 
 
 def _output_type(metadata: dict[str, Any]) -> Any:
-    kind = metadata["spark_data_type"]
+    kind = output_type(metadata["spark_data_type"])
     return VectorUDT() if kind in (DenseVector, SparseVector, ArrayType) else kind()

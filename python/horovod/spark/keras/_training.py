@@ -12,6 +12,7 @@ import numpy
 from horovod._keras.learning_rate_callbacks import LearningRateSchedule
 from horovod.spark.common._columns import Metadata, dense_columns
 from horovod.spark.common._task_rows import with_task_rows
+from horovod.spark.keras._arrays import all_typed, dtypes
 from horovod.spark.keras._files import Package, rate_of, scale_rate, shapes
 from horovod.spark.task import get_available_devices
 
@@ -166,6 +167,8 @@ class Batches:
         self._plan = plan
         self._input_shapes = shapes(getattr(model, "inputs", None))
         self._label_shapes = plan.label_shapes or shapes(getattr(model, "outputs", None))
+        self._input_types = dtypes(getattr(model, "inputs", None))
+        self._label_types = [kind if kind == "float64" else None for kind in dtypes(getattr(model, "outputs", None))]
 
     def of(self, data: Any) -> Iterator[tuple[Any, ...]]:
         return (self._made(batch) for batch in data)  # a generator, which Keras knows
@@ -174,16 +177,13 @@ class Batches:
         """(inputs, labels) or (inputs, labels, weights of rows)"""
         plan = self._plan
         columns = dense_columns({name: numpy.asarray(column) for name, column in batch.items()}, plan.metadata)
-        inputs = [self._float(columns[name]) for name in plan.features]
-        labels = [self._float(columns[name]) for name in plan.labels]
+        inputs = all_typed(plan.features, [columns[name] for name in plan.features], self._input_types, plan.package)
+        labels = all_typed(plan.labels, [columns[name] for name in plan.labels], self._label_types, plan.package)
         made = (_one_or_all(_shaped(inputs, self._input_shapes)), _one_or_all(_shaped(labels, self._label_shapes)))
         if plan.sample_weight is None:
             return made
-        weights = self._float(columns[plan.sample_weight])
+        weights = columns[plan.sample_weight].astype(plan.package.floatx)
         return (*made, _one_or_all([weights] * len(labels)))
-
-    def _float(self, column: numpy.ndarray) -> numpy.ndarray:
-        return column.astype(self._plan.package.floatx)
 
 
 def _shaped(columns: list[numpy.ndarray], wanted: Optional[list[list[int]]]) -> list[numpy.ndarray]:

@@ -9,13 +9,15 @@ import numpy
 from pyspark import keyword_only
 
 from horovod.spark.common import util
-from horovod.spark.common._outputs import Outputs, Predict, columns_of
+from horovod.spark.common._arrays import Types, array_types, arrays_of
+from horovod.spark.common._outputs import Outputs, Predict
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import ParquetDataModule, datamodule_from_name
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
 from horovod.spark.common.params import Parameter, set_given, with_parameters
 from horovod.spark.common.serialization import Saved
+from horovod.spark.keras._arrays import all_typed, dtypes
 from horovod.spark.keras._files import Package, model_bytes, shapes
 from horovod.spark.keras._training import Plan, checkpoint_name, train
 
@@ -183,18 +185,23 @@ class KerasModel(HorovodModel, _Saved):
 
     def _transform(self, df: Any) -> Any:
         model = self.getModel()
+        features = self.getFeatureColumns()
+        types = array_types(df.schema, features)
         load = functools.partial(
-            _predictor, Package.of(model), model_bytes(model), self.getCustomObjects(), self.getFeatureColumns()
+            _predictor, Package.of(model), model_bytes(model), self.getCustomObjects(), features, types
         )
         return Outputs(load, self.getLabelColumns(), self.getOutputCols(), self._get_metadata()).added_to(df)
 
 
-def _predictor(package: Package, data: bytes, custom_objects: dict[str, Any], features: Sequence[str]) -> Predict:
+def _predictor(
+    package: Package, data: bytes, custom_objects: dict[str, Any], features: list[str], types: Types
+) -> Predict:
     model = package.model(data, custom_objects)
     wanted = shapes(getattr(model, "inputs", None))
+    wanted_types = dtypes(getattr(model, "inputs", None))
 
     def predict(rows: Sequence[Any]) -> list[numpy.ndarray]:
-        inputs = columns_of(rows, features)
+        inputs = all_typed(features, arrays_of(rows, features, types), wanted_types, package)
         if wanted:
             inputs = [values.reshape(len(rows), *shape[1:]) for values, shape in zip(inputs, wanted)]
         outputs = model.predict_on_batch(inputs[0] if len(inputs) == 1 else inputs)

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import torch
 
+from horovod.spark.torch._floats import as_floats
 from horovod.spark.torch._losses import as_list, calculate_loss, shaped_labels
 
 
@@ -23,8 +24,8 @@ class PlainModel:
 
     def loss(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         """Of a batch {column: tensor}."""
-        outputs = as_list(self.model(**{name: batch[name].float() for name in self.features}))
-        labels = shaped_labels([batch[name].float() for name in self.labels], outputs, None)
+        outputs = as_list(self.model(**{name: as_floats(name, batch[name]) for name in self.features}))
+        labels = shaped_labels([as_floats(name, batch[name]) for name in self.labels], outputs, None)
         weights = batch[self.sample_weight].float() if self.sample_weight else None
         return calculate_loss(outputs, labels, self.loss_weights, self.loss_fns, weights)
 

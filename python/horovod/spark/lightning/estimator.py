@@ -1,6 +1,7 @@
 """The estimator that trains by PyTorch Lightning, and the models that it returns."""
 
 import copy
+import dataclasses
 import io
 import posixpath
 import re
@@ -13,6 +14,7 @@ from pyspark import keyword_only
 from pyspark.ml.param.shared import TypeConverters
 
 from horovod.spark.common import util
+from horovod.spark.common._arrays import array_types
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import datamodule_from_name
@@ -20,6 +22,7 @@ from horovod.spark.common.params import Parameter, with_parameters
 from horovod.spark.lightning._plain_model import PlainModel
 from horovod.spark.lightning._training import Plan, train
 from horovod.spark.torch import estimator as of_torch
+from horovod.spark.torch._predictor import Prediction
 
 MIN_PL_VERSION = "2.1.0"
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -187,8 +190,25 @@ def _installed_package() -> str:
 
 
 class TorchModel(of_torch.TorchModel):
-    """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has the values that were logged last."""
+    """A trained model; see :class:`horovod.spark.torch.TorchModel`. ``getHistory()`` has the values that were logged last.
+
+    A LightningModule gets whole numbers and booleans in their own types, and floats in the type of its parameters. Another model
+    gets floats.
+    """
 
     @keyword_only  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+
+    def get_prediction_fn(self) -> Any:
+        """Returns what ``transform`` predicts with: a function of (model, row) that returns the output of the model for a row of the
+        DataFrame, a tensor, or a list of them. A subclass may return another one, which is called in Spark's tasks, once for each
+        row.
+        """
+        return Prediction(self.getFeatureColumns(), self.getInputShapes(), package_of(self.getModel()) is None)
+
+    def _prediction_fn(self, df: Any) -> Any:
+        function = self.get_prediction_fn()
+        if not isinstance(function, Prediction):
+            return function
+        return dataclasses.replace(function, types=array_types(df.schema, function.features))

@@ -13,6 +13,7 @@ import horovod.torch as hvd
 from horovod.spark.common._columns import CUSTOM_SPARSE, Metadata, unpacked
 from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.task import get_available_devices
+from horovod.spark.torch._floats import as_floats
 from horovod.spark.torch._losses import Means, as_list, calculate_loss, shaped_labels
 from horovod.spark.torch._summary import SummaryLog
 
@@ -161,13 +162,14 @@ class Training:
         if plan.input_shapes:
             inputs = [values.reshape(tuple(shape)) for values, shape in zip(inputs, plan.input_shapes)]
         labels = [self._column(batch, name) for name in plan.labels]
-        return inputs, labels, self._column(batch, plan.sample_weight) if plan.sample_weight else None
+        weights = batch[plan.sample_weight].float().to(self._device) if plan.sample_weight else None
+        return inputs, labels, weights
 
     def _column(self, batch: dict[str, torch.Tensor], name: str) -> torch.Tensor:
         values, metadata = batch[name], self._plan.metadata.get(name, {})
         if metadata.get("intermediate_format") == CUSTOM_SPARSE:
             values = torch.from_numpy(unpacked(values.numpy(), metadata["shape"]))
-        return values.float().to(self._device)
+        return as_floats(name, values).to(self._device)
 
     def _transformed(self, outputs: Any, labels: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         outputs = as_list(outputs)

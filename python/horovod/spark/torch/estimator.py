@@ -11,6 +11,7 @@ import torch
 from pyspark import keyword_only
 
 from horovod.spark.common import util
+from horovod.spark.common._arrays import array_types
 from horovod.spark.common._outputs import Outputs
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
@@ -18,7 +19,7 @@ from horovod.spark.common.datamodule import datamodule_from_name
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
 from horovod.spark.common.params import Parameter, set_given, with_parameters
 from horovod.spark.common.serialization import Saved
-from horovod.spark.torch._predictor import Predictor
+from horovod.spark.torch._predictor import Prediction, Predictor
 from horovod.spark.torch._training import Plan, State, train
 from horovod.spark.torch.datamodule import PetastormDataModule
 
@@ -209,8 +210,13 @@ class TorchModel(_HasOptimizer, HorovodModel, Saved):
         if kwargs.get("label_columns"):
             self.setOutputCols([f"{name}__output" for name in kwargs["label_columns"]])
 
+    def _prediction_fn(self, df: Any) -> Any:
+        """The function that predicts for a row of the DataFrame; see :class:`Predictor`."""
+        features = self.getFeatureColumns()
+        return Prediction(features, self.getInputShapes(), True, array_types(df.schema, features))
+
     def _transform(self, df: Any) -> Any:
-        predictor = Predictor(copy.deepcopy(self.getModel()).cpu(), self.getFeatureColumns(), self.getInputShapes())
+        predictor = Predictor(copy.deepcopy(self.getModel()).cpu(), self._prediction_fn(df))
         outputs = Outputs(
             predictor.loaded, self.getLabelColumns(), self.getOutputCols(), self._get_metadata(), predictor.rows_at_once
         )
