@@ -23,8 +23,8 @@ namespace {
 // The size of a part, the same on all ranks. On a bus of 25 to 50 GB/s, 4 MiB take 80 to 170 us in
 // each direction: ten times what it costs to start two copies, to wait for one, and for ranks in
 // one host to meet. The first copy in and the last copy out overlap with nothing, which is 1/16 of
-// the time for the 64 MiB of a fusion buffer. Three parts stay in a core's share of the last cache,
-// where the device's copies go, so that the host works on what is in the cache.
+// the time for the 64 MiB of a fusion buffer. Three parts fit into a rank's share of a server's
+// last cache, where the device's copies go, so that the host works on what is in the cache.
 constexpr size_t kPartBytes = size_t{4} << 20;
 // In a larger group, each rank's block of a ring has this size at least, as long as the memory does
 // not grow beyond measure: the steps of the ring, whose number grows with the ranks, would take
