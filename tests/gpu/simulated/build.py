@@ -1,5 +1,6 @@
 """Compiles the simulated GPU, with the headers of the torch that runs this: libcuda.so.1, libnccl.so.2 and an extension of torch, in a
-folder of .dev/simulated-gpu/ whose name tells the sources and torch's version. What is there already is not compiled again.
+folder of .dev/simulated-gpu/ whose name tells the sources and torch's version. What is there already is not compiled again, nor is a source
+that is as before, with all headers.
 
     python tests/gpu/simulated/build.py     prints the variables of a job that has the GPU, as NAME=VALUE lines
 """
@@ -28,17 +29,21 @@ def torch_folder():
     return folder
 
 
-def sources():
-    """The files that what is built depends on."""
-    return sorted([*HERE.rglob("*.cc"), *HERE.rglob("*.h"), *HERE.glob("simulated_gpu/*.py"), HERE / "build.py"])
+def digest_of(files, *texts):
+    digest = hashlib.sha256(importlib.metadata.version("torch").encode())
+    for text in texts:
+        digest.update(f"{text}\0".encode())
+    for file in sorted(files):
+        digest.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def headers():
+    return [*HERE.rglob("*.h"), ROOT / "collectives/nccl/abi.h"]
 
 
 def name():
-    digest = hashlib.sha256(importlib.metadata.version("torch").encode())
-    digest.update((ROOT / "collectives/nccl/abi.h").read_bytes())
-    for source in sources():
-        digest.update(str(source.relative_to(HERE)).encode() + source.read_bytes())
-    return digest.hexdigest()[:20]
+    return digest_of([*headers(), *HERE.rglob("*.cc"), *HERE.glob("simulated_gpu/*.py"), HERE / "build.py"])
 
 
 def run(command):
@@ -46,15 +51,22 @@ def run(command):
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stderr}"
 
 
+def compile_source(source, flags):
+    """Returns the object."""
+    done = KEPT / "objects" / f"{source.stem}-{digest_of([*headers(), source], *flags)}.o"
+    if not done.exists():
+        done.parent.mkdir(exist_ok=True)
+        unfinished = done.with_suffix(f".{os.getpid()}")
+        run(["g++", *flags, "-c", source, "-o", unfinished])
+        unfinished.rename(done)
+    return done
+
+
 def compile_library(folder, part, library, flags, link):
     """Compiles the sources of HERE/part, side by side, and links them."""
-    objects = {source: folder / f"{part}-{source.stem}.o" for source in sorted((HERE / part).glob("*.cc"))}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        commands = [["g++", *FLAGS, *flags, "-c", source, "-o", to] for source, to in objects.items()]
-        list(pool.map(run, commands))
-    run(["g++", "-shared", "-pthread", *objects.values(), "-o", folder / library, *link])
-    for each in objects.values():
-        each.unlink()
+        objects = list(pool.map(lambda source: compile_source(source, [*FLAGS, *flags]), (HERE / part).glob("*.cc")))
+    run(["g++", "-shared", "-pthread", *objects, "-o", folder / library, *link])
 
 
 def compile_all(folder):

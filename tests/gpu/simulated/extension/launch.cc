@@ -6,10 +6,10 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include "tests/gpu/simulated/extension/arguments.h"
 #include "tests/gpu/simulated/extension/device.h"
 #include "tests/gpu/simulated/extension/random.h"
 #include "tests/gpu/simulated/extension/views.h"
@@ -23,49 +23,6 @@ using c10::FunctionSchema;
 using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
-
-// Calls `use` for each tensor of a value: itself, or those of a list.
-void ForEachTensor(const IValue& value, const std::function<void(const Tensor&)>& use) {
-  if (value.isTensor()) return use(value.toTensor());
-  if (value.isTensorList()) {
-    for (const Tensor& tensor : value.toTensorVector()) use(tensor);
-  } else if (value.isOptionalTensorList()) {
-    for (const std::optional<Tensor>& tensor : value.toOptionalTensorVector()) {
-      if (tensor.has_value()) use(*tensor);
-    }
-  }
-}
-
-// The value with each tensor replaced.
-IValue Replaced(const IValue& value, const std::function<Tensor(const Tensor&)>& replace) {
-  if (value.isTensor()) return replace(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<Tensor> list;
-    for (const Tensor& tensor : value.toTensorVector()) list.push_back(replace(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<Tensor>> list;
-    for (const std::optional<Tensor>& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor.has_value() ? std::optional<Tensor>(replace(*tensor)) : std::nullopt);
-    }
-    return list;
-  }
-  return value;
-}
-
-DeviceIndex DeviceOfArguments(const Stack& arguments) {
-  std::optional<DeviceIndex> found;
-  for (const IValue& value : arguments) {
-    if (value.isDevice() && value.toDevice().has_index()) found = value.toDevice().index();
-    ForEachTensor(value, [&](const Tensor& tensor) {
-      if (!found.has_value() && tensor.defined() && tensor.is_cuda()) {
-        found = tensor.device().index();
-      }
-    });
-  }
-  return found.value_or(ChosenDevice());
-}
 
 // One operation at its launch: what its kernel is given, which holds no tensor of the caller's. So
 // a tensor's memory may be released, and given to another, before its kernel has run, as with CUDA.

@@ -1,6 +1,7 @@
 #include "tests/gpu/simulated/extension/random.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/library.h>
 
 #include <map>
 #include <mutex>
@@ -18,16 +19,40 @@ const at::Generator& GeneratorOf(c10::DeviceIndex device) {
   return generator;
 }
 
-}  // namespace simulated_gpu
+namespace {
 
-// What the device does after this draws from the new seed.
-extern "C" __attribute__((visibility("default"))) void simulated_gpu_seed(int device,
-                                                                          uint64_t seed) {
+// Waits for the kernels that draw from the device's generator.
+at::Generator IdleGenerator(int64_t device) {
   const auto index = static_cast<c10::DeviceIndex>(device);
   int unused = 0;
   const bool is_in_use = cuDeviceGet(&unused, 0) == CudaResult::kSuccess;
-  if (is_in_use) simulated_gpu::Synchronize(index);
-  at::Generator generator = simulated_gpu::GeneratorOf(index);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_current_seed(seed);
+  if (is_in_use) Synchronize(index);
+  return GeneratorOf(index);
 }
+
+void Seed(int64_t device, int64_t seed) {
+  at::Generator generator = IdleGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(static_cast<uint64_t>(seed));
+}
+
+at::Tensor GetState(int64_t device) {
+  at::Generator generator = IdleGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void SetState(int64_t device, const at::Tensor& state) {
+  at::Generator generator = IdleGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
+TORCH_LIBRARY(simulated_gpu, library) {
+  library.def("seed(int device, int seed) -> ()", &Seed);
+  library.def("random_state(int device) -> Tensor", &GetState);
+  library.def("set_random_state(int device, Tensor state) -> ()", &SetState);
+}
+
+}  // namespace
+}  // namespace simulated_gpu

@@ -45,6 +45,11 @@ def _exchange_device(device):
     return before
 
 
+def _maybe_exchange_device(device):
+    """Another function than the one above: torch.compile tells them apart."""
+    return _exchange_device(device)
+
+
 def synchronize(device=None):
     torch._C._accelerator_synchronizeDevice(index_of(device))
 
@@ -75,12 +80,25 @@ def get_device_name(device=None):
 
 
 def manual_seed(seed):
-    simulated_gpu.library().simulated_gpu_seed(current_device(), int(seed) & (2**64 - 1))
+    _seed(current_device(), seed)
 
 
 def manual_seed_all(seed):
     for device in range(device_count()):
-        simulated_gpu.library().simulated_gpu_seed(device, int(seed) & (2**64 - 1))
+        _seed(device, seed)
+
+
+def _seed(device, seed):
+    seed = int(seed) & (2**64 - 1)
+    torch.ops.simulated_gpu.seed(device, seed - 2**64 if seed >= 2**63 else seed)  # an operation's numbers are signed
+
+
+def get_rng_state(device="cuda"):
+    return torch.ops.simulated_gpu.random_state(index_of(device))
+
+
+def set_rng_state(new_state, device="cuda"):
+    torch.ops.simulated_gpu.set_random_state(index_of(device), new_state.cpu())
 
 
 def _nothing(*arguments):
@@ -88,32 +106,31 @@ def _nothing(*arguments):
 
 
 def install():
-    import ctypes
-
-    simulated_gpu.library().simulated_gpu_seed.argtypes = [ctypes.c_int, ctypes.c_uint64]
     for function in (
         _exchange_device,
+        _maybe_exchange_device,
         current_device,
         device_count,
         get_device_capability,
         get_device_name,
         get_device_properties,
+        get_rng_state,
         is_available,
         manual_seed,
         manual_seed_all,
         set_device,
+        set_rng_state,
         synchronize,
     ):
         setattr(torch.cuda, function.__name__, function)
-    torch.cuda._maybe_exchange_device = _exchange_device
     torch.cuda._lazy_init = _nothing
     torch.cuda._initialized = True
     torch.cuda._is_compiled = is_available
     torch.cuda._is_in_bad_fork = lambda: False
     torch.cuda.is_initialized = lambda: True
     torch.cuda.is_bf16_supported = lambda including_emulation=True: True
-    torch.cuda.random.manual_seed = manual_seed
-    torch.cuda.random.manual_seed_all = manual_seed_all
+    for function in (get_rng_state, manual_seed, manual_seed_all, set_rng_state):
+        setattr(torch.cuda.random, function.__name__, function)
     torch._C._cuda_getDeviceCount = device_count
     torch._C._cuda_getDevice = current_device
     torch.version.cuda = "13.0"

@@ -144,3 +144,4 @@ def install():
         setattr(torch.cuda.streams, each.__name__, each)
     torch.cuda.stream = StreamContext
     torch.cuda.get_stream_from_external = ExternalStream
+    torch._C._cuda_getCurrentRawStream = lambda index: current_stream(index).cuda_stream
