@@ -13,9 +13,7 @@
 namespace hvd::launcher::discovery {
 namespace {
 
-// The same sentence as Horovod's, because scripts search for it.
-constexpr char kFormat[] =
-    "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.";
+constexpr char kFormat[] = "Write each host as HOST:SLOTS, for example node1:4,node2:4.";
 
 // The daemon's limit for an agent.
 constexpr int kMaxSlots = 65536;
@@ -91,9 +89,9 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
     missing -= taken.back().slots;
   }
   if (missing > 0) {
-    return absl::InvalidArgumentError(absl::StrCat("Requested more processes (", num_proc,
-                                                   ") than there are available slots (", available,
-                                                   ")"));
+    return absl::InvalidArgumentError(absl::StrCat(num_proc, " processes need ", num_proc,
+                                                   " slots, but the hosts have ", available,
+                                                   ": start fewer, or list more slots"));
   }
   return taken;
 }

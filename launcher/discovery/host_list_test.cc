@@ -10,8 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kFormat[] =
-    "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.";
+constexpr char kFormat[] = "Write each host as HOST:SLOTS, for example";
 
 std::string Error(absl::string_view list) {
   auto hosts = ParseHostList(list);
@@ -78,7 +77,7 @@ TEST(TakeSlots, LeavesOutWhatIsNotNeeded) {
 
 TEST(TakeSlots, TooFewSlotsNamesBothNumbers) {
   EXPECT_EQ(TakeSlots({{"a", 1}, {"b", 1}}, 3).status().message(),
-            "Requested more processes (3) than there are available slots (2)");
+            "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
 }
 
 }  // namespace

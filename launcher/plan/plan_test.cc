@@ -153,13 +153,14 @@ TEST(MakePlan, HostfileIsRead) {
   auto plan = MakePlan(options, {}, Box());
   EXPECT_TRUE(plan.ok()) << plan.status();
   options.num_proc = 3;
-  EXPECT_EQ(Error(options), "Requested more processes (3) than there are available slots (2)");
+  EXPECT_EQ(Error(options),
+            "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
   std::remove(file.c_str());
 }
 
 TEST(MakePlan, MistakesAreFoundBeforeAnythingStarts) {
   EXPECT_EQ(Error(Ask(3, "a:1,b:1")),
-            "Requested more processes (3) than there are available slots (2)");
+            "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
   EXPECT_THAT(Error(Ask(1, "a:0")), HasSubstr("-H: host a: 0 slots"));
   cli::Options options = Ask(1, "");
   options.hostfile = "/nonexistent/hosts";
@@ -218,7 +219,7 @@ TEST(MakePlan, ElasticJobTakesAllSlotsOfFixedHosts) {
   EXPECT_GT(plan->elastic->max_workers, 6);
   EXPECT_THAT(plan->listen, ElementsAre("192.168.7.5:0", "10.0.0.5:0"));
   EXPECT_EQ(Error(AskElastic(3, "a:1,b:1")),
-            "Requested more processes (3) than there are available slots (2)");
+            "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
 }
 
 TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {

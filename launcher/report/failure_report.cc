@@ -6,9 +6,8 @@
 namespace hvd::launcher::report {
 namespace {
 
-// The same sentence as Horovod's, because users and scripts search for it.
-constexpr char kSentence[] =
-    "Horovod detected that one or more processes exited with non-zero status";
+constexpr char kSentence[] = "Horovod ended the job because ";
+
 const std::string& Rule() {
   static const auto* const rule = new std::string(80, '-');
   return *rule;
@@ -41,13 +40,14 @@ std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict) {
     // A rank that left with exit code 0 is a cause too: the other ranks failed because it was
     // missing.
     const bool left = verdict.exit_meaning == "exit code 0";
-    absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated. The ",
-                    left ? "cause was a process that had left:\n" : "first process to do so was:\n",
+    absl::StrAppend(&text, kSentence,
+                    left ? "a process left while others still needed it:\n"
+                         : "a process failed. The first was:\n",
                     "Process name: ", verdict.rank, "\nExit code: ", left ? 0 : verdict.exit_code,
                     "\n");
   } else if (!verdict.host.empty()) {
     // A lost host has no first rank: all its processes ended together.
-    absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated.\n");
+    absl::StrAppend(&text, kSentence, "a host was lost.\n");
   } else {
     absl::StrAppend(&text, "The job has failed.\n");
   }

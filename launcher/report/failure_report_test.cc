@@ -26,8 +26,7 @@ TEST(RootCauseBlock, TellsEverythingAboutTheFirstRank) {
   const std::string rule(80, '-');
   EXPECT_EQ(RootCauseBlock(Failure()),
             rule +
-                "\nHorovod detected that one or more processes exited with non-zero status, thus "
-                "causing the job to be terminated. The first process to do so was:\n"
+                "\nHorovod ended the job because a process failed. The first was:\n"
                 "Process name: 1\n"
                 "Exit code: 3\n"
                 "  Cause: rank 1 on host b failed: ValueError: bad news (exit code 3)\n"
@@ -43,10 +42,11 @@ TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
   verdict.exit_meaning = "exit code 0";
   verdict.summary = "rank 1 on host b left first";
   verdict.stderr_tail.clear();
-  EXPECT_THAT(RootCauseBlock(verdict),
-              HasSubstr("The cause was a process that had left:\nProcess name: 1\nExit code: 0\n"
-                        "  Cause: rank 1 on host b left first\n"
-                        "  2 other ranks failed because of it.\n"));
+  EXPECT_THAT(
+      RootCauseBlock(verdict),
+      HasSubstr("a process left while others still needed it:\nProcess name: 1\nExit code: 0\n"
+                "  Cause: rank 1 on host b left first\n"
+                "  2 other ranks failed because of it.\n"));
 }
 
 TEST(RootCauseBlock, LeavesOutWhatIsNotKnown) {
@@ -67,7 +67,7 @@ TEST(RootCauseBlock, LostHostIsNamedWithItsCause) {
   verdict.summary = "host b was lost: its agent's connection ended";
   const std::string block = RootCauseBlock(verdict);
   EXPECT_THAT(block, HasSubstr("Cause: host b was lost"));
-  EXPECT_THAT(block, HasSubstr("one or more processes exited with non-zero status"));
+  EXPECT_THAT(block, HasSubstr("Horovod ended the job because a host was lost."));
   EXPECT_THAT(block, Not(HasSubstr("Process name")));
 }
 

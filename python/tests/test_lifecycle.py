@@ -98,7 +98,7 @@ COLLECTIVES = {
 
 def test_before_init_everything_says_so():
     """After one's own shutdown just as before the first init."""
-    text = r"Horovod has not been initialized; use hvd.init\(\)."
+    text = r"Horovod has not been initialized: call hvd.init\(\) first"
     hvd.shutdown()
     try:
         assert not hvd.is_initialized() and not hvd.global_process_set.included()

@@ -133,7 +133,7 @@ def test_members_and_others():
             "Barrier": lambda: hvd.barrier(process_set=process_set),
         }
         for kind, operation in operations.items():
-            text = "{}: Rank {} is not a member of the provided process set."
+            text = "{}: rank {} is not in process set"
             with pytest.raises(ValueError, match=text.format(kind, hvd.rank())):
                 operation()
 
@@ -182,7 +182,7 @@ def check_collectives(process_set):
     assert hvd.broadcast(me, root, **arguments).tolist() == [root] * 3
     if n < hvd.size():
         outside = next(rank for rank in range(hvd.size()) if rank not in ranks)
-        text = f"broadcast received invalid root rank {outside} for provided process set .its ranks: {ranks[0]}.*[)]"
+        text = f"broadcast: root rank {outside} is not in the process set, whose ranks are {ranks[0]}"
         with pytest.raises(ValueError, match=text):
             hvd.broadcast(me, outside, **arguments)
     received, splits = hvd.alltoall(me.repeat(n)[: 2 * n], [2] * n, **arguments)

@@ -31,7 +31,7 @@ def test_hosts_are_parsed():
         HostInfo("worker_1.x", 1),
     ]
     for bad in ("h", "h:", "h:x", ":2", "h:1,,g:1", "h:-1"):
-        with pytest.raises(ValueError, match="Invalid host input, please make sure it has format"):
+        with pytest.raises(ValueError, match="write HOST:SLOTS"):
             parse_hosts(bad)
 
 
@@ -56,7 +56,7 @@ def test_ranks_are_assigned_host_by_host():
     ]
     assert slots[4].to_response_string() == "4,5,1,2,1,2"
     assert len(get_host_assignments(parse_hosts("a:2,a:2"), 1)) == 4
-    with pytest.raises(ValueError, match=r"processes \(3\) than there are available slots \(2\)"):
+    with pytest.raises(ValueError, match=r"3 processes need 3 slots, but the hosts have 2"):
         get_host_assignments(parse_hosts("a:2"), 3)
 
 
@@ -79,7 +79,7 @@ def test_rank_and_size_of_other_launchers(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert get_env_rank_and_size() == (0, 1)
     monkeypatch.setenv("PMI_RANK", "1")
-    with pytest.raises(RuntimeError, match="only one of PMI_RANK and PMI_SIZE"):
+    with pytest.raises(RuntimeError, match="has one of PMI_RANK and PMI_SIZE"):
         get_env_rank_and_size()
     monkeypatch.setenv("PMI_SIZE", "3")
     assert get_env_rank_and_size() == (1, 3)
@@ -97,7 +97,7 @@ def test_commands_run(tmp_path):
     assert _run(settings) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
     settings.command = ["false"]
-    with pytest.raises(RuntimeError, match="one or more processes exited with non-zero status"):
+    with pytest.raises(RuntimeError, match="The Horovod job failed: horovodrun ended with status"):
         _run(settings)
 
 
@@ -223,7 +223,7 @@ def test_threads_call_what_they_are_given():
         in_thread(lambda *given: called.append(given), arguments).join(60)
     in_thread(lambda: 1 / 0, silent=True).join(60)
     assert called == [(1,), (1, 2)]
-    with pytest.raises(ValueError, match=r"^args must be a tuple, not <class 'int'>, for a single"):
+    with pytest.raises(ValueError, match=r"^args must be a tuple, not int: write \(x,\)"):
         in_thread(called.append, args=1)
     assert execute_function_multithreaded(lambda a, b: a + b, [[1, 2], [3, 4]]) == {0: 3, 1: 7}
 
@@ -248,7 +248,7 @@ def test_threads_wait_for_an_event_unless_they_are_stopped():
     assert not waiting.is_alive() and called == ["x"]
     for bad, text in (
         (dict(event=None), "^Event must not be None$"),
-        (dict(event=event, daemon=False), "^Stop event must be given for non-daemon event thread$"),
+        (dict(event=event, daemon=False), "needs a stop event"),
         (dict(event=event, args=1), "^args must be a tuple"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -120,7 +120,7 @@ def test_allreduce_average_argument():
         assert torch.equal(hvd.allreduce(tensor, average=False), tensor * hvd.size())
     with pytest.warns(DeprecationWarning):
         assert torch.equal(hvd.allreduce(tensor, average=True), tensor)
-    with pytest.raises(ValueError, match="The op parameter supersedes average"):
+    with pytest.raises(ValueError, match="op and average are both given"):
         hvd.allreduce(tensor, average=True, op=hvd.Sum)
 
 

@@ -57,7 +57,7 @@ def test_mismatch_of_names_in_order_raises_on_all_ranks():
 def test_duplicate_name_fails():
     if hvd.rank() == 0:
         handle = hvd.allreduce_async(torch.ones(2), name="twice")
-        with pytest.raises(ValueError, match="Requested to allreduce, allgather, or broadcast a tensor"):
+        with pytest.raises(ValueError, match=r"twice.* is being processed already: wait for that operation"):
             hvd.allreduce_async(torch.ones(2), name="twice")
     hvd.barrier()  # only now do the others take part
     if hvd.rank() != 0:
@@ -186,7 +186,7 @@ def test_root_outside_the_process_set(monkeypatch):
     monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
     some = hvd.add_process_set([1])
     if some.included():
-        text = "broadcast received invalid root rank 0 for provided process set"
+        text = "broadcast: root rank 0 is not in the process set"
         with pytest.raises(ValueError, match=text):
             hvd.broadcast(torch.ones(1), 0, process_set=some)
     assert hvd.remove_process_set(some)
@@ -201,8 +201,7 @@ def test_after_a_peers_shutdown_every_operation_says_so():
         for name in ("first", "second"):
             with pytest.raises(
                 hvd.HorovodInternalError,
-                match=r"Horovod has been shut down\. This was caused by an exception on one of the "
-                "ranks or an attempt to",
+                match="Horovod has been shut down",
             ):
                 hvd.allreduce(torch.ones(2), name=name)
         assert hvd.is_initialized() and 0 < hvd.rank() < hvd.size()
@@ -225,7 +224,7 @@ def test_shutdown_and_init_again():
     for _ in range(3):
         hvd.shutdown()
         assert not hvd.is_initialized()
-        with pytest.raises(ValueError, match=r"Horovod has not been initialized; use hvd\.init\(\)"):
+        with pytest.raises(ValueError, match=r"Horovod has not been initialized: call hvd\.init\(\) first"):
             hvd.rank()
         with pytest.raises(hvd.HorovodInternalError, match="Horovod has not been initialized"):
             hvd.allreduce(torch.ones(2))

@@ -43,14 +43,11 @@ def test_texts_of_bad_arguments():
     for kwargs, text in (
         (
             dict(named_parameters=model.parameters()),
-            (
-                r"named_parameters should be a sequence of tuples \(name, parameter\), usually "
-                r"produced by model.named_parameters\(\)"
-            ),
+            (r"named_parameters must be pairs of a name and a parameter: pass model.named_parameters\(\)"),
         ),
         (
             dict(named_parameters=[("same", p) for _, p in params]),
-            "Parameter names in named_parameters must be unique. Found duplicates: same",
+            "of one name, which must differ: same",
         ),
         (dict(named_parameters=params[1:]), "named_parameters was specified, but"),
         (dict(backward_passes_per_step=0), "backward_passes_per_step must be > 0"),
@@ -62,11 +59,11 @@ def test_texts_of_bad_arguments():
             dict(gradient_predivide_factor=2.0, op=hvd.Sum),
             "gradient_predivide_factor not supported with op != Average",
         ),
-        (dict(groups=0), "groups should be a non-negative integer or a list of list"),
-        (dict(groups=-1), "groups should be"),
-        (dict(groups=[[1]]), "groups must consist of torch.Tensor"),
-        (dict(groups=[[params[0][1]], [params[0][1]]]), "can only appear once in groups"),
-        (dict(groups=[params[0][1]]), "groups should be"),
+        (dict(groups=0), "groups must be a positive integer or a list of lists"),
+        (dict(groups=-1), "groups must be"),
+        (dict(groups=[[1]]), "a list of lists of torch.Tensor"),
+        (dict(groups=[[params[0][1]], [params[0][1]]]), "a parameter is in two groups"),
+        (dict(groups=[params[0][1]]), "groups must be"),
     ):
         with pytest.raises(ValueError, match=text):
             hvd.DistributedOptimizer(sgd(model), **kwargs)

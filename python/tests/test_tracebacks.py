@@ -23,7 +23,7 @@ def test_only_the_users_frames_are_shown(monkeypatch):
     text = _tracebacks.folded(error_of(users_function))
     assert 'in users_function\n    return parse_hosts("nonsense")' in text
     assert "hosts.py" not in text and "from_string" not in text
-    assert "ValueError: Invalid host input" in text
+    assert "ValueError: 'nonsense' is no host with slots" in text
     assert text.endswith("frames of Horovod left out; HOROVOD_LOG_LEVEL=debug shows them)\n")
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_said_of_frames_if_there_are_none(monkeypatch):
 def test_a_line_names_the_users_innermost_line(monkeypatch):
     monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
     text = _tracebacks.in_a_line(error_of(users_function))
-    assert text.startswith("ValueError: Invalid host input") and "\n" not in text
+    assert text.startswith("ValueError: 'nonsense' is no host with slots") and "\n" not in text
     assert text.endswith("in users_function)") and "test_tracebacks.py:" in text
 
 

@@ -254,11 +254,7 @@ bool Membership::State::ResetLimitIsReached(absl::Time now) {
   if (!limit.has_value() || epochs.current == Epoch(0) ||
       epochs.current.value() <= static_cast<uint64_t>(*limit))
     return false;
-  // Contains the text of Horovod's message, which scripts search for.
-  GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
-                      ": Horovod was shutdown because number of resets during elastic job "
-                      "exceeded limit: ",
-                      *limit),
+  GiveUp(absl::StrCat(phrases::Count(*limit, "reset"), ", the most that the reset limit allows"),
          now);
   return true;
 }

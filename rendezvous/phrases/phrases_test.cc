@@ -15,8 +15,8 @@ TEST(PhrasesTest, Lists_KnowSingularAndPlural) {
 }
 
 TEST(PhrasesTest, LongLists_AreCut) {
-  EXPECT_EQ(Ranks({0, 1, 2, 3, 4, 5, 6, 7}), "ranks 0, 1, 2, 3, 4, 5, 6, 7");
-  EXPECT_EQ(Ranks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+  EXPECT_EQ(Ranks({1, 3, 4, 5, 6, 7, 8, 9}), "ranks 1, 3, 4, 5, 6, 7, 8, 9");
+  EXPECT_EQ(Ranks({1, 3, 4, 5, 6, 7, 8, 9, 10, 11}), "ranks 1, 3, 4, 5, 6, 7, 8, 9 and 2 more");
 }
 
 TEST(PhrasesTest, Count) {

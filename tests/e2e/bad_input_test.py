@@ -6,7 +6,7 @@ import resource
 import pytest
 
 SUGGESTION = r"did you mean {}\?"
-HOST_FORMAT = "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2."
+HOST_FORMAT = "Write each host as HOST:SLOTS, for example"
 
 # Arguments before the command -> what the line must say (a regular expression).
 TABLE = [
@@ -17,7 +17,7 @@ TABLE = [
     (["-np", "2.5"], r"-np: '2.5' is not a whole number"),
     (["-np"], r"-np"),
     ([], r"-np is missing"),
-    (["-np", "3", "-H", "localhost:2"], r"Requested more processes \(3\) than there are available slots \(2\)"),
+    (["-np", "3", "-H", "localhost:2"], r"3 processes need 3 slots, but the hosts have 2"),
     (["-np", "1", "-H", "localhost:0"], r"localhost.*0 slots"),
     (["-np", "1", "-H", "localhost:x"], re.escape(HOST_FORMAT)),
     (["-np", "1", "-H", "localhost:"], re.escape(HOST_FORMAT)),

@@ -41,7 +41,7 @@ def test_who_leaves_amid_the_work_is_named_as_the_cause(horovodrun):
     result = horovodrun.run("-np", "2", sys.executable, JOBS / "fails.py", "exit")
     assert result.returncode == 1
     block = result.stderr[result.stderr.index("-" * 80) :]
-    assert "The cause was a process that had left:\nProcess name: 1\nExit code: 0\n" in block
+    assert "a process left while others still needed it:\nProcess name: 1\nExit code: 0\n" in block
     assert (
         "Cause: rank 1 on host localhost left first" in block
         and "while rank 0 on host localhost still needed it" in block
@@ -62,4 +62,4 @@ def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
     )
     assert result.returncode == 1
     assert result.stderr.count("raise ValueError") == 1, result.stderr
-    assert "RuntimeError: Horovod detected" in result.stderr and "Rank 1 raised:" in result.stderr
+    assert "RuntimeError: The Horovod job failed: " in result.stderr and "Rank 1 raised:" in result.stderr

@@ -12,15 +12,15 @@ from horovod.ray.static import in_order_of_ranks
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (dict(num_workers=1, min_workers=1), "Both `min_workers` and `num_workers` provided"),
-        (dict(num_hosts=1, min_workers=1), "Both `min_workers` and `num_hosts` provided"),
-        (dict(max_workers=2), "`max_workers` provided without any positive `min_workers`"),
+        (dict(num_workers=1, min_workers=1), "min_workers makes a job elastic, and num_workers makes it static"),
+        (dict(num_hosts=1, min_workers=1), "min_workers makes a job elastic, and num_hosts makes it static"),
+        (dict(max_workers=2), "max_workers=2 makes the job elastic"),
         (dict(min_workers=3, max_workers=2), r"`max_workers` \(2\) is less than `min_workers` \(3\)"),
         (dict(num_workers=1, num_hosts=1), "Both `num_workers` and `num_hosts` provided: give one of them"),
         (dict(), "One of `num_workers`, `num_hosts` and `min_workers` must be given"),
         (dict(num_workers=0), "`num_workers` must be 1 or more: Got 0"),
         (dict(min_workers=0), "`min_workers` must be 1 or more: Got 0"),
-        (dict(num_workers=1, gpus_per_worker=1), "gpus_per_worker is set, but use_gpu is False"),
+        (dict(num_workers=1, gpus_per_worker=1), "gpus_per_worker=1 needs use_gpu=True"),
         (dict(num_workers=1, gpus_per_worker=-1, use_gpu=True), "gpus_per_worker must be >= 1: Got -1"),
         (dict(min_workers=1, cooldown_range=[5, 1]), r"`cooldown_range` must be \(MIN, MAX\)"),
         (dict(min_workers=1, cooldown_range=["a", "b"]), r"`cooldown_range` must be \(MIN, MAX\)"),
@@ -166,7 +166,7 @@ def test_ranks_go_by_node_the_drivers_first():
 
 def test_older_interface_checks_its_arguments():
     settings = ElasticRayExecutor.create_settings()
-    with pytest.raises(ValueError, match="gpus_per_slot is set, but use_gpu is False"):
+    with pytest.raises(ValueError, match=r"gpus_per_slot=.* needs use_gpu=True"):
         ElasticRayExecutor(settings, gpus_per_slot=1)
     with pytest.raises(TypeError, match="'unknown'"):
         ElasticRayExecutor.create_settings(unknown=1)

@@ -25,6 +25,6 @@ def test_runs_fixed_elastic_and_failing(tmp_path):
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["run"] == said["run_elastic"] == said["afterwards"] == [[0, 0, 2], [1, 1, 2]]
-    assert said["failing"].startswith("Horovod detected") and said["failing"].count("KeyError: 'mine'") >= 1
-    assert said["too few slots"].startswith("Timed out waiting for Spark tasks to start.")
+    assert said["failing"].startswith("The Horovod job failed: ") and said["failing"].count("KeyError: 'mine'") >= 1
+    assert "needs a Spark task of its own" in said["too few slots"]
     assert said["no number"] == "horovod.spark.run: give num_proc; Spark Connect does not say how many tasks can run"

@@ -186,7 +186,7 @@ def written_at(store):
         (dict(label_columns=["y"], feature_columns=["z"]), "Feature column z does not exist"),
         (dict(label_columns=["y"], feature_columns=None, sample_weight_col="z"), "Sample weight column z does not"),
         (dict(label_columns=["y"], feature_columns=None, validation="z"), "Validation column z does not exist"),
-        (dict(label_columns=["y"], feature_columns=None, validation=1.5), r"1.5 must be in the range: \[0, 1\)"),
+        (dict(label_columns=["y"], feature_columns=None, validation=1.5), "validation=1.5 must be at least 0"),
         (dict(label_columns=["y"], feature_columns=None, validation=[1]), 'must be of type "float" or "str"'),
         (dict(label_columns=["y"], feature_columns=None, partitions_per_process=0), "must both be > 0"),
     ],

@@ -208,8 +208,8 @@ def test_custom_objects(local_spark, store, tmp_path):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (dict(loss=None), "Loss parameter is required for the model to compile"),
-        (dict(optimizer=None), "Optimizer must be provided"),
+        (dict(loss=None), "loss is missing"),
+        (dict(optimizer=None), "optimizer is missing"),
         (dict(model=object()), r"model has to be an instance of keras\.Model: Got object"),
         (dict(feature_cols=["features", "x1"]), "Feature column count 2 must equal model inputs count 1"),
     ],

@@ -152,7 +152,9 @@ def test_a_worker_that_dies_is_named(spark):
 
 
 def test_too_few_slots_time_out(spark):
-    with pytest.raises(TimeoutError, match=r"^Timed out waiting for Spark tasks to start\..*Timeout after 3 seconds"):
+    with pytest.raises(
+        TimeoutError, match=r"^2 of 4 tasks have started.* within start_timeout=3 s.*needs a Spark task of its own"
+    ):
         horovod.spark.run(places, num_proc=4, start_timeout=3, verbose=0)
     with pytest.raises(TimeoutError, match="2 of 3 tasks have started"):
         horovod.spark.run_elastic(places, num_proc=3, start_timeout=3, verbose=0)
@@ -184,7 +186,7 @@ def test_env_of_the_caller_is_not_that_of_the_workers(spark, monkeypatch):
 
 
 def test_arguments_that_are_refused(spark):
-    with pytest.raises(TypeError, match=r"^env argument must be a dict, not <class 'os\._Environ'>: "):
+    with pytest.raises(TypeError, match=r"^env must be a dict, not _Environ: pass dict"):
         horovod.spark.run(places, env=os.environ)
     with pytest.raises(ValueError, match="without MPI"):
         horovod.spark.run(places, use_mpi=True)
@@ -287,7 +289,7 @@ def test_all_ranks_that_raise_end_an_elastic_job(spark):
         hvd.init()
         raise KeyError("everywhere")
 
-    with pytest.raises(RuntimeError, match=r"(?s)^Horovod detected that one or more.*KeyError: 'everywhere'"):
+    with pytest.raises(RuntimeError, match=r"(?s)^The Horovod job failed: .*KeyError: 'everywhere'"):
         horovod.spark.run_elastic(fn, num_proc=2, min_num_proc=1, verbose=0)
     assert wait_until_none(workers_of_jobs, 10) == []
 
@@ -308,7 +310,7 @@ def test_without_a_session():
     code = "import horovod.spark; horovod.spark.run(print)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     said = done.stderr.splitlines()[-1]
-    assert said == "RuntimeError: Could not find an active SparkContext, are you running in a PySpark session?"
+    assert said == "RuntimeError: horovod.spark needs an active SparkContext: make a SparkSession first"
 
 
 def test_modules_that_are_not_here():

@@ -37,7 +37,7 @@ std::string WhoWantsWhat(const std::vector<std::string>& wishes) {
   });
 }
 
-// The operation's name as in Horovod's messages: "Allreduce".
+// The operation's name as it is shown: "Allreduce".
 std::string Capitalized(negotiation::OpKind op) {
   std::string name(negotiation::NameOf(op));
   name[0] = absl::ascii_toupper(static_cast<unsigned char>(name[0]));
@@ -198,12 +198,13 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
   const auto found = sets_.find(id);
   if (found == sets_.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(op, ": Process set provided does not exist, or has not been registered."));
+        absl::StrCat(op, ": there is no process set ", id, " now; register it before it is used"));
   }
   const Set& set = found->second;
   if (set.group == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        op, ": Rank ", deps_.world.rank(), " is not a member of the provided process set."));
+    return absl::InvalidArgumentError(
+        absl::StrCat(op, ": rank ", deps_.world.rank(), " is not in process set ", id,
+                     ", whose ranks are ", absl::StrJoin(set.ranks, ", ")));
   }
   for (negotiation::SignaturePtr& request : requests) {
     if (Has(request->op, negotiation::OpTrait::kWorldOnly)) {
@@ -213,8 +214,8 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
     const int root = IndexOf(set.ranks, request->root_rank);
     if (root < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          NameOf(request->op), " received invalid root rank ", request->root_rank,
-          " for provided process set (its ranks: ", absl::StrJoin(set.ranks, ", "), ")"));
+          NameOf(request->op), ": root rank ", request->root_rank,
+          " is not in the process set, whose ranks are ", absl::StrJoin(set.ranks, ", ")));
     }
     negotiation::TensorSignature translated = *request;
     translated.root_rank = root;

@@ -93,10 +93,10 @@ TEST_F(ProcessSetsTest, Submit_NotAMemberOrNoSuchSet_IsInvalidArgument) {
   Runtime& worker = *workers_[0];
   EXPECT_EQ(
       RunOn(worker, AllReduceOf(data), set),
-      absl::InvalidArgumentError("Allreduce: Rank 0 is not a member of the provided process set."));
+      absl::InvalidArgumentError("Allreduce: rank 0 is not in process set 1, whose ranks are 1"));
   EXPECT_EQ(RunOn(worker, Bare(negotiation::OpKind::kBarrier), 7),
             absl::InvalidArgumentError(
-                "Barrier: Process set provided does not exist, or has not been registered."));
+                "Barrier: there is no process set 7 now; register it before it is used"));
   Runtime& member = *workers_[1];
   EXPECT_EQ(RunOn(member, Bare(negotiation::OpKind::kJoin), set),
             absl::InvalidArgumentError("Join is for the global process set only."));
@@ -104,7 +104,7 @@ TEST_F(ProcessSetsTest, Submit_NotAMemberOrNoSuchSet_IsInvalidArgument) {
   broadcast.op = negotiation::OpKind::kBroadcast;
   EXPECT_EQ(RunOn(member, broadcast, set),
             absl::InvalidArgumentError(
-                "broadcast received invalid root rank 0 for provided process set (its ranks: 1)"));
+                "broadcast: root rank 0 is not in the process set, whose ranks are 1"));
 }
 
 TEST_F(ProcessSetsTest, Submit_Broadcast_RootIsARankOfTheWorld) {

@@ -78,7 +78,7 @@ bool IsDaemonsWord(const absl::Status& status) {
 }  // namespace
 
 absl::Status NotInitializedError() {
-  return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
+  return absl::FailedPreconditionError("Horovod has not been initialized: call hvd.init() first");
 }
 
 absl::Status ReleasedError(absl::string_view reason) {

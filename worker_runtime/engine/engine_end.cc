@@ -18,10 +18,9 @@ constexpr absl::Duration kMemberCausePatience = absl::Seconds(1);
 }  // namespace
 
 absl::Status LeftWorldError(int rank) {
-  return absl::AbortedError(absl::StrCat(
-      "Horovod has been shut down. This was caused by an exception on one of the ranks or an "
-      "attempt to enqueue a tensor after one of the ranks finished execution. Rank ",
-      rank, " left first; its output may tell why."));
+  return absl::AbortedError(
+      absl::StrCat("Horovod has been shut down while this rank still called collectives. Rank ",
+                   rank, " left first; its output may tell why."));
 }
 
 bool EngineLoop::HasLeft() const {

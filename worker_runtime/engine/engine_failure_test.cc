@@ -169,8 +169,7 @@ TEST(EngineFailureTest, Shutdown_FailsWhatIsInFlightEverywhere) {
       if (rank == leaver) return engine.Shutdown();
       const absl::Status status = RunOn(engine, {AllReduceOf("a", data)});
       EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-      EXPECT_THAT(Message(status), StartsWith("Horovod has been shut down. This was caused by an "
-                                              "exception on one of the ranks or an attempt to "));
+      EXPECT_THAT(Message(status), StartsWith("Horovod has been shut down "));
       EXPECT_THAT(Message(status), HasSubstr(absl::StrCat("Rank ", leaver, " left first")));
       EXPECT_EQ(engine.Submit({AllReduceOf("b", data)}).status(), status);
     });

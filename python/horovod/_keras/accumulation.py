@@ -5,7 +5,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-_SPARSE = "IndexedSlices are not supported when `backward_passes_per_step` > 1 and `sparse_as_dense` is False."
+_SPARSE = "a gradient is tf.IndexedSlices, which can't be accumulated over backward passes: set sparse_as_dense=True"
 
 
 def as_dense(grad: Any, sparse_as_dense: bool) -> Any:

@@ -99,7 +99,7 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
 def _as_list(value: Any) -> list[Any]:
     variables = [] if value is None else [value] if _is_variable(value) else list(value)
     if not all(_is_variable(variable) for variable in variables):
-        raise ValueError("All local variables must be of tf.Variable type.")
+        raise ValueError("local_variables must hold variables only")
     return variables
 
 

@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Union
 from horovod._keras import tensors
 from horovod.common.basics import rank, size
 
-_STEPS = "Could not autodetect the number of steps per epoch. Please specify the steps_per_epoch parameter to the {}()."
+_STEPS = "{}: how many steps an epoch has is not known: pass steps_per_epoch"
 _SCHEDULE = "{} sets the learning rate, but the optimizer was made with a schedule: make it with a number."
 
 # A mixin: the next base class is Callback of some Keras.
@@ -104,13 +104,13 @@ class LearningRateSchedule(_Behind):  # type: ignore[misc]
 
 
 class LearningRateWarmup(LearningRateSchedule):
-    """Raises the learning rate from `initial_lr / hvd.size()` to `initial_lr`, batch by batch, as described in Goyal et al.,
-    Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, https://arxiv.org/abs/1706.02677:
+    """Raises the learning rate from `initial_lr / hvd.size()` to `initial_lr`, batch by batch, as in Goyal et al.,
+    https://arxiv.org/abs/1706.02677:
     ``initial_lr / size * ((size - 1) / warmup_epochs * (epoch + (batch + 1) / steps_per_epoch) + 1)``.
 
     Args:
       initial_lr: the learning rate after the warmup.
-      warmup_epochs: the number of epochs of the warmup.
+      warmup_epochs: how many epochs the warmup takes.
       momentum_correction, steps_per_epoch: as for :class:`LearningRateSchedule`.
       verbose: if 1, rank 0 prints when the warmup is over.
     """

@@ -149,7 +149,7 @@ def _scaled_in_keras2(scaling: Any, made: Any) -> Any:
 def _layers(value: Any) -> list[Any]:
     layers = [] if value is None else [value] if _is_layer(value) else list(value)
     if not all(_is_layer(layer) for layer in layers):
-        raise ValueError("All local layers must be of tf.keras.layers.Layer type.")
+        raise ValueError("local_layers must hold Keras layers only")
     return layers
 
 

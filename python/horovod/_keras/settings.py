@@ -34,9 +34,7 @@ def groups_of(num_groups: int, groups: Groups) -> Groups:
     """Returns `groups`, or the groups that `num_groups`, which is deprecated, describes. For functions that scripts call."""
     if num_groups == 0:
         return groups
-    warnings.warn(
-        "Parameter `num_groups` has been replaced by `groups` and will be removed", DeprecationWarning, stacklevel=3
-    )
+    warnings.warn("`num_groups` is deprecated: use `groups`", DeprecationWarning, stacklevel=3)
     return num_groups if groups is None else groups
 
 

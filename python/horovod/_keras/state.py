@@ -15,7 +15,7 @@ from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
 
 _TREES = Trees(_arrays)
-_NOT_BUILT = "Model must be built first. Run `model.build(input_shape)`."
+_NOT_BUILT = "the model has no variables yet: call model.build(input_shape) before its state is made"
 
 
 class VariablesHandler(handlers.StateDictHandler):

@@ -120,8 +120,8 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
         is_root = root_rank in (process_set.ranks or ())
     if not is_root:
         raise ValueError(
-            f"broadcast received invalid root rank {root_rank} for provided process set (its ranks: "
-            f"{_listed(process_set.ranks or [])})"
+            f"broadcast: root rank {root_rank} is not in the process set, whose ranks are "
+            f"{_listed(process_set.ranks or [])}"
         )
 
 

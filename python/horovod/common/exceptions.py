@@ -18,16 +18,8 @@ UNAVAILABLE = 14
 RELEASED = 100
 STILL_RUNNING = 101
 
-NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
-_SHUT_DOWN = (
-    "Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt "
-    "to use a collective after one of the ranks finished execution."
-)
-_DUPLICATE_NAME = (
-    "Requested to allreduce, allgather, or broadcast a tensor with the same name as another tensor "
-    "that is currently being processed. If you want to request another tensor, use a different "
-    "tensor name."
-)
+NOT_INITIALIZED = "Horovod has not been initialized: call hvd.init() first"
+_SHUT_DOWN = "Horovod has been shut down"
 
 
 class HorovodInternalError(RuntimeError):
@@ -137,7 +129,7 @@ def error_of_status(code: int, message: str) -> BaseException:
     if code == INVALID_ARGUMENT:
         return ValueError(message)
     if code == ALREADY_EXISTS:
-        return ValueError(_DUPLICATE_NAME + " " + message)
+        return ValueError(f"{message}: wait for that operation, or give each its own name")
     return _internal_error(code, message)
 
 
@@ -157,8 +149,8 @@ def error_of_wait(code: int, message: str) -> BaseException:
 def _internal_error(code: int, message: str) -> HorovodInternalError:
     if code == UNIMPLEMENTED:
         return HorovodRequestError(message, code=code)
-    if code in (ABORTED, UNAVAILABLE) and not message.startswith("Horovod has been shut down"):
-        message = _SHUT_DOWN + " " + message
+    if code in (ABORTED, UNAVAILABLE) and not message.startswith(_SHUT_DOWN):
+        message = f"{_SHUT_DOWN}. {message}"
     return HorovodInternalError(message, code=code)
 
 

@@ -112,9 +112,9 @@ def get_average_backwards_compatibility_fun(
         """
         if average is not None:
             if op is not None:
-                raise ValueError("The op parameter supersedes average. Please provide only one of them.")
+                raise ValueError("op and average are both given, and op replaces average: leave average out")
             warnings.warn(
-                "Parameter `average` has been replaced with `op` and will be removed",
+                "`average` is deprecated: use `op`",
                 DeprecationWarning,
                 stacklevel=4,
             )

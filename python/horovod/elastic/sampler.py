@@ -92,7 +92,7 @@ class ElasticSampler(JobCursor):
             if self._gave_nothing:  # once is the end of an epoch in which the world changed
                 warnings.warn(
                     f"ElasticSampler has nothing to deal: all of epoch {self._dealt_epoch} is recorded as processed. "
-                    "Call set_epoch() at the end of each epoch.",
+                    "Call set_epoch() after every epoch.",
                     stacklevel=2,
                 )
             self._gave_nothing = True

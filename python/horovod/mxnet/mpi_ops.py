@@ -1,6 +1,6 @@
 """The collectives on MXNet's arrays.
 
-They take dense NDArrays in host memory, of uint8, int8, int32, int64, bool, float16, bfloat16, float32 or float64, and
+They take dense NDArrays in host memory, of int8, uint8, int32, int64, float16, bfloat16, float32, float64 or bool, and
 are complete when they return. ``mxnet.autograd`` does not record them: their results are constants. `priority` is
 accepted for compatibility and not used.
 

@@ -40,7 +40,7 @@ def check_gpus(use_gpu: bool, number: Optional[float], name: str) -> None:
     if number is not None and not is_number(number):
         raise TypeError(f"{name} must be a number: Got {number!r}")
     if number and not use_gpu:
-        raise ValueError(f"{name} is set, but use_gpu is False. use_gpu must be True if {name} is set.")
+        raise ValueError(f"{name}={number} needs use_gpu=True")
     if use_gpu and number is not None and number < 1:
         raise ValueError(f"{name} must be >= 1: Got {number}.")
 

@@ -102,7 +102,7 @@ class ElasticAdapter(Adapter):
         self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None, kwargs: Optional[dict[str, Any]] = None
     ) -> list[Any]:
         raise NotImplementedError(
-            "ObjectRefs cannot be returned from elastic runs as the workers are ephemeral: use run()"
+            "the workers of an elastic run come and go, so that it has no ObjectRefs to return: use run()"
         )
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:

@@ -99,13 +99,12 @@ class RayExecutor:
         check_flags(use_current_placement_group=use_current_placement_group, override_discovery=override_discovery)
         if max_workers and (not min_workers or min_workers <= 0):
             raise ValueError(
-                "`max_workers` provided without any positive `min_workers`. "
-                "Elastic workloads require a positive `min_workers`."
+                f"max_workers={max_workers} makes the job elastic, which needs a min_workers above 0, not {min_workers}"
             )
         if min_workers and (num_workers or num_hosts):
             raise ValueError(
-                f"Both `min_workers` and `{'num_workers' if num_workers else 'num_hosts'}` provided. "
-                "Only one of the above is allowed as workloads cannot be elastic and non-elastic."
+                f"min_workers makes a job elastic, and {'num_workers' if num_workers else 'num_hosts'} makes it static: "
+                "give one of the two"
             )
         resources: dict[str, Any] = dict(
             cpus_per_worker=cpus_per_worker, use_gpu=use_gpu, gpus_per_worker=gpus_per_worker

@@ -24,9 +24,8 @@ def create_placement_group(
     if not ready:
         ray.util.remove_placement_group(group)
         raise TimeoutError(
-            f"Placement group creation timed out after {pg_timeout:g} s. Make sure your cluster either has enough "
-            f"resources or use an autoscaling cluster. Current resources available: {ray.available_resources()}, "
-            f"resources requested by the placement group: {bundles}, {pg_strategy}"
+            f"Ray made no placement group of {bundles}, {pg_strategy} within {pg_timeout:g} s: the cluster has "
+            f"{ray.available_resources()} free. Ask for less, add nodes, or use an autoscaling cluster"
         )
     return group, bundles
 

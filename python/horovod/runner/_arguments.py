@@ -93,9 +93,9 @@ def flags_of(settings: _HorovodArgs) -> list[str]:
     Raises ValueError if they contradict each other, or ask for MPI.
     """
     if settings.hosts is not None and settings.hostfile is not None:
-        raise ValueError("Argument hosts and hostfile only allow one provided.")
+        raise ValueError("hosts and hostfile are both given: give one of the two")
     if settings.use_gloo and settings.use_mpi:
-        raise ValueError("Argument use_gloo and use_mpi only allow one set True.")
+        raise ValueError("use_gloo and use_mpi are both True: use_gloo alone is possible here")
     if settings.use_mpi or settings.mpi_args:
         raise ValueError("This Horovod is built without MPI.")
     return _as_arguments({flag: getattr(settings, name, None) for name, flag in _FLAGS.items()})

@@ -23,7 +23,7 @@ class Options(NamedTuple):
     def check(self) -> None:
         """Raises TypeError or ValueError for an invalid environment or output."""
         if self.env is not None and not isinstance(self.env, dict):
-            raise TypeError(f"env argument must be a dict, not {type(self.env)}: {self.env}")
+            raise TypeError(f"env must be a dict, not {type(self.env).__name__}: pass dict(env)")
         check_variables("env", self.env or {})
         check_networks(self.nics)
         check_whole_numbers(verbose=self.verbose)

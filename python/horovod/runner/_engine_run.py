@@ -29,9 +29,8 @@ _DAEMON_SECONDS = 60.0  # that agents have beyond the time for tasks to begin an
 _AGENT = "horovod-agent: "
 _REFUSED = 2  # exit code of an agent that was started wrongly, or of its job
 _TIMED_OUT = (
-    "Timed out waiting for {engine} tasks to start. Please check that you have enough resources to run all Horovod "
-    "processes. Each Horovod process runs in a {engine} task. You may need to increase the start_timeout parameter to a "
-    "larger value if your {engine} resources are allocated on-demand. {count}. Timeout after {seconds} seconds."
+    "{count} within start_timeout={seconds} s. Each process needs a {engine} task of its own: "
+    "free resources for them, ask for fewer processes, or raise start_timeout if {engine} still adds nodes"
 )
 
 

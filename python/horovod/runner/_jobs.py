@@ -10,10 +10,6 @@ from horovod.runner import _handover
 from horovod.runner._arguments import _HorovodArgs, flags_of
 from horovod.runner._launcher import Launcher
 
-_FAILED = (
-    "Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated."
-)
-
 
 def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
     """Runs the job that `settings` describe; returns the results of a function, or None for a command.
@@ -75,7 +71,7 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python:
 
 def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
     """Returns the error text for a failed job, with the first failure's traceback and the daemon's verdict."""
-    text = f"{_FAILED}\n{verdict}" if verdict else f"{_FAILED}\nhorovodrun ended with status {status}."
+    text = "The Horovod job failed: " + (verdict or f"horovodrun ended with status {status}.")
     if failures:
         text += f"\nRank {failures[0].rank} raised:\n{failures[0].text}"
     return text

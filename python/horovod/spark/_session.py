@@ -16,7 +16,7 @@ from horovod.runner._engine_run import Engine
 from horovod.runner._engine_task import Task
 from horovod.spark._task import SparkTask
 
-_NO_SESSION = "Could not find an active SparkContext, are you running in a PySpark session?"
+_NO_SESSION = "horovod.spark needs an active SparkContext: make a SparkSession first"
 _LOCAL = re.compile(r"local(\[.*\])?$")
 
 

@@ -168,7 +168,7 @@ class TensorFlowKerasState(TensorState):
         **kwargs: Any,
     ) -> None:
         if not getattr(model, "built", True):
-            raise ValueError("Model must be built first. Run `model.build(input_shape)`.")
+            raise ValueError("the model has no variables yet: call model.build(input_shape) before its state is made")
         _check(model, optimizer)
         optimizer = optimizer or getattr(model, "optimizer", None)
         session, variables = None, variables_of_optimizer

@@ -78,8 +78,8 @@ def broadcast_global_variables(root_rank: int) -> Any:
     """
     if tf.executing_eagerly():
         raise RuntimeError(
-            "hvd.broadcast_global_variables() does not support eager execution. Please use "
-            "`hvd.broadcast_variables(<model/optimizer variables>)` instead."
+            "broadcast_global_variables is for graphs, and this is eager execution: "
+            "name the variables, as in hvd.broadcast_variables(model.variables, root_rank=0)"
         )
     return broadcast_variables(tf.compat.v1.global_variables(), root_rank)
 

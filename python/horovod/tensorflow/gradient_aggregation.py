@@ -11,7 +11,7 @@ from horovod.tensorflow.gradients import LocalVariables, Reduce
 #: The collection of a graph's counters of passes. Set to their initial values, they drop the sums so far.
 PASS_COUNTERS = "horovod_pass_counters"
 
-_SPARSE = "IndexedSlices are not supported when `backward_passes_per_step` > 1 and `sparse_as_dense` is False."
+_SPARSE = "a gradient is tf.IndexedSlices, which can't be accumulated over backward passes: set sparse_as_dense=True"
 
 
 class LocalGradientAggregationHelper:

@@ -223,7 +223,7 @@ def PartialDistributedGradientTape(
 def _layers(value: Any) -> Sequence[Any]:
     layers = [] if value is None else [value] if _is_layer(value) else list(value)
     if not all(_is_layer(layer) for layer in layers):
-        raise ValueError("All local layers must be of tf.keras.layers.Layer type.")
+        raise ValueError("local_layers must hold Keras layers only")
     return layers
 
 

@@ -19,7 +19,7 @@ from horovod.tensorflow.util import on_device, size_of, unique_name
 Groups = Union[int, Sequence[Sequence[Any]], None]
 Reduce = Callable[[list[Any], list[Any]], list[Any]]
 
-_BAD_GROUPS = "groups should be a non-negative integer or a list of list of tf.Variable."
+_BAD_GROUPS = "groups must be a positive integer or a list of lists of tf.Variable"
 
 
 class Reduction(NamedTuple):
@@ -39,7 +39,7 @@ def check_groups(num_groups: int, groups: Groups) -> Groups:
     """Returns the groups that the arguments `num_groups`, which is deprecated, and `groups` describe. Raises ValueError."""
     if num_groups != 0:
         warnings.warn(
-            "Parameter `num_groups` has been replaced by `groups` and will be removed",
+            "`num_groups` is deprecated: use `groups`",
             DeprecationWarning,
             stacklevel=3,
         )

@@ -68,7 +68,7 @@ def DistributedOptimizer(
     groups = check_groups(num_groups, groups)
     if not isinstance(optimizer, Optimizer):
         if op == Adasum:
-            raise ValueError("op == Adasum is not supported yet with Keras")
+            raise ValueError("op=Adasum is for optimizers of tf.compat.v1.train, not for those of Keras")
         # Not before it is needed: it imports Keras.
         return importlib.import_module("horovod.tensorflow.keras").DistributedOptimizer(
             optimizer=optimizer,

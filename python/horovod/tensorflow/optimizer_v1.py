@@ -63,7 +63,7 @@ class DistributedOptimizerV1(OptimizerAround):
         if backward_passes_per_step > 1:
             if tf.executing_eagerly():
                 raise ValueError(
-                    "backward_passes_per_step > 1 is not yet supported for _LegacyOptimizer with eager execution."
+                    "backward_passes_per_step > 1 needs graph mode with an optimizer of tf.compat.v1.train: use one of Keras"
                 )
             self._aggregation = LocalGradientAggregationHelper(
                 backward_passes_per_step,

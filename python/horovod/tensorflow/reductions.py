@@ -27,8 +27,7 @@ __all__ = [
 ]
 
 _SPARSE_ADASUM = (
-    "The Adasum reduction does not currently support sparse tensors. As a workaround please pass "
-    "sparse_as_dense=True to DistributedOptimizer"
+    "op=Adasum reduces dense tensors only, not tf.IndexedSlices: pass sparse_as_dense=True to the optimizer or tape"
 )
 
 
@@ -40,9 +39,11 @@ def _check_sparse(op: int, prescale_factor: float, postscale_factor: float) -> N
     if op == Adasum:
         raise NotImplementedError(_SPARSE_ADASUM)
     if op not in (Sum, Average):
-        raise NotImplementedError("Only Sum and Average ops are supported with tf.IndexedSlices")
+        raise NotImplementedError("tf.IndexedSlices can be reduced with op=Sum or op=Average only")
     if prescale_factor != 1.0 or postscale_factor != 1.0:
-        raise NotImplementedError("Pre/postscale_factor are not supported with tf.IndexedSlices")
+        raise NotImplementedError(
+            "tf.IndexedSlices are reduced without prescale_factor and postscale_factor: scale their values"
+        )
 
 
 def _reduced_slices(
@@ -95,7 +96,7 @@ def allreduce(
       ignore_name_scope: whether TensorFlow's name scope is left out of the name.
 
     Returns:
-      A tensor of the same shape and dtype, or tf.IndexedSlices.
+      The reduced tensor, shaped and typed as `tensor`, or tf.IndexedSlices.
 
     Raises:
       NotImplementedError: for tf.IndexedSlices, `op` is neither hvd.Sum nor hvd.Average, or a factor is given.

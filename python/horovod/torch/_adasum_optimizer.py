@@ -82,7 +82,7 @@ class AdasumOptimizer(WrappedOptimizer):
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
         """Raises AssertionError: a step without reduction makes no sense with Adasum."""
-        raise AssertionError("Skipping synchronization is not supported when using Adasum optimizer.")
+        raise AssertionError("skip_synchronize: op=Adasum reduces within step(), so that no step can do without it")
         yield
 
     @contextlib.contextmanager

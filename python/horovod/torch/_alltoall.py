@@ -57,8 +57,8 @@ def alltoall(
     Differentiable: the gradient's rows return to the ranks that the input's rows came from.
 
     Args:
-      tensor: a tensor with at least one dimension. Dtype and shape are the same on all ranks, except for the first
-        dimension.
+      tensor: a tensor with at least one dimension. All dimensions but the first, and the dtype, are the same on all
+        ranks.
       splits: how many rows go to each rank, in rank order: an int32 tensor or a sequence. None: the same number to each.
         Rows beyond the sum of `splits` are not sent.
       name: the operation's name; see :mod:`horovod.torch.mpi_ops`.
@@ -69,8 +69,8 @@ def alltoall(
       int32 tensor of one dimension).
 
     Raises:
-      ValueError: `splits` do not fit the process set or the number of rows; or without `splits`, the number of rows is not
-        a multiple of the number of ranks.
+      ValueError: `splits` do not fit the process set or the number of rows; or without `splits`, the ranks can't share the rows
+        equally.
       HorovodInternalError: see :mod:`horovod.torch.mpi_ops` for the errors of all collectives.
 
     Example:

@@ -19,17 +19,16 @@ from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
-    "Gradients were computed more than backward_passes_per_step times before call to step(). "
-    "Increase backward_passes_per_step to accumulate gradients locally."
+    "more than backward_passes_per_step backward passes came before step(): "
+    "raise backward_passes_per_step to the number of passes for each step"
 )
 _ZERO_GRAD_IN_FLIGHT = (
-    "optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
-    "optimizer.synchronize(). This is prohibited as it can cause a race condition."
+    "zero_grad() came between backward() and step(), while gradients were being reduced: call it before "
+    "backward(), or after step() or synchronize()"
 )
 _SYNCHRONIZED_BEFORE_STEP = (
-    "optimizer.step() called without optimizer.skip_synchronize() context after "
-    "optimizer.synchronize(). Use optimizer.skip_synchronize() around optimizer.step() if you use "
-    "optimizer.synchronize() in your code."
+    "step() after synchronize() does not reduce the gradients again: call it within "
+    "`with optimizer.skip_synchronize():`"
 )
 
 

@@ -93,13 +93,13 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         named = list(named_parameters)
         if any(not isinstance(item, tuple) for item in named):
             raise ValueError(
-                "named_parameters should be a sequence of tuples (name, parameter), usually "
-                "produced by model.named_parameters()."
+                "named_parameters must be pairs of a name and a parameter: pass model.named_parameters(), "
+                "not model.parameters()"
             )
         duplicates = self.find_duplicates(name for name, _ in named)
         if duplicates:
             raise ValueError(
-                "Parameter names in named_parameters must be unique. Found duplicates: {}".format(
+                "named_parameters has two parameters of one name, which must differ: {}".format(
                     ", ".join(sorted(duplicates))
                 )
             )

@@ -17,7 +17,7 @@ from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.compression import Compression, Compressor
 from horovod.torch.mpi_ops import Adasum, Average
 
-_BAD_GROUPS = "groups should be a non-negative integer or a list of list of torch.Tensor."
+_BAD_GROUPS = "groups must be a positive integer or a list of lists of torch.Tensor"
 
 
 def DistributedOptimizer(
@@ -85,7 +85,7 @@ def DistributedOptimizer(
     backward_passes_per_step = checked_passes(backward_passes_per_step)
     if num_groups != 0:
         warnings.warn(
-            "Parameter `num_groups` has been replaced by `groups` and will be removed",
+            "`num_groups` is deprecated: use `groups`",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -118,9 +118,9 @@ def _checked_groups(groups: Any) -> Union[int, list[list[torch.Tensor]], None]:
     lists = [list(group) for group in groups]
     tensors = [tensor for group in lists for tensor in group]
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
-        raise ValueError("groups must consist of torch.Tensor.")
+        raise ValueError(_BAD_GROUPS)
     if len({id(tensor) for tensor in tensors}) != len(tensors):
-        raise ValueError("A parameter can only appear once in groups.")
+        raise ValueError("groups: a parameter is in two groups, or twice in one")
     return lists
 
 

@@ -85,7 +85,7 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
         if input.dim() < 2:
-            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+            raise ValueError(f"SyncBatchNorm needs an input of shape [N, C, ...], not of {input.dim()} dimensions")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Normalizes a batch.
@@ -94,7 +94,7 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
           input: a tensor of shape [N, C] or [N, C, ...].
 
         Returns:
-          A tensor of the same shape and dtype.
+          The normalized tensor, shaped and typed as `input`.
         """
         self._check_input_dim(input)
         if not self.training or self.process_set.size() == 1:

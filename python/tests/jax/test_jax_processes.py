@@ -58,7 +58,7 @@ def test_a_library_of_another_version_is_told_in_a_line(python, tmp_path):
 def test_collectives_before_init(python):
     for function in ("hvd.allreduce", "jax.jit(hvd.allreduce)", "jax.jit(hvd.allgather)"):
         line = python(f"import jax, horovod.jax as hvd; {function}(jax.numpy.ones(2))")
-        assert line == "HorovodInternalError: Horovod has not been initialized; use hvd.init()."
+        assert line == "HorovodInternalError: Horovod has not been initialized: call hvd.init() first"
 
 
 TWO = "--xla_force_host_platform_device_count=2"

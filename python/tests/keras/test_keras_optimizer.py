@@ -117,7 +117,7 @@ def test_local_layers_may_be_built_later():
 
 
 def test_what_is_no_layer_is_refused():
-    with pytest.raises(ValueError, match=r"All local layers must be of tf\.keras\.layers\.Layer type\."):
+    with pytest.raises(ValueError, match="local_layers must hold Keras layers only"):
         hvd.PartialDistributedOptimizer(sgd(), local_layers=["hidden"])
 
 
@@ -376,7 +376,7 @@ def test_sparse_gradients_can_not_be_accumulated(kind):
 
     optimizer = hvd.DistributedOptimizer(plain(kind), backward_passes_per_step=2)
     gradient = tf.IndexedSlices(tf.ones((1, 1)), tf.constant([0]), tf.constant([2, 1]))
-    with pytest.raises(ValueError, match="IndexedSlices are not supported when `backward_passes_per_step` > 1"):
+    with pytest.raises(ValueError, match="set sparse_as_dense=True"):
         optimizer.apply_gradients([(gradient, tf.Variable(tf.zeros((2, 1))))])
 
 

@@ -68,7 +68,7 @@ def test_tensors_and_lists():
 
 
 def test_there_are_no_global_variables():
-    reason = "does not support eager execution" if BACKEND == "tensorflow" else "is for graphs of TensorFlow"
+    reason = "and this is eager execution" if BACKEND == "tensorflow" else "is for graphs of TensorFlow"
     instead = r"\. Please use `hvd\.callbacks\.BroadcastGlobalVariablesCallback\(0\)` instead\.$"
     with pytest.raises(RuntimeError, match=reason + instead):
         hvd.broadcast_global_variables(0)

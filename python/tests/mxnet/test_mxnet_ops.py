@@ -66,7 +66,7 @@ def test_average_as_in_older_scripts():
     check(hvd.allreduce(mine()), of_all().sum(0) / hvd.size())
     check(hvd.allreduce(mine(), True), of_all().sum(0) / hvd.size())
     check(hvd.allreduce(mine(), False, "name", 0), of_all().sum(0))
-    with pytest.raises(ValueError, match="supersedes"):
+    with pytest.raises(ValueError, match="op replaces average"):
         hvd.allreduce(mine(), average=True, op=hvd.Sum)
 
 

@@ -226,7 +226,7 @@ def test_what_slices_can_not_be_reduced_by(op):
     sparse = tf.IndexedSlices(tf.ones((1, 3)), tf.constant([0]))
     for arguments in (sparse, [sparse], [sparse, tf.ones(3)]):
         function = hvd.allreduce if arguments is sparse else hvd.grouped_allreduce
-        with pytest.raises(NotImplementedError, match=r"sparse tensors|IndexedSlices"):
+        with pytest.raises(NotImplementedError, match="IndexedSlices"):
             function(arguments, op=op)
         for factor in ({"prescale_factor": 0.5}, {"postscale_factor": 0.5}):
             with pytest.raises(NotImplementedError, match="Pre/postscale_factor"):

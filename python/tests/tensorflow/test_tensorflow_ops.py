@@ -90,11 +90,11 @@ def test_allreduce_scaled(mode, grouped):
 
 
 def test_average_is_an_older_argument():
-    with pytest.warns(DeprecationWarning, match="`average` has been replaced with `op`"):
+    with pytest.warns(DeprecationWarning, match="`average` is deprecated"):
         assert_same(hvd.allreduce(mine((3,)), average=False), reduced("Sum", (3,)))
     with pytest.warns(DeprecationWarning):
         assert_same(hvd.grouped_allreduce([mine((3,))], average=True)[0], reduced("Average", (3,)), 1e-6)
-    with pytest.raises(ValueError, match="supersedes average"):
+    with pytest.raises(ValueError, match="op replaces average"):
         hvd.allreduce(mine((3,)), average=True, op=hvd.Sum)
     assert hvd.handle_average_backwards_compatibility(None, None) == hvd.Average
     with pytest.raises(ValueError):

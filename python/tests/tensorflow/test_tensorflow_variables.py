@@ -99,7 +99,7 @@ def test_different_variables_are_an_error_on_all_ranks():
 
 
 def test_global_variables():
-    with pytest.raises(RuntimeError, match="does not support eager execution"):
+    with pytest.raises(RuntimeError, match="and this is eager execution"):
         hvd.broadcast_global_variables(0)
     with tf.Graph().as_default(), v1.Session() as session:
         variables = [v1.get_variable(f"v{i}", initializer=value("float32")) for i in range(3)]

@@ -18,14 +18,14 @@ args = parser.parse_args()
 hvd.init()
 torch.manual_seed(hvd.rank())  # different on purpose: the broadcast below has to make the ranks equal
 
-# Pin GPU to be used to process local rank (one GPU per process)
+# Each process uses the GPU of its local rank
 if torch.cuda.is_available():
     torch.cuda.set_device(hvd.local_rank())
 
 # Define dataset...
 train_dataset, test_dataset = digits.datasets()
 
-# Partition dataset among workers using DistributedSampler
+# Each rank trains with its own part of the data
 train_sampler = torch.utils.data.distributed.DistributedSampler(train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
 
 train_loader = torch.utils.data.DataLoader(train_dataset, batch_size=32, sampler=train_sampler)
@@ -40,7 +40,7 @@ optimizer = optim.SGD(model.parameters(), lr=0.05 * hvd.size(), momentum=0.9)
 # Add Horovod Distributed Optimizer
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 
-# Broadcast parameters from rank 0 to all other processes.
+# All ranks start with rank 0's parameters.
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 

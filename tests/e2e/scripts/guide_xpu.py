@@ -22,7 +22,7 @@ args = parser.parse_args()
 hvd.init()
 torch.manual_seed(hvd.rank())
 
-# Pin GPU to be used to process local rank (one GPU per process)
+# Each process uses the GPU of its local rank
 devid = hvd.local_rank()
 if hasattr(torch, "xpu") and torch.xpu.is_available():
     torch.xpu.set_device(devid)
@@ -33,7 +33,7 @@ else:
 # Define dataset...
 train_dataset, test_dataset = digits.datasets()
 
-# Partition dataset among workers using DistributedSampler
+# Each rank trains with its own part of the data
 train_sampler = torch.utils.data.distributed.DistributedSampler(train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
 
 train_loader = torch.utils.data.DataLoader(train_dataset, batch_size=32, sampler=train_sampler)
@@ -47,7 +47,7 @@ optimizer = optim.SGD(model.parameters(), lr=0.1)
 # Add Horovod Distributed Optimizer
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 
-# Broadcast parameters from rank 0 to all other processes.
+# All ranks start with rank 0's parameters.
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 

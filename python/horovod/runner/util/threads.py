@@ -73,7 +73,7 @@ def on_event(
         raise ValueError("Event must not be None")
     _check_arguments(args)
     if stop is None and not daemon:
-        raise ValueError("Stop event must be given for non-daemon event thread")
+        raise ValueError("a thread that is no daemon needs a stop event, or it could not be ended: pass stop")
 
     def wait_and_call() -> None:
         while not event.wait(None if stop is None else check_stop_interval_s):
@@ -131,4 +131,4 @@ def execute_function_multithreaded(
 
 def _check_arguments(args: Any) -> None:
     if not isinstance(args, tuple):
-        raise ValueError(f"args must be a tuple, not {type(args)}, for a single argument use (arg,)")
+        raise ValueError(f"args must be a tuple, not {type(args).__name__}: write (x,) for one argument x")

@@ -28,14 +28,14 @@ def check_validation(validation: Any, df: Any = None) -> None:
     """Raises ValueError for what is neither a part of the rows, from 0 to below 1, nor the name of a column of the DataFrame."""
     if isinstance(validation, str):
         if df is not None and validation not in df.columns:
-            raise ValueError(f"Validation column {validation} does not exist in the DataFrame")
+            raise ValueError(f"validation={validation!r}: the DataFrame has no such column")
         if df is not None and not isinstance(df.schema[validation].dataType, (BooleanType, NumericType)):
             kind = df.schema[validation].dataType.simpleString()
             raise ValueError(f"Validation column {validation} is of type {kind}: it must be a boolean or a number")
     elif validation and not isinstance(validation, float):
-        raise ValueError(f'Param validation must be of type "float" or "str", found: {type(validation)}')
+        raise ValueError(f"validation must be a float or the name of a column, not {type(validation).__name__}")
     elif validation and not 0 <= validation < 1:
-        raise ValueError(f"Validation split {validation} must be in the range: [0, 1)")
+        raise ValueError(f"validation={validation} must be at least 0 and less than 1")
 
 
 @contextlib.contextmanager

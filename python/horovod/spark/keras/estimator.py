@@ -109,9 +109,9 @@ class KerasEstimator(HorovodEstimator, _Saved):
     def _compiled(self) -> bytes:
         model, optimizer = self.getModel(), self.getOptimizer() or getattr(self.getModel(), "optimizer", None)
         if not self.getLoss():
-            raise ValueError("Loss parameter is required for the model to compile")
+            raise ValueError("loss is missing: the model can't be compiled without it")
         if not optimizer:
-            raise ValueError("Optimizer must be provided either as a parameter or as part of a compiled model")
+            raise ValueError("optimizer is missing: pass it to the estimator, or compile the model with one")
         model.compile(
             optimizer=optimizer,
             loss=self.getLoss(),

@@ -85,9 +85,7 @@ class TorchEstimator(of_torch.TorchEstimator):
             return
         for name, method in _PART_OF_THE_MODULE.items():
             if self.getOrDefault(getattr(self, name)):
-                raise ValueError(
-                    f"Parameter `{name}` cannot be specified with a `LightningModule`. Implement `LightningModule.{method}` instead."
-                )
+                raise ValueError(f"{name} is not for a LightningModule, whose {method}() decides that: leave it out")
 
     def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
         self._check_params(properties.metadata)

@@ -76,7 +76,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         if kwargs.get("loss") is not None and kwargs.get("loss_constructors") is not None:
-            raise ValueError("only one of loss_constructors and loss parameters can be specified.")
+            raise ValueError("loss and loss_constructors are both given: give one of the two")
         set_given(self, kwargs)
 
     def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
         if not weights:
             return [1 / len(labels)] * len(labels)
         if len(weights) != len(labels):
-            raise ValueError("loss_weights needs to be a list with the same length as the label_columns.")
+            raise ValueError(f"loss_weights has {len(weights)} values for {len(labels)} label_cols: give one for each")
         return weights
 
     def _data_module(self, store: Any, properties: DataProperties, processes: int) -> Any:

@@ -21,7 +21,5 @@ def get_env_rank_and_size() -> tuple[int, int]:
         if len(found) == 2:
             return int(os.environ[rank]), int(os.environ[size])
         if found:
-            raise RuntimeError(
-                f"Could not determine process rank and size: only one of {rank} and {size} found in environment"
-            )
+            raise RuntimeError(f"the environment has one of {rank} and {size}: set both, or none")
     return 0, 1

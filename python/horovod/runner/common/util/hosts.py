@@ -26,7 +26,7 @@ class HostInfo(NamedTuple):
         """
         if not _HOST.match(host_string.strip()):
             raise ValueError(
-                f"Invalid host input, please make sure it has format as : worker-0:2,worker-1:2. Got {host_string!r}."
+                f"{host_string!r} is no host with slots: write HOST:SLOTS,HOST:SLOTS, as in node1:4,node2:4"
             )
         hostname, slots = host_string.strip().split(":")
         return HostInfo(hostname, int(slots))
@@ -121,7 +121,7 @@ def get_host_assignments(
         taken[host.hostname] += host.slots
         places += [(host.hostname, first + slot) for slot in range(host.slots)]
     if len(places) < min_num_proc:
-        raise ValueError(f"Requested more processes ({min_num_proc}) than there are available slots ({len(places)})")
+        raise ValueError(f"{min_num_proc} processes need {min_num_proc} slots, but the hosts have {len(places)}")
     places = places[:max_num_proc]
     local_size = collections.Counter(name for name, _ in places)  # in the order of hosts
     slots = []
