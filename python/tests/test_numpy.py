@@ -269,3 +269,19 @@ def test_state_is_rank_0s_after_sync():
     check(state.weights, of_rank(0))
     check(state.fixed, of_rank(0)[:, ::2])
     assert state.names == [0] and state.step == 0
+
+
+def test_arrays_within_values_are_overwritten_in_place():
+    rank = hvd.rank()
+    means, random = {"w": of_rank(rank), "steps": rank}, numpy.random.default_rng(rank)
+    kept = means["w"]
+    state = hvd.elastic.State(means=means, tools=[random])
+    state.sync()
+    assert means["w"] is kept and means["steps"] == 0
+    check(kept, of_rank(0))
+    state.commit()
+    drawn = random.random()
+    kept += 5
+    state.restore()
+    check(kept, of_rank(0))
+    assert state.means is means and random.random() == drawn

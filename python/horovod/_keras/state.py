@@ -1,5 +1,6 @@
 """The state of an elastic training with Keras."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -94,8 +95,8 @@ class KerasState(TensorState):
       checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
         checkpoints.
       checkpoint_every: the minimum number of commits from one checkpoint to the next.
-      kwargs: further values, by their names. An ElasticSampler or ElasticIterable is saved by its progress; all others are
-        copied deeply.
+      kwargs: further values, by their names. Models, optimizers, variables, samplers and objects whose class has state_dict and
+        load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
 
     Raises:
       OSError: `checkpoint_dir` can't be created.
@@ -122,12 +123,45 @@ class KerasState(TensorState):
                 return ModelHandler(model)
             if value is optimizer and value is not None:
                 return VariablesHandler(value, tensors.variables_of_optimizer, model)
-            return SamplerHandler(value) if isinstance(value, JobCursor) else None
+            return SamplerHandler(value) if isinstance(value, JobCursor) else _handler_of(value, model)
 
         # Batches of the epoch that are done, of how many: see UpdateBatchStateCallback.
         kwargs["_fit_progress"] = (0, 0)
         kwargs.update(model=model, optimizer=optimizer)
         super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, **kwargs)
+
+
+def _handler_of(value: Any, model: Any) -> Optional[handlers.StateHandler]:
+    """Returns a handler of another object of Keras or TensorFlow that has variables; None for any other value.
+
+    Raises ValueError if it has not made its variables yet.
+    """
+    kind = type(value)
+    if kind.__module__.split(".")[0] == "tensorflow":
+        tensorflow: Any = importlib.import_module("horovod.tensorflow.elastic")
+        found: Optional[handlers.StateHandler] = tensorflow.handler_of_other(value)
+        return found
+    if package_of(value) is None:
+        return None
+    if not getattr(value, "built", True) and (hasattr(kind, "apply_gradients") or hasattr(kind, "weights")):
+        raise ValueError(f"{kind.__name__} has no variables yet: build it before you give it to a state")
+    if hasattr(kind, "apply_gradients"):
+        return VariablesHandler(value, tensors.variables_of_optimizer, model)
+    if hasattr(kind, "fit"):
+        return ModelHandler(value)
+    if hasattr(kind, "weights"):
+        return VariablesHandler(value, tensors.variables_of_model, model)
+    if hasattr(kind, "assign"):
+        return VariablesHandler(value, _itself, model)
+    return VariablesHandler(value, _seed_of, model) if kind.__name__ == "SeedGenerator" else None
+
+
+def _itself(variable: Any) -> list[Any]:
+    return [variable]
+
+
+def _seed_of(generator: Any) -> list[Any]:
+    return [generator.state]
 
 
 def _check(model: Any, optimizer: Any) -> None:

@@ -24,6 +24,9 @@ class StateHandler:
     #: Whether :meth:`set_value` replaces the last save. It has to if the next value may be such that
     #: a save of the one before can't be restored into it, as with another model.
     saves_new_value = True
+    #: Whether values of the kind can't be changed in place. Within lists, tuples and dicts they are then
+    #: copied like plain values.
+    by_value = False
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -101,6 +104,10 @@ class StateDictHandler(StateHandler):
         is_busy = any(before is tree for tree in busy)
         in_store = isinstance(before, PlacedTree) or isinstance(copied, PlacedTree)
         self._spare = None if is_busy or in_store else before
+
+    def drop_saves(self) -> None:
+        """Frees the copies, for an owner that keeps what :meth:`state_dict` returns."""
+        self._saved = self._spare = None
 
     def saved(self) -> Any:
         """Returns the last save, which must not be changed."""

@@ -10,6 +10,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from horovod.elastic import commit_store, commits
 from horovod.elastic.commit_store import Head, Placed
 from horovod.elastic.messages import say
+from horovod.elastic.parts import check_plain
 
 
 class State:
@@ -227,6 +228,7 @@ class ObjectState(State):
         self._saved_state: dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
+        self._find_parts()
         self._saved_state = self._deep_copy(self._saved_state)
 
     def save(self) -> None:
@@ -246,6 +248,11 @@ class ObjectState(State):
             self._committing = self._committing or (self._staging and number > 0)
         self.save()
 
+    def _find_parts(self) -> None:
+        """Raises ValueError if a value is, or holds, something of which a copy would be of no use."""
+        for name, value in self._current().items():
+            check_plain(value, f"{type(self).__name__}.{name}")
+
     def _current(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._saved_state}
 
@@ -254,6 +261,7 @@ class ObjectState(State):
             setattr(self, name, value)
 
     def _copied(self) -> Any:
+        self._find_parts()
         current = self._current()
         placed = commit_store.place(self, current) if self._committing else None
         return _Copy(self._deep_copy(current), placed)

@@ -13,6 +13,7 @@ from horovod.common.tensors import Kind, Tensor
 from horovod.elastic import commit_store, commits, state, stream, tree_store
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
+from horovod.elastic.parts import NoPart, Parts, PartsHandler
 from horovod.elastic.runs import runs
 from horovod.elastic.tree_store import Placed, PlacedTree
 from horovod.elastic.trees import Trees, put_tensors
@@ -89,13 +90,15 @@ class TensorState(ObjectState):
         checkpoint_every: int = 1,
         **kwargs: Any,
     ) -> None:
+        parts = Parts(trees, handler_of)
         handlers: dict[str, StateHandler] = {}
         for name, value in list(kwargs.items()):
-            handler = handler_of(value)
+            handler = parts.handler_of(value)
             if handler is not None:
                 handlers[name] = handler
                 kwargs.pop(name)
         vars(self)["_handlers"] = handlers
+        self._parts = parts
         self._trees = trees
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
@@ -131,6 +134,7 @@ class TensorState(ObjectState):
 
     def sync(self) -> None:
         ops.check_ready()
+        self._find_parts()
         if rank() == 0 and (self._begins_run or commits.newest() == self._inherited):
             self._load_earlier()
         placed = self._sync_trees() if size() > 1 else None
@@ -150,6 +154,46 @@ class TensorState(ObjectState):
                 handler.reset()
         super().on_reset()
 
+    # Parts of values.
+
+    def _find_parts(self) -> None:
+        """Gives a handler to each value that has tensors by now. Raises ValueError if one has parts that its copy would copy."""
+        plain = self._current()
+        within = {name: h.value for name, h in self._handlers.items() if isinstance(h, PartsHandler)}
+        kind = type(self).__name__
+        paths = {f"{kind}.{name}": name for name in (*plain, *within)}
+        for path in self._parts.look_at(
+            {path: (plain if name in plain else within)[name] for path, name in paths.items()}
+        ):
+            name = paths[path]
+            if name in plain:
+                for part, _ in self._parts.parts_in(plain[name]):
+                    raise ValueError(
+                        f"{path} has a {type(part).__name__}, of which a copy would be restored there: give it to the state when you "
+                        "make it."
+                    )
+                self._handle(name, plain[name])
+
+    def _handle(self, name: str, value: Any) -> StateHandler:
+        """Gives a handler to a value that was plain."""
+        handler = PartsHandler(value, self._parts)
+        handler.keep_plain(self._saved_state.pop(name, None))
+        vars(self).pop(name, None)
+        self._handlers[name] = handler
+        return handler
+
+    def _put(self, name: str, tree: Any, put: Callable[[StateDictHandler, Any], None]) -> None:
+        """Gives a value what is in `tree`. The value may have been plain here, but not where the tree comes from."""
+        handler = self._handlers.get(name)
+        if handler is None:
+            handler = self._handle(name, getattr(self, name))
+        if not isinstance(handler, StateDictHandler):
+            raise ValueError(f"{name} has a handler of another kind")
+        try:
+            put(handler, tree)
+        except NoPart as error:
+            raise ValueError(f"{type(self).__name__}.{name}{error}") from None
+
     # Saving.
 
     def _by_state_dict(self) -> dict[str, StateDictHandler]:
@@ -160,6 +204,7 @@ class TensorState(ObjectState):
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
     def _copied(self) -> _Snapshot:
+        self._find_parts()
         if self._committing:
             placed = self._place()
             if placed is not None:
@@ -186,9 +231,10 @@ class TensorState(ObjectState):
         for other in self._others():
             other.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
+        plain = dict(copied.values)
         for name, handler in self._by_state_dict().items():
-            handler.keep(copied.trees[name], busy)
-        super()._take(copied)
+            handler.keep(copied.trees[name] if name in copied.trees else plain.pop(name), busy)
+        super()._take(copied._replace(values=plain))
         self._placed = copied.placed
 
     # Synchronizing.
@@ -213,8 +259,8 @@ class TensorState(ObjectState):
         trees = put_tensors(head.schema, places.tensors)
         values = pickle.loads(head.values)
         self._check_names({**values, **trees}, self._by_state_dict())
-        for name, handler in self._by_state_dict().items():
-            handler.take(trees[name])
+        for name, tree in trees.items():
+            self._put(name, tree, lambda handler, tree: handler.take(tree))
         self._set(values)
         return placed
 
@@ -242,8 +288,9 @@ class TensorState(ObjectState):
         return tree_store.begin(self._trees, self, head.values, head.schema, head.kinds, self._kept())
 
     def _load(self, snapshot: _Snapshot) -> None:
-        for name, handler in self._by_state_dict().items():
-            handler.load(snapshot.trees[name])
+        for name, tree in snapshot.trees.items():
+            tree = tree.tree() if isinstance(tree, PlacedTree) else tree
+            self._put(name, tree, lambda handler, tree: handler.load(tree))
         self._set(snapshot.values)
 
     # Commits of earlier processes.
@@ -260,6 +307,7 @@ class TensorState(ObjectState):
             runs.adopt(self._checkpoints.past_of_later_run())
 
     def _final(self) -> bytes:
+        self._find_parts()
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return tree_store.packed(self._trees, self._current(), own)
 

@@ -8,6 +8,7 @@ from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.iterable import ElasticIterable
 from horovod.elastic.loop import run
+from horovod.elastic.parts import has_own_state, misplaced
 from horovod.elastic.sampler import ElasticSampler
 from horovod.elastic.tensor_state import TensorState
 from horovod.jax import _host, _leaves
@@ -21,7 +22,7 @@ class TreeHandler(handlers.StateDictHandler):
     assigned, as after each step, must have the same structure, shapes and dtypes; the last save stays then.
     """
 
-    trees, saves_new_value = _leaves.TREES, False
+    trees, saves_new_value, by_value = _leaves.TREES, False, True
 
     def set_value(self, value: Any) -> None:
         _check_same(self.value, value)
@@ -79,8 +80,12 @@ class JaxState(TensorState):
 def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
     if isinstance(value, JobCursor):
         return SamplerHandler(value)
-    has_arrays = any(map(_leaves.is_array, jax.tree_util.tree_leaves(value)))
-    return TreeHandler(value) if has_arrays else None
+    if not any(map(_leaves.is_array, jax.tree_util.tree_leaves(value))):
+        return None
+    for place, leaf in _places(value).items():
+        if has_own_state(leaf):
+            raise ValueError(misplaced(leaf, f"A pytree with arrays: its leaf {place}"))
+    return TreeHandler(value)
 
 
 def _copied(array: numpy.ndarray) -> numpy.ndarray:

@@ -58,7 +58,8 @@ def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
 class State(TensorState):
     """State of a training with numpy arrays: ``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes.
 
-    Arrays are restored and synchronized in place. All other values must be picklable. For checkpoints see
+    Arrays, and objects whose class has state_dict and load_state_dict, are restored and synchronized in place, also within
+    lists, tuples and dicts. All other values must be picklable. For checkpoints see
     :class:`horovod.torch.elastic.TorchState`.
 
     Args:

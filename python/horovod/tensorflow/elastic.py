@@ -5,10 +5,12 @@ from typing import Any, Callable, Optional
 
 import numpy
 
+from horovod._keras.packages import package_of
 from horovod._keras.tensors import drop_passes, variables_of_optimizer
 from horovod.common.class_names import class_of
 from horovod.elastic import handlers
 from horovod.elastic.loop import run
+from horovod.elastic.parts import refuse_copies
 from horovod.elastic.tensor_state import ObjectState, TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
@@ -19,6 +21,14 @@ from horovod.tensorflow.util import checked_variables, variable_of
 __all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "run"]
 
 _TREES = Trees(_arrays)
+
+refuse_copies(lambda value: isinstance(value, (tf.Variable, tf.Module, tf.random.Generator)) or _is_of_keras(value))
+
+
+def _is_of_keras(value: Any) -> bool:
+    return package_of(value) is not None and any(
+        hasattr(type(value), name) for name in ("apply_gradients", "weights", "assign")
+    )
 
 
 class VariablesHandler(handlers.StateDictHandler):
@@ -102,7 +112,8 @@ class TensorFlowState(TensorState):
       checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
         checkpoints.
       checkpoint_every: the minimum number of commits from one checkpoint to the next.
-      kwargs: further values, by their names, which are copied deeply.
+      kwargs: further values, by their names. Variables, modules, samplers and objects whose class has state_dict and
+        load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
 
     Raises:
       OSError: `checkpoint_dir` can't be created.
@@ -135,7 +146,7 @@ class TensorFlowState(TensorState):
         own = given or list(tf.compat.v1.global_variables())
 
         def handler_of(value: Any) -> Optional[handlers.StateHandler]:
-            return VariablesHandler(value, list, session) if value is own else None
+            return VariablesHandler(value, list, session) if value is own else handler_of_other(value, session)
 
         super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, variables=own, **kwargs)
         self.session = session
@@ -183,12 +194,41 @@ class TensorFlowKerasState(TensorState):
                 return VariablesHandler(value, _variables_of_model, session)
             if value is optimizer and value is not None:
                 return OptimizerHandler(value, variables, session)
-            return None
+            return handler_of_other(value, session)
 
         if optimizer is not None:
             kwargs["optimizer"] = optimizer
         super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, model=model, **kwargs)
         self.backend = backend
+
+
+def handler_of_other(value: Any, session: Any = None) -> Optional[handlers.StateHandler]:
+    """Returns a new handler of a variable, or of an object of TensorFlow or Keras that has variables; None for any other value.
+
+    Raises ValueError if it has not made its variables yet.
+    """
+    kind = type(value)
+    if isinstance(value, tf.Variable):
+        return VariablesHandler(value, _itself, session)
+    if isinstance(value, tf.random.Generator):
+        return VariablesHandler(value, _state_of, session)
+    if package_of(value) is None and not isinstance(value, (tf.Module, tf.compat.v1.train.Optimizer)):
+        return None
+    if hasattr(kind, "assign"):
+        return VariablesHandler(value, _itself, session)
+    if not getattr(value, "built", True):
+        raise ValueError(f"{kind.__name__} has no variables yet: build it before you give it to a state")
+    if hasattr(kind, "apply_gradients"):
+        return OptimizerHandler(value, variables_of_optimizer if session is None else _own_variables, session)
+    return VariablesHandler(value, _own_variables, session) if hasattr(kind, "variables") else None
+
+
+def _itself(variable: Any) -> list[Any]:
+    return [variable]
+
+
+def _state_of(generator: Any) -> list[Any]:
+    return [generator.state]
 
 
 def _check(model: Any, optimizer: Any) -> None:
@@ -205,7 +245,7 @@ def _variables_of_model(model: Any) -> Sequence[Any]:
 
 
 def _own_variables(optimizer: Any) -> list[Any]:
-    """Returns the optimizer's own variables, without the learning rate: a session has initialized only those."""
+    """Returns the object's own variables; of an optimizer without the learning rate: a session has initialized only those."""
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
 

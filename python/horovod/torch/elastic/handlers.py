@@ -8,6 +8,7 @@ import torch
 from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.handlers import StateHandler
+from horovod.elastic.parts import refuse_copies
 from horovod.torch import _loading
 from horovod.torch._loading import TREES
 
@@ -56,6 +57,20 @@ class OptimizerStateHandler(StateDictHandler):
         _loading.load_optimizer(self.value, state)
 
 
+class GeneratorStateHandler(StateDictHandler):
+    """Handler of torch.Generator."""
+
+    def state_dict(self) -> Any:
+        return {"state": self.value.get_state()}
+
+    own_tensors = state_dict
+
+    def load(self, saved: Any) -> None:
+        self.value.set_state(saved["state"].clone())
+
+    take = load  # type: ignore[assignment]  # its argument has another name
+
+
 Registry = list[tuple[type, type[StateHandler]]]
 
 
@@ -70,8 +85,12 @@ _handler_registry: Registry = [
     (torch.nn.Module, ModelStateHandler),
     (torch.optim.Optimizer, OptimizerStateHandler),
     (JobCursor, SamplerStateHandler),
+    (torch.Generator, GeneratorStateHandler),
     *((kind, StateDictHandler) for kind in _with_state_dict()),
 ]
+
+
+refuse_copies(lambda value: isinstance(value, (torch.Tensor, torch.Generator)))
 
 
 def get_handler_registry() -> Registry:

@@ -1,5 +1,6 @@
 """The state of a training with torch: models, optimizers, samplers and plain values."""
 
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -38,7 +39,8 @@ class TorchState(TensorState):
     """State of a training with torch: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
     All arguments are attributes of the state. A Module, Optimizer, ElasticSampler, ElasticIterableDataset, learning rate
-    scheduler or GradScaler (or a value of a type in the handler registry) is saved by its state dict. All other values are
+    scheduler or GradScaler, any other object whose class has state_dict and load_state_dict (or a type in the handler
+    registry), a tensor and a random generator are restored in place, also within lists, tuples and dicts. All other values are
     plain values and are copied deeply. A save is a real copy in host memory. restore gives the state exactly the values of
     the last save, and sets gradients to zero. sync gives all ranks rank 0's current state, all of the same moment.
 
@@ -61,7 +63,8 @@ class TorchState(TensorState):
 
     Raises:
       OSError: `checkpoint_dir` can't be created.
-      ValueError: `checkpoint_every` is not a positive number.
+      ValueError: `checkpoint_every` is not a positive number; or a plain value holds a tensor or an object with a state of its
+        own, now or later.
 
     Example:
       >>> import torch
@@ -96,11 +99,15 @@ class TorchState(TensorState):
         except RuntimeError:  # torch copies no tensor that is part of a graph, such as a loss
             return super()._deep_copy(mapped(values, _without_graph))
 
+    def _all_parts(self) -> Iterator[Any]:
+        for handler in self._handlers.values():
+            yield handler.value
+            yield from (part for part, _ in self._parts.parts_in(handler.value))
+
     def _drop_gradients(self) -> None:
         """Sets gradients to zero, so that the next backward() does not add to those of an interrupted step."""
         parameters: dict[int, torch.Tensor] = {}
-        for handler in self._handlers.values():
-            value = handler.value
+        for value in self._all_parts():
             if isinstance(value, torch.nn.Module):
                 parameters.update((id(p), p) for p in value.parameters())
             elif isinstance(value, torch.optim.Optimizer):

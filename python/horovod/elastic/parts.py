@@ -1,0 +1,334 @@
+"""Parts of values: models, optimizers and other objects with a state of their own, and tensors, within lists, tuples and dicts.
+
+A state that copied such a value would restore its copy, not the script's objects. So parts are saved by their state dicts, and
+restored in place.
+"""
+
+import collections
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any, Callable, Optional
+
+from horovod.common.tensors import new
+from horovod.elastic import random_states
+from horovod.elastic.cursor import JobCursor
+from horovod.elastic.handlers import SamplerStateHandler, StateDictHandler, StateHandler
+from horovod.elastic.trees import Trees, is_dict
+
+HandlerOf = Callable[[Any], Optional[StateHandler]]
+
+# The key of a part's state dict in the tree of a container.
+_PART = "state of a part"
+
+_ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes))
+_NO_PLACES = (*_ATOMS, type, range, slice, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+
+
+class NoPart(ValueError):
+    """There is no object for a state; the message begins with its place in the value."""
+
+
+_copied_in_vain: list[Callable[[Any], bool]] = []
+
+
+def refuse_copies(of: Callable[[Any], bool]) -> None:
+    """Registers a function that says of which values of a framework a copy is of no use, so that an ObjectState refuses them."""
+    _copied_in_vain.append(of)
+
+
+def has_own_state(value: Any) -> bool:
+    """Returns whether the value's class has state_dict and load_state_dict, as models, optimizers, schedulers and helpers of many
+    packages have.
+    """
+    kind = type(value)
+    return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
+
+
+class Parts:
+    """Finds the parts of a state's values, and keeps a handler of each.
+
+    Args:
+      trees: the framework's trees of tensors.
+      handler_of: a function that returns a new handler of a value, or None, for the framework's kinds of values.
+    """
+
+    def __init__(self, trees: Trees, handler_of: HandlerOf) -> None:
+        self.trees = trees
+        self._handler_of = handler_of
+        # By identity, with the objects, so that no other gets the same: handlers of parts; and values without parts.
+        self._known: dict[int, tuple[Any, StateHandler]] = {}
+        self._plain: dict[int, Any] = {}
+
+    def handler_of(self, value: Any) -> Optional[StateHandler]:
+        """Returns a new handler of a value, or None if the value has no parts, and is plain."""
+        if type(value) in _ATOMS:
+            return None
+        handler = self._new_handler(value)
+        if handler is not None:
+            return handler
+        leaves = (leaf for _, leaf in _leaves(value, ""))
+        return PartsHandler(value, self) if any(self.is_tensor(leaf) or self.part(leaf) for leaf in leaves) else None
+
+    def part(self, value: Any) -> Optional[StateHandler]:
+        """Returns the handler of a part; None if the value is none, or a tensor."""
+        if type(value) in _ATOMS or id(value) in self._plain or self.is_tensor(value):
+            return None
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        handler = self._new_handler(value)
+        if handler is not None and not getattr(handler, "by_value", False):
+            if isinstance(handler, StateDictHandler):
+                handler.drop_saves()
+            self._known[id(value)] = value, handler
+            return handler
+        return None
+
+    def is_tensor(self, value: Any) -> bool:
+        return self.trees.adapter.kind(value) is not None
+
+    def parts_in(self, value: Any) -> Iterator[tuple[Any, StateHandler]]:
+        """Yields the parts and their handlers."""
+        for _, leaf in _leaves(value, ""):
+            handler = self.part(leaf)
+            if handler is not None:
+                yield leaf, handler
+
+    def look_at(self, values: dict[str, Any]) -> list[str]:
+        """Returns which of the values, by their paths, have tensors or parts. Forgets the parts of earlier values.
+
+        Raises ValueError if a tensor or a part is in a place where nobody would find it.
+        """
+        known: dict[int, tuple[Any, StateHandler]] = {}
+        plain: dict[int, Any] = {}
+        have = []
+        for path, value in values.items():
+            for place, leaf in _leaves(value, path):
+                if self.is_tensor(leaf):
+                    have.append(path)
+                    continue
+                handler = self.part(leaf)
+                if handler is None:
+                    self._check_places(leaf, place)
+                    plain[id(leaf)] = leaf
+                elif isinstance(handler, StateDictHandler):
+                    known[id(leaf)] = leaf, handler
+                    have.append(path)
+                else:
+                    raise ValueError(misplaced(leaf, place))
+        self._known, self._plain = known, plain
+        return list(dict.fromkeys(have))
+
+    def _new_handler(self, value: Any) -> Optional[StateHandler]:
+        handler = self._handler_of(value)
+        if handler is None and has_own_state(value):
+            return _kind_of_handler(self.trees, isinstance(value, JobCursor))(value)
+        return handler or random_states.handler_of(self.trees, value)
+
+    def _check_places(self, value: Any, path: str, seen: Optional[set[int]] = None) -> None:
+        seen = set() if seen is None else seen
+        if isinstance(value, _NO_PLACES) or id(value) in seen or id(value) in self._plain:
+            return
+        seen.add(id(value))
+        for place, inner in _places(value, path):
+            if not isinstance(inner, _NO_PLACES):
+                is_part = not _is_container(inner) and (self.is_tensor(inner) or self._new_handler(inner) is not None)
+                if is_part:
+                    raise ValueError(misplaced(inner, place))
+                self._check_places(inner, place, seen)
+
+
+def check_plain(value: Any, path: str, seen: Optional[set[int]] = None) -> None:
+    """Raises ValueError if `value`, of a state that copies all values, holds something of which a copy is of no use."""
+    seen = set() if seen is None else seen
+    if isinstance(value, _NO_PLACES) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if has_own_state(value) or any(check(value) for check in _copied_in_vain):
+        raise ValueError(
+            f"{path} is a {type(value).__name__}, of which an ObjectState would restore a copy only: use the state of your "
+            "framework, such as hvd.elastic.TorchState."
+        )
+    for place, item in _places(value, path):
+        check_plain(item, place, seen)
+
+
+def misplaced(value: Any, path: str) -> str:
+    return (
+        f"{path} is a {type(value).__name__}, of which a copy would be restored there: give it to the state as a value of its "
+        "own, or in lists, tuples and dicts."
+    )
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (dict, list, tuple))
+
+
+def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in pairs:
+        yield f"{path}[{key!r}]", item
+
+
+def _leaves(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yields the values within lists, tuples and dicts that may be parts, with their paths."""
+    if not _is_container(value):
+        yield path, value
+        return
+    if id(value) in above:  # it contains itself
+        return
+    above = (*above, id(value))
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if type(item) not in _ATOMS:
+            yield from _leaves(item, f"{path}[{key!r}]", above)
+
+
+def _places(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields what an object holds in places that only it knows."""
+    if _is_container(value):
+        yield from _items(value, path)
+    elif isinstance(value, (set, frozenset, collections.deque)):
+        for number, item in enumerate(value):
+            yield f"{path}[{number}]", item
+    elif isinstance(value, types.MethodType):
+        yield f"{path}.__self__", value.__self__
+    elif isinstance(value, functools.partial):
+        for name in ("func", "args", "keywords"):
+            yield f"{path}.{name}", getattr(value, name)
+    for name, item in list(getattr(value, "__dict__", {}).items()):
+        yield f"{path}.{name}", item
+    for name in (name for base in type(value).__mro__ for name in _slots(base)):
+        try:
+            yield f"{path}.{name}", getattr(value, name)
+        except (AttributeError, TypeError):  # without a value, or out of reach
+            continue
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+@functools.cache
+def _kind_of_handler(of_trees: Trees, is_cursor: bool) -> type[StateDictHandler]:
+    base = SamplerStateHandler if is_cursor else StateDictHandler
+
+    class Handler(base):  # type: ignore[misc, valid-type]  # one of two
+        """Handler of any object that has state_dict and load_state_dict."""
+
+        trees = of_trees
+
+    return Handler
+
+
+class PartsHandler(StateDictHandler):
+    """Handler of a tensor, or of a container with tensors or parts. Restore and sync keep the container and all parts in it; they
+    write to tensors in place where these are still of the same shape and dtype. The script may assign any other value; the last
+    save stays.
+    """
+
+    saves_new_value = False
+
+    def __init__(self, value: Any, parts: Parts) -> None:
+        self.trees = parts.trees
+        self._parts = parts
+        super().__init__(value)
+
+    def state_dict(self) -> Any:
+        return self._tree(self.value, lambda handler: handler.state_dict())
+
+    def own_tensors(self) -> Any:
+        return self._tree(self.value, lambda handler: handler.own_tensors())
+
+    def load(self, saved: Any) -> None:
+        self._load(saved, lambda handler, state: handler.load(state), self.trees.copied)
+
+    def take(self, state: Any) -> None:
+        self._load(state, lambda handler, part: handler.take(part), lambda value: value)
+
+    def given(self) -> None:
+        for _, handler in self._parts.parts_in(self.value):
+            if isinstance(handler, StateDictHandler):
+                handler.given()
+
+    def reset(self) -> None:
+        for _, handler in self._parts.parts_in(self.value):
+            handler.reset()
+
+    def keep_plain(self, saved: Any) -> None:
+        """Makes `saved`, the value when it had no parts, the last save."""
+        self._saved, self._spare = saved, None
+
+    def _tree(self, value: Any, of_part: Callable[[StateDictHandler], Any]) -> Any:
+        if isinstance(value, dict):
+            return {key: self._tree(item, of_part) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            kind = list if isinstance(value, list) else tuple
+            return kind(self._tree(item, of_part) for item in value)
+        handler = self._parts.part(value)
+        return value if not isinstance(handler, StateDictHandler) else {_PART: of_part(handler)}
+
+    def _load(self, saved: Any, load: Callable[[StateDictHandler, Any], None], copied: Callable[[Any], Any]) -> None:
+        def put(value: Any, left: Any, path: str) -> Any:
+            """Returns what takes the place of `value`: itself with the contents of `left`, if that is possible."""
+            if is_dict(left) and list(left) == [_PART]:
+                handler = self._parts.part(value)
+                if not isinstance(handler, StateDictHandler):
+                    raise NoPart(f"{path} is no object here that could take the state saved for it")
+                load(handler, left[_PART])
+                return value
+            if is_dict(left) and isinstance(value, dict):
+                return put_dict(value, left, path)
+            if type(left) is list and isinstance(value, list):
+                value[:] = put_items(value, left, path)
+                return value
+            if type(left) is tuple and isinstance(value, tuple):
+                items = put_items(value, left, path)
+                return value if _is_same(items, value) else _like(value, items)
+            if type(left) in (list, tuple):
+                return type(left)(put_items((), left, path))
+            if is_dict(left):
+                return put_dict({}, left, path)
+            return self._put_leaf(value, left, copied)
+
+        def put_items(values: Any, left: Any, path: str) -> list[Any]:
+            there = [*values[: len(left)], *[None] * (len(left) - len(values))]
+            return [put(*pair, f"{path}[{number}]") for number, pair in enumerate(zip(there, left))]
+
+        def put_dict(value: Any, left: Any, path: str) -> Any:
+            for key in [key for key in value if key not in left]:
+                del value[key]
+            for key, item in left.items():
+                value[key] = put(value.get(key), item, f"{path}[{key!r}]")
+            return value
+
+        self.value = put(self.value, saved, "")
+
+    def _put_leaf(self, value: Any, saved: Any, copied: Callable[[Any], Any]) -> Any:
+        adapter = self.trees.adapter
+        kind = adapter.kind(saved)
+        if kind is None or value is saved or adapter.kind(value) is None:
+            return copied(saved)
+        if adapter.kind(value) == kind:
+            try:
+                adapter.assign(value, saved)
+                return value
+            except (RuntimeError, ValueError):  # several elements share memory, or it is read-only
+                pass
+        fresh = new(adapter, kind, value)
+        adapter.assign(fresh, saved)
+        return fresh
+
+
+def _is_same(items: list[Any], value: tuple[Any, ...]) -> bool:
+    def alike(a: Any, b: Any) -> bool:
+        return a is b or (type(a) is type(b) and type(a) in _ATOMS and a == b)
+
+    return len(items) == len(value) and all(map(alike, items, value))
+
+
+def _like(value: Any, items: list[Any]) -> Any:
+    """Returns a tuple of the type of `value`, which may be a named one."""
+    kind = type(value)
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)

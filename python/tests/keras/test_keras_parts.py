@@ -1,0 +1,109 @@
+"""Values of a KerasState that hold models, optimizers, variables and other objects with a state of their own."""
+
+import numpy
+import pytest
+
+from kerases import assert_weights, hvd, keras, model_of, sgd
+
+elastic = hvd.elastic
+
+
+class Average:
+    """An average of weights, as scripts keep it."""
+
+    def __init__(self):
+        self.values = numpy.zeros(2)
+
+    def state_dict(self):
+        return {"values": self.values}
+
+    def load_state_dict(self, state):
+        self.values = state["values"].copy()
+
+
+def built(seed):
+    """An optimizer beside a model, with its variables."""
+    model, optimizer = model_of(seed), sgd()
+    build = getattr(optimizer, "build", None)
+    if build is not None:
+        build(model.trainable_variables)
+    return model, optimizer
+
+
+def fill(model, value):
+    model.set_weights([numpy.full_like(weight, value) for weight in model.get_weights()])
+
+
+def holds(model, value):
+    return all((weight == value).all() for weight in model.get_weights())
+
+
+def test_models_optimizers_and_helpers_within_values():
+    rank = float(hvd.rank())
+    model, (generator, beside), (judge, _) = model_of(1), built(2), built(3)
+    average, ema, seen = Average(), {"w": numpy.zeros(3)}, [numpy.zeros(1)]
+    for each in (model, generator, judge):
+        fill(each, rank + 1)
+    average.values += rank
+    ema["w"] += rank
+    state = elastic.KerasState(
+        model,
+        nets=[generator, judge],
+        optimizers=(beside,),
+        layer=judge.layers[-1],
+        average=average,
+        ema=ema,
+        seen=seen,
+        epoch=0,
+    )
+    state.sync()
+    assert holds(model, 1) and holds(generator, 1) and holds(judge, 1)
+    assert (average.values == 0).all() and (ema["w"] == 0).all()
+    for each in (model, generator, judge):
+        fill(each, 5)
+    average.values += 5
+    ema["w"] += 5
+    seen.append(numpy.ones(2))
+    state.commit()
+    kept = ema["w"]
+    for each in (model, generator, judge):
+        fill(each, 9)
+    average.values += 9
+    ema["w"] += 9
+    seen.clear()
+    state.restore()
+    assert holds(model, 5) and holds(generator, 5) and holds(judge, 5)
+    assert state.nets[0] is generator and state.optimizers[0] is beside and state.ema is ema and ema["w"] is kept
+    assert (average.values == 5).all() and (kept == 5).all() and state.seen is seen and len(seen) == 2
+    assert_weights(judge, judge.get_weights())
+
+
+def test_variables_beside_the_model():
+    if not hasattr(keras, "Variable"):
+        pytest.skip("Keras 3")
+    counter, seed = keras.Variable(1.0), keras.random.SeedGenerator(7)
+    state = elastic.KerasState(model_of(), counter=counter, seeds=[seed])
+    before = keras.ops.convert_to_numpy(seed.state.value)
+    state.commit()
+    counter.assign(5.0)
+    keras.random.normal((1,), seed=seed)
+    state.restore()
+    assert state.counter is counter and float(counter) == 1.0
+    assert (keras.ops.convert_to_numpy(seed.state.value) == before).all()
+
+
+class Holder:
+    def __init__(self, inner):
+        self.inner = inner
+
+
+def test_model_in_a_place_that_nobody_looks_at():
+    with pytest.raises(
+        ValueError, match=r"^KerasState\.helper\.inner is a \w+, of which a copy would be restored there"
+    ):
+        elastic.KerasState(model_of(), helper=Holder(model_of(2)))
+
+
+def test_model_that_is_not_built():
+    with pytest.raises(ValueError, match="has no variables yet: build it before you give it to a state"):
+        elastic.KerasState(model_of(), nets=[keras.Sequential([keras.layers.Dense(1)])])
