@@ -111,3 +111,18 @@ def test_amp_with_adasum_skips_the_same_steps(make_scaler):
         optimizer.zero_grad()
     assert scaler.get_scale() == 512.0
     assert_same(model, copy.deepcopy(model))
+
+
+@pytest.mark.parametrize("make_scaler", list(scalers()))
+def test_amp_with_a_short_last_group_of_passes(make_scaler):
+    model = net()
+    _, mine = batches(2)
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1), backward_passes_per_step=3)
+    scaler = make_scaler(1024.0)
+    for i, batch in enumerate(mine):
+        factor = float("inf") if i == 1 and hvd.rank() == 0 else 1.0
+        scaler.scale(loss_of(model, batch) * factor).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 512.0
+    assert_same(model, copy.deepcopy(model))

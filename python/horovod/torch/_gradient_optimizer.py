@@ -1,26 +1,30 @@
 """The distributed optimizer that reduces gradients."""
 
+import collections
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 
 from horovod import _ffi
-from horovod.common import ops
+from horovod.common import _process, ops
 from horovod.common.collective import Call, reduction
 from horovod.common.util import is_elastic, split_list
+from horovod.torch._agreement import Agreement
+from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._differentiable import collectives
+from horovod.torch._reductions import Dense, Group, Operation, Plain, SparseOperation, Watched
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.compression import Compression
 from horovod.torch.functions import broadcast_object
-from horovod.torch.mpi_ops import sparse_allreduce_async
+from horovod.torch.mpi_ops import Average, sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
-    "more than backward_passes_per_step backward passes came before step(): "
-    "raise backward_passes_per_step to the number of passes for each step"
+    "more than backward_passes_per_step backward passes came before step(): {name} has another gradient after its "
+    "reduction has begun. Raise backward_passes_per_step to the number of passes for each step, or drop a step by zero_grad()"
 )
 _ZERO_GRAD_IN_FLIGHT = (
     "zero_grad() came between backward() and step(), while gradients were being reduced: call it before "
@@ -32,70 +36,14 @@ _SYNCHRONIZED_BEFORE_STEP = (
 )
 
 
-class _Plain(NamedTuple):
-    """A gradient that is being reduced in place."""
-
-    p: torch.Tensor
-    buffer: torch.Tensor
-
-    def finish(self, compression: Any) -> None:
-        if self.p.grad is not self.buffer:
-            self.p.grad = self.buffer
-
-
-class _Dense(NamedTuple):
-    """A gradient that is being reduced in `buffer`, which compression has made from `grad`."""
-
-    p: torch.Tensor
-    grad: torch.Tensor
-    buffer: torch.Tensor
-    ctx: Any
-    sparse_dim: int  # of the gradient that it stands for; 0: it was dense
-
-    def finish(self, compression: Any) -> None:
-        value = compression.decompress(self.buffer, self.ctx)
-        if value.data_ptr() != self.grad.data_ptr():
-            self.grad.detach().copy_(value)
-        grad = self.grad.to_sparse(self.sparse_dim) if self.sparse_dim else self.grad
-        if self.p.grad is not grad:
-            self.p.grad = grad
-
-
-class _Operation(NamedTuple):
-    handle: int
-    parts: list[Union[_Plain, _Dense]]
-
-
-class _Group:
-    """Parameters whose gradients are reduced together."""
-
-    def __init__(self, parameters: list[torch.Tensor]) -> None:
-        self.parameters = parameters
-        self._next = 0  # before it none was missing, as far as is known
-
-    def is_complete(self, ready: set[torch.Tensor]) -> bool:
-        """Returns whether all trained parameters of the group are `ready`. It is called after each of them and resumes where it
-        stopped, so a step examines each parameter only a few times.
-        """
-        while self._next < len(self.parameters):
-            p = self.parameters[self._next]
-            if p.requires_grad and p not in ready:
-                return False
-            self._next += 1
-        self._next = 0
-        return all(p in ready for p in self.trained())
-
-    def trained(self) -> list[torch.Tensor]:
-        return [p for p in self.parameters if p.requires_grad]
-
-
-class _SparseOperation(NamedTuple):
-    p: torch.Tensor
-    finish: Callable[[], torch.Tensor]
-
-
 class GradientOptimizer(WrappedOptimizer):
-    """Starts a gradient's reduction when backward() has computed it, and waits for all reductions before a step."""
+    """Starts a gradient's reduction when backward() has computed it, and waits for the reductions at the end of backward().
+
+    The ranks reduce at the end of backward() what arrived on any rank, as they find out by an :class:`Agreement`; a rank
+    without such a gradient gives zeros. What arrived on no rank may come with the next backward(), so it is left to step(), in
+    which all ranks give zeros. A rank whose backward() is at its end is answered by the others' backward(), step() or
+    synchronize(), whichever comes first.
+    """
 
     def _setup(
         self,
@@ -108,17 +56,25 @@ class GradientOptimizer(WrappedOptimizer):
         self.op = op
         self.gradient_predivide_factor = predivide
         self._passes: dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
-        self._ready: set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
-        self._operations: list[Union[_Operation, _SparseOperation]] = []
-        self._reduced = False  # gradients are reduced, and none has arrived since
+        self._backwards = 0  # that have ended since the last reduction
+        self._arrived: set[torch.Tensor] = set()  # gradients that are not reduced yet
+        self._ready: set[torch.Tensor] = set()  # had all of their passes; in flight
+        self._done: set[torch.Tensor] = set()  # reduced in this step
+        self._backward_end = BackwardEnd()
+        self._agreement: Optional[Agreement] = None
+        self._agreements = 0  # since the last step
+        self._world: Any = None  # of all this
+        self._every: list[torch.Tensor] = []  # parameter, by name
+        self._operations: list[Union[Operation, SparseOperation]] = []
+        self._reduced = False  # all gradients are reduced, also those that no rank has, and none has arrived since
         self._synchronized = False  # the user has called synchronize()
         self._local_only = False  # in no_sync()
         self._sparse_dims: dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
-        self._group_of: dict[torch.Tensor, _Group] = {}
+        self._group_of: dict[torch.Tensor, Group] = {}
         self._setup_parameters(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
             for parameters in self._as_lists(groups):
-                group = _Group(parameters)
+                group = Group(parameters)
                 self._group_of.update((p, group) for p in parameters)
 
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
@@ -145,21 +101,39 @@ class GradientOptimizer(WrappedOptimizer):
 
     # Starting.
 
+    def _adopt_parameters(self) -> None:
+        super()._adopt_parameters()
+        own = [p for group in self._groups() for p in group["params"]]
+        if len(own) != len(self._every):
+            self._every = sorted(own, key=self._parameter_names.__getitem__)
+
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         if not self._reduces():
             return
-        if p in self._ready:
-            raise AssertionError(_TOO_MANY_PASSES)
+        if not self._backward_end.is_awaited():
+            self._check_world()
+        if p in self._ready or (p in self._done and self.op != Average):
+            raise AssertionError(_TOO_MANY_PASSES.format(name=self._parameter_names[p]))
+        self._done.discard(p)
+        self._arrived.add(p)
         self._reduced = False
         if self._local_only:
             return
         passes = self._passes[p] = self._passes.get(p, 0) + 1
         if passes >= self.backward_passes_per_step:
-            try:
+            with self._forgetting_on_error():
                 self._start(p)
-            except BaseException:
-                self._forget()
-                raise
+        if not self._backward_end.is_awaited() and not (is_nested() and self._lacks_gradients()):
+            self._backward_end.add(self._at_backward_end())
+
+    def _check_world(self) -> None:
+        """Drops what another world has left behind."""
+        if self._world is not _process.process.world:
+            self._forget()
+            self._world = _process.process.world
+
+    def _lacks_gradients(self) -> bool:
+        return len(self._ready) < len(self._every) and any(p not in self._ready for p in self._trained())
 
     def _start(self, p: torch.Tensor) -> None:
         self._ready.add(p)
@@ -172,9 +146,9 @@ class GradientOptimizer(WrappedOptimizer):
             parts = [self._plain(member) or self._as_dense(member) for member in members]
             buffers = [part.buffer for part in parts]
             handle = collectives.allreduce.start_group(buffers, self._call(self._parameter_names[members[0]]))
-            self._operations.append(_Operation(handle, parts))
+            self._operations.append(Operation(handle, parts))
 
-    def _start_one(self, p: torch.Tensor) -> Union[_Operation, _SparseOperation]:
+    def _start_one(self, p: torch.Tensor) -> Union[Operation, SparseOperation]:
         name = self._parameter_names[p]
         part = self._plain(p)
         if part is None:
@@ -184,22 +158,22 @@ class GradientOptimizer(WrappedOptimizer):
                 if not self.sparse_as_dense:
                     with torch.no_grad():
                         finish = sparse_allreduce_async(p.grad, name, self.op, self.process_set)
-                    return _SparseOperation(p, finish)
+                    return SparseOperation(Watched.of(p), finish)
             part = self._as_dense(p)
         handle = collectives.allreduce.start(part.buffer, self._call(name))
-        return _Operation(handle, [part])
+        return Operation(handle, [part])
 
     def _call(self, name: str) -> Call:
         factor = self.gradient_predivide_factor
         return reduction(name, self.process_set, self.op, 1.0 / factor, factor, in_place=True)
 
-    def _plain(self, p: torch.Tensor) -> Optional[_Plain]:
+    def _plain(self, p: torch.Tensor) -> Optional[Plain]:
         """Returns the gradient if it can be reduced in place, else None."""
         grad = p.grad
         if grad is None or self._compression is not Compression.none or p in self._sparse_dims:
             return None
         is_plain = grad.layout == torch.strided and grad.is_contiguous()
-        return _Plain(p, grad) if is_plain else None
+        return Plain(Watched.of(p)) if is_plain else None
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _fill_missing(self, p: torch.Tensor) -> None:
@@ -221,7 +195,7 @@ class GradientOptimizer(WrappedOptimizer):
         return self._sparse_dims[p]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _as_dense(self, p: torch.Tensor) -> _Dense:
+    def _as_dense(self, p: torch.Tensor) -> Dense:
         self._fill_missing(p)
         grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
         if grad.is_sparse:
@@ -232,59 +206,121 @@ class GradientOptimizer(WrappedOptimizer):
             sparse_dim = self._note_sparse_dim(p)
             grad = p.grad.to_dense()
         compressed, ctx = self._compression.compress(grad.detach())
-        return _Dense(p, grad, compressed.contiguous(), ctx, sparse_dim)
+        return Dense(Watched.of(p), grad, compressed.contiguous(), ctx, sparse_dim)
 
     # Finishing.
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _finish(self) -> None:
-        dense = [each for each in self._operations if isinstance(each, _Operation)]
-        ops.synchronize_all([operation.handle for operation in dense])
-        for operation in dense:
-            for part in operation.parts:
-                part.finish(self._compression)
-        for each in self._operations:
-            if isinstance(each, _SparseOperation):
-                each.p.grad = each.finish()
-        self._operations.clear()
+    def _at_backward_end(self) -> Iterator[None]:
+        """The work at the end of a backward pass, in stages; see :class:`BackwardEnd`."""
+        self._backwards += 1
+        if self._ready or self._backwards >= self.backward_passes_per_step:
+            yield from self._reduce_arrived()
 
-    def _complete(self) -> None:
-        """Starts the reductions that have not started, with zeros for missing gradients, and waits for all."""
+    def _reduce_arrived(self) -> Iterator[None]:
+        """Reduces the gradients that have arrived on any rank, in stages."""
+        with self._forgetting_on_error():
+            self._ask(in_step=False)
+            yield
+            self._start_wanted()
+            yield
+            self._finish()
+
+    def _reduce_all(self) -> None:
+        """Reduces all gradients, with zeros for those that no rank has."""
         if self._reduced:
             return
+        self._check_world()
+        if self._reduces():
+            with self._forgetting_on_error():
+                while self._arrived or any(p not in self._done for p in self._trained()):
+                    self._ask(in_step=True)
+                    self._start_wanted()
+                    self._finish()
+        self._drop_counts()
+        self._reduced = True
+
+    def _ask(self, in_step: bool) -> None:
+        name = "horovod.gradients." + self._parameter_names[self._every[0]]
+        self._agreement = Agreement(name, self.process_set, self._every, self._arrived, in_step, self._agreements)
+        self._agreements += 1
+
+    def _start_wanted(self) -> None:
+        """Starts the reductions that other ranks want. If all are in flight, the answer is waited for together with them."""
+        if len(self._ready) == len(self._every):
+            return
+        assert self._agreement is not None
+        ops.synchronize(self._agreement.handle)
+        wanted, all_in_step = self._agreement.answer()
+        self._agreement = None
+        if all_in_step:
+            wanted += [p for p in self._trained() if p not in self._done]
+        if self._group_of:
+            wanted += [other for p in wanted if p in self._group_of for other in self._group_of[p].trained()]
+        for p in wanted:
+            if p not in self._ready:
+                self._start(p)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def _finish(self) -> None:
+        agreement, self._agreement = self._agreement, None
+        handles = [each.handle for each in self._operations if isinstance(each, Operation)]
+        ops.synchronize_all(handles if agreement is None else [*handles, agreement.handle])
+        if agreement is not None:
+            agreement.answer()
+        for each in self._operations:
+            each.take(self._parameter_names, self._compression)
+        self._operations.clear()
+        self._done |= self._ready
+        self._drop_passes()
+
+    @contextlib.contextmanager
+    def _forgetting_on_error(self) -> Iterator[None]:
         try:
-            if self._reduces():
-                for p in self._trained():
-                    if p not in self._ready:
-                        self._start(p)
-                self._finish()
+            yield
         except BaseException as error:
             # Ctrl-C must not wait for the interrupted operation, whose memory stays in use.
             self._forget(waits=isinstance(error, Exception))
             raise
-        self._forget()
-        self._reduced = True
+
+    def _drop_passes(self) -> None:
+        self._ready.clear()
+        self._arrived.clear()
+        self._passes.clear()
+        self._backwards = 0
+
+    def _drop_counts(self) -> None:
+        self._drop_passes()
+        self._done.clear()
+
+    def _start_step(self) -> None:
+        """Begins a step without gradients."""
+        self._drop_counts()
+        self._agreements = 0
+        self._reduced = self._synchronized = False
 
     def _forget(self, waits: bool = True) -> None:
+        """Drops all gradients and reductions."""
         for operation in self._operations:
-            if waits and isinstance(operation, _Operation):
+            if waits and isinstance(operation, Operation):
                 ops.discard(operation.handle)
+        if waits and self._agreement is not None:
+            ops.discard(self._agreement.handle)
         self._operations.clear()
-        self._ready.clear()
-        self._passes.clear()
+        self._agreement = None
+        self._start_step()
 
     def _has_unfinished_gradients(self) -> bool:
-        return bool(self._ready)
+        return bool(self._arrived) and not self._local_only
 
     def _finish_gradients(self) -> None:
-        self._complete()
+        collections.deque(self._reduce_arrived(), maxlen=0)
 
     # The public methods.
 
     @not_compiled
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to clip them."""
-        self._complete()
+        """Waits until all gradients are reduced. Gradients that no rank has become zeros. backward() has reduced all others."""
+        self._reduce_all()
         self._synchronized = True
 
     @contextlib.contextmanager
@@ -315,15 +351,18 @@ class GradientOptimizer(WrappedOptimizer):
         which must be called equally often on all ranks.
         """
         if closure is not None:
+            if self._should_synchronize and (self._arrived or self._done):
+                self._reduce_all()  # of a backward() before; not with each closure, whose own come later
             kwargs["closure"] = self._reducing(closure)
         elif self._should_synchronize:
             if self._synchronized:
                 warnings.warn(_SYNCHRONIZED_BEFORE_STEP, stacklevel=3)
-            self._complete()
+            self._reduce_all()
         result = super().step(**kwargs)
         _ffi.count_step()
         self._synchronized = False
-        self._reduced = False
+        if not self._ready:
+            self._start_step()
         return result
 
     step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
@@ -332,7 +371,7 @@ class GradientOptimizer(WrappedOptimizer):
         def reducing_closure() -> Any:
             with torch.enable_grad():
                 loss = closure()
-            self._complete()
+            self._reduce_all()
             return loss
 
         return reducing_closure
@@ -344,13 +383,10 @@ class GradientOptimizer(WrappedOptimizer):
         """
         if self._ready:
             raise AssertionError(_ZERO_GRAD_IN_FLIGHT)
-        self._passes.clear()
-        self._reduced = False
+        self._start_step()
         super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state as the wrapped optimizer does. Reductions in flight are dropped."""
         self._forget()
-        self._synchronized = False
-        self._reduced = False
         super().load_state_dict(state_dict)

@@ -35,14 +35,15 @@ def DistributedOptimizer(
     """Returns an optimizer that reduces gradients over all ranks of the process set, then steps as `optimizer` does.
 
     The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
-    place of `optimizer`. The reduction of a gradient starts as soon as backward() has computed it. step() waits for all
-    reductions. A gradient scaler that reads ``param_groups`` after backward() waits as well: torch's GradScaler thus
-    unscales and checks the reduced gradients, and all ranks skip the same steps. Parameters without a gradient on this rank take part with zeros.
+    place of `optimizer`. The reduction of a gradient starts as soon as backward() has computed it, and backward() returns when
+    all are reduced. So gradients can be clipped before step() as in one process, and torch's GradScaler skips the same steps on
+    all ranks. Parameters without a gradient on this rank take part with zeros; those without one on any rank do so in step().
+
+    backward() waits for the other ranks' backward(), step() or synchronize(). All ranks call backward() equally often before a
+    step; a rank may leave it out.
 
     A deep copy made together with the model, or a pickle loaded together with it, is a distributed optimizer of the new
     parameters.
-
-    To clip gradients: ``optimizer.synchronize()``, clip, then ``with optimizer.skip_synchronize(): optimizer.step()``.
 
     Args:
       optimizer: the local optimizer.

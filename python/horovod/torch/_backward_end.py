@@ -1,0 +1,63 @@
+"""The end of a backward pass: work that is done after backward() has computed all gradients, and before it returns."""
+
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import torch
+
+_BACKWARD_OF_A_FUNCTION = torch.autograd.function.BackwardCFunction.apply.__code__
+
+
+def is_nested() -> bool:
+    """Returns whether this thread is in a backward() that the backward of an autograd function runs, as reentrant checkpointing
+    does. Such a pass ends before the one around it.
+    """
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code is _BACKWARD_OF_A_FUNCTION:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Work:
+    """The work of one pass. The engine calls it."""
+
+    def __init__(self, stages: Iterator[None]) -> None:
+        self._stages = stages
+        self.is_done = False
+
+    def __call__(self) -> None:
+        for _ in self._stages:
+            _queue(self)
+            return
+        self.is_done = True
+
+
+def _queue(work: _Work) -> None:
+    torch.autograd.Variable._execution_engine.queue_callback(work)
+
+
+class BackwardEnd:
+    """The work of one object at the end of each backward pass that it takes part in. Not thread-safe.
+
+    The work is a generator, which yields before it waits for other ranks. The next stage comes after that stage of all other
+    objects in the pass. So the order of the objects, which may differ between ranks, can't make ranks wait for each other.
+    """
+
+    def __init__(self) -> None:
+        # The engine keeps the work alive, and drops it with a pass that fails.
+        self._work: Any = lambda: None
+
+    def is_awaited(self) -> bool:
+        """Returns whether work waits for the end of the present pass."""
+        work: Optional[_Work] = self._work()
+        return work is not None and not work.is_done
+
+    def add(self, stages: Iterator[None]) -> None:
+        """Adds the work of the innermost pass of this thread."""
+        work = _Work(stages)
+        self._work = weakref.ref(work)
+        _queue(work)

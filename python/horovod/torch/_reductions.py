@@ -1,0 +1,104 @@
+"""The reductions of gradients in flight, and the groups of parameters that are reduced together."""
+
+from typing import Any, Callable, NamedTuple, Union
+
+import torch
+
+
+class Watched(NamedTuple):
+    """A gradient as it was when its reduction started. A later change of it would be lost, or be mixed into the sum on one rank."""
+
+    p: torch.Tensor
+    grad: torch.Tensor
+    version: int
+
+    @classmethod
+    def of(cls, p: torch.Tensor) -> "Watched":
+        return cls(p, p.grad, p.grad._version)
+
+    def check(self, names: dict[torch.Tensor, str]) -> None:
+        """Raises RuntimeError if the gradient was changed or replaced."""
+        if self.p.grad is not self.grad or self.grad._version != self.version:
+            raise RuntimeError(
+                f"the gradient of {names[self.p]} was changed while the ranks reduced it: in a hook, change it before "
+                "the optimizer sees it (Tensor.register_hook); after backward(), call optimizer.synchronize() first"
+            )
+
+
+class Plain(NamedTuple):
+    """A gradient that is being reduced in place."""
+
+    watched: Watched
+
+    @property
+    def buffer(self) -> torch.Tensor:
+        return self.watched.grad
+
+    def finish(self, compression: Any) -> None:
+        pass
+
+
+class Dense(NamedTuple):
+    """A gradient that is being reduced in `buffer`, which compression has made from `grad`."""
+
+    watched: Watched
+    grad: torch.Tensor  # dense
+    buffer: torch.Tensor
+    ctx: Any
+    sparse_dim: int  # of the gradient that it stands for; 0: it was dense
+
+    def finish(self, compression: Any) -> None:
+        value = compression.decompress(self.buffer, self.ctx)
+        if value.data_ptr() != self.grad.data_ptr():
+            self.grad.detach().copy_(value)
+        grad = self.grad.to_sparse(self.sparse_dim) if self.sparse_dim else self.grad
+        if self.watched.p.grad is not grad:
+            self.watched.p.grad = grad
+
+
+class Operation(NamedTuple):
+    """A reduction of one gradient, or of a group's."""
+
+    handle: int
+    parts: list[Union[Plain, Dense]]
+
+    def take(self, names: dict[torch.Tensor, str], compression: Any) -> None:
+        """Sets the gradients when the operation is complete. Raises as :meth:`Watched.check`."""
+        for part in self.parts:
+            part.watched.check(names)
+            part.finish(compression)
+
+
+class Group:
+    """Parameters whose gradients are reduced together."""
+
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        self.parameters = parameters
+        self._next = 0  # before it none was missing, as far as is known
+
+    def is_complete(self, ready: set[torch.Tensor]) -> bool:
+        """Returns whether all trained parameters of the group are `ready`. It is called after each of them and resumes where it
+        stopped, so a step examines each parameter only a few times.
+        """
+        while self._next < len(self.parameters):
+            p = self.parameters[self._next]
+            if p.requires_grad and p not in ready:
+                return False
+            self._next += 1
+        self._next = 0
+        return all(p in ready for p in self.trained())
+
+    def trained(self) -> list[torch.Tensor]:
+        return [p for p in self.parameters if p.requires_grad]
+
+
+class SparseOperation(NamedTuple):
+    """A reduction of a sparse gradient."""
+
+    watched: Watched
+    finish: Callable[[], torch.Tensor]  # waits
+
+    def take(self, names: dict[torch.Tensor, str], _: Any) -> None:
+        """Waits, and sets the gradient. Raises as :meth:`Watched.check`."""
+        self.watched.check(names)
+        self.watched.p.grad = self.finish()
