@@ -39,15 +39,15 @@ def reducescatter(backend: str, value: Any, name: Optional[str], op: int) -> Any
 
 
 def broadcast_global_variables(backend: str, root_rank: int) -> Any:
-    instead = f"Please use `hvd.callbacks.BroadcastGlobalVariablesCallback({root_rank})` instead."
+    instead = f": pass hvd.callbacks.BroadcastGlobalVariablesCallback({root_rank}) to fit()"
     if backend != "tensorflow":
-        raise RuntimeError("hvd.broadcast_global_variables() is for graphs of TensorFlow. " + instead)
+        raise RuntimeError("broadcast_global_variables is for graphs of TensorFlow" + instead)
     import tensorflow as tf
 
     from horovod.tensorflow import functions
 
     if tf.executing_eagerly():
-        raise RuntimeError("hvd.broadcast_global_variables() does not support eager execution. " + instead)
+        raise RuntimeError("broadcast_global_variables is for graphs, and this is eager execution" + instead)
     operation = functions.broadcast_global_variables(root_rank)
     # Keras 3 has no session: None stands for the default one.
     get_session = getattr(tf.compat.v1.keras.backend, "get_session", lambda: None)
