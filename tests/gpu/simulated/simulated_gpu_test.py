@@ -79,6 +79,8 @@ def ranks(start, folder):
         "random",
         "fork",
         "exchanges",
+        "files",
+        "operation_without_a_kernel",
     ],
 )
 def test_torch(passes, what):

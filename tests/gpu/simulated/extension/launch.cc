@@ -205,6 +205,8 @@ std::vector<size_t> Overwritten(const FunctionSchema& schema, const Stack& argum
 }  // namespace
 
 void Launch(const OperatorHandle& op, Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU),
+                              op.operator_name(), ": the simulated GPU has only the CPU's kernels");
   const size_t count = op.schema().arguments().size();
   const Stack arguments = torch::jit::last(*stack, count).vec();
   torch::jit::drop(*stack, count);

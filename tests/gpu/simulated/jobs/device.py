@@ -1,6 +1,7 @@
 """A program that sees the simulated GPU through torch: device.py WHAT runs the function of that name."""
 
 import ctypes
+import io
 import os
 import signal
 import sys
@@ -183,6 +184,20 @@ def exchanges():
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
         assert torch.cuda.is_current_stream_capturing()
     assert not torch.cuda.is_current_stream_capturing()
+
+
+def files():
+    file = io.BytesIO()
+    torch.save(torch.arange(5, device=cuda), file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert loaded.is_cuda and torch.equal(loaded, torch.arange(5, device=cuda))
+
+
+def operation_without_a_kernel():
+    cell = torch.nn.LSTM(8, 8).to(cuda)
+    raises(NotImplementedError, "only the CPU's kernels", lambda: cell(torch.ones(3, 2, 8, device=cuda)))
+    assert torch.ones(3, device=cuda).sum().item() == 3
 
 
 def hold():

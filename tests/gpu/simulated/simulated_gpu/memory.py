@@ -52,7 +52,19 @@ def empty_cache():
     simulated_gpu.library().simulated_gpu_empty_cache()
 
 
+_storage_to = torch.UntypedStorage.to
+
+
+def _storage_to_device(self, *, device, non_blocking=False):
+    """As torch's own, which makes no storage of a CUDA device in a torch for the CPU; torch.load needs it."""
+    if torch.device(device).type != "cuda":
+        return _storage_to(self, device=device, non_blocking=non_blocking)
+    all_bytes = torch.empty(0, dtype=torch.uint8, device=self.device).set_(self)
+    return all_bytes.to(device, non_blocking=non_blocking).untyped_storage()
+
+
 def install():
+    torch.UntypedStorage.to = _storage_to_device
     for function in (
         empty_cache,
         max_memory_allocated,
