@@ -97,6 +97,16 @@ def read(store, number, columns, of="train"):
     return rows.read(numpy.arange(len(rows)))
 
 
+def test_data_is_written_to_folders_of_any_name(local_spark, tmp_path):
+    df = local_spark.range(3)
+    for name in ("my store", "größe", "a%20b", "100%", "[x]", "{y,z}", "a#b", "a?b", "_under"):
+        store = Store.create(str(tmp_path / name))
+        with util.prepare_data(1, store, df, ["id"], [], partitions_per_process=1) as number:
+            assert (tmp_path / name / f"intermediate_train_data.{number}" / "_SUCCESS").exists()
+            assert sorted(read(store, number, ["id"])["id"]) == [0, 1, 2]
+    assert len(list(tmp_path.iterdir())) == 9
+
+
 def test_data_is_written_as_arrays(local_spark, store):
     with util.prepare_data(2, store, vectors(local_spark), ["float"], ["dense", "sparse", "mixed"]) as number:
         found = util.get_dataset_properties(number)

@@ -8,6 +8,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from horovod.data.parquet import ParquetTable
+from horovod.spark.common._batches import file_system_of
 from horovod.spark.common.store import (
     AbstractFilesystemStore,
     DBFSLocalStore,
@@ -42,6 +44,48 @@ def test_files(store):
     store.write_text(path, "höre")
     assert store.exists(path) and store.read(path) == "höre".encode()
     assert store.get_filesystem() is store.fs
+
+
+# Names of folders that one might quote, expand or cut.
+NAMES = [
+    "my store",
+    "größe",
+    "a%20b",
+    "100%",
+    "a+b=c,d",
+    "[x]",
+    "{y}",
+    "a*",
+    "a#b",
+    "a?b",
+    "a:b",
+    "a\\b",
+    "'c\"",
+    ".hidden",
+    "_under",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("url", ["", "file://", "file://localhost"])
+def test_folders_of_any_name(tmp_path, name, url, monkeypatch):
+    folder = tmp_path / name
+    store = Store.create(f"{url}{folder}", train_path=f"{url}{folder}/train", runs_path=f"{folder}/runs of mine")
+    assert store.prefix_path == f"file://{folder}"
+    assert store.get_runs_path() == f"file://{folder}/runs of mine"
+    write_numbers(store, store.get_train_data_path(0))
+    assert [each.name for each in folder.iterdir()] == ["train.0"]
+    assert store.is_parquet_dataset(store.get_train_data_path(0))
+    table = ParquetTable(*file_system_of(store.get_train_data_path(0), None)[:1], ["number"])
+    assert len(table) == 3
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "checkpoint.ckpt").write_text("1")
+    store.to_remote("a run", 0).sync(str(tmp_path / "local"))
+    assert (folder / "runs of mine" / "a run" / "checkpoint.ckpt").exists()
+    assert store.get_checkpoints("a run") == [f"{folder}/runs of mine/a run/checkpoint.ckpt"]
+    assert store.read(store.get_checkpoints("a run")[0]) == b"1"
+    monkeypatch.chdir(tmp_path)
+    assert Store.create(name).get_val_data_path() == f"file://{folder}/intermediate_val_data"
 
 
 def test_parquet_data_sets(store):

@@ -243,7 +243,7 @@ class FilesystemStore(AbstractFilesystemStore):
 
     def get_full_path(self, path: str) -> str:
         if split_protocol(path)[0] is None:
-            return Path(os.path.abspath(path)).as_uri()
+            return f"file://{os.path.abspath(path)}"  # nothing is quoted: neither Spark nor fsspec would undo it
         of_file = _file_urls.path_of(path)
         return path if of_file is None else f"file://{of_file}"
 
