@@ -1,0 +1,50 @@
+"""What estimators and models save: large values are files of their own, which do not pass through the memory of Spark's JVM."""
+
+import base64
+import json
+
+import cloudpickle
+import pytest
+import torch
+
+import horovod.spark.torch as hvd_spark
+from horovod.spark.common import serialization
+
+
+def saved_parameters(folder):
+    (part,) = (folder / "metadata").glob("part-*")
+    return json.loads(part.read_text())["paramMap"]
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+def test_large_values_are_in_files_of_their_own(local_spark, tmp_path, form):
+    folder = tmp_path / "my größe%20"
+    model = torch.nn.Linear(1, 1 << 16)
+    history = [{"epoch": number} for number in range(3)]
+    saved = hvd_spark.TorchModel(model=model, history=history, feature_columns=["x" * 100_000], label_columns=["y"])
+    saved.save(form.format(folder))
+    parameters = saved_parameters(folder)
+    assert all(isinstance(parameters[name], dict) for name in ("model", "feature_columns"))
+    assert isinstance(parameters["history"], str) and len(json.dumps(parameters)) < 10_000
+    assert sum(each.stat().st_size for each in (folder / "values").iterdir()) > 4 * (1 << 17)
+    loaded = hvd_spark.TorchModel.load(form.format(folder))
+    assert torch.equal(loaded.getModel().weight, model.weight)
+    assert (loaded.getHistory(), loaded.getFeatureColumns()) == (history, ["x" * 100_000])
+    with pytest.raises(Exception, match="already exists"):
+        saved.save(form.format(folder))
+    smaller = saved.copy().setModel(torch.nn.Linear(1, 1))
+    smaller.write().overwrite().save(form.format(folder))
+    assert hvd_spark.TorchModel.load(form.format(folder)).getModel().weight.shape == (1, 1)
+
+
+def test_what_was_saved_as_text_is_loaded(local_spark, tmp_path, monkeypatch):
+    """As the first version did."""
+    model = hvd_spark.TorchModel(model=torch.nn.Linear(1, 1 << 16))
+    with monkeypatch.context() as before:
+        before.setattr(serialization, "_LARGE", 1 << 40)
+        model.save(str(tmp_path / "model"))
+    text = saved_parameters(tmp_path / "model")["model"]
+    assert torch.equal(cloudpickle.loads(base64.b64decode(text)).weight, model.getModel().weight)
+    assert not (tmp_path / "model" / "values").exists()
+    loaded = hvd_spark.TorchModel.load(str(tmp_path / "model"))
+    assert torch.equal(loaded.getModel().weight, model.getModel().weight)
