@@ -2,7 +2,8 @@
 
 import pytest
 
-from horovod.common import _tracebacks, util
+from horovod.common import _tracebacks, exceptions, util
+from horovod.common.exceptions import HorovodInternalError
 from horovod.runner.common.util.hosts import parse_hosts
 
 
@@ -61,6 +62,17 @@ def test_a_line_names_the_users_innermost_line(monkeypatch):
     text = _tracebacks.in_a_line(error_of(users_function))
     assert text.startswith("ValueError: 'nonsense' is no host with slots") and "\n" not in text
     assert text.endswith("in users_function)") and "test_tracebacks.py:" in text
+
+
+def test_the_line_of_an_error_that_another_rank_has_caused_is_where_this_rank_was(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+
+    def fail(code):
+        raise HorovodInternalError("rank 1 failed: ValueError: bad batch", code=code)
+
+    text = _tracebacks.in_a_line(error_of(lambda: fail(exceptions.ABORTED)))
+    assert "ValueError: bad batch (this rank was at " in text and text.endswith("in fail)")
+    assert "this rank was at" not in _tracebacks.in_a_line(error_of(lambda: fail(None)))
 
 
 def test_an_error_of_the_package_alone_has_its_line():

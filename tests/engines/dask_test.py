@@ -1,5 +1,6 @@
 """horovod.dask on a cluster of Dask in this machine, whose workers come, go and are killed."""
 
+import asyncio
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import urllib.parse
 from pathlib import Path
+from types import SimpleNamespace
 
 import distributed
 import pytest
@@ -16,6 +18,7 @@ import horovod.dask
 from conftest import text_of_pages
 from elastic_run import ElasticRun
 from engine_output import Output
+from horovod.dask import _cluster
 from horovod.dask._cluster import Cluster
 from processes import command_line, environment_of, pids_with, wait_until_none
 from training import train
@@ -88,6 +91,54 @@ def test_results_output_and_errors(client, monkeypatch):
     assert wait_until_none(jobs, 10) == []
     stdout.close()
     stderr.close()
+
+
+@pytest.fixture
+def cluster_of_threads(tmp_path, monkeypatch):
+    monkeypatch.setenv(MARK, str(tmp_path))
+    options = dict(processes=False, dashboard_address=None, local_directory=str(tmp_path))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=2, **options) as cluster:
+        with distributed.Client(cluster) as client:
+            yield client
+        assert wait_until_none(jobs, 20) == []
+
+
+def test_workers_that_are_threads(cluster_of_threads):
+    assert horovod.dask.run(places, verbose=0) == [(rank, 2, rank, 2) for rank in range(2)]
+    assert horovod.dask.run_elastic(places, min_num_workers=1, verbose=0) == [(rank, 2, rank, 2) for rank in range(2)]
+    message = (
+        "2 of 3 tasks have started; the cluster has 2 workers, each of which runs one process, however many threads"
+    )
+    with pytest.raises(TimeoutError, match=message):
+        horovod.dask.run(places, num_workers=3, start_timeout=5, verbose=0)
+
+
+def test_a_worker_that_is_a_thread_drains_its_own_agents_alone(monkeypatch):
+    class Agent:
+        drained = False
+
+        def drain(self):
+            self.drained = True
+
+        def wait(self):
+            return 0
+
+    own, other = Agent(), Agent()
+    monkeypatch.setattr(_cluster, "_agents", [("inproc://1", own), ("inproc://2", other)])
+    asyncio.run(_cluster.AgentsOfWorker().teardown(SimpleNamespace(address="inproc://1")))
+    assert (own.drained, other.drained) == (True, False)
+
+
+def test_files_that_the_client_has_sent_are_found_by_the_processes(client, tmp_path):
+    (tmp_path / "sent_by_dask.py").write_text("VALUE = 42\n")
+    client.upload_file(str(tmp_path / "sent_by_dask.py"))
+
+    def value():
+        import sent_by_dask
+
+        return sent_by_dask.VALUE
+
+    assert horovod.dask.run(value, verbose=0) == [42, 42]
 
 
 class OnlyHere:

@@ -156,7 +156,7 @@ def training(flag):
         from horovod.ray import ray_logger
 
         hvd.init()
-        ray_logger.log({"started": os.getpid()}, chief_only=False)
+        ray_logger.log({"started": os.getpid()})
         state = hvd.elastic.State(step=0, total=numpy.zeros(1), ended=False)
 
         @hvd.elastic.run
@@ -166,7 +166,7 @@ def training(flag):
                 pids = hvd.allgather(numpy.array([os.getpid()]), name="pids").tolist()
                 state.step += 1
                 said = {"time": time.time(), "step": state.step, "size": hvd.size(), "pids": pids}
-                ray_logger.log(said)
+                ray_logger.log(said, chief_only=True)
                 state.ended = hvd.broadcast_object(ray.get(flag.get.remote()) if hvd.rank() == 0 else None, name="end")
                 state.commit()
             assert state.total[0] == state.step, "a step was lost or made twice"

@@ -1,5 +1,7 @@
 """The rules of horovod.ray that need no cluster: arguments, ranks, nodes as hosts, and what an elastic job is to have where."""
 
+import importlib
+
 import pytest
 import ray
 
@@ -263,3 +265,9 @@ def test_roster_keeps_the_cooldown_range():
     assert roster.plan({"a": 1}, {}, 9).start == [] and roster.plan({"a": 1}, {}, 10).start == ["a"]
     roster.note_failure("a", 10)
     assert roster.plan({"a": 1}, {}, 24).start == [] and roster.plan({"a": 1}, {}, 25).start == ["a"]
+
+
+def test_the_trainer_that_ray_ships_for_older_versions_is_refused_with_the_name_of_ours():
+    with pytest.raises(ImportError, match=r"write from horovod\.ray\.train import HorovodConfig, HorovodTrainer"):
+        importlib.import_module("ray.train.horovod")
+    assert not hasattr(importlib.import_module("horovod.ray.runner"), "another")

@@ -356,15 +356,15 @@ def test_workers_that_nobody_waits_for_end_with_the_one_that_failed(make):
         ray.get(second, timeout=60)
 
 
-def test_values_of_rank_0_reach_the_callbacks(make):
+def test_values_of_all_ranks_reach_the_callbacks(make):
     def train():
         import horovod.numpy as hvd
         from horovod.ray import ray_logger
 
         hvd.init()
         for step in range(3):
-            ray_logger.log({"step": step, "rank": hvd.rank()})
-        ray_logger.log({"rank": hvd.rank()}, chief_only=False)
+            ray_logger.log({"step": step, "rank": hvd.rank()}, chief_only=True)
+        ray_logger.log({"rank": hvd.rank()})
 
     executor = make(num_workers=2)
     executor.start()

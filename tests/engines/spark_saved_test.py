@@ -1,4 +1,4 @@
-"""What estimators and models save: large values are files of their own, which do not pass through the memory of Spark's JVM."""
+"""Large models: saved, they are files of their own, which do not pass through the memory of Spark's JVM; tasks get them in pieces."""
 
 import base64
 import json
@@ -6,9 +6,10 @@ import json
 import cloudpickle
 import pytest
 import torch
+from pyspark.sql.types import DoubleType
 
 import horovod.spark.torch as hvd_spark
-from horovod.spark.common import serialization
+from horovod.spark.common import _outputs, serialization
 
 
 def saved_parameters(folder):
@@ -35,6 +36,24 @@ def test_large_values_are_in_files_of_their_own(local_spark, tmp_path, form):
     smaller = saved.copy().setModel(torch.nn.Linear(1, 1))
     smaller.write().overwrite().save(form.format(folder))
     assert hvd_spark.TorchModel.load(form.format(folder)).getModel().weight.shape == (1, 1)
+
+
+def test_a_model_reaches_the_tasks_in_pieces(local_spark, monkeypatch):
+    monkeypatch.setattr(_outputs, "_PIECE", 1 << 14)
+    context, sizes = local_spark.sparkContext, []
+    broadcast = type(context).broadcast
+    monkeypatch.setattr(
+        type(context), "broadcast", lambda self, value: sizes.append(len(value)) or broadcast(self, value)
+    )
+    df = local_spark.createDataFrame([(1.0, 1.0), (2.0, 2.0)], "x double, y double")
+    model = torch.nn.Sequential(torch.nn.Linear(1, 1 << 16), torch.nn.Linear(1 << 16, 1))
+    metadata = {"y": {"spark_data_type": DoubleType}}
+    given = dict(feature_columns=["x"], label_columns=["y"], input_shapes=[[-1, 1]], _metadata=metadata)
+    found = hvd_spark.TorchModel(model=model, **given).transform(df).orderBy("x").collect()
+    with torch.no_grad():
+        expected = model(torch.tensor([[1.0], [2.0]])).flatten().tolist()
+    assert [row.y__output for row in found] == pytest.approx(expected, rel=1e-3)
+    assert len(sizes) > 16 and max(sizes) <= 1 << 14
 
 
 def test_what_was_saved_as_text_is_loaded(local_spark, tmp_path, monkeypatch):

@@ -49,8 +49,14 @@ class Cluster(Engine):
 
     def name_of_caller(self) -> str:
         """Returns this machine's address towards the scheduler."""
-        _, _, host_port = self._client.scheduler.address.rpartition("://")
+        protocol, _, host_port = self._client.scheduler.address.rpartition("://")
+        if protocol == "inproc":  # all of the cluster is in this process
+            return "127.0.0.1"
         return own_address_towards(split_host_port(host_port)[0])
+
+    def room(self) -> str:
+        count = len(self.workers())
+        return f"the cluster has {count} worker{'s'[: count != 1]}, each of which runs one process, however many threads it has"
 
     def run(self, task: Task, count: int, at_once: bool) -> None:
         """Runs at most one task on each worker. The tasks of an elastic job follow the workers."""
@@ -128,7 +134,7 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
         """Called on the worker, on its event loop, which goes on meanwhile."""
         import asyncio
 
-        leaving = list(_agents)
+        leaving = [agent for address, agent in _agents if address == worker.address]
         for agent in leaving:
             agent.drain()
         for agent in leaving:
@@ -145,32 +151,33 @@ class _Turn:
         self.status: Optional[int] = None
 
 
-_agents: list[JoinedAgent] = []  # of this process, a worker
-_turns: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()  # of its tasks, by their job's address
+# Several workers may be threads of one process (LocalCluster(processes=False)).
+_agents: list[tuple[str, JoinedAgent]] = []  # with the address of the worker whose it is
+_turns: weakref.WeakValueDictionary[tuple[str, str], _Turn] = weakref.WeakValueDictionary()  # by worker and job
 
 
 def _run_task(task: Task, name: str) -> int:
     """Runs a job's task, on a worker."""
-    started: Optional[JoinedAgent] = None
+    worker = distributed.get_worker()
+    started: Optional[tuple[str, JoinedAgent]] = None
 
     def remember(agent: JoinedAgent) -> None:
         nonlocal started
-        started = agent
-        _agents.append(agent)
+        started = (worker.address, agent)
+        _agents.append(started)
 
     distributed.secede()  # so that the worker's threads are free for others
-    turn = _turns.setdefault(task.info.address, _Turn())
+    turn = _turns.setdefault((worker.address, task.info.address), _Turn())
     with turn.lock:
         try:
             if turn.status is None:
-                turn.status = task.run(name, None, {}, _sent_files(), remember)
+                turn.status = task.run(name, None, {}, _sent_files(worker.local_directory), remember)
             return turn.status
         finally:
             if started is not None:
                 _agents.remove(started)
 
 
-def _sent_files() -> list[str]:
-    """Returns the entries of Python's path with files that the client has sent to this worker, ``upload_file``."""
-    root = distributed.get_worker().local_directory
-    return [path for path in sys.path if path.startswith(root)]
+def _sent_files(folder: str) -> list[str]:
+    """Returns the entries of Python's path with files that the client has sent to a worker's folder, ``upload_file``."""
+    return [path for path in sys.path if path.startswith(folder)]

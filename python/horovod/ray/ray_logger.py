@@ -19,7 +19,7 @@ def configure(queue: Any) -> None:
     _queue = queue
 
 
-def log(info_dict: dict[str, Any], chief_only: bool = True) -> None:
+def log(info_dict: dict[str, Any], chief_only: bool = False) -> None:
     """Sends a value to the driver, which calls each of the executor's callbacks with it.
 
     Args:

@@ -195,7 +195,7 @@ class RayExecutor:
           fn: the function.
           args: its positional arguments.
           kwargs: its keyword arguments.
-          callbacks: functions that are called with each value that rank 0 logs with ``horovod.ray.ray_logger.log``. They run
+          callbacks: functions that are called with each value that a worker logs with ``horovod.ray.ray_logger.log``. They run
             where the executor is; with Ray Client that is the cluster.
 
         Returns:
@@ -269,3 +269,13 @@ class RayExecutor:
             return ray.get(function.remote(*args))
         except ray.exceptions.RayTaskError as error:
             raise (getattr(error, "cause", None) or error) from error  # the adapter's exception
+
+
+def __getattr__(name: str) -> Any:
+    if (
+        name == "Coordinator"
+    ):  # what `ray.train.horovod` of Ray imports, which needs more of Horovod's former parts for Ray
+        raise ImportError(
+            "ray.train.horovod is made for Horovod 0.28 and older: write from horovod.ray.train import HorovodConfig, HorovodTrainer"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,6 +62,10 @@ class Engine(abc.ABC):
     def cancel(self) -> None:
         """Makes `run` return soon. Tasks end by themselves when their job has ended."""
 
+    def room(self) -> str:
+        """Returns in words how many tasks the engine can run, for those who wait for it; "" if it does not know."""
+        return ""
+
     def leaves(self, executor: str) -> bool:
         """Returns whether an executor, as it was passed to :meth:`Task.run`, is about to leave."""
         return False
@@ -277,7 +281,8 @@ class Run:
         return True
 
     def _give_up_or_notice(self) -> None:
-        now, count, title, seconds = time.monotonic(), self._progress.count(), self._engine.title, self._start_timeout
+        now, title, seconds = time.monotonic(), self._engine.title, self._start_timeout
+        count = "; ".join(filter(None, [self._progress.count(), self._engine.room()]))
         if self._progress.is_late(now):
             raise TimeoutError(_TIMED_OUT.format(engine=title, count=count, seconds=seconds))
         if self._progress.take_notice(now):

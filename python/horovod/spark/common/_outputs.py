@@ -14,9 +14,20 @@ from horovod.spark.common._columns import Metadata, output_type, python_type
 from horovod.spark.common.util import get_spark_df_output_schema
 
 ROWS_AT_ONCE = 256
+_PIECE = 32 << 20  # bytes of a broadcast variable
 
 # Gives for each output of a model the values of some rows, [rows, values].
 Predict = Callable[[Sequence[Any]], list[numpy.ndarray]]
+
+
+def _broadcast(context: Any, data: bytes) -> list[Any]:
+    """Data as broadcast variables of Spark. Each one is in the memory of Spark's JVM for a moment, and one of a whole model might
+    not fit into it."""
+    return [context.broadcast(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE)]
+
+
+def _joined(pieces: Sequence[Any]) -> Any:
+    return cloudpickle.loads(b"".join(piece.value for piece in pieces))
 
 
 class Outputs:
@@ -45,7 +56,8 @@ class Outputs:
         """The DataFrame with the outputs; one that is a vector in the first row is one in all."""
         schema = self._schema(df)
         pickled = cloudpickle.dumps(self)  # Spark's own pickling does not use the script's registrations
-        rows = df.rdd.mapPartitions(lambda rows: cloudpickle.loads(pickled).rows(rows))
+        pieces = _broadcast(df.sparkSession.sparkContext, pickled)
+        rows = df.rdd.mapPartitions(lambda rows: _joined(pieces).rows(rows))
         return df.sparkSession.createDataFrame(rows, schema)
 
     def rows(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
