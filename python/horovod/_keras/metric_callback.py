@@ -21,14 +21,15 @@ _Behind: Any = object
 
 class MetricAverage(_Behind):  # type: ignore[misc]
     """Averages the metrics of an epoch over the ranks, for all callbacks after it in the list. If the ranks have seen different
-    numbers of samples, their metrics are weighted by these numbers.
+    numbers of samples, their metrics are weighted by these numbers. All ranks must have the same metrics.
 
     Args:
       device: not used.
 
     Raises:
       ValueError: in fit(), EarlyStopping or ReduceLROnPlateau precede it in the list. They would act on different metrics,
-        so the ranks would diverge. If a callback that records metrics precedes it, a warning is given instead.
+        so the ranks would diverge. If a callback that records metrics precedes it, a warning is given instead. At the end of
+        an epoch: the ranks have different metrics.
     """
 
     model: Any
@@ -80,8 +81,9 @@ class MetricAverage(_Behind):  # type: ignore[misc]
           logs: the metrics of the epoch.
         """
         self._samples.setdefault(False, _samples_of(self.model))
-        if logs:
-            logs.update(_averaged(logs, self._samples))
+        names = _names_on_all_ranks(logs or {})
+        if logs and names:
+            logs.update(_averaged(logs, names, self._samples))
 
 
 def _check_order(callback: Any, container: Any) -> None:
@@ -106,9 +108,21 @@ def _samples_of(model: Any) -> float:
     return float(tensors.values_of(model, [means[0].count])[0]) if means else 0.0
 
 
-def _averaged(logs: Mapping[str, Any], samples: Mapping[bool, float]) -> dict[str, float]:
-    """Returns the numbers in `logs`, averaged over the ranks."""
+def _names_on_all_ranks(logs: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the metrics that are numbers, sorted. Raises ValueError, on all ranks, if they are others elsewhere."""
     names = sorted(name for name, value in logs.items() if numpy.ndim(value) == 0 and _is_number(value))
+    of_all = hvd.allgather_object(names, name="horovod.keras.metric_names")
+    for rank, others in enumerate(of_all):
+        if others != of_all[0]:
+            raise ValueError(
+                f"MetricAverageCallback: the ranks have different metrics: rank 0 {of_all[0]}, rank {rank} {others}; compile the "
+                "same metrics, and give validation data, on all ranks"
+            )
+    return names
+
+
+def _averaged(logs: Mapping[str, Any], names: list[str], samples: Mapping[bool, float]) -> dict[str, float]:
+    """Returns these numbers in `logs`, averaged over the ranks."""
     weights = numpy.array([samples.get(name.startswith("val_"), 0.0) for name in names])
     values = numpy.array([float(logs[name]) for name in names])
     weights, values = numpy.atleast_1d(weights), numpy.atleast_1d(values)

@@ -110,6 +110,21 @@ def test_metrics_are_averaged_for_those_behind():
     assert model.history.history["loss"] == [logs["loss"] for logs in behind.logs]
 
 
+@pytest.mark.parametrize("of_rank_0, of_others", [("a", "b"), ("a", None)])
+def test_different_metrics_are_an_error_that_names_them(of_rank_0, of_others):
+    average = callbacks.MetricAverageCallback()
+    average.set_model(compiled(sgd()))
+    name = of_rank_0 if hvd.rank() == 0 else of_others
+    logs = {"loss": 1.0, **({name: 2.0} if name else {})}
+    if hvd.size() == 1:
+        return average.on_epoch_end(0, logs)
+    theirs = sorted(filter(None, ["loss", of_others]))
+    with pytest.raises(ValueError) as caught:
+        average.on_epoch_end(0, logs)
+    assert f"the ranks have different metrics: rank 0 ['a', 'loss'], rank 1 {theirs};" in str(caught.value)
+    average.on_epoch_end(1, None)  # no metrics, on all ranks
+
+
 @pytest.mark.parametrize("first", ["EarlyStopping", "ReduceLROnPlateau"])
 def test_callbacks_that_decide_must_stand_behind_the_average(first):
     deciding = getattr(keras.callbacks, first)(monitor="loss")
