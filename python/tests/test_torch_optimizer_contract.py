@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import pickle
 import warnings
 
 import pytest
@@ -277,3 +278,102 @@ def test_lbfgs_trains_as_one_process():
 
         o.step(closure)
     assert_same(model, reference, tolerance=1e-4)
+
+
+class Around(torch.optim.Optimizer):
+    """An optimizer around another one, whose groups and state are properties; its state dict and step() look different, too."""
+
+    def __init__(self, inner):
+        self.inner, self.defaults, self.count = inner, {}, 0
+
+    param_groups = property(lambda self: self.inner.param_groups)
+    state = property(lambda self: self.inner.state)
+
+    def state_dict(self):
+        return {"inner": self.inner.state_dict(), "count": self.count}
+
+    def load_state_dict(self, state):
+        self.inner.load_state_dict(state["inner"])
+        self.count = state["count"]
+
+    def zero_grad(self, set_to_none=True):
+        self.inner.zero_grad(set_to_none)
+
+    def step(self, and_then=None):
+        self.count += 1
+        return self.inner.step(and_then)
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_optimizer_around_another_one(op):
+    model, reference = net(), net()
+    joined, mine = batches(4)
+    data = joined if op == hvd.Adasum else mine
+    inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    optimizer = distributed(model, Around(inner), op=op)
+    plain = Around(torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.5))
+    optimizer.count = hvd.rank()
+    for _ in range(2):  # without state, and with
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        step(model, optimizer, data[0])
+        step(reference, plain, joined[0])
+    assert optimizer.count == 2
+    hvd.broadcast_optimizer_state(plain, root_rank=0)
+    for batch, whole in zip(data[1:], joined[1:]):
+        for m, o, b in ((model, optimizer, batch), (reference, plain, whole)):
+
+            def closure(m=m, o=o, b=b):
+                o.zero_grad()
+                loss = loss_of(m, b)
+                loss.backward()
+                return loss
+
+            o.step(closure)
+    assert_same(model, reference, tolerance=1e-4)
+
+
+class Copied(torch.optim.SGD):
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+
+def test_copy_of_an_optimizer_with_a_state_of_its_own():
+    model = net()
+    optimizer = distributed(model, Copied(model.parameters(), lr=0.1))
+    model, optimizer = pickle.loads(pickle.dumps((model, optimizer)))
+    step(model, optimizer, batches(1)[1][0])
+    assert_same(model, model)
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_scheduler_of_the_wrapped_optimizer_sees_its_steps(op):
+    model = net()
+    inner = sgd(model)
+    before = torch.optim.lr_scheduler.StepLR(inner, step_size=1, gamma=0.5)
+    optimizer = distributed(model, inner, op=op)
+    after = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for batch in batches(2)[1]:
+            step(model, optimizer, batch)
+            before.step()
+            after.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1 * 0.5**4
+
+
+@pytest.mark.parametrize("compiler", [False, True])
+def test_warnings_point_at_the_script(compiler):
+    if compiler:
+        pytest.importorskip("torch._dynamo")
+    model = net()
+    with pytest.warns(DeprecationWarning) as found:
+        optimizer = distributed(model, sgd(model), num_groups=1)
+        hvd.allreduce(torch.ones(1), average=True, name="old")
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)  # wraps step()
+    loss_of(model, batches(1)[1][0]).backward()
+    optimizer.synchronize()
+    with pytest.warns(UserWarning) as later:
+        optimizer.step()
+    scheduler.step()
+    places = {warning.filename for warning in (*found, *later)}
+    assert places <= {__file__, distributed.__code__.co_filename} and len(later) == 1

@@ -3,11 +3,10 @@
 import contextlib
 import importlib.util
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Protocol
 
-from horovod.common import _built, ops
+from horovod.common import _built, _warnings, ops
 from horovod.common.basics import (  # noqa: F401
     ccl_built,
     ddl_built,
@@ -113,11 +112,7 @@ def get_average_backwards_compatibility_fun(
         if average is not None:
             if op is not None:
                 raise ValueError("op and average are both given, and op replaces average: leave average out")
-            warnings.warn(
-                "`average` is deprecated: use `op`",
-                DeprecationWarning,
-                stacklevel=4,
-            )
+            _warnings.warn("`average` is deprecated: use `op`", DeprecationWarning)
             return reductions.Average if average else reductions.Sum
         return reductions.Average if op is None else op
 

@@ -9,7 +9,6 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from horovod import _ffi
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, synchronize
@@ -48,17 +47,14 @@ class AdasumOptimizer(WrappedOptimizer):
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
         """Steps as the wrapped optimizer does on this rank's gradients, then reduces the changes of the parameters."""
-        if closure is not None:
-            kwargs["closure"] = closure
         if not self._reduces():
-            return super().step(**kwargs)
+            return self._step_as_wrapped(closure, kwargs)
         if not self._agreed:
             self._agree(True)  # no code has asked on this rank, but other ranks may wait for its answer
         trained = self._trained()
         with torch.no_grad():
             starts = [p.detach().clone() for p in trained]
-        result = super().step(**kwargs)
-        _ffi.count_step()
+        result = self._step_as_wrapped(closure, kwargs)
         with torch.no_grad():
             self._reduce_changes(trained, starts)
         self._arrived = self._agreed = False

@@ -2,14 +2,12 @@
 
 import collections
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
 import torch
 
-from horovod import _ffi
-from horovod.common import _process, ops
+from horovod.common import _process, _warnings, ops
 from horovod.common.collective import Call, reduction
 from horovod.common.util import is_elastic, split_list
 from horovod.torch._agreement import Agreement
@@ -353,13 +351,12 @@ class GradientOptimizer(WrappedOptimizer):
         if closure is not None:
             if self._should_synchronize and (self._arrived or self._done):
                 self._reduce_all()  # of a backward() before; not with each closure, whose own come later
-            kwargs["closure"] = self._reducing(closure)
+            closure = self._reducing(closure)
         elif self._should_synchronize:
             if self._synchronized:
-                warnings.warn(_SYNCHRONIZED_BEFORE_STEP, stacklevel=3)
+                _warnings.warn(_SYNCHRONIZED_BEFORE_STEP)
             self._reduce_all()
-        result = super().step(**kwargs)
-        _ffi.count_step()
+        result = self._step_as_wrapped(closure, kwargs)
         self._synchronized = False
         if not self._ready:
             self._start_step()

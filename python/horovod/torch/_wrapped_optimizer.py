@@ -4,10 +4,11 @@ import collections
 import sys
 import weakref
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
+from horovod import _ffi
 from horovod.common import process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
@@ -37,6 +38,12 @@ def _read_by_scaler() -> bool:
     return False
 
 
+def _behind(wrapped: type, name: str) -> Any:
+    """Returns the descriptor of that name of the class that is wrapped, or None."""
+    classes = [each for each in wrapped.__mro__ if not issubclass(each, WrappedOptimizer)]
+    return next((vars(each)[name] for each in classes if name in vars(each)), None)
+
+
 # A mixin: the next base class is a torch optimizer's class, which is not known here.
 _Behind: Any = object
 
@@ -49,6 +56,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
     """
 
     state: Any  # the wrapped optimizer's
+    _given: Callable[[], Any]  # the optimizer that this one was made of; None if the script has dropped it
 
     def _setup_parameters(
         self,
@@ -73,7 +81,9 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
     # Parameters.
 
     def _groups(self) -> list[dict[str, Any]]:
-        groups: list[dict[str, Any]] = vars(self)["param_groups"]
+        own = vars(self)
+        # An optimizer around another one may have a property that gives that one's groups.
+        groups: list[dict[str, Any]] = own["param_groups"] if "param_groups" in own else super().param_groups
         return groups
 
     def _trained(self) -> list[torch.Tensor]:
@@ -161,7 +171,11 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     @param_groups.setter
     def param_groups(self, groups: list[dict[str, Any]]) -> None:
-        self.__dict__["param_groups"] = groups
+        behind = _behind(type(self), "param_groups")
+        if behind is None:
+            self.__dict__["param_groups"] = groups
+        elif groups is not self._groups():
+            behind.__set__(self, groups)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state as the wrapped optimizer does. Groups and state stay the same objects, because others, such as schedulers,
@@ -169,15 +183,25 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         """
         groups, state = self._groups(), self.state
         super().load_state_dict(state_dict)
-        if self.state is not state:
+        if "state" in vars(self) and self.state is not state:
             state.clear()
             state.update(self.state)
             self.state = state
-        if self._groups() is not groups:
+        if "param_groups" in vars(self) and self._groups() is not groups:
             for old, new in zip(groups, self._groups()):
                 old.clear()
                 old.update(new)
             self.param_groups = groups
+
+    def _step_as_wrapped(self, closure: Any, kwargs: dict[str, Any]) -> Any:
+        result = super().step(**kwargs) if closure is None else super().step(closure, **kwargs)
+        _ffi.count_step()
+        # Schedulers that were made for the optimizer that was wrapped ask it whether it has stepped.
+        given = self._given()
+        if given is not None:
+            given._opt_called = True
+            given._step_count = getattr(given, "_step_count", 0) + 1
+        return result
 
     def _changed_settings(self) -> dict[str, Any]:
         """Returns the settings that differ from those passed to `_setup_parameters` and `_setup`; a copy gets them."""

@@ -95,7 +95,7 @@ def broadcast_optimizer_state(
     """
     ops.check_ready()
     own = optimizer.state_dict()
-    if not own["state"]:
+    if not own.get("state", optimizer.state):  # an optimizer of another kind may name its state differently
         _zero_gradients(optimizer, model)
     received = broadcast_tree(_loading.TREES, own, root_rank, "broadcast_optimizer_state", process_set)
     if rank() != root_rank:

@@ -1,13 +1,13 @@
 """DistributedOptimizer: an optimizer that reduces gradients over all ranks before each step."""
 
 import operator
-import warnings
+import weakref
 from collections.abc import Iterable
 from typing import Any, Optional, Union
 
 import torch
 
-from horovod.common import process_sets
+from horovod.common import _warnings, process_sets
 from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import is_iterable
@@ -85,11 +85,7 @@ def DistributedOptimizer(
     check_compression(compression)
     backward_passes_per_step = checked_passes(backward_passes_per_step)
     if num_groups != 0:
-        warnings.warn(
-            "`num_groups` is deprecated: use `groups`",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        _warnings.warn("`num_groups` is deprecated: use `groups`", DeprecationWarning)
         groups = num_groups if groups is None else groups
     checked_groups = _checked_groups(groups)
     settings: dict[str, Any] = dict(
@@ -134,8 +130,10 @@ def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, s
     attributes = dict(vars(optimizer))
     attributes.pop("step", None)  # a learning rate scheduler's wrapper of the other's method
     vars(wrapped).update(attributes)
+    wrapped._given = weakref.ref(optimizer)
     wrapped._setup(named_parameters, **settings)
     wrapped._made_of = (own, kind, settings)
+    wrapped._ours = {"_ours", *vars(wrapped)} - attributes.keys()
     return wrapped
 
 
@@ -144,7 +142,8 @@ def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
     own, kind, settings = wrapped._made_of
     named = [(name, p) for p, name in wrapped._parameter_names.items()]
     settings = {**settings, **wrapped._changed_settings()}
-    return _made_again, (own, kind, named, settings, wrapped.__getstate__())
+    state = {name: value for name, value in wrapped.__getstate__().items() if name not in wrapped._ours}
+    return _made_again, (own, kind, named, settings, state)
 
 
 def _made_again(own: type, kind: type, named: Any, settings: dict[str, Any], state: dict[str, Any]) -> Any:
