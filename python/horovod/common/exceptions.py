@@ -129,7 +129,10 @@ def error_of_status(code: int, message: str) -> BaseException:
     if code == INVALID_ARGUMENT:
         return ValueError(message)
     if code == ALREADY_EXISTS:
-        return ValueError(f"{message}: wait for that operation, or give each its own name")
+        return ValueError(
+            f"{message}: wait for that operation, or give each its own name (gradients of "
+            'two optimizers: by named_parameters, for example model.named_parameters("first"))'
+        )
     return _internal_error(code, message)
 
 

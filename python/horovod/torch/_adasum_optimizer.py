@@ -40,7 +40,7 @@ class AdasumOptimizer(WrappedOptimizer):
 
     def _agree(self, finite: bool) -> bool:
         self._agreed = True
-        name = "adasum.overflow." + next(iter(self._parameter_names.values()), "")
+        name = "adasum.overflow." + self._prefix + next(iter(self._parameter_names.values()), "")
         flag = torch.tensor([0 if finite else 1], dtype=torch.int32)
         return int(allreduce_(flag, name=name, op=Max, process_set=self.process_set)) == 0
 
@@ -66,7 +66,7 @@ class AdasumOptimizer(WrappedOptimizer):
         started = []
         for p, start in zip(trained, starts):
             buffer, ctx = self._compression.compress((p.detach() - start).contiguous())
-            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum, process_set=self.process_set)
+            handle = allreduce_async_(buffer, name=self._operation_name(p), op=Adasum, process_set=self.process_set)
             started.append((handle, buffer, ctx))
         for p, start, (handle, buffer, ctx) in zip(trained, starts, started):
             synchronize(handle)

@@ -78,12 +78,12 @@ class GradientOptimizer(WrappedOptimizer):
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
             # Gradients of other optimizers' parameters do not arrive here, so their groups would never be complete.
-            own = {p for group in self._groups() for p in group["params"]}
+            own = set(self._parameters())
             return [[p for p in parameters if p in own] for parameters in groups]
         by_name = {self._parameter_names[p]: p for p in self._trained()}
         names = list(by_name)
         if not is_elastic():  # there ranks make their optimizers at different times
-            name = "horovod.groups." + next(iter(names), "")
+            name = "horovod.groups." + self._prefix + next(iter(names), "")
             root = self.process_set.ranks[0]  # type: ignore[index]  # a set that this rank is in has ranks
             names = broadcast_object(names, root, name, self.process_set)
         if set(names) != set(by_name):
@@ -101,7 +101,7 @@ class GradientOptimizer(WrappedOptimizer):
 
     def _adopt_parameters(self) -> None:
         super()._adopt_parameters()
-        own = [p for group in self._groups() for p in group["params"]]
+        own = self._parameters()
         if len(own) != len(self._every):
             self._every = sorted(own, key=self._parameter_names.__getitem__)
 
@@ -143,11 +143,11 @@ class GradientOptimizer(WrappedOptimizer):
             members = group.trained()
             parts = [self._plain(member) or self._as_dense(member) for member in members]
             buffers = [part.buffer for part in parts]
-            handle = collectives.allreduce.start_group(buffers, self._call(self._parameter_names[members[0]]))
+            handle = collectives.allreduce.start_group(buffers, self._call(self._operation_name(members[0])))
             self._operations.append(Operation(handle, parts))
 
     def _start_one(self, p: torch.Tensor) -> Union[Operation, SparseOperation]:
-        name = self._parameter_names[p]
+        name = self._operation_name(p)
         part = self._plain(p)
         if part is None:
             self._fill_missing(p)
@@ -238,7 +238,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._reduced = True
 
     def _ask(self, in_step: bool) -> None:
-        name = "horovod.gradients." + self._parameter_names[self._every[0]]
+        name = "horovod.gradients." + self._operation_name(self._every[0])
         self._agreement = Agreement(name, self.process_set, self._every, self._arrived, in_step, self._agreements)
         self._agreements += 1
 

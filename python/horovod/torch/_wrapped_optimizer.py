@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from horovod import _ffi
-from horovod.common import process_sets
+from horovod.common import _process, process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
@@ -21,6 +21,10 @@ def _in_backward() -> bool:
     current = getattr(torch._C, "_current_graph_task_id", None)
     return current is not None and current() != -1
 
+
+# How many optimizers of this world have a parameter of that name, by process set.
+_named: dict[tuple[Any, str], int] = collections.defaultdict(int)
+_process.on_init(_named.clear)
 
 # A scaler's method may read through a property of an object between.
 _READING_FRAMES = 3
@@ -65,6 +69,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         backward_passes_per_step: int,
         sparse_as_dense: bool,
         process_set: ProcessSet,
+        prefix: Optional[str] = None,
     ) -> None:
         self.process_set = process_set
         self._compression = compression
@@ -77,8 +82,21 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         if named_parameters is not None:
             self._parameter_names.update(self._checked_names(named_parameters))
         self._adopt_parameters()
+        self._prefix = self._new_prefix() if prefix is None else prefix
 
     # Parameters.
+
+    def _new_prefix(self) -> str:
+        """Returns what tells this optimizer's operations from those of earlier optimizers whose parameters have the same names."""
+        if is_elastic():  # there ranks make their optimizers at different times
+            return ""
+        keys = [(self.process_set.process_set_id, self._parameter_names[p]) for p in self._parameters()]
+        number = max((_named[key] for key in keys), default=0)
+        _named.update((key, number + 1) for key in keys)
+        return f"optimizer{number}." if number else ""
+
+    def _operation_name(self, p: torch.Tensor) -> str:
+        return self._prefix + self._parameter_names[p]
 
     def _groups(self) -> list[dict[str, Any]]:
         own = vars(self)
@@ -86,9 +104,12 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         groups: list[dict[str, Any]] = own["param_groups"] if "param_groups" in own else super().param_groups
         return groups
 
+    def _parameters(self) -> list[torch.Tensor]:
+        return [p for group in self._groups() for p in group["params"]]
+
     def _trained(self) -> list[torch.Tensor]:
         """Returns the parameters that take part, in the same order on all ranks."""
-        return [p for group in self._groups() for p in group["params"] if p.requires_grad]
+        return [p for p in self._parameters() if p.requires_grad]
 
     def _reduces(self) -> bool:
         """Returns whether gradients are reduced with those of other ranks."""
@@ -114,7 +135,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
                 )
             )
         names = {parameter: name for name, parameter in named}
-        missing = [p for group in self._groups() for p in group["params"] if p not in names]
+        missing = [p for p in self._parameters() if p not in names]
         if missing:
             raise ValueError(
                 "named_parameters was specified, but does not name all parameters: {}".format(
@@ -205,7 +226,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def _changed_settings(self) -> dict[str, Any]:
         """Returns the settings that differ from those passed to `_setup_parameters` and `_setup`; a copy gets them."""
-        return {"backward_passes_per_step": self.backward_passes_per_step}
+        return {"backward_passes_per_step": self.backward_passes_per_step, "prefix": self._prefix}
 
     # For subclasses.
 

@@ -48,7 +48,7 @@ def DistributedOptimizer(
     Args:
       optimizer: the local optimizer.
       named_parameters: pairs of name and parameter, e.g. ``model.named_parameters()``, which name the reductions. They must
-        cover all parameters.
+        cover all parameters. Ranks make optimizers whose names are equal in the same order; in an elastic job names differ.
       compression: how gradients (with hvd.Adasum the changes of the parameters) are compressed for the reduction.
       backward_passes_per_step: how many backward() calls accumulate gradients locally before these are reduced. step() may
         be called earlier, for a short last group.
