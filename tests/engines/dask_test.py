@@ -17,7 +17,7 @@ import pytest
 import horovod.dask
 from conftest import text_of_pages
 from elastic_run import ElasticRun
-from engine_output import Output
+from engine_output import Output, check_order_of
 from horovod.dask import _cluster
 from horovod.dask._cluster import Cluster
 from processes import command_line, environment_of, pids_with, wait_until_none
@@ -139,6 +139,8 @@ def test_files_that_the_client_has_sent_are_found_by_the_processes(client, tmp_p
         return sent_by_dask.VALUE
 
     assert horovod.dask.run(value, verbose=0) == [42, 42]
+    paths, _ = horovod.dask.run(lambda: sys.path, verbose=0)
+    check_order_of(paths)
 
 
 class OnlyHere:
@@ -220,7 +222,8 @@ def test_waiting_for_workers_is_told(cluster, client, monkeypatch):
     )
     run.start()
     stderr.stream.wait_for(
-        r"horovod: 2 of 3 tasks have started; the others wait for room in Dask, for at most 90 s", 60
+        r"horovod: 2 of 3 tasks have started; the cluster has 2 workers, .*; the others wait for room in Dask, for at most 90 s",
+        60,
     )
     cluster.scale(3)
     run.join(90)

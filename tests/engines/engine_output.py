@@ -1,6 +1,7 @@
 """Where the output of an engine's jobs goes, for tests that read along."""
 
 import os
+import sys
 
 from processes import Stream
 
@@ -26,3 +27,9 @@ class Output:
     @property
     def text(self):
         return self.stream.text
+
+
+def check_order_of(paths):
+    """That a process's sys.path has the folders of this one's, in their order."""
+    own = list(dict.fromkeys(path or os.getcwd() for path in sys.path))
+    assert [path for path in paths if path in own] == own

@@ -15,6 +15,7 @@ import ray
 import ray.cloudpickle
 from ray.experimental import internal_kv
 
+from engine_output import check_order_of
 from horovod.ray import BaseHorovodWorker, RayExecutor
 from horovod.ray.strategy import create_placement_group
 from horovod.runner._adoption import Refused
@@ -107,6 +108,22 @@ def test_executable_lives_on(make, shape):
     executor.start(executable_cls=Counter, executable_args=[2])
     assert executor.execute(lambda counter: counter.count()) == [(0, 1), (2, 1), (4, 1), (6, 1)]
     assert executor.execute(lambda counter: counter.count()) == [(0, 2), (2, 2), (4, 2), (6, 2)]
+
+
+def test_modules_are_searched_as_the_caller_does(make, tmp_path, monkeypatch):
+    (tmp_path / "only_the_caller_has_it.py").write_text("VALUE = 42\n")
+    monkeypatch.setattr(sys, "path", [*sys.path[:1], str(tmp_path), *sys.path[1:]])
+
+    def seen():
+        import only_the_caller_has_it
+
+        return only_the_caller_has_it.VALUE, sys.path
+
+    executor = make(num_workers=1)
+    executor.start()
+    ((value, paths),) = executor.run(seen)
+    check_order_of(paths)
+    assert value == 42
 
 
 def test_torch_training(make):

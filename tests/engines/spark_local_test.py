@@ -14,7 +14,7 @@ import pytest
 
 import horovod.spark
 from conftest import text_of_pages
-from engine_output import Output
+from engine_output import Output, check_order_of
 from horovod.runner._engine_task import Task
 from horovod.runner._job import JoinInfo
 from processes import command_line, environment_of, pids_with, wait_until_none
@@ -246,9 +246,10 @@ def test_processes_have_the_environment_directory_and_path_of_their_tasks(spark,
         yield os.getcwd(), dict(os.environ), sent_by_spark.VALUE
 
     ((directory, variables, value),) = spark.sparkContext.parallelize([0], 1).mapPartitions(seen).collect()
-    ((own_directory, own, own_value),) = horovod.spark.run(
-        lambda: next(seen()), num_proc=1, env={"HADOOP_TOKEN_FILE_LOCATION": "here"}, verbose=0
+    ((own_directory, own, own_value, paths),) = horovod.spark.run(
+        lambda: (*next(seen()), sys.path), num_proc=1, env={"HADOOP_TOKEN_FILE_LOCATION": "here"}, verbose=0
     )
+    check_order_of(paths)
     assert (own_directory, own_value) == (directory, value)
     changed = {name for name, text in variables.items() if own.get(name) != text}
     assert changed <= {"PYTHONPATH", "PYTHONUNBUFFERED"}
