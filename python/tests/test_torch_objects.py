@@ -42,6 +42,14 @@ def test_objects_without_content():
     assert hvd.allgather_object(None) == [None] * hvd.size()
 
 
+def test_expanded_tensors_are_broadcast():
+    """Their elements are the same ones in memory."""
+    for row in (torch.arange(3.0), torch.tensor(1.0)):
+        tensor = (row + hvd.rank()).expand(4, *([3] if row.ndim == 0 else row.shape))
+        hvd.broadcast_parameters({"t": tensor}, root_rank=0)
+        assert torch.equal(tensor, row.expand_as(tensor))
+
+
 def test_broadcast_parameters():
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
     for p in model.parameters():

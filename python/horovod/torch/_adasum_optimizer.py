@@ -41,7 +41,7 @@ class AdasumOptimizer(WrappedOptimizer):
     def _agree(self, finite: bool) -> bool:
         self._agreed = True
         name = "adasum.overflow." + self._prefix + next(iter(self._parameter_names.values()), "")
-        flag = torch.tensor([0 if finite else 1], dtype=torch.int32)
+        flag = torch.tensor([0 if finite else 1], dtype=torch.int32, device="cpu")
         return int(allreduce_(flag, name=name, op=Max, process_set=self.process_set)) == 0
 
     @not_compiled

@@ -21,7 +21,7 @@ Stretches = tuple[list[int], list[int]]  # addresses in host memory, and how man
 def _buffers() -> Optional[list[torch.Tensor]]:
     """Returns the buffers, which are kept, because page-locking takes longer than a copy; None if the driver can't lock the pages."""
     try:
-        return [torch.empty(_BUFFER_BYTES, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+        return [torch.empty(_BUFFER_BYTES, dtype=torch.uint8, device="cpu", pin_memory=True) for _ in range(2)]
     except RuntimeError:
         return None
 

@@ -51,8 +51,8 @@ def _loads_like_torch(kind: type) -> bool:
 @functools.cache
 def _torch_copies() -> bool:
     """Returns whether torch copies a state dict deeply before it reads it, as it did until 1.13."""
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    given = torch.zeros(1)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1, device="cpu"))], lr=1.0)
+    given = torch.zeros(1, device="cpu")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: {"given": given}}})
     (state,) = optimizer.state.values()
     return state["given"] is not given

@@ -84,7 +84,7 @@ def from_memory(memory: Any, offset: int, kind: Kind, like: Optional[torch.Tenso
     dtype = getattr(torch, name)
     count = math.prod(shape)
     if count == 0:
-        tensor = torch.empty(shape, dtype=dtype)
+        tensor = torch.empty(shape, dtype=dtype, device="cpu")
     else:
         tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
         tensor = tensor if len(shape) == 1 else tensor.reshape(shape)
@@ -92,7 +92,13 @@ def from_memory(memory: Any, offset: int, kind: Kind, like: Optional[torch.Tenso
 
 
 def assign(target: torch.Tensor, source: torch.Tensor) -> None:
-    target.detach().copy_(source.detach())
+    target, source = target.detach(), source.detach()
+    if target.layout is _STRIDED and 0 in target.stride():
+        # torch refuses to write to the elements of an expanded tensor, which are the same ones in memory.
+        for dimension, stride in enumerate(target.stride()):
+            if stride == 0 and target.shape[dimension] > 1:
+                target, source = target.narrow(dimension, 0, 1), source.narrow(dimension, 0, 1)
+    target.copy_(source)
 
 
 def not_compiled(function: _Function) -> _Function:

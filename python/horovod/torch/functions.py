@@ -8,7 +8,7 @@ import torch
 from horovod.common import objects, ops
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.elastic.stream import broadcast_tree
-from horovod.torch import _loading
+from horovod.torch import _loading, _tensors
 from horovod.torch._tensors import not_compiled
 from horovod.torch.mpi_ops import allgather as allgather
 from horovod.torch.mpi_ops import broadcast_async_, rank, synchronize
@@ -63,7 +63,7 @@ def _broadcast_tensors(
     for handle, tensor, buffer in started:
         synchronize(handle)
         if buffer is not tensor and buffer.data_ptr() != tensor.data_ptr():
-            tensor.copy_(buffer)
+            _tensors.assign(tensor, buffer)
 
 
 def broadcast_optimizer_state(

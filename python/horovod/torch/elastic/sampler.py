@@ -10,7 +10,7 @@ class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):  # type:
 
     @staticmethod
     def _shuffled(length: int, seed: int) -> list[int]:
-        generator = torch.Generator()
+        generator = torch.Generator("cpu")  # whatever torch's default device is
         generator.manual_seed(seed)
-        order: list[int] = torch.randperm(length, generator=generator).tolist()
+        order: list[int] = torch.randperm(length, generator=generator, device="cpu").tolist()
         return order
