@@ -2,12 +2,37 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
+namespace {
+
+// Whether a line begins with the name of a Python exception: "ValueError", "package.Broken: why".
+bool NamesException(absl::string_view line) {
+  const absl::string_view name = line.substr(0, line.find(": "));
+  return !name.empty() && absl::ascii_isalpha(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; });
+}
+
+// The exception of the Python traceback with which a process has ended, from its last lines on
+// stderr; empty: there is none. For processes that could not report it, as before hvd.init().
+std::string ExceptionIn(const std::vector<std::string>& stderr_tail) {
+  const auto is_place = [](const std::string& line) { return absl::StartsWith(line, "  File \""); };
+  const auto place = std::find_if(stderr_tail.rbegin(), stderr_tail.rend(), is_place);
+  if (place == stderr_tail.rend()) return "";
+  const auto line = std::find_if(place.base(), stderr_tail.end(), [](const std::string& text) {
+    return !absl::StartsWith(text, " ");  // neither code nor marks below it
+  });
+  if (line == stderr_tail.end() || !NamesException(*line)) return "";
+  return phrases::OneLine(*line);
+}
+
+}  // namespace
 
 RootCause::Failure& RootCause::Of(int rank, const std::string& host) {
   for (Failure& failure : failures_) {
@@ -33,6 +58,8 @@ void RootCause::Exited(int rank, const std::string& host, const WorkerExited& ex
   failure.meaning = phrases::OneLine(ExitMeaning(exited));
   failure.exit_code = FailureExitCode(exited);
   failure.stderr_tail = exited.stderr_tail;
+  const bool by_itself = exited.signal == 0 && exited.exit_code != 0;
+  if (failure.exception.empty() && by_itself) failure.exception = ExceptionIn(exited.stderr_tail);
 }
 
 void RootCause::Left(int rank, const std::string& host) {

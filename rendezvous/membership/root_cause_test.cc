@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 WorkerExited Code(int code) {
   WorkerExited exited;
@@ -32,6 +33,40 @@ TEST(RootCauseTest, OneExit_IsTheCause) {
   EXPECT_EQ(verdict.exit_meaning, "exit code 3");
   EXPECT_THAT(verdict.stderr_tail, ElementsAre("one", "two"));
   EXPECT_EQ(verdict.consequences, 0);
+}
+
+// A process that raises before hvd.init() can't report it.
+TEST(RootCauseTest, TracebackOfAProcessThatReportedNothing_NamesItsException) {
+  const std::vector<std::string> traceback = {
+      "Traceback (most recent call last):", "  File \"train.py\", line 2, in <module>",
+      "    raise ValueError(text)", "    ^^^^^^"};
+  const auto summary_after = [&traceback](std::vector<std::string> more, int signal = 0) {
+    RootCause cause;
+    WorkerExited exited = Code(signal == 0 ? 1 : 0);
+    exited.signal = signal;
+    exited.stderr_tail = traceback;
+    exited.stderr_tail.insert(exited.stderr_tail.end(), more.begin(), more.end());
+    cause.Exited(1, "b", exited);
+    return cause.Build().summary;
+  };
+  EXPECT_EQ(summary_after({"ValueError: no file there"}),
+            "rank 1 on host b failed: ValueError: no file there (exit code 1)");
+  EXPECT_EQ(summary_after({"package.Broken: first line", "second line"}),
+            "rank 1 on host b failed: package.Broken: first line (exit code 1)");
+  EXPECT_EQ(summary_after({"KeyboardInterrupt"}),
+            "rank 1 on host b failed: KeyboardInterrupt (exit code 1)");
+  EXPECT_EQ(summary_after({}), "rank 1 on host b failed: exit code 1");
+  EXPECT_EQ(summary_after({"what is no name: x"}), "rank 1 on host b failed: exit code 1");
+  EXPECT_THAT(summary_after({"ValueError: x"}, 9), Not(HasSubstr("ValueError")));
+}
+
+TEST(RootCauseTest, ReportOfAnException_PrecedesItsTraceback) {
+  RootCause cause;
+  cause.Said(1, "b", "ValueError: reported", false);
+  WorkerExited exited = Code(1);
+  exited.stderr_tail = {"  File \"train.py\", line 2, in <module>", "ValueError: printed"};
+  cause.Exited(1, "b", exited);
+  EXPECT_EQ(cause.Build().exception, "ValueError: reported");
 }
 
 TEST(RootCauseTest, Consequence_IsNotCertainAndYieldsToALaterCause) {
