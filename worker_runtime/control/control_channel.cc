@@ -4,8 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +19,7 @@
 #include "base/status_macros.h"
 #include "worker_runtime/control/control_connect.h"
 #include "worker_runtime/control/control_messages.h"
+#include "worker_runtime/control/frame_seal.h"
 
 namespace hvd::worker_runtime::control {
 namespace {
@@ -34,7 +38,12 @@ class TcpControlListener : public ControlListener {
 // One end of a link.
 struct Peer {
   net::Wire wire;
-  MessageDecoder decoder;
+  // Without TLS the frames are sealed; null: with it.
+  std::unique_ptr<FrameSeal> seals_sent;
+  std::unique_ptr<FrameSeal> seals_received;
+  std::optional<MessageDecoder> decoder;  // with a wire
+  absl::Time part_since;                  // if it is in partial_
+  uint64_t frames_then = 0;               // the decoder's frames at that time
   std::string unsent;
   size_t unsent_from = 0;
   bool waits_for_room = false;  // epoll also watches for room to write
@@ -45,14 +54,15 @@ class TcpControlChannel : public ControlChannel {
  public:
   // `wires` has one entry per rank; those of ranks without a connection to this one are invalid.
   TcpControlChannel(const collectives::GroupInfo& group, std::vector<net::Wire> wires, Fd epoll,
-                    Fd wake)
+                    Fd wake, absl::Duration part_patience)
       : rank_(group.rank),
         size_(group.size),
+        part_patience_(part_patience),
         peers_(wires.size()),
         epoll_(std::move(epoll)),
         wake_(std::move(wake)) {
     for (size_t rank = 0; rank < wires.size(); ++rank) {
-      peers_[rank].wire = std::move(wires[rank]);
+      if (wires[rank].valid()) Equip(static_cast<int>(rank), group, std::move(wires[rank]));
     }
   }
 
@@ -76,12 +86,18 @@ class TcpControlChannel : public ControlChannel {
   // The eventfd's tag in epoll. The tag of a peer is its rank.
   uint64_t WakeTag() const { return peers_.size(); }
 
+  void Equip(int rank, const collectives::GroupInfo& group, net::Wire wire);
   absl::Status Watch(int operation, int fd, uint32_t events, uint64_t tag);
   // Waits for events until `deadline`, and handles them.
   absl::Status HandleEvents(absl::Time deadline);
   void HandlePeer(int rank, uint32_t events);
   void ReadFrom(int rank);
+  void ReadAll(int rank);
   void TakeMessages(int rank);
+  // Parts of messages: see kPartPatience.
+  void NotePart(int rank);
+  absl::Time NextPartDeadline() const;
+  void LoseOldParts();
   void WriteTo(int rank);
   void Lose(int rank);  // with the reason of its wire
   void Lose(int rank, absl::string_view why);
@@ -89,13 +105,25 @@ class TcpControlChannel : public ControlChannel {
 
   const int rank_;
   const int size_;
+  const absl::Duration part_patience_;
   std::vector<Peer> peers_;
+  std::set<int> partial_;  // the peers of which a part of a message is here
   const Fd epoll_;
   const Fd wake_;
   std::vector<Message> received_;
   absl::Status lost_;  // the first peer that is gone
   bool woken_ = false;
 };
+
+void TcpControlChannel::Equip(int rank, const collectives::GroupInfo& group, net::Wire wire) {
+  Peer& peer = peers_[rank];
+  peer.wire = std::move(wire);
+  if (group.tls == nullptr) {
+    peer.seals_sent = std::make_unique<FrameSeal>(group.secret, rank_, rank);
+    peer.seals_received = std::make_unique<FrameSeal>(group.secret, rank, rank_);
+  }
+  peer.decoder.emplace(peer.seals_received.get());
+}
 
 absl::Status TcpControlChannel::Watch(int operation, int fd, uint32_t events, uint64_t tag) {
   epoll_event event{};
@@ -119,7 +147,7 @@ absl::Status TcpControlChannel::Start() {
 absl::Status TcpControlChannel::Send(int peer, absl::string_view message) {
   Peer& to = peers_[peer];
   if (!to.gone.ok()) return to.gone;
-  ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message));
+  ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message, to.seals_sent.get()));
   // Written at once if the socket takes it. Otherwise epoll says when to go on; until then further
   // messages only join the queue.
   to.unsent += frames;
@@ -186,10 +214,13 @@ absl::StatusOr<std::vector<ControlChannel::Message>> TcpControlChannel::Receive(
 absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
   constexpr int kMostEvents = 64;
   epoll_event events[kMostEvents];
+  deadline = std::min(deadline, NextPartDeadline());
   const int count = epoll_wait(epoll_.get(), events, kMostEvents, net::TimeoutUntil(deadline));
   if (count < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("epoll_wait: ", strerror(errno)));
   }
+  // Only if there is nothing to read: this thread may have been busy for longer.
+  if (count == 0) LoseOldParts();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == WakeTag()) {
       uint64_t times = 0;
@@ -215,13 +246,18 @@ void TcpControlChannel::HandlePeer(int rank, uint32_t events) {
 }
 
 void TcpControlChannel::ReadFrom(int rank) {
+  ReadAll(rank);
+  NotePart(rank);
+}
+
+void TcpControlChannel::ReadAll(int rank) {
   char buffer[16 << 10];
   Peer& peer = peers_[rank];
   do {
     const IoResult got = peer.wire.Read(buffer, sizeof(buffer));
     if (got.would_block) return;
     if (got.end) return Lose(rank);
-    peer.decoder.Append(absl::string_view(buffer, got.bytes));
+    peer.decoder->Append(absl::string_view(buffer, got.bytes));
     TakeMessages(rank);
     // TLS may have read more from the socket than it has returned. Such bytes raise no epoll event,
     // so they must be read now.
@@ -231,10 +267,39 @@ void TcpControlChannel::ReadFrom(int rank) {
 void TcpControlChannel::TakeMessages(int rank) {
   Peer& peer = peers_[rank];
   while (true) {
-    absl::StatusOr<std::optional<std::string>> message = peer.decoder.Next();
+    absl::StatusOr<std::optional<std::string>> message = peer.decoder->Next();
     if (!message.ok()) return Lose(rank, message.status().message());
     if (!message->has_value()) return;
     received_.push_back(Message{rank, **std::move(message)});
+  }
+}
+
+void TcpControlChannel::NotePart(int rank) {
+  Peer& peer = peers_[rank];
+  if (!peer.gone.ok() || !(peer.decoder->has_part() || peer.wire.HasBuffered())) {
+    partial_.erase(rank);
+    return;
+  }
+  const bool is_new = partial_.insert(rank).second;
+  if (!is_new && peer.frames_then == peer.decoder->frames()) return;
+  peer.frames_then = peer.decoder->frames();
+  peer.part_since = Clock::Real().Now();
+}
+
+absl::Time TcpControlChannel::NextPartDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const int rank : partial_) next = std::min(next, peers_[rank].part_since + part_patience_);
+  return next;
+}
+
+void TcpControlChannel::LoseOldParts() {
+  if (partial_.empty()) return;
+  const absl::Time now = Clock::Real().Now();
+  for (const int rank : std::set<int>(partial_)) {
+    if (now < peers_[rank].part_since + part_patience_) continue;
+    Lose(rank, absl::StrCat("only a part of its message has come, for ",
+                            absl::FormatDuration(part_patience_),
+                            "; it was changed on the way, or the network loses data"));
   }
 }
 
@@ -247,6 +312,7 @@ void TcpControlChannel::Lose(int rank, absl::string_view why) {
   Peer& peer = peers_[rank];
   peer.gone = absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why));
   peer.wire.Close();
+  partial_.erase(rank);
   if (lost_.ok()) lost_ = peer.gone;
 }
 
@@ -291,7 +357,7 @@ absl::StatusOr<std::unique_ptr<ControlListener>> ControlListener::Open(const std
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
     const collectives::GroupInfo& group, ControlListener& listener, const std::string& root_address,
-    int root_port, const WaitBounds& bounds) {
+    int root_port, const WaitBounds& bounds, absl::Duration part_patience) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !wake.valid()) {
@@ -305,7 +371,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
     wires.push_back(std::move(root));
   }
   auto channel = std::make_unique<TcpControlChannel>(group, std::move(wires), std::move(epoll),
-                                                     std::move(wake));
+                                                     std::move(wake), part_patience);
   RETURN_IF_ERROR(channel->Start());
   return channel;
 }

@@ -34,11 +34,16 @@ class ControlListener {
 // called by one thread at a time.
 class ControlChannel {
  public:
+  // How long a message may be on its way after its first part has come. The sender has passed it to
+  // its kernel as a whole. A length that was changed on the way, in a frame or in a TLS record,
+  // would otherwise make this rank wait for bytes that nobody sends.
+  static constexpr absl::Duration kPartPatience = absl::Minutes(1);
+
   // Connects over TCP. Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
   // `root_address`:`root_port`. Before anything else is read, both sides prove that they know
-  // group.secret, over TLS if group.tls is set; a connection without a valid proof is dropped. A
-  // world of one rank has no connections.
-  // Errors:
+  // group.secret, over TLS if group.tls is set; a connection without a valid proof is dropped.
+  // Without TLS all messages are sealed with the secret: a message that was changed on the way is a
+  // loss of the peer. A world of one rank has no connections. Errors:
   //   - DeadlineExceeded: not all peers have connected; names the missing ranks.
   //   - PermissionDenied: the listener there does not know the secret, or has no certificate of the
   //     job.
@@ -47,7 +52,8 @@ class ControlChannel {
   //   - The cancellation's status: bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(
       const collectives::GroupInfo& group, ControlListener& listener,
-      const std::string& root_address, int root_port, const WaitBounds& bounds);
+      const std::string& root_address, int root_port, const WaitBounds& bounds,
+      absl::Duration part_patience = kPartPatience);
   virtual ~ControlChannel() = default;
 
   virtual int rank() const = 0;

@@ -1,9 +1,11 @@
 #include "worker_runtime/control/control_channel.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -88,6 +90,93 @@ std::vector<std::string> Read(ControlChannel& channel, size_t count) {
     }
   }
   return read;
+}
+
+// Stands between two ranks on the network, and may change what one of them sends.
+class Between {
+ public:
+  explicit Between(int root_port)
+      : listener_(*net::ListenOnAnyPort(kAddress)),
+        thread_([this, root_port] { Run(root_port); }) {}
+  ~Between() {
+    over_ = true;
+    thread_.join();
+  }
+  int port() const { return *net::PortOf(listener_.get()); }
+  // Adds one to the byte at `offset` of what the connecting rank sends next, counted from there.
+  void Change(int offset) { change_ = offset; }
+
+ private:
+  void Run(int root_port) {
+    Fd member;
+    while (!member.valid() && !over_) member = Fd(accept4(listener_.get(), nullptr, nullptr, 0));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(root_port));
+    const Fd root(socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(root.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    while (!over_) {
+      pollfd both[] = {{member.get(), POLLIN, 0}, {root.get(), POLLIN, 0}};
+      poll(both, 2, 10);
+      if (both[0].revents != 0 && !PassOn(member.get(), root.get(), true)) return;
+      if (both[1].revents != 0 && !PassOn(root.get(), member.get(), false)) return;
+    }
+  }
+  bool PassOn(int from, int to, bool may_change) {
+    char bytes[4096];
+    const ssize_t got = recv(from, bytes, sizeof(bytes), 0);
+    if (got <= 0) return false;
+    if (may_change && change_ >= 0) ++bytes[change_.exchange(-1)];
+    return send(to, bytes, static_cast<size_t>(got), MSG_NOSIGNAL) == got;
+  }
+
+  const Fd listener_;
+  std::atomic<bool> over_{false};
+  std::atomic<int> change_{-1};
+  std::thread thread_;
+};
+
+// Two ranks with somebody between them who changes the byte at this offset of a message of rank 1;
+// the error of rank 0.
+absl::Status ErrorAfterChange(Under under, int offset) {
+  const std::shared_ptr<const net::TlsContext> tls = under == Under::kTls ? NewTls() : nullptr;
+  const std::unique_ptr<ControlListener> listener = *ControlListener::Open(kAddress);
+  Between between(listener->port());
+  std::unique_ptr<ControlChannel> member;
+  std::thread connecting([&] {
+    member = *ControlChannel::Connect({Epoch(3), 1, 2, kAddress, "secret", tls}, *listener,
+                                      kAddress, between.port(), kLong);
+  });
+  const std::unique_ptr<ControlChannel> root =
+      *ControlChannel::Connect({Epoch(3), 0, 2, kAddress, "secret", tls}, *listener, kAddress, 0,
+                               kLong, /*part_patience=*/absl::Milliseconds(50));
+  connecting.join();
+  EXPECT_TRUE(member->Send(0, "as it is").ok());
+  EXPECT_EQ(Read(*root, 1), std::vector<std::string>{"1:as it is"});
+  between.Change(offset);
+  EXPECT_TRUE(member->Send(0, "to be changed").ok());
+  return root->Receive(kLong).status();
+}
+
+TEST(ChangedControlTest, LengthOfAFrame_EndsTheWait) {
+  const absl::Status status = ErrorAfterChange(Under::kTcp, 3);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "only a part of its message")) << status;
+}
+
+TEST(ChangedControlTest, LengthOfATlsRecord_EndsTheWait) {
+  const absl::Status status = ErrorAfterChange(Under::kTls, 4);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "only a part of its message")) << status;
+}
+
+TEST(ChangedControlTest, Contents_AreNotTaken) {
+  for (const Under under : {Under::kTcp, Under::kTls}) {
+    const absl::Status status = ErrorAfterChange(under, 9);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "changed on the way")) << status;
+  }
 }
 
 TEST_P(ControlChannelTest, Messages_ArriveWholeAndInOrder) {

@@ -1,5 +1,8 @@
 #include "worker_runtime/control/control_messages.h"
 
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace hvd::worker_runtime::control {
@@ -42,7 +45,7 @@ TEST(ControlMessagesTest, InPieces_AreWholeAtTheLast) {
 }
 
 TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
-  MessageDecoder decoder(10);
+  MessageDecoder decoder(nullptr, 10);
   const std::string more("\1abcd");  // says that more follows
   decoder.Append(net::EncodeFrame(more) + net::EncodeFrame(more));
   EXPECT_FALSE((*decoder.Next()).has_value());
@@ -53,6 +56,67 @@ TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
   // The length is checked before the contents are read.
   EXPECT_EQ(EncodeMessage(absl::string_view("", kMostMessageBytes + 1)).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+constexpr char kSecret[] = "the epoch's secret";
+
+// What a decoder at rank 0 makes of bytes from rank 1: the messages, then an error's text.
+std::vector<std::string> Decoded(absl::string_view bytes) {
+  FrameSeal seal(kSecret, 1, 0);
+  MessageDecoder decoder(&seal);
+  decoder.Append(bytes);
+  std::vector<std::string> got;
+  while (true) {
+    const auto message = decoder.Next();
+    if (!message.ok()) got.push_back(std::string(message.status().message()));
+    if (!message.ok() || !message->has_value()) return got;
+    got.push_back(**message);
+  }
+}
+
+TEST(ControlMessagesTest, Sealed_ComeBackAsTheyWere) {
+  FrameSeal seal(kSecret, 1, 0);
+  const std::string large = Text(net::kMaxFrameBytes + 5);
+  const std::vector<std::string> messages = {"abc", "", large};
+  std::string frames;
+  for (const std::string& message : messages) frames += *EncodeMessage(message, &seal);
+  EXPECT_TRUE(Decoded(frames) == messages);
+}
+
+TEST(ControlMessagesTest, ChangedOnTheWay_IsNoticed) {
+  const std::vector<std::string> changed = {"a control message was changed on the way"};
+  FrameSeal seal(kSecret, 1, 0);
+  const std::string first = *EncodeMessage("abc", &seal);
+  const std::string second = *EncodeMessage("de", &seal);
+  for (size_t i = 4; i < first.size(); ++i) {  // 4: after the length
+    std::string bytes = first;
+    bytes[i] = static_cast<char>(bytes[i] ^ 1);
+    EXPECT_EQ(Decoded(bytes), changed) << i;
+  }
+  EXPECT_EQ(Decoded(second), changed) << "the first is missing";
+  EXPECT_EQ(Decoded(second + first), changed) << "in another order";
+  EXPECT_EQ(Decoded(first + first), (std::vector<std::string>{"abc", changed[0]})) << "repeated";
+  FrameSeal back(kSecret, 0, 1);
+  EXPECT_EQ(Decoded(*EncodeMessage("abc", &back)), changed) << "of the other direction";
+  FrameSeal other("another secret", 1, 0);
+  EXPECT_EQ(Decoded(*EncodeMessage("abc", &other)), changed) << "of another world";
+  EXPECT_EQ(Decoded(*EncodeMessage("abc")), changed) << "without a seal";
+}
+
+TEST(ControlMessagesTest, PartOfAMessage_IsKnown) {
+  MessageDecoder decoder;
+  const std::string frames = *EncodeMessage(Text(net::kMaxFrameBytes + 5));
+  decoder.Append(frames.substr(0, 1));
+  EXPECT_FALSE((*decoder.Next()).has_value());
+  EXPECT_TRUE(decoder.has_part()) << "of a frame";
+  const size_t one = net::kMaxFrameBytes + 4 - FrameSeal::kBytes;  // with its length
+  decoder.Append(frames.substr(1, one - 1));
+  EXPECT_FALSE((*decoder.Next()).has_value());
+  EXPECT_TRUE(decoder.has_part()) << "one frame of two";
+  decoder.Append(frames.substr(one));
+  EXPECT_TRUE((*decoder.Next()).has_value());
+  EXPECT_FALSE(decoder.has_part());
+  EXPECT_EQ(decoder.frames(), 2u);
 }
 
 TEST(ControlMessagesTest, EmptyFrame_IsRefused) {
