@@ -278,6 +278,7 @@ absl::Status Runtime::ReadVariablesAgain() {
   env_.autotune = now.autotune;
   env_.timeline = now.timeline;
   env_.timeline_mark_cycles = now.timeline_mark_cycles;
+  started_timeline_.clear();
   return absl::OkStatus();
 }
 
@@ -316,10 +317,15 @@ absl::Status Runtime::Reset() {
 // there.
 void Runtime::KeepTimeline(const ActiveWorld& world) {
   const std::optional<negotiation::TimelineOrder> wanted = world.wanted_timeline();
-  // Rank 0 can order none without the variable either (StartTimeline). The order may have been
-  // changed on the way, and it names a file that this process would write.
+  // Rank 0 can order none without the variable either (StartTimeline).
   if (!wanted.has_value() || env_.timeline.empty()) return;
-  env_.timeline = wanted->path.empty() ? std::string(settings::kDynamicTimeline) : wanted->path;
+  // The order says only whether there is a timeline, because it may have been changed on its way.
+  // Which file this process writes is said by its own script and environment.
+  if (!wanted->records) {
+    env_.timeline = std::string(settings::kDynamicTimeline);
+  } else if (!started_timeline_.empty()) {
+    env_.timeline = started_timeline_;
+  }
   env_.timeline_mark_cycles = wanted->mark_cycles;
 }
 
@@ -333,7 +339,9 @@ absl::Status Runtime::StartTimeline(const std::string& path, bool mark_cycles) {
   }
   const std::shared_ptr<ActiveWorld> world = active();
   // A deferred process is in no world, and only rank 0 of a world writes a timeline.
-  return world == nullptr ? absl::OkStatus() : world->StartTimeline(path, mark_cycles);
+  if (world != nullptr) RETURN_IF_ERROR(world->StartTimeline(path, mark_cycles));
+  started_timeline_ = path;
+  return absl::OkStatus();
 }
 
 absl::Status Runtime::StopTimeline() {

@@ -216,6 +216,8 @@ class Runtime {
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
   bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
   settings::RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
+  // The newest file that the script of this process has named; empty: none.
+  std::string started_timeline_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // not OK: released from this job
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);

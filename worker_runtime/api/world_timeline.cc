@@ -38,7 +38,7 @@ absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& pat
   absl::MutexLock lock(&order_mutex_);
   // Under the lock, so that Stop finds the file whose order the engine got last.
   file_ = file;
-  engine.OrderTimeline({0, path, mark_cycles}, std::move(file));
+  engine.OrderTimeline({0, true, mark_cycles}, std::move(file));
   return absl::OkStatus();
 }
 

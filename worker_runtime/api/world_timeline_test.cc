@@ -94,6 +94,24 @@ TEST_F(WorldTimelineTest, OrderOfRank0_WithoutTheVariable_IsNotForTheNextWorld) 
   EXPECT_FALSE(std::filesystem::exists(::testing::TempDir() + "ordered.epoch2.json"));
 }
 
+// What rank 0 has ordered comes over the network: only that there is a timeline counts.
+TEST_F(WorldTimelineTest, OrderOfRank0_NamesNoFileOfAnotherProcess) {
+  const std::string of_rank0 = ::testing::TempDir() + "rank0.json";
+  const std::string own = ::testing::TempDir() + "own.json";
+  OnEach([&](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    ASSERT_EQ(worker.StartTimeline(rank == 0 ? of_rank0 : own, false), absl::OkStatus());
+    Reduce(worker, "first");
+  });
+  daemon_.SetSize(1);
+  daemon_.Break("rank 0 is lost");
+  ASSERT_EQ(workers_[1]->Reset(), absl::OkStatus());
+  Reduce(*workers_[1], "second");
+  EXPECT_EQ(workers_[1]->Shutdown(), absl::OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(::testing::TempDir() + "rank0.epoch2.json"));
+  EXPECT_THAT(Read(::testing::TempDir() + "own.epoch2.json"), HasSubstr("\"names\":[\"second\"]"));
+}
+
 TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
   Runtime worker(settings::RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   EXPECT_EQ(worker.StartTimeline(path_, false).code(), absl::StatusCode::kFailedPrecondition);

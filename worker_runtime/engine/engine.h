@@ -135,8 +135,8 @@ class Engine {
   virtual void Shutdown() = 0;
 
   // On rank 0: makes all ranks start recording into `file` at the same point of their plans, or
-  // stop recording (nullptr, and order.path empty). The file is closed when the events of all ranks
-  // have arrived or the epoch has ended. Does not block.
+  // stop recording (nullptr, and order.records false). The file is closed when the events of all
+  // ranks have arrived or the epoch has ended. Does not block.
   virtual void OrderTimeline(negotiation::TimelineOrder order,
                              std::shared_ptr<timeline::TraceFile> file) = 0;
 

@@ -35,7 +35,7 @@ std::optional<negotiation::TimelineOrder> EngineTimeline::TakeOrder() {
 absl::Status EngineTimeline::CarryOut(const negotiation::TimelineOrder& order) {
   Stop();
   // A new order also ends the recording of the previous one, whose last part Stop has queued.
-  if (order.path.empty()) return absl::OkStatus();
+  if (!order.records) return absl::OkStatus();
   ASSIGN_OR_RETURN(const timeline::ClockOffset offset,
                    timeline::MeasureClockOffset(communicator_, Clock::Real(), options_));
   recorder_.Start(offset, order.mark_cycles, Old());

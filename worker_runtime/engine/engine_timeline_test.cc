@@ -39,7 +39,7 @@ class EngineTimelineTest : public ::testing::Test {
     auto file = timeline::TraceFile::Open(path, hosts, Clock::Real().Now());
     EXPECT_TRUE(file.ok()) << file.status();
     const std::shared_ptr<timeline::TraceFile> shared = *std::move(file);
-    world.engine(0).OrderTimeline({0, path, mark_cycles}, shared);
+    world.engine(0).OrderTimeline({0, true, mark_cycles}, shared);
     return shared;
   }
   void Stop(TestWorld& world) { world.engine(0).OrderTimeline({}, nullptr); }

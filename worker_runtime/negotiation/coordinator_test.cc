@@ -241,11 +241,11 @@ TEST_F(CoordinatorTest, End_OfABrokenRank_RunsNothingMore) {
 }
 
 TEST_F(CoordinatorTest, OrderTimeline_MakesAPlanOfItsOwn_Once) {
-  coordinator_.OrderTimeline({1, "file", false});
+  coordinator_.OrderTimeline({1, true, false});
   const auto plan = coordinator_.NextPlan(At(0));
   ASSERT_TRUE(plan.has_value());
   ASSERT_TRUE(plan->timeline.has_value());
-  EXPECT_EQ(plan->timeline->path, "file");
+  EXPECT_TRUE(plan->timeline->records);
   EXPECT_TRUE(plan->batches.empty());
   EXPECT_FALSE(coordinator_.NextPlan(At(1)).has_value());
 }

@@ -196,7 +196,7 @@ std::string Encode(const Plan& plan, int receiver) {
   if (plan.timeline.has_value()) {
     wire::TimelineOrder& order = *out.mutable_timeline();
     order.set_generation(plan.timeline->generation);
-    order.set_path(plan.timeline->path);
+    order.set_records(plan.timeline->records);
     order.set_mark_cycles(plan.timeline->mark_cycles);
   }
   return out.SerializeAsString();
@@ -256,7 +256,7 @@ absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSi
     ASSIGN_OR_RETURN(plan.end, DecodeEnd(in.end(), size));
   }
   if (in.has_timeline()) {
-    plan.timeline.emplace(TimelineOrder{in.timeline().generation(), in.timeline().path(),
+    plan.timeline.emplace(TimelineOrder{in.timeline().generation(), in.timeline().records(),
                                         in.timeline().mark_cycles()});
   }
   return plan;

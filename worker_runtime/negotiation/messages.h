@@ -47,7 +47,7 @@ struct TimelinePart {
 // Rank 0's order to all ranks to start or stop their timelines.
 struct TimelineOrder {
   uint64_t generation = 0;  // identifies an order to start
-  std::string path;         // the file; empty: stop
+  bool records = false;     // start; false: stop
   bool mark_cycles = false;
 };
 
