@@ -29,6 +29,7 @@ _SINGLE = (
     "test_rendezvous.py",
     "test_run_api.py",
     "test_runner_names.py",
+    "test_torch_checkpoint_choice.py",
     "test_torch_checkpoint_file.py",
     "test_torch_checkpoint_folder.py",
     "test_torch_checkpoint_url.py",

@@ -285,3 +285,14 @@ def test_arrays_within_values_are_overwritten_in_place():
     state.restore()
     check(kept, of_rank(0))
     assert state.means is means and random.random() == drawn
+
+
+def test_checkpoint_can_be_read(tmp_path):
+    state = hvd.elastic.State(str(tmp_path / str(hvd.rank())), w=of_rank(0), parts=[of_rank(1)], step=3)
+    state.commit()
+    if hvd.rank() == 0:
+        state._checkpoints.wait()
+        found = hvd.elastic.load_checkpoint(tmp_path / "0")
+        check(found["w"], of_rank(0))
+        check(found["parts"][0], of_rank(1))
+        assert found["step"] == 3

@@ -9,6 +9,7 @@ import uuid
 import pytest
 import torch
 
+import horovod.torch as hvd
 from checkpointed_training import state_in, train
 from elastic_training import assert_equal, snapshot
 from horovod import _ffi
@@ -150,6 +151,16 @@ def test_large_tensors_go_in_pieces(store, process, monkeypatch):
     written.wait()
     found = Checkpoints(TREES, store.url, 1).load_newest()
     assert torch.equal(found.trees["model"]["weights"], weights) and found.values == {"numbers": list(range(5000))}
+
+
+def test_best_one_is_kept_and_read(store, names, process):
+    state = hvd.elastic.TorchState(loss=0, checkpoint_dir=store.url, checkpoint_best="min loss", checkpoint_keep=1)
+    for state.loss in (3, 1, 2):
+        state.commit()
+        state._checkpoints.wait()
+    assert hvd.elastic.load_checkpoint(f"{store.url}/best.hvd") == {"loss": 1}
+    assert hvd.elastic.load_checkpoint(store.url) == {"loss": 2}
+    assert [name for name in names() if name.endswith(".hvd")] == ["best.hvd", "checkpoint-3-w1.hvd"]
 
 
 def test_damaged_one_is_skipped_with_a_line(store, names, process, capfd):

@@ -1,15 +1,16 @@
 """The state of an elastic training with Keras."""
 
 import importlib
+import os
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import numpy
 
 from horovod._keras import tensors
 from horovod._keras.packages import is_keras3, package_of
 from horovod.common.class_names import class_of
-from horovod.elastic import handlers
+from horovod.elastic import handlers, reading
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import Trees
@@ -182,3 +183,19 @@ def _make_variables(optimizer: Any, model: Any) -> None:
         optimizer._create_all_weights(variables)
     elif not (is_keras3(package_of(optimizer)) and optimizer.built):
         optimizer.build(variables)
+
+
+def load_checkpoint(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+    """Returns what is in a checkpoint of a state, by the names of its values, without a job and without the state.
+
+    Args:
+      path: a .hvd file; or a folder or URL with checkpoints, of which the newest complete one is read.
+
+    Returns:
+      A dict: for models and optimizers the list of their variables as arrays; plain values.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: the file is damaged, or no checkpoint.
+    """
+    return reading.load(_TREES, path)

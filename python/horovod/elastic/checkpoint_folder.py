@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import re
+import shutil
 import socket
 import uuid
 from typing import BinaryIO, Callable, NamedTuple, Union
@@ -59,6 +60,9 @@ class Place:
         """Creates the place. Raises OSError."""
         raise NotImplementedError
 
+    def open(self) -> None:
+        """Prepares for reading. Creates nothing. Raises as :meth:`make`."""
+
     def take(self, job: str, waits: bool = False) -> bool:
         """Takes the place for this job. `waits`: it waits until the processes of a killed job are gone. Returns False if another
         process of the job has it, or if it can't be locked. Raises folder_lock.InUse if another job has it.
@@ -85,6 +89,10 @@ class Place:
 
     def remove_unfinished(self) -> None:
         """Removes unfinished files of killed jobs. REQUIRES: no other job writes here."""
+
+    def keep_as(self, name: str, other: str) -> None:
+        """Makes the checkpoint `name` appear as `other`, too, in the place of what was there, atomically. Raises OSError."""
+        raise NotImplementedError
 
     def _names(self) -> list[str]:
         """Returns the names of all files here. Raises OSError."""
@@ -169,6 +177,20 @@ class CheckpointFolder(Place):
         for name in self._names():
             if _UNFINISHED.fullmatch(name):
                 self._remove(name)
+
+    def keep_as(self, name: str, other: str) -> None:
+        unfinished = self.path_of(f".{name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+        try:
+            try:
+                os.link(self.path_of(name), unfinished)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(self.path_of(name), unfinished)
+                os.chmod(unfinished, 0o600)
+            os.replace(unfinished, self.path_of(other))
+        except BaseException:
+            self._remove(unfinished)
+            raise
+        self._sync()
 
     def _names(self) -> list[str]:
         return os.listdir(self.path)

@@ -72,6 +72,13 @@ class CheckpointUrl(Place):
 
     def make(self) -> None:
         """Checks that the store can be used. Raises ImportError, ValueError, Unreachable."""
+        self.open()
+        self._claim = Claim(self._store, self.path, self._key_of)
+        if self._scheme not in _FLAT:
+            with self._asking():
+                self._store.makedirs(self._root, exist_ok=True)
+
+    def open(self) -> None:
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -84,10 +91,6 @@ class CheckpointUrl(Place):
             raise ImportError(f"checkpoint_dir {self.path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"checkpoint_dir {self.path}: {error}") from None
-        self._claim = Claim(self._store, self.path, self._key_of)
-        if self._scheme not in _FLAT:
-            with self._asking():
-                self._store.makedirs(self._root, exist_ok=True)
 
     def take(self, job: str, waits: bool = False) -> bool:
         with self._asking():
@@ -115,6 +118,10 @@ class CheckpointUrl(Place):
     def read(self, trees: Trees, name: str) -> Checkpoint:
         with self._asking(), self._opened(name) as file:
             return checkpoint_file.read_from(trees, file, self._store.size(self._key_of(name)), self.path_of(name))
+
+    def keep_as(self, name: str, other: str) -> None:
+        with self._asking():
+            self._store.cp_file(self._key_of(name), self._key_of(other))
 
     def _names(self) -> list[str]:
         with self._asking():

@@ -11,6 +11,7 @@ from horovod import _ffi
 from horovod.common._process import process
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, folder_lock
+from horovod.elastic.best_checkpoint import Best, best_file
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.elastic.checkpoint_folder import Found
 from horovod.elastic.messages import say
@@ -21,7 +22,6 @@ from horovod.elastic.trees import Trees
 Contents = Callable[[], tuple[dict[str, Any], dict[str, Any]]]
 
 _NAMED = "values are given to a state by their names, as in epoch=0"
-_KEPT = 2
 _MAX_WAIT_S = 60.0  # limit for a file that is being written when the process ends
 _LONG_S = 60.0  # after this time a slow write is reported in one line
 # How long to wait for the next world, or for an unreachable daemon.
@@ -63,19 +63,23 @@ class Checkpoints:
     written at the end of the process, unless a newer one has followed. A file that can't be written, or that takes more than a
     minute, is reported in one line on stderr, and training continues.
 
-    Raises OSError if the folder can't be created, TypeError if it is not a path, ValueError if `every` is not a positive number,
-    ImportError if a package that the URL needs is not installed.
+    `keep` is the number of files that are kept. `best`: the best checkpoint is kept, too, by a value of the state.
+
+    Raises OSError if the folder can't be created, TypeError if it is not a path, ValueError if `every` or `keep` is not a positive
+    number, ImportError if a package that the URL needs is not installed.
     """
 
-    def __init__(self, trees: Trees, folder: str, every: int) -> None:
-        if not isinstance(every, int) or isinstance(every, bool) or every < 1:
-            raise ValueError(f"checkpoint_every must be a positive number, not {every!r}")
+    def __init__(self, trees: Trees, folder: str, every: int, keep: int = 2, best: Optional[Best] = None) -> None:
+        for name, number in (("checkpoint_every", every), ("checkpoint_keep", keep)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ValueError(f"{name} must be a positive number, not {number!r}")
         if not isinstance(folder, (str, os.PathLike)):
             kind = type(folder).__name__
             raise TypeError(f"checkpoint_dir must be the path of a folder or a URL, not a {kind}; {_NAMED}")
         self._tensors = trees
         self._folder = checkpoint_url.place_of(folder)
-        self._every = every
+        self._every, self._keep = every, keep
+        self._best = best
         self._newest = 0  # the last commit that was written, or whose write failed
         self._thread: Optional[threading.Thread] = None
         self._ending = threading.Event()  # the process is ending: it joins no other world
@@ -88,9 +92,12 @@ class Checkpoints:
         self._damaged: set[str] = set()  # files that were skipped
         self._folder.make()
 
-    def wants(self, commit: int) -> bool:
-        """Returns whether commit number `commit` is due and no file is being written."""
-        if not self._is_due(commit):
+    def wants(self, commit: int, contents: dict[str, Any]) -> bool:
+        """Returns whether commit number `commit`, with these values and state dicts, is due and no file is being written. The best
+        one so far is due; it waits for a file that is being written.
+        """
+        is_best = self._is_best(contents)  # first: it learns what an earlier process has kept
+        if not is_best and not self._is_due(commit):
             return False
         if not self._writing():
             return True
@@ -101,12 +108,29 @@ class Checkpoints:
         return False
 
     def offer(self, commit: int, values: dict[str, Any], trees: dict[str, Any]) -> None:
-        """Starts writing commit number `commit` if it is due and no file is being written. `values` and `trees` must not change while
-        they are :meth:`in_use`.
+        """Starts writing commit number `commit`, which it :meth:`wants`. `values` and `trees` must not change while they are
+        :meth:`in_use`.
         """
-        if self.wants(commit):
-            self._trees = tuple(trees.values())
-            self._begin(_due(commit, lambda: (values, trees)))
+        self._trees = tuple(trees.values())
+        self._begin(_due(commit, lambda: (values, trees)))
+
+    def _is_best(self, contents: dict[str, Any]) -> bool:
+        if self._best is None or not self._best.improves(contents, self._known_best):
+            return False
+        self.wait()
+        return self._best.improves(contents, self._known_best)  # than the one that was being written, too
+
+    def _known_best(self, run: int) -> dict[str, Any]:
+        """Returns the values of the best checkpoint of a run so far; none: there is none that can be read."""
+        name = best_file(run)
+        try:
+            found = self._folder.read(self._tensors, name)
+            return {**found.values, **found.trees}
+        except FileNotFoundError:
+            return {}
+        except (OSError, Damaged) as error:
+            say(f"checkpoint {self._folder.path_of(name)} is skipped: {_reason(error)}")
+            return {}
 
     def postpone(self, commit: int, contents: Contents) -> None:
         """Schedules commit number `commit` to be written when the process ends, if it is due then or this process was drained, so that
@@ -236,7 +260,9 @@ class Checkpoints:
                 past=due.past,
             )
             written = self._folder.put(origin, write, self._confirm)
-            self._folder.remove_older_than(written, _KEPT, self._damaged)
+            if self._best is not None and self._best.note(due.run, {**values, **state_dicts}):
+                self._folder.keep_as(written.name, best_file(due.run))
+            self._folder.remove_older_than(written, self._keep, self._damaged)
         except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now

@@ -222,6 +222,15 @@ def _kind_of_handler(of_trees: Trees, is_cursor: bool) -> type[StateDictHandler]
     return Handler
 
 
+def without_marks(tree: Any) -> Any:
+    """Returns the tree of a container as the script would write it: a part's state dict in the place of the part."""
+    if is_dict(tree):
+        if list(tree) == [_PART]:
+            return tree[_PART]
+        return type(tree)((key, without_marks(item)) for key, item in tree.items())
+    return type(tree)(map(without_marks, tree)) if type(tree) in (list, tuple) else tree
+
+
 class PartsHandler(StateDictHandler):
     """Handler of a tensor, or of a container with tensors or parts. Restore and sync keep the container and all parts in it; they
     write to tensors in place where these are still of the same shape and dtype. The script may assign any other value; the last

@@ -11,6 +11,7 @@ from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
 from horovod.elastic import commit_store, commits, state, stream, tree_store
+from horovod.elastic.best_checkpoint import Best
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
 from horovod.elastic.parts import NoPart, Parts, PartsHandler
@@ -72,12 +73,14 @@ class TensorState(ObjectState):
         checkpoints.
       checkpoint_every: the minimum number of commits from one checkpoint to the next.
       kwargs: the values, by their names.
+      checkpoint_keep: the number of newest checkpoints that are kept.
+      checkpoint_best: "min NAME" or "max NAME" of a value; the checkpoint in which it is best is kept, too.
 
     Raises:
       OSError: `checkpoint_dir` can't be created.
       ImportError: a package that its URL needs is not installed.
       TypeError: it is neither a path nor a URL.
-      ValueError: `checkpoint_every` is not a positive number.
+      ValueError: `checkpoint_every` or `checkpoint_keep` is not a positive number, or there is no value as `checkpoint_best` says.
     """
 
     _handlers: dict[str, StateHandler]  # by the names of their values
@@ -88,8 +91,14 @@ class TensorState(ObjectState):
         handler_of: Callable[[Any], Optional[StateHandler]],
         checkpoint_dir: Optional[str] = None,
         checkpoint_every: int = 1,
+        *,
+        checkpoint_keep: int = 2,
+        checkpoint_best: Optional[str] = None,
         **kwargs: Any,
     ) -> None:
+        best = None if checkpoint_best is None else Best(checkpoint_best)
+        if best is not None and best.name not in kwargs:
+            raise ValueError(f"checkpoint_best={checkpoint_best!r}: the state has no value {best.name}")
         parts = Parts(trees, handler_of)
         handlers: dict[str, StateHandler] = {}
         for name, value in list(kwargs.items()):
@@ -105,7 +114,7 @@ class TensorState(ObjectState):
         self._offered: Optional[Placed] = None  # where the last checkpoint is written from
         self._loaded_commit = 0
         if checkpoint_dir is not None:
-            self._checkpoints = Checkpoints(trees, checkpoint_dir, checkpoint_every)
+            self._checkpoints = Checkpoints(trees, checkpoint_dir, checkpoint_every, checkpoint_keep, best)
         super().__init__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -359,9 +368,10 @@ class TensorState(ObjectState):
     def _committed(self, number: int) -> None:
         if self._checkpoints is None or rank() != 0:
             return
-        if self._checkpoints.wants(number):
+        values, trees = self._saved()
+        if self._checkpoints.wants(number, {**values, **trees}):
             self._offered = self._placed
-            self._checkpoints.offer(number, *self._saved())
+            self._checkpoints.offer(number, values, trees)
         else:
             self._checkpoints.postpone(number, self._saved)
 

@@ -1,10 +1,11 @@
 """Elastic training with JAX: :func:`run` and :class:`JaxState`."""
 
-from typing import Any, Optional
+import os
+from typing import Any, Optional, Union
 
 import numpy
 
-from horovod.elastic import handlers
+from horovod.elastic import handlers, reading
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.iterable import ElasticIterable
 from horovod.elastic.loop import run
@@ -14,7 +15,7 @@ from horovod.elastic.tensor_state import TensorState
 from horovod.jax import _host, _leaves
 from horovod.jax._library import jax
 
-__all__ = ["ElasticIterable", "ElasticSampler", "JaxState", "SamplerHandler", "TreeHandler", "run"]
+__all__ = ["ElasticIterable", "ElasticSampler", "JaxState", "SamplerHandler", "TreeHandler", "load_checkpoint", "run"]
 
 
 class TreeHandler(handlers.StateDictHandler):
@@ -121,3 +122,19 @@ def _difference(before: Any, now: Any) -> str:
         if place not in old or place not in new:
             return f": {place or 'a single leaf'} is {'new' if place in new else 'missing'}"
     return ""
+
+
+def load_checkpoint(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+    """Returns what is in a checkpoint of a state, by the names of its values, without a job and without the state.
+
+    Args:
+      path: a .hvd file; or a folder or URL with checkpoints, of which the newest complete one is read.
+
+    Returns:
+      A dict: for each pytree with arrays its leaves, "arrays" and "others"; plain values.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: the file is damaged, or no checkpoint.
+    """
+    return reading.load(_leaves.TREES, path)

@@ -3,7 +3,7 @@
 from horovod._keras import callbacks as _impl
 from horovod._keras.backends import elastic_for
 from horovod._keras.callbacks import made_of
-from horovod._keras.state import KerasState
+from horovod._keras.state import KerasState, load_checkpoint
 from horovod.elastic.iterable import ElasticIterable
 from horovod.elastic.sampler import ElasticSampler
 from horovod.keras._package import keras
@@ -15,6 +15,7 @@ __all__ = [
     "KerasState",
     "UpdateBatchStateCallback",
     "UpdateEpochStateCallback",
+    "load_checkpoint",
     "run",
 ]
 

@@ -1,10 +1,11 @@
 """Elastic training with numpy arrays: :func:`run` and :class:`State`."""
 
-from typing import Any, Optional
+import os
+from typing import Any, Optional, Union
 
 import numpy
 
-from horovod.elastic import handlers
+from horovod.elastic import handlers, reading
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.iterable import ElasticIterable
 from horovod.elastic.loop import run
@@ -13,7 +14,7 @@ from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
 
-__all__ = ["ArrayHandler", "ElasticIterable", "ElasticSampler", "SamplerHandler", "State", "run"]
+__all__ = ["ArrayHandler", "ElasticIterable", "ElasticSampler", "SamplerHandler", "State", "load_checkpoint", "run"]
 
 _TREES = Trees(_arrays)
 
@@ -84,3 +85,19 @@ class State(TensorState):
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
+
+
+def load_checkpoint(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+    """Returns what is in a checkpoint of a state, by the names of its values, without a job and without the state.
+
+    Args:
+      path: a .hvd file; or a folder or URL with checkpoints, of which the newest complete one is read.
+
+    Returns:
+      A dict: arrays, and plain values.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: the file is damaged, or no checkpoint.
+    """
+    return reading.load(_TREES, path)

@@ -1,14 +1,15 @@
 """Elastic training with TensorFlow: ``hvd.elastic``, which continues when workers fail, leave or join."""
 
+import os
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import numpy
 
 from horovod._keras.packages import package_of
 from horovod._keras.tensors import drop_passes, variables_of_optimizer
 from horovod.common.class_names import class_of
-from horovod.elastic import handlers
+from horovod.elastic import handlers, reading
 from horovod.elastic.loop import run
 from horovod.elastic.parts import refuse_copies
 from horovod.elastic.tensor_state import ObjectState, TensorState
@@ -18,7 +19,7 @@ from horovod.tensorflow._library import tf
 from horovod.tensorflow.gradient_aggregation import PASS_COUNTERS
 from horovod.tensorflow.util import checked_variables, variable_of
 
-__all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "run"]
+__all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "load_checkpoint", "run"]
 
 _TREES = Trees(_arrays)
 
@@ -255,3 +256,19 @@ def _make_variables(optimizer: Any, model: Any) -> None:
     build = getattr(optimizer, "build", None) or getattr(optimizer, "_create_all_weights", None)
     if build is not None:
         build(model.trainable_variables)
+
+
+def load_checkpoint(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+    """Returns what is in a checkpoint of a state, by the names of its values, without a job and without the state.
+
+    Args:
+      path: a .hvd file; or a folder or URL with checkpoints, of which the newest complete one is read.
+
+    Returns:
+      A dict: for variables, models and optimizers the list of their values as arrays; plain values.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: the file is damaged, or no checkpoint.
+    """
+    return reading.load(_TREES, path)

@@ -107,3 +107,14 @@ def test_model_in_a_place_that_nobody_looks_at():
 def test_model_that_is_not_built():
     with pytest.raises(ValueError, match="has no variables yet: build it before you give it to a state"):
         elastic.KerasState(model_of(), nets=[keras.Sequential([keras.layers.Dense(1)])])
+
+
+def test_checkpoint_can_be_read(tmp_path):
+    model = model_of()
+    state = elastic.KerasState(model, nets=[model_of(2)], epoch=3, checkpoint_dir=str(tmp_path / str(hvd.rank())))
+    state.commit()
+    if hvd.rank() == 0:
+        state._checkpoints.wait()
+        found = elastic.load_checkpoint(tmp_path / "0")
+        assert_weights(model, found["model"])
+        assert found["epoch"] == 3 and len(found["nets"][0]) == len(model.get_weights())

@@ -1,10 +1,12 @@
 """The state of a training with torch: models, optimizers, samplers and plain values."""
 
+import os
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
+from horovod.elastic import reading
 from horovod.elastic.handlers import StateHandler
 from horovod.elastic.state import State
 from horovod.elastic.tensor_state import ObjectState, TensorState
@@ -31,6 +33,7 @@ __all__ = [
     "TorchState",
     "get_handler_registry",
     "handler_of",
+    "load_checkpoint",
     "set_handler_registry",
 ]
 
@@ -59,7 +62,9 @@ class TorchState(TensorState):
         checkpoints.
       checkpoint_every: the minimum number of commits from one checkpoint to the next. While a file is being written, no other
         is begun.
-      kwargs: further values, by their names.
+      kwargs: further values, by their names; and two further options of checkpoints. checkpoint_keep: the number of newest
+        checkpoints that are kept, 2 by default. checkpoint_best: "min NAME" or "max NAME" of a value; the checkpoint in which
+        that number is best is kept, too, as best.hvd.
 
     Raises:
       OSError: `checkpoint_dir` can't be created.
@@ -120,3 +125,19 @@ class TorchState(TensorState):
 
 def _without_graph(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) and not value.is_leaf else value
+
+
+def load_checkpoint(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+    """Returns what is in a checkpoint of a state, by the names of its values, without a job and without the state.
+
+    Args:
+      path: a .hvd file; or a folder or URL with checkpoints, of which the newest complete one is read.
+
+    Returns:
+      A dict: state dicts of models, optimizers and other parts, with tensors in host memory; plain values.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: the file is damaged, or no checkpoint.
+    """
+    return reading.load(TREES, path)

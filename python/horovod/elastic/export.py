@@ -1,0 +1,58 @@
+"""Writes a checkpoint of an elastic state as a file that torch.load reads: ``python -m horovod.elastic.export CHECKPOINT [OUT]``."""
+
+import argparse
+import sys
+from typing import Any, Optional
+
+_DESCRIPTION = (
+    "Writes a checkpoint as a dict that torch.load reads: the state dicts of models and optimizers, and the plain values, by "
+    "their names in the state."
+)
+
+
+def main(arguments: Optional[list[str]] = None) -> int:
+    """Runs the command, and returns its exit code: 0, 1 for a failure, 2 for a wrong command line.
+
+    Args:
+      arguments: the words after the program's name; None: those of this process.
+    """
+    parser = argparse.ArgumentParser("python -m horovod.elastic.export", description=_DESCRIPTION)
+    parser.add_argument(
+        "checkpoint", help="a .hvd file, or a folder or URL with checkpoints, of which the newest is taken"
+    )
+    parser.add_argument("out", nargs="?", help="the file to write; without it the content is only listed")
+    given = parser.parse_args(arguments)
+    try:
+        import torch
+    except ImportError:
+        return _fail("export needs PyTorch, which is not installed")
+    from horovod.elastic import reading
+    from horovod.torch._loading import TREES
+
+    try:
+        found = reading.newest_in(TREES, given.checkpoint)
+        values = reading.values_in(found)
+        if given.out is not None:
+            torch.save(values, given.out)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        return _fail(str(error).splitlines()[0])
+    print(f"{found.path}: commit {found.commit}, run {found.origin.run}")
+    for name, value in values.items():
+        print(f"  {name}: {_described(value)}")
+    return 0
+
+
+def _fail(reason: str) -> int:
+    print(f"horovod.elastic.export: {reason}", file=sys.stderr)
+    return 1
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{len(value)} entries"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{type(value).__name__} of {len(text)} characters"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
