@@ -1,8 +1,11 @@
 """Writes a checkpoint of an elastic state as a file that torch.load reads: ``python -m horovod.elastic.export CHECKPOINT [OUT]``."""
 
 import argparse
+import importlib
 import sys
 from typing import Any, Optional
+
+from horovod.elastic import reading
 
 _DESCRIPTION = (
     "Writes a checkpoint as a dict that torch.load reads: the state dicts of models and optimizers, and the plain values, by "
@@ -23,14 +26,12 @@ def main(arguments: Optional[list[str]] = None) -> int:
     parser.add_argument("out", nargs="?", help="the file to write; without it the content is only listed")
     given = parser.parse_args(arguments)
     try:
-        import torch
-    except ImportError:
-        return _fail("export needs PyTorch, which is not installed")
-    from horovod.elastic import reading
-    from horovod.torch._loading import TREES
-
+        # By their names, because this package works without PyTorch.
+        torch, loading = map(importlib.import_module, ("torch", "horovod.torch._loading"))
+    except ImportError as error:
+        return _fail(f"it needs PyTorch: {error}")
     try:
-        found = reading.newest_in(TREES, given.checkpoint)
+        found = reading.newest_in(loading.TREES, given.checkpoint)
         values = reading.values_in(found)
         if given.out is not None:
             torch.save(values, given.out)
