@@ -32,11 +32,21 @@ def test_allreduce_average_of_integers_is_truncated():
     assert result.tolist() == [5, -5]
 
 
-def test_allreduce_average_of_small_integers_wraps():
-    size = hvd.size()
-    assert hvd.allreduce(torch.tensor([200], dtype=torch.uint8)).item() == 200 * size % 256 // size
-    wrapped = torch.tensor(100 * size).to(torch.int8).item()
-    assert hvd.allreduce(torch.tensor([100], dtype=torch.int8)).item() == int(wrapped / size)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_average_of_integers_whose_sum_exceeds_the_type(dtype, factor):
+    most, least = torch.iinfo(dtype).max, torch.iinfo(dtype).min
+    tensor = torch.tensor([most, least, most - hvd.rank()], dtype=dtype).repeat(hvd.size())
+    wanted = torch.tensor([most, least, int(most - (hvd.size() - 1) / 2)], dtype=dtype)
+    scales = dict(prescale_factor=factor, postscale_factor=1 / factor)
+    for result in (
+        hvd.allreduce(tensor, **scales),
+        *hvd.grouped_allreduce([tensor, tensor[:3]], **scales),
+        hvd.allreduce_(tensor.clone(), **scales),
+    ):
+        assert torch.equal(result, wanted.repeat(len(result) // 3))
+    assert torch.equal(hvd.reducescatter(tensor, **scales), wanted)
+    assert hvd.allreduce(tensor[:0], **scales).tolist() == []
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)

@@ -1,5 +1,7 @@
 #include "worker_runtime/engine/executor.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +38,22 @@ void Contribute(const negotiation::TensorSignature& signature, const OperationTe
   if (signature.prescale != 1.0) collectives::Scale(to, count, signature.type, signature.prescale);
 }
 
+void ContributeWide(const negotiation::TensorSignature& signature, const OperationTensor& part,
+                    int64_t* to) {
+  const size_t count = Count(signature);
+  Widen(part.request().input, count, signature.type, to);
+  if (signature.prescale != 1.0)
+    collectives::Scale(to, count, collectives::DataType::kInt64, signature.prescale);
+}
+
+// Makes the average of a wide sum.
+void FinishWide(const negotiation::TensorSignature& signature, int64_t* sum, size_t count,
+                int ranks, void* out) {
+  FinishReduction(sum, count, collectives::DataType::kInt64, signature.reduction,
+                  signature.postscale, ranks);
+  Narrow(sum, count, signature.type, out);
+}
+
 const OperationTensor* Get(const std::optional<OperationTensor>& part) {
   return part.has_value() ? &*part : nullptr;
 }
@@ -62,6 +80,8 @@ absl::Status Executor::Run(const negotiation::Batch& batch, const Parts& parts) 
   // The choices below depend only on the plan and on the kind of communicator, so all ranks make
   // the same calls, also a rank that has joined and has no tensors.
   if (op == negotiation::OpKind::kAllReduce) {
+    if (NeedsWideSum(first.signature->reduction, first.signature->type))
+      return AllReduceWide(batch, parts);
     if (CanReducePieces(batch)) return AllReducePieces(batch, parts);
     return batch.size() > 1 ? AllReduceFused(batch, parts) : AllReduceOne(first, Get(parts[0]));
   }
@@ -212,6 +232,55 @@ absl::Status Executor::Reduce(const negotiation::TensorSignature& signature, con
   return absl::OkStatus();
 }
 
+absl::Status Executor::AllReduceWide(const negotiation::Batch& batch, const Parts& parts) {
+  size_t largest = 0;
+  std::vector<void*> outs(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const negotiation::TensorSignature& signature = *batch[i].signature;
+    largest = std::max(largest, Count(signature));
+    if (!parts[i].has_value()) continue;
+    ASSIGN_OR_RETURN(outs[i], parts[i]->PrepareOutput(negotiation::ByteCount(signature)));
+    parts[i]->result().shape = signature.shape;
+  }
+  ASSIGN_OR_RETURN(char* const scratch, buffer_.Reserve(largest * sizeof(int64_t)));
+  int64_t* const wide = reinterpret_cast<int64_t*>(scratch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const negotiation::TensorSignature& signature = *batch[i].signature;
+    const size_t count = Count(signature);
+    if (count == 0) continue;
+    const OperationTensor* const part = Get(parts[i]);
+    if (part != nullptr) {
+      ContributeWide(signature, *part, wide);
+    } else {
+      std::fill_n(wide, count, 0);
+    }
+    {
+      const timeline::ActivityScope activity = Calling("ALLREDUCE");
+      RETURN_IF_ERROR(communicator_.AllReduce(wide, wide, count, collectives::DataType::kInt64,
+                                              collectives::ReduceOp::kSum, options_));
+    }
+    if (part != nullptr) FinishWide(signature, wide, count, communicator_.size(), outs[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::ReduceScatterWide(const negotiation::TensorSignature& signature,
+                                         const OperationTensor& part,
+                                         const std::vector<size_t>& counts, void* out) {
+  const size_t all = Count(signature), own = counts[communicator_.rank()];
+  ASSIGN_OR_RETURN(char* const scratch, buffer_.Reserve((all + own) * sizeof(int64_t)));
+  int64_t* const wide = reinterpret_cast<int64_t*>(scratch);
+  ContributeWide(signature, part, wide);
+  {
+    const timeline::ActivityScope activity = Calling("REDUCESCATTER");
+    RETURN_IF_ERROR(communicator_.ReduceScatter(wide, wide + all, counts,
+                                                collectives::DataType::kInt64,
+                                                collectives::ReduceOp::kSum, options_));
+  }
+  FinishWide(signature, wide + all, own, communicator_.size(), out);
+  return absl::OkStatus();
+}
+
 absl::Status Executor::AllGather(const negotiation::PlannedTensor& planned,
                                  const OperationTensor& part) {
   const std::vector<size_t> bytes = GatherLayout(planned, part.result());
@@ -260,6 +329,8 @@ absl::Status Executor::ReduceScatter(const negotiation::PlannedTensor& planned,
   const size_t count = counts[communicator_.rank()];
   ASSIGN_OR_RETURN(void* out, part.PrepareOutput(count * collectives::SizeOf(signature.type)));
   if (Count(signature) == 0) return absl::OkStatus();
+  if (NeedsWideSum(signature.reduction, signature.type))
+    return ReduceScatterWide(signature, part, counts, out);
   const void* in = part.request().input;
   // The user's input must not change, so it is scaled in scratch memory.
   if (signature.prescale != 1.0) {

@@ -46,6 +46,11 @@ class Executor {
   // Reduces the `count` elements at `in` to `out`, which may be the same.
   absl::Status Reduce(const negotiation::TensorSignature& signature, const void* in, void* out,
                       size_t count);
+  // Average of integers by sums of 64 bits; see NeedsWideSum.
+  absl::Status AllReduceWide(const negotiation::Batch& batch, const Parts& parts);
+  absl::Status ReduceScatterWide(const negotiation::TensorSignature& signature,
+                                 const OperationTensor& part, const std::vector<size_t>& counts,
+                                 void* out);
   absl::Status AllGather(const negotiation::PlannedTensor& planned, const OperationTensor& part);
   absl::Status Broadcast(const negotiation::PlannedTensor& planned, const OperationTensor& part);
   absl::Status AllToAll(const negotiation::PlannedTensor& planned, const OperationTensor& part);

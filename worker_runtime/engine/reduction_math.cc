@@ -81,6 +81,28 @@ double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks) {
   return reduction == negotiation::Reduction::kAverage ? scale / ranks : scale;
 }
 
+bool NeedsWideSum(negotiation::Reduction reduction, collectives::DataType type) {
+  return reduction == negotiation::Reduction::kAverage && !collectives::IsFloating(type) &&
+         type != collectives::DataType::kBool && type != collectives::DataType::kInt64;
+}
+
+void Widen(const void* from, size_t count, collectives::DataType type, int64_t* to) {
+  collectives::Dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if constexpr (std::is_integral_v<T>) std::copy_n(static_cast<const T*>(from), count, to);
+  });
+}
+
+void Narrow(const int64_t* from, size_t count, collectives::DataType type, void* to) {
+  collectives::Dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if constexpr (std::is_integral_v<T>) {
+      std::transform(from, from + count, static_cast<T*>(to),
+                     [](int64_t number) { return static_cast<T>(number); });
+    }
+  });
+}
+
 void FinishReduction(void* data, size_t count, collectives::DataType type,
                      negotiation::Reduction reduction, double postscale, int ranks) {
   // The average of booleans is their sum, a logical "or", which is not divided.

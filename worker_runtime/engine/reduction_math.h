@@ -4,6 +4,7 @@
 #define WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "collectives/types.h"
 #include "worker_runtime/negotiation/op_kind.h"
@@ -16,6 +17,14 @@ collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction);
 
 // Returns the factor for the sum over all ranks: `scale`, divided by `ranks` for an average.
 double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks);
+
+// Returns whether the sum that an average needs may exceed the tensor's type, although the average
+// does not. Such a sum is computed with 64 bits. Sums of 64-bit numbers wrap around.
+bool NeedsWideSum(negotiation::Reduction reduction, collectives::DataType type);
+
+// Converts from and to the numbers of such a sum. `type` is that of a tensor with NeedsWideSum.
+void Widen(const void* from, size_t count, collectives::DataType type, int64_t* to);
+void Narrow(const int64_t* from, size_t count, collectives::DataType type, void* to);
 
 // Multiplies by the postscale and, for an average, divides by `ranks`. Integers are truncated
 // towards zero.

@@ -1,5 +1,6 @@
 #include "worker_runtime/engine/reduction_math.h"
 
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -21,6 +22,25 @@ TEST(ReductionMathTest, FinishReduction_AverageOfIntegers_IsCutOffExactly) {
   FinishReduction(wide.data(), 1, collectives::DataType::kInt64, negotiation::Reduction::kAverage,
                   1.0, 1);
   EXPECT_THAT(wide, ElementsAre((int64_t{1} << 60) + 3));
+}
+
+TEST(ReductionMathTest, WideSums_AreForAveragesOfIntegersBelow64Bits) {
+  EXPECT_TRUE(NeedsWideSum(negotiation::Reduction::kAverage, collectives::DataType::kUint8));
+  EXPECT_TRUE(NeedsWideSum(negotiation::Reduction::kAverage, collectives::DataType::kInt32));
+  EXPECT_FALSE(NeedsWideSum(negotiation::Reduction::kAverage, collectives::DataType::kInt64));
+  EXPECT_FALSE(NeedsWideSum(negotiation::Reduction::kAverage, collectives::DataType::kBool));
+  EXPECT_FALSE(NeedsWideSum(negotiation::Reduction::kAverage, collectives::DataType::kFloat16));
+  EXPECT_FALSE(NeedsWideSum(negotiation::Reduction::kSum, collectives::DataType::kUint8));
+}
+
+TEST(ReductionMathTest, WideAndNarrow_KeepNumbers) {
+  const int8_t numbers[] = {-128, -1, 0, 127};
+  int64_t wide[4];
+  Widen(numbers, 4, collectives::DataType::kInt8, wide);
+  EXPECT_EQ(wide[0] + wide[3], -1);
+  int8_t narrow[4];
+  Narrow(wide, 4, collectives::DataType::kInt8, narrow);
+  EXPECT_EQ(std::vector<int8_t>(narrow, narrow + 4), std::vector<int8_t>(numbers, numbers + 4));
 }
 
 TEST(ReductionMathTest, FinishReduction_FloatsAndFactors) {
