@@ -14,7 +14,7 @@ _MODULES = {
     "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
     "horovod.runner.mpi_run": "no MPI; horovod.run and horovodrun start the workers",
     "horovod.runner.js_run": "no jsrun; horovod.run and horovodrun start the workers",
-    "horovod.runner.http": "no HTTP server; its rendezvous is gRPC (docs/operations.md)",
+    "horovod.runner.http": "no HTTP server and no RendezvousServer; horovod.rendezvous embeds the rendezvous (docs/embedding.md)",
     "horovod.runner.elastic": "no elastic driver in Python; horovodrun's flags are its settings",
     # All other modules of it.
     "horovod.runner": "a launcher that is not written in Python; horovod.run and horovodrun start the workers",

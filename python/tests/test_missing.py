@@ -13,7 +13,7 @@ import horovod
 MISSING = {
     "horovod.runner.mpi_run": "has no MPI; horovod.run and horovodrun",
     "horovod.runner.js_run": "has no jsrun; horovod.run and horovodrun",
-    "horovod.runner.http.http_server": "has no HTTP server; its rendezvous is gRPC",
+    "horovod.runner.http.http_server": "has no HTTP server and no RendezvousServer; horovod.rendezvous embeds the rendezvous",
     "horovod.runner.elastic.constants": "has no elastic driver in Python; horovodrun's flags",
     "horovod.runner.gloo_run": "has a launcher that is not written in Python; horovod.run and horovodrun",
 }

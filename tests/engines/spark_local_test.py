@@ -17,6 +17,7 @@ from conftest import text_of_pages
 from engine_output import Output, check_order_of
 from horovod.runner._engine_task import Task
 from horovod.runner._job import JoinInfo
+from horovod.spark.common.backend import default_num_proc
 from processes import command_line, environment_of, pids_with, wait_until_none
 from spark_cluster import QUIET, environment
 
@@ -171,6 +172,10 @@ def test_start_timeout_of_the_environment(spark, monkeypatch):
         ValueError, match=r"^HOROVOD_SPARK_START_TIMEOUT: '2m' is not a whole number of seconds, as 600$"
     ):
         horovod.spark.run(places, verbose=0)
+
+
+def test_backends_default_is_sparks_parallelism(spark):
+    assert default_num_proc() == spark.sparkContext.defaultParallelism
 
 
 def test_num_proc_precedes_sparks_parallelism(spark):

@@ -220,3 +220,24 @@ def test_other_paths_are_not_databricks():
 def test_an_own_store_says_what_it_lacks():
     with pytest.raises(NotImplementedError):
         Store().get_train_data_path()
+
+
+def test_files_and_folders_are_copied_into_the_store(store, tmp_path):
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "a").write_bytes(b"1")
+    (source / "b").write_bytes(b"2")
+    with pytest.raises(IsADirectoryError, match="recursive=True"):
+        store.copy(str(source), store.get_run_path("run"))
+    for _ in range(2):  # into a folder that is there, too
+        store.copy(str(source), store.get_run_path("run"), recursive=True)
+    store.copy(str(source / "b"), f"{store.get_run_path('run')}/c")
+    found = [store.read(f"{store.get_run_path('run')}/{name}") for name in ("deep/a", "b", "c")]
+    assert found == [b"1", b"2", b"2"]
+
+
+def test_what_there_is_not_is_refused_by_name(store):
+    with pytest.raises(NotImplementedError, match=r"^Store\.get_data_metadata_path: .*get_simple_meta_from_parquet"):
+        store.get_data_metadata_path(store.get_train_data_path())
+    with pytest.raises(NotImplementedError, match=r"^Store\.read_serialized_keras_model: .*keras\.models\.load_model"):
+        store.read_serialized_keras_model("model.keras", None, {})

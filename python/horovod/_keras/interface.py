@@ -97,12 +97,15 @@ def PartialDistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     local_layers: Any = None,
     scale_local_gradients: bool = True,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
 ) -> Any:
     """Returns a :func:`DistributedOptimizer` that does not reduce the gradients of some layers.
 
     Args:
       optimizer, name, device_dense, device_sparse, compression, sparse_as_dense, gradient_predivide_factor, op, groups,
-        process_set, scale_local_gradients: as for :func:`DistributedOptimizer`.
+        process_set, scale_local_gradients, backward_passes_per_step, average_aggregated_gradients: as for
+        :func:`DistributedOptimizer`.
       local_layers: a layer, or several. Each rank has its own values of their trainable weights.
 
     Returns:
@@ -119,6 +122,8 @@ def PartialDistributedOptimizer(
         sparse_as_dense,
         gradient_predivide_factor,
         op,
+        backward_passes_per_step,
+        average_aggregated_gradients,
         groups=groups,
         process_set=process_set,
         scale_local_gradients=scale_local_gradients,

@@ -30,8 +30,12 @@ def mpi_enabled() -> bool:
     return False
 
 
-def mpi_built() -> bool:
-    """Returns False: MPI is not used."""
+def mpi_built(verbose: bool = False) -> bool:
+    """Returns False: MPI is not used.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("mpi"))
 
 
@@ -40,31 +44,55 @@ def gloo_enabled() -> bool:
     return bool(_ffi.built("gloo"))
 
 
-def gloo_built() -> bool:
-    """Returns whether the library is built with Gloo."""
+def gloo_built(verbose: bool = False) -> bool:
+    """Returns whether the library is built with Gloo.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("gloo"))
 
 
-def nccl_built() -> int:
-    """Returns NCCL's version number, or 0 if the library is built without NCCL."""
+def nccl_built(verbose: bool = False) -> int:
+    """Returns NCCL's version number, or 0 if the library is built without NCCL.
+
+    Args:
+      verbose: not used.
+    """
     return _ffi.built("nccl")
 
 
-def ddl_built() -> bool:
-    """Returns False: IBM DDL is not used."""
+def ddl_built(verbose: bool = False) -> bool:
+    """Returns False: IBM DDL is not used.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("ddl"))
 
 
-def ccl_built() -> bool:
-    """Returns False: Intel oneCCL is not used."""
+def ccl_built(verbose: bool = False) -> bool:
+    """Returns False: Intel oneCCL is not used.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("ccl"))
 
 
-def cuda_built() -> bool:
-    """Returns whether tensors are reduced on CUDA devices. If not, they are copied to host memory."""
+def cuda_built(verbose: bool = False) -> bool:
+    """Returns whether tensors are reduced on CUDA devices. If not, they are copied to host memory.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("cuda"))
 
 
-def rocm_built() -> bool:
-    """Returns whether tensors are reduced on ROCm devices. If not, they are copied to host memory."""
+def rocm_built(verbose: bool = False) -> bool:
+    """Returns whether tensors are reduced on ROCm devices. If not, they are copied to host memory.
+
+    Args:
+      verbose: not used.
+    """
     return bool(_ffi.built("rocm"))

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Protocol
 
@@ -62,6 +63,58 @@ def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
         return False
     spec = importlib.util.find_spec(ext_base_name)
     return spec is not None and spec.origin is not None  # it has none for a mere folder of that name
+
+
+def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: str) -> None:
+    """Raises ImportError if ``import <ext_name>`` can't work, because its framework is not installed or not supported.
+
+    Args:
+      ext_name: the package of a framework, as in "horovod.torch".
+      ext_env_var, pkg_path, args: not used: the libraries are part of the wheel.
+
+    Raises:
+      ImportError: its text is one line.
+
+    Example:
+      >>> from horovod.common.util import check_extension
+      >>> check_extension("horovod.chainer", "", "")
+      Traceback (most recent call last):
+      ImportError: horovod.chainer can't be imported: chainer is not installed, or not supported.
+    """
+    framework = ext_name.rpartition(".")[2]
+    if not extension_available(framework):
+        raise ImportError(f"{ext_name} can't be imported: {framework} is not installed, or not supported.")
+
+
+def is_version_greater_equal_than(ver: str, target: str) -> bool:
+    """Compares two versions by their numbers; what follows the numbers is ignored.
+
+    Args:
+      ver: a version, as in "2.1.0+cpu".
+      target: the version to compare with.
+
+    Returns:
+      Whether `ver` is `target` or later.
+
+    Raises:
+      ValueError: an argument is no text, or does not begin with a number.
+
+    Example:
+      >>> from horovod.common.util import is_version_greater_equal_than
+      >>> is_version_greater_equal_than("2.10", "2.9.1")
+      True
+    """
+    numbers = [_numbers_of(version) for version in (ver, target)]
+    length = max(map(len, numbers))
+    first, second = ([*each, *[0] * (length - len(each))] for each in numbers)
+    return first >= second
+
+
+def _numbers_of(version: str) -> list[int]:
+    match = re.match(r"\d+(?:\.\d+)*", version) if isinstance(version, str) else None
+    if match is None:
+        raise ValueError(f"{version!r} is no version: give text, as '2.1.0'")
+    return [int(number) for number in match[0].split(".")]
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:

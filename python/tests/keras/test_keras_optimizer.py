@@ -106,6 +106,22 @@ def test_local_layers(kind):
     numpy.testing.assert_allclose(steps[2:], [(hvd.size() + 1) / 2] * 2, rtol=1e-5)
 
 
+def test_local_layers_with_several_passes():
+    model = model_of()
+    before = [value.copy() for value in model.get_weights()]
+    optimizer = hvd.PartialDistributedOptimizer(
+        plain("new", 0.1), local_layers=model.layers[-2], scale_local_gradients=False, backward_passes_per_step=2
+    )
+    for _ in range(2):
+        optimizer.apply_gradients(
+            (tensor(numpy.full(weight.shape, hvd.rank() + 1.0, "float32")), weight)
+            for weight in model.trainable_variables
+        )
+    steps = [(old - new).mean() / 0.1 for old, new in zip(before, model.get_weights())]
+    numpy.testing.assert_allclose(steps[:2], [2 * (hvd.rank() + 1.0)] * 2, rtol=1e-5)
+    numpy.testing.assert_allclose(steps[2:], [hvd.size() + 1.0] * 2, rtol=1e-5)
+
+
 def test_local_layers_may_be_built_later():
     layer = keras.layers.Dense(1)
     optimizer = hvd.PartialDistributedOptimizer(plain("new"), local_layers=[layer], scale_local_gradients=False)

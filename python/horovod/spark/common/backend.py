@@ -12,6 +12,15 @@ from horovod.spark.runner import run_on_rows
 _OF_THE_TASK = ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")
 
 
+def default_num_proc() -> int:
+    """Returns the number of tasks that Spark runs at once, with which :class:`SparkBackend` begins by default.
+
+    Raises:
+      RuntimeError: there is no Spark session.
+    """
+    return active_session().parallelism()
+
+
 class Backend:
     """Runs a function in several processes that call ``hvd.init()``. Derive a class to run the trainings of estimators elsewhere."""
 

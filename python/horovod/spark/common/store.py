@@ -132,6 +132,33 @@ class AbstractFilesystemStore(Store):
     def get_test_data_path(self, idx: Optional[int] = None) -> str:
         return _numbered(self._test_path, idx)
 
+    def get_data_metadata_path(self, path: str) -> str:
+        """Always raises: there is no file of metadata beside the data.
+
+        Args:
+          path: not used.
+
+        Raises:
+          NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "Store.get_data_metadata_path: there is no such file; get_simple_meta_from_parquet reads the metadata from the data"
+        )
+
+    def read_serialized_keras_model(self, ckpt_path: str, model: Any, custom_objects: Any) -> str:
+        """Always raises: models do not travel as texts.
+
+        Args:
+          ckpt_path, model, custom_objects: not used.
+
+        Raises:
+          NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "Store.read_serialized_keras_model: models do not travel as texts; keras.models.load_model reads the file that "
+            "get_checkpoint_path names"
+        )
+
     def saving_runs(self) -> bool:
         return self._save_runs
 
@@ -249,6 +276,27 @@ class FilesystemStore(AbstractFilesystemStore):
 
     def get_localized_path(self, path: str) -> str:
         return str(self.fs._strip_protocol(_file_urls.path_of(path) or path))
+
+    def copy(self, lpath: str, rpath: str, recursive: bool = False, **kwargs: Any) -> None:
+        """Copies a local file, or the contents of a local folder, into the store.
+
+        Args:
+          lpath: the path of the file or folder.
+          rpath: the path or URL in the store that it gets.
+          recursive: whether a folder is copied with all that is in it.
+          kwargs: further arguments of fsspec's put_file.
+
+        Raises:
+          IsADirectoryError: `lpath` is a folder, and `recursive` is False.
+        """
+        source, target = Path(lpath), self.get_localized_path(rpath)
+        if source.is_dir() and not recursive:
+            raise IsADirectoryError(f"{lpath} is a folder: copy it with recursive=True")
+        for path in sorted(source.rglob("*")) if source.is_dir() else [source]:
+            if path.is_file():
+                place = f"{target}/{path.relative_to(source)}" if path != source else target
+                self.fs.makedirs(os.path.dirname(place), exist_ok=True)
+                self.fs.put_file(str(path), place, **kwargs)
 
     @classmethod
     def matches(cls, path: str) -> bool:
