@@ -50,7 +50,7 @@ def test_parts_come_in_order_of_value_whatever_the_order_of_names():
 
 
 def test_every_part_has_its_tests():
-    assert sorted(path.name for path in (HERE.parent / "parts").glob("*.py")) == sorted(
+    assert sorted(path.name for path in (HERE.parent / "parts").glob("*_test.py")) == sorted(
         f"{part.name}_test.py" for part in parts.PARTS
     )
 
@@ -157,9 +157,9 @@ def check(tmp_path, monkeypatch):
         path = bundle / "tests/gpu/parts" / f"{name}_test.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    conftest = (HERE.parent / "conftest.py").read_text()
+    conftest = (HERE.parent / "parts/conftest.py").read_text()
     hooks = conftest[conftest.index("RECORD =") : conftest.index("@pytest.fixture")]
-    (bundle / "tests/gpu/conftest.py").write_text("import json\nimport os\n\n" + hooks)
+    (bundle / "tests/gpu/parts/conftest.py").write_text("import json\nimport os\n\n" + hooks)
     monkeypatch.setattr(runner, "HERE", bundle)
     monkeypatch.setattr(parts, "LEAST_SECONDS", 1)
     out = tmp_path / "out"

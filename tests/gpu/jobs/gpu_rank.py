@@ -1,9 +1,11 @@
-"""What every job of these tests starts with: a rank on the one GPU. NCCL takes each rank for a separate host."""
+"""What every job of these tests starts with: a rank on the one GPU. NCCL takes each rank for a separate host, unless ONE_HOST is set: then ranks
+that share the GPU are staged through host memory."""
 
 import os
 
-# By the process: a rank of an elastic job may be another's later.
-os.environ["NCCL_HOSTID"] = f"host-of-process-{os.getpid()}"
+if "ONE_HOST" not in os.environ:
+    # By the process: a rank of an elastic job may be another's later.
+    os.environ["NCCL_HOSTID"] = f"host-of-process-{os.getpid()}"
 
 import torch
 

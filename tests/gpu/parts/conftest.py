@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "bundle"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bundle"))
 
 import machine
 from launcher import Launcher
 
-HERE = Path(__file__).resolve().parent
+JOBS = Path(__file__).resolve().parents[1] / "jobs"
 RECORD = os.environ.get("GPU_CHECK_RECORD")  # where the runner reads what became of each test
 
 
@@ -77,8 +77,8 @@ def horovodrun(tmp_path):
 
 @pytest.fixture
 def job():
-    """The path of a script beside the tests."""
-    return lambda name: str(HERE / "jobs" / name)
+    """The path of a script of jobs/."""
+    return lambda name: str(JOBS / name)
 
 
 @pytest.fixture
