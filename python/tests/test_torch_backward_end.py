@@ -1,5 +1,7 @@
 """backward() returns with reduced gradients, whatever the ranks have used. On any number of ranks."""
 
+import weakref
+
 import pytest
 import torch
 import torch.nn as nn
@@ -7,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodRequestError
+from horovod.torch._backward_end import _Work
 from optimizer_training import assert_same, batches, distributed, loss_of, net
 
 
@@ -199,12 +202,28 @@ def replaced(p):
 def test_a_change_during_the_reduction_is_an_error(change, settings):
     p, optimizer = single(**settings)
     hook = after_each_accumulation(p, change)
-    with pytest.raises(RuntimeError, match=r"gradient of p was changed while .*synchronize"):
+    with pytest.raises(RuntimeError, match=r"gradient of p was changed while .*synchronize") as kept:
         loss(p).backward()
     hook.remove()
     optimizer.zero_grad()
     loss(p).backward()
+    assert p.grad.tolist() == [average()] * 2, f"the wait at the end of the failed pass is still awaited: {kept}"
+
+
+@pytest.mark.several_ranks
+def test_pass_of_another_world_does_not_stop_the_next_from_waiting():
+    """Work whose pass was broken off with its world, and which something keeps alive."""
+    p, optimizer = single()
+    loss(p).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept = _Work(iter([None]))
+    optimizer._backward_end._work = weakref.ref(kept)
+    hvd.shutdown()
+    hvd.init()
+    loss(p).backward()
     assert p.grad.tolist() == [average()] * 2
+    optimizer.step()
 
 
 class Checkpointed(nn.Module):

@@ -30,10 +30,11 @@ class _Work:
         self.is_done = False
 
     def __call__(self) -> None:
+        self.is_done = True  # also if a stage fails: whoever keeps its exception keeps this object
         for _ in self._stages:
+            self.is_done = False
             _queue(self)
             return
-        self.is_done = True
 
 
 def _queue(work: _Work) -> None:

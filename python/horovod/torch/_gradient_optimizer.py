@@ -108,8 +108,7 @@ class GradientOptimizer(WrappedOptimizer):
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         if not self._reduces():
             return
-        if not self._backward_end.is_awaited():
-            self._check_world()
+        self._check_world()
         if p in self._ready or (p in self._done and self.op != Average):
             raise AssertionError(_TOO_MANY_PASSES.format(name=self._parameter_names[p]))
         self._done.discard(p)
@@ -128,6 +127,7 @@ class GradientOptimizer(WrappedOptimizer):
         """Drops what another world has left behind."""
         if self._world is not _process.process.world:
             self._forget()
+            self._backward_end = BackwardEnd()
             self._world = _process.process.world
 
     def _lacks_gradients(self) -> bool:

@@ -13,15 +13,20 @@ def logs(folder):
     return {path.name: path.read_text().splitlines() for path in folder.glob("rank-*")}
 
 
-def moments(lines, pattern):
-    return [int(line.rpartition(" ")[2]) for line in lines if re.match(pattern, line)]
+def moments(lines, word):
+    return [int(line.rpartition(" ")[2]) for line in lines if line.startswith(word)]
 
 
 def milliseconds_until_next_step(processes):
-    """From the death to the end of the first step of a smaller world, on the survivor that was last."""
+    """From the death to the end of the first step of the next world, on the survivor that was last."""
     (death,) = [moment for lines in processes.values() for moment in moments(lines, "dies ")]
-    nexts = [moments(lines, f"step \\d+ of {RANKS - 1} ") for lines in processes.values()]
-    return (max(steps[0] for steps in nexts if steps) - death) / 1e6
+    nexts = []
+    for lines in processes.values():
+        worlds = [moment for moment in moments(lines, "world ") if moment > death]
+        if worlds and moments(lines, "world ")[0] < death:  # a survivor
+            nexts.append(next(moment for moment in moments(lines, "step ") if moment > worlds[0]))
+    assert len(nexts) == RANKS - 1, processes
+    return (max(nexts) - death) / 1e6
 
 
 @pytest.mark.parametrize("point", ["allreduce", "backward", "commit", "stop"])
