@@ -12,6 +12,7 @@
 #include "base/net/address.h"
 #include "base/net/interfaces.h"
 #include "base/net/tcp_socket.h"
+#include "base/os/notice_signals.h"
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
@@ -28,6 +29,7 @@ sigset_t AgentSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  os::AddNotices(signals);
   return signals;
 }
 
@@ -268,6 +270,8 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       return;
     case pb::AgentCommand::kSample:
       return workers_->Sample(command.sample().worker_id());
+    case pb::AgentCommand::kSignal:
+      return PassOn(command.signal().number());
     case pb::AgentCommand::kKeep:
       return OnKeep(command.keep());
     case pb::AgentCommand::kHold:

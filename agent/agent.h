@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -117,6 +118,7 @@ class Agent {
 
   // ---- Ending: agent_end.cc
   void OnSignal();
+  void PassOn(int notice);
   bool DrainBySignal(bool by_guard);
   void Drain(const std::string& reason);
   // Whether the daemon was asked to drain this host. Stays true when the job ends.
@@ -158,7 +160,8 @@ class Agent {
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
   std::string drain_reason_;
-  int terms_[2] = {0, 0};  // SIGTERMs that request a drain: [0] from others, [1] from the guard
+  int terms_[2] = {0, 0};    // SIGTERMs that request a drain: [0] from others, [1] from the guard
+  std::set<int> passed_on_;  // the notices of the last moments
   Phase phase_ = Phase::kWorking;
   int end_code_ = 0;      // the exit code that EndJob calls for
   bool leaving_ = false;  // a signal ends the agent, and the daemon is being told

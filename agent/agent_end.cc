@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/os/notice_signals.h"
 #include "base/os/process_tree.h"
 #include "base/text/utf8.h"
 
@@ -33,11 +34,25 @@ void Agent::OnSignal() {
   while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
     // SIGCHLD needs no action here: after this loop orphans are reaped in any case.
     if (info.ssi_signo == SIGCHLD) continue;
+    if (os::IsNotice(static_cast<int>(info.ssi_signo))) {
+      PassOn(static_cast<int>(info.ssi_signo));
+      continue;
+    }
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
     if (info.ssi_signo == SIGTERM && DrainBySignal(by_guard)) continue;
     return LeaveBySignal(static_cast<int>(info.ssi_signo));
   }
   if (workers_.has_value()) workers_->ReapOrphans();
+}
+
+// A scheduler's notice comes up to three times: to this process, to its guard, and to horovodrun,
+// which sends it to all agents. The workers get it once.
+void Agent::PassOn(int notice) {
+  constexpr absl::Duration kSameNotice = absl::Seconds(2);
+  if (!os::IsNotice(notice) || !workers_.has_value()) return;
+  if (!passed_on_.insert(notice).second) return;
+  loop_.After(kSameNotice, [this, notice] { passed_on_.erase(notice); });
+  workers_->Signal(notice);
 }
 
 // Ends the agent at once, but tells the daemon why first. Else the host would be lost for no known

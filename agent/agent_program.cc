@@ -20,6 +20,7 @@
 #include "agent/protocol/agent_protocol.h"
 #include "agent/stdio_agent.h"
 #include "base/event_loop.h"
+#include "base/os/notice_signals.h"
 #include "base/os/process_limits.h"
 #include "base/os/process_tree.h"
 #include "base/os/starter.h"
@@ -48,6 +49,8 @@ absl::StatusOr<os::Starter> FindStarter(const JoinOptions& join) {
 // The agent's process, the guard's child. `join` empty: the mode in which horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
              std::optional<os::OtherProcess> adoptee, Agent::OpenLink open_link) {
+  // A notice waits until there are workers that it may be meant for.
+  os::BlockNotices();
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
     // Before BlockAgentSignals, so that signals still end this process while it waits for the token

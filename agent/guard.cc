@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "agent/inspection/process_state.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/os/notice_signals.h"
 #include "base/os/process.h"
 #include "base/os/process_tree.h"
 #include "base/text/duration_text.h"
@@ -66,7 +67,9 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  os::AddNotices(signals);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  os::BlockNotices();
   os::BecomeSubreaper();
 
   absl::StatusOr<os::Process> process = os::Process::Fork(agent, /*death_signal=*/SIGHUP);

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +29,15 @@ int GuardOf(const char* script, absl::Duration stopped_patience = absl::Minutes(
 }
 
 TEST(GuardTest, RunGuard_AgentEnds_ReturnsItsCode) { EXPECT_EQ(GuardOf("exit 7"), 7); }
+
+// What ends neither of them, as a scheduler's notice to the guard alone.
+TEST(GuardTest, RunGuard_Notice_IsPassedOn) {
+  for (const char* name : {"USR1", "USR2", "XCPU"}) {
+    const std::string script = absl::StrCat("trap 'exit 7' ", name, "; kill -", name,
+                                            " $PPID; while :; do sleep 0.01; done");
+    EXPECT_EQ(GuardOf(script.c_str()), 7) << name;
+  }
+}
 
 TEST(GuardTest, RunGuard_AgentStoppedForGood_KillsIt) {
   EXPECT_EQ(GuardOf("kill -STOP $$; exit 7", absl::Milliseconds(10)), 128 + SIGKILL);

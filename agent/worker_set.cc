@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/inspection/process_state.h"
 #include "base/os/process_tree.h"
 #include "base/status_macros.h"
 #include "base/text/utf8.h"
@@ -97,6 +98,13 @@ void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
 
 void WorkerSet::StopAll(absl::Duration grace) {
   for (const auto& [id, worker] : workers_) worker->Stop(grace);
+}
+
+void WorkerSet::Signal(int signal) {
+  if (adoption_ != nullptr) return;
+  for (const auto& [id, worker] : workers_) {
+    for (const pid_t pid : inspection::CatchersOf(worker->pid(), signal)) kill(pid, signal);
+  }
 }
 
 void WorkerSet::Sample(uint64_t id) {

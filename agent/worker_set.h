@@ -59,6 +59,10 @@ class WorkerSet {
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
+  // Sends the signal to the workers that have a handler for it. An adopted process gets none: it is
+  // not this agent's, and its starter signals it.
+  void Signal(int signal);
+
   // Samples the worker's stack and reports it. Does nothing if the worker has ended.
   void Sample(uint64_t id);
 

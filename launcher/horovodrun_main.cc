@@ -108,7 +108,7 @@ int Main(const std::vector<std::string>& args) {
   // Declared before the watcher and the sink, whose callbacks post to it.
   job::JobEventQueue events;
   const auto watcher =
-      job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::StopSignal{signal}); },
+      job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::EventOf(signal)); },
                                     options->end_with_stdin ? STDIN_FILENO : -1);
   if (!watcher.ok()) return Refuse(watcher.status());
   console::OutputSink output(*std::move(sink));

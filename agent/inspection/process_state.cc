@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
+#include "base/os/process_tree.h"
 
 namespace hvd::agent::inspection {
 namespace {
@@ -43,6 +44,16 @@ char StateOf(pid_t pid) {
 }
 
 bool IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
+
+std::vector<pid_t> CatchersOf(pid_t root, int signal) {
+  if (Catches(root, signal)) return {root};
+  std::vector<pid_t> catchers;
+  for (const pid_t child : os::ChildrenOf(root)) {
+    const std::vector<pid_t> below = CatchersOf(child, signal);
+    catchers.insert(catchers.end(), below.begin(), below.end());
+  }
+  return catchers;
+}
 
 std::optional<os::ExitStatus> EndOf(pid_t pid) {
   constexpr size_t kExitCode = 52 - 3;  // field 52, in the form of waitpid's status

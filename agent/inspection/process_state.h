@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <vector>
 
 #include "base/os/process.h"
 
@@ -20,6 +21,11 @@ bool IsStopped(pid_t pid);
 
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
+
+// The processes that a signal to `root` is meant for: `root` itself if it has a handler for it,
+// else those of its children that have one, and so on. So a shell around a script does not end by a
+// signal that the script waits for, and processes that the script has forked do not get it twice.
+std::vector<pid_t> CatchersOf(pid_t root, int signal);
 
 // The exit status of a zombie, which its parent has not reaped yet; nullopt: the process runs, or
 // does not exist.

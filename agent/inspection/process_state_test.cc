@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+#include "base/fd.h"
+#include "base/os/process_tree.h"
 #include "gtest/gtest.h"
 
 namespace hvd::agent::inspection {
@@ -54,6 +56,31 @@ TEST(ProcessStateTest, Catches_HandlerOnly) {
   EXPECT_TRUE(Catches(getpid(), SIGRTMAX));
   signal(SIGRTMAX, SIG_IGN);
   EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
+}
+
+TEST(ProcessStateTest, CatchersOf_TheProcessThatIsMeant) {
+  const int catches = SIGRTMAX - 1;
+  EXPECT_TRUE(CatchersOf(getpid(), catches).empty());
+  Pipe ready = *MakePipe();
+  const pid_t shell = fork();
+  if (shell == 0) {  // has no handler; its child has one, and so has what that one forks
+    const pid_t script = fork();
+    if (script == 0) {
+      signal(SIGRTMAX - 1, [](int) {});
+      if (fork() == 0) pause();
+      const pid_t own = getpid();
+      if (write(ready.write.get(), &own, sizeof(own)) != sizeof(own)) _exit(1);
+    }
+    for (;;) pause();
+  }
+  pid_t script = 0;
+  ASSERT_EQ(read(ready.read.get(), &script, sizeof(script)), static_cast<ssize_t>(sizeof(script)));
+  EXPECT_EQ(CatchersOf(shell, catches), std::vector<pid_t>{script});
+  EXPECT_EQ(CatchersOf(script, catches), std::vector<pid_t>{script});
+  for (const pid_t child : os::ChildrenOf(script)) kill(child, SIGKILL);
+  kill(script, SIGKILL);
+  kill(shell, SIGKILL);
+  waitpid(shell, nullptr, 0);
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ void DieWith(pid_t parent, int death_signal) {
   if (options.group == SpawnOptions::Group::kNewSession) setsid();
   DieWith(plan.parent, options.death_signal);
   ResetSignals();
+  for (const int ignored : options.ignored_signals) signal(ignored, SIG_IGN);
   if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
   RestoreLimits();
   SetOomScore(plan.oom_score);

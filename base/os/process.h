@@ -30,6 +30,8 @@ struct SpawnOptions {
   // Added to this process's oom_score_adj for the child, so that the kernel prefers to kill the
   // child when memory runs out. 0 to 1000.
   int oom_score_more = 0;
+  // The child ignores these signals, and so do the programs that it starts.
+  std::vector<int> ignored_signals;
 };
 
 struct ExitStatus {
@@ -41,8 +43,8 @@ struct ExitStatus {
 // Owns one child. Not thread-safe, but Signal may be called from any thread while the object lives.
 class Process {
  public:
-  // Forks and executes. In the child all signals have their default actions and none is blocked,
-  // and only stdio is open. No process is left after an error.
+  // Forks and executes. In the child all signals have their default actions, except the ignored
+  // ones, none is blocked, and only stdio is open. No process is left after an error.
   // Errors:
   //   - NotFound, PermissionDenied, other codes of errno: the program can't be executed, or the
   //     directory can't be entered; says which.

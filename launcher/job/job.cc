@@ -264,6 +264,12 @@ void JobRun::On(const StopSignal& event) {
        grace);
 }
 
+// Ends nothing: what a notice means is decided by the script.
+void JobRun::On(const NoticeSignal& event) {
+  Verbose(absl::StrCat(SignalName(event.signal), " is passed on to the workers"));
+  if (server_ != nullptr) server_->SignalWorkers(event.signal);
+}
+
 // If the reader of the output is gone (EPIPE, EIO), the job ends like any program in that case,
 // without an error message. Any other write error loses output that the user wants: the exit code
 // is then not 0, even if all workers have succeeded.

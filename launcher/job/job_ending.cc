@@ -33,7 +33,12 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   exit_code_ = exit_code;
   BeginEnd(grace + kDaemonPatience);
   if (server_ == nullptr) return;
-  server_->RequestStop(reason, exit_code, grace);
+  // Workers that a signal stops may use their grace to save what they have, together.
+  if (stop_signals_ > 0 && grace > absl::ZeroDuration()) {
+    server_->Interrupt(reason, exit_code, grace);
+  } else {
+    server_->RequestStop(reason, exit_code, grace);
+  }
   EndUnattached();
 }
 

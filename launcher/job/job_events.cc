@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "base/os/notice_signals.h"
+
 namespace hvd::launcher::job {
+
+JobEvent EventOf(int signal) {
+  if (os::IsNotice(signal)) return NoticeSignal{signal};
+  return StopSignal{signal};
+}
 
 void JobEventQueue::Post(JobEvent event) {
   absl::MutexLock lock(&mutex_);

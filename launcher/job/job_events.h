@@ -50,6 +50,10 @@ struct HostsFound {
 struct StopSignal {
   int signal;
 };
+// A scheduler's notice, for the workers.
+struct NoticeSignal {
+  int signal;
+};
 // The launcher's stdout or stderr can no longer be written.
 struct OutputIsBroken {
   bool is_stderr = false;
@@ -59,7 +63,10 @@ struct OutputIsDrained {};
 
 using JobEvent =
     std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished, NoticeHappened,
-                 HostsFound, StopSignal, OutputIsBroken, OutputIsDrained>;
+                 HostsFound, StopSignal, NoticeSignal, OutputIsBroken, OutputIsDrained>;
+
+// The event of a signal that StopSignalWatcher tells.
+JobEvent EventOf(int signal);
 
 // Thread-safe.
 class JobEventQueue {

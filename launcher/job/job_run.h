@@ -69,6 +69,7 @@ class JobRun {
   void On(const NoticeHappened& event);
   void On(const HostsFound& event);
   void On(const StopSignal& event);
+  void On(const NoticeSignal& event);
   void On(const OutputIsBroken& event);
   void On(const OutputIsDrained&) {}  // Flush waits for it
 

@@ -162,6 +162,28 @@ TEST_F(JobTest, OtherStopSignalsHaveTheirCodes) {
   EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: interrupted by SIGTERM; stopping"));
 }
 
+// Workers may use their world while a signal stops them, but not after a failure.
+TEST_F(JobTest, SignalsInterrupt_FailuresDoNot) {
+  ThenAllReady();
+  ThenSignal(SIGHUP);
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 129);
+  EXPECT_EQ(daemon_.interrupts, 1);
+}
+
+TEST_F(JobTest, NoticesOfSchedulers_GoToTheWorkers_AndEndNothing) {
+  ThenAllReady();
+  Then([this] { events_.Post(EventOf(SIGUSR1)); });
+  Then([this] { events_.Post(EventOf(SIGXCPU)); });
+  rendezvous::membership::Verdict success;
+  success.success = true;
+  ThenVerdict(success);
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(daemon_.signals, (std::vector<int>{SIGUSR1, SIGXCPU}));
+  EXPECT_TRUE(daemon_.stops.empty());
+}
+
 TEST_F(JobTest, EndOfStdinIsToldAsTheEndOfWhoStartedIt) {
   ThenAllReady();
   ThenSignal(0);

@@ -64,6 +64,8 @@ struct FakeJobDaemon {
   std::function<void(const rendezvous::membership::Notice&)> on_notice;
   rendezvous::membership::Membership::View view;
   std::vector<StopCall> stops;
+  int interrupts = 0;  // of them
+  std::vector<int> signals;
   std::vector<std::vector<rendezvous::membership::HostSlots>> reports;
   bool drains_all = false;
   bool finished = false;
@@ -83,6 +85,11 @@ class FakeServer : public rendezvous::server::Server {
     verdict.summary = "stopped";
     daemon_.on_finished(verdict);
   }
+  void Interrupt(std::string reason, int exit_code, absl::Duration grace) override {
+    daemon_.interrupts++;
+    RequestStop(std::move(reason), exit_code, grace);
+  }
+  void SignalWorkers(int signal) override { daemon_.signals.push_back(signal); }
   void ReportHosts(std::vector<rendezvous::membership::HostSlots> hosts) override {
     daemon_.reports.push_back(std::move(hosts));
   }

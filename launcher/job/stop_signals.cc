@@ -11,6 +11,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/os/notice_signals.h"
 #include "base/status_macros.h"
 
 namespace hvd::launcher::job {
@@ -25,6 +26,12 @@ sigset_t StopSignals() {
     sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
   }
+  return set;
+}
+
+sigset_t WatchedSignals() {
+  sigset_t set = StopSignals();
+  os::AddNotices(set);
   return set;
 }
 
@@ -55,11 +62,12 @@ void PrepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  os::BlockNotices();
 }
 
 absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
     std::function<void(int signal)> on_signal, int hangup_fd) {
-  const sigset_t set = StopSignals();
+  const sigset_t set = WatchedSignals();
   Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) {
     return absl::InternalError(absl::StrCat("signalfd: ", std::strerror(errno)));
@@ -84,7 +92,7 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
 // The second signal starts a timer that ends the process whatever blocks its other threads. Agents
 // detect the end of the launcher, as after kill -9, and end their workers.
 void StopSignalWatcher::Notify(int signal) {
-  if (++told_ == 2) {
+  if (!os::IsNotice(signal) && ++told_ == 2) {
     const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);
     loop_->After(kPatience, [code] { _exit(code); });
   }

@@ -1,5 +1,5 @@
-// The watcher of a job's stop signals: SIGINT, SIGTERM, SIGHUP, and the end of the program that
-// started this one.
+// The watcher of a job's signals: the stop signals SIGINT, SIGTERM and SIGHUP, the end of the
+// program that started this one, and the notices of schedulers (base/os/notice_signals).
 #ifndef LAUNCHER_JOB_STOP_SIGNALS_H_
 #define LAUNCHER_JOB_STOP_SIGNALS_H_
 
@@ -22,9 +22,10 @@ inline constexpr int kStreamHasEnded = 0;
 // thread starts.
 void PrepareProcess();
 
-// Calls back at each stop signal, on a separate thread. A signal that was ignored when the process
-// started (nohup) stays ignored. After a second signal the watcher ends the process with exit code
-// 128 + signal if it still runs after kPatience, whatever blocks its other threads.
+// Calls back at each stop signal and each notice, on a separate thread. A signal that was ignored
+// when the process started (nohup) stays ignored. After a second signal the watcher ends the
+// process with exit code 128 + signal if it still runs after kPatience, whatever blocks its other
+// threads.
 class StopSignalWatcher {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(10);

@@ -26,6 +26,23 @@ TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
   EXPECT_EQ(signal, SIGTERM);
 }
 
+// A scheduler's notice is told, and ends nothing, however often it comes.
+TEST(StopSignalWatcher, TellsOfNotices) {
+  PrepareProcess();
+  for (const int notice : {SIGUSR1, SIGUSR2, SIGXCPU, SIGUSR1}) {
+    absl::Notification told;
+    int signal = 0;
+    const auto watcher = StopSignalWatcher::Start([&](int s) {
+      signal = s;
+      told.Notify();
+    });
+    ASSERT_TRUE(watcher.ok()) << watcher.status();
+    kill(getpid(), notice);
+    told.WaitForNotification();
+    EXPECT_EQ(signal, notice);
+  }
+}
+
 TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsTold) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);

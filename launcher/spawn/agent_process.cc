@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/os/notice_signals.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/version.h"
@@ -121,6 +122,8 @@ class RunningAgent : public AgentProcess {
     options.file = command.file;
     options.argv = command.argv;
     options.environment = EnvironmentWithout(command.without);
+    // ssh would end by them, and the host be lost. A local agent takes them nevertheless.
+    options.ignored_signals = {os::kNoticeSignals.begin(), os::kNoticeSignals.end()};
     // In a new session Ctrl-C does not reach the process, and it can't prompt on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();

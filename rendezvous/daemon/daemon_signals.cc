@@ -4,10 +4,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/os/notice_signals.h"
 #include "base/status_macros.h"
 
 namespace hvd::rendezvous::daemon {
@@ -18,6 +20,10 @@ sigset_t StopSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  // Ignored by nohup, it stays so.
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -32,6 +38,7 @@ absl::StatusOr<Fd> TakeDaemonSignals() {
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
   // A reader of stdout or stderr that has ended must not end the job.
   signal(SIGPIPE, SIG_IGN);
+  os::IgnoreNotices();
   return fd;
 }
 
@@ -39,7 +46,8 @@ absl::StatusOr<Fd> TakeDaemonSignals() {
 bool DaemonSignalIsPending() {
   sigset_t pending;
   sigpending(&pending);
-  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1 ||
+         sigismember(&pending, SIGHUP) == 1;
 }
 
 void ReleaseDaemonSignals() {
@@ -88,15 +96,14 @@ void DaemonSignals::Handle() {
   // The first signal starts a graceful stop and sets no time limit, since workers may use their
   // grace. Leaving the job, any further signal, and a signal after the job's end all bound the time
   // to the exit.
-  const bool leaves = is_first && signal == SIGTERM && actions_.leave != nullptr;
+  const bool leaves = is_first && signal != SIGINT && actions_.leave != nullptr;
   if (!is_first || leaves || actions_.stop == nullptr) EndInTime(128 + signal);
   // The actions are called under the lock, so that JobIsOver waits for a call in progress, which
   // uses the server. They only queue something, so they don't block.
   if (leaves) return actions_.leave();
   if (actions_.stop == nullptr) return;
-  actions_.stop(
-      absl::StrCat("horovod-rendezvousd was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM"),
-      128 + signal, std::exchange(grace_, absl::ZeroDuration()));
+  actions_.stop(absl::StrCat("horovod-rendezvousd was ended by ", "SIG", sigabbrev_np(signal)),
+                128 + signal, std::exchange(grace_, absl::ZeroDuration()));
 }
 
 // Terminates the process after kPatience, whatever hangs. _exit is safe here: as after SIGKILL, the

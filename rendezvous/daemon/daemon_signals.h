@@ -1,4 +1,4 @@
-// The handling of SIGTERM and SIGINT by the daemon.
+// The handling of SIGTERM, SIGINT and SIGHUP by the daemon. It ignores the notices of schedulers.
 #ifndef RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
 #define RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
 
@@ -25,14 +25,14 @@ absl::StatusOr<Fd> TakeDaemonSignals();
 // Whether a blocked signal is pending that has not been read yet.
 bool DaemonSignalIsPending();
 
-// Restores the default action: from now on both signals terminate the process. REQUIRES: called by
+// Restores the default action: from now on they terminate the process. REQUIRES: called by
 // the main thread.
 void ReleaseDaemonSignals();
 
-// The signal handler of the daemon. SIGINT ends the job. SIGTERM ends it too, or leaves a job with
-// a store to the next daemon. A second signal ends the job without a grace, and terminates the
-// process if that hangs. Runs on a separate thread, so that a disk or a reader of the output that
-// hangs does not delay signals.
+// The signal handler of the daemon. SIGINT ends the job. SIGTERM and SIGHUP end it too, or leave a
+// job with a store to the next daemon. A second signal ends the job without a grace, and terminates
+// the process if that hangs. Runs on a separate thread, so that a disk or a reader of the output
+// that hangs does not delay signals.
 class DaemonSignals {
  public:
   // The time limit for the daemon to react to a second signal, or to leave the job; after it the

@@ -108,6 +108,8 @@ class Daemon {
   DaemonSignals::Actions SignalActions() {
     DaemonSignals::Actions actions;
     actions.stop = [this](const std::string& reason, int exit_code, absl::Duration grace) {
+      // The second signal ends the job without a grace, in which nothing could be saved.
+      if (grace > absl::ZeroDuration()) return server_->Interrupt(reason, exit_code, grace);
       server_->RequestStop(reason, exit_code, grace);
     };
     if (store_ != nullptr) {

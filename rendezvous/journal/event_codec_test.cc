@@ -43,7 +43,7 @@ std::vector<membership::Event> AllEvents() {
                                 {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
       membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
       membership::CallCancelled{membership::CallId(8)},
-      membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
+      membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true},
       membership::Tick{},
       membership::LimitsChanged{2, 3},
       membership::CommitKept{"h1", 12}};
@@ -60,6 +60,7 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::HostsDiscovered>(events[2]).ends_job = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   std::get<membership::JoinRequested>(events[8]).caused_by_peer = false;
+  std::get<membership::StopRequested>(events[16]).keeps_world = false;
   return events;
 }
 

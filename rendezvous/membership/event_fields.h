@@ -122,8 +122,8 @@ void KeepFields(Fields& fields, WorkerSampled& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, StopRequested& kept) {
-  auto& [reason, exit_code, grace] = kept;
-  fields("reason", reason, "exit_code", exit_code, "grace_ns", grace);
+  auto& [reason, exit_code, grace, keeps_world] = kept;
+  fields("reason", reason, "exit_code", exit_code, "grace_ns", grace, "keeps_world", keeps_world);
 }
 
 template <typename Fields>

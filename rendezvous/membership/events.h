@@ -191,6 +191,9 @@ struct StopRequested {
   std::string reason;
   int exit_code = 0;
   absl::Duration grace;
+  // The workers may still use their world during the grace, to save what they have: it breaks when
+  // the first of them has ended.
+  bool keeps_world = false;
 };
 
 // Only time has passed; see Membership::NextDeadline.

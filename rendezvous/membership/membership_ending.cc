@@ -29,6 +29,7 @@ void Membership::State::On(const WorkerExited& told, absl::Time now) {
   const bool well = ExitedWithZero(event) && !worker->life.member();
   workers.End(worker, well ? Move::kEndWell : Move::kEndBadly, &hosts);
   if (verdict.has_value()) {
+    AnswerWatches();
     CompleteVerdict(*worker, event);
     FinishHost(&hosts[worker->host]);
     return FinishIfAllGone();
@@ -120,7 +121,8 @@ void Membership::State::On(const StopRequested& event, absl::Time now) {
     Verdict stopped;
     stopped.exit_code = event.exit_code;
     stopped.summary = absl::StrCat("stopped: ", phrases::OneLine(event.reason));
-    return Conclude(std::move(stopped), event.grace, now);
+    const bool keeps_world = event.keeps_world && event.grace > absl::ZeroDuration();
+    return Conclude(std::move(stopped), event.grace, now, keeps_world);
   }
   if (event.grace >= grace) return;
   grace = event.grace;
@@ -150,11 +152,14 @@ void Membership::State::CheckDeadlines(absl::Time now) {
 
 // Sets the verdict and starts the end of the job: answers all parked calls, stops the workers, and
 // ends the hosts without workers. The other hosts follow when their last worker has exited.
-void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now) {
+// With `keeps_world` the workers' world lives until the first of them has ended.
+void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now,
+                                 bool keeps_world) {
   verdict = std::move(final_verdict);
   grace = with_grace;
   finish_deadline = now + grace + kPatience;
   AnswerAllParked();
+  if (!keeps_world) AnswerWatches();
   StopLiveWorkers();
   FinishWhenAllGone();
 }
@@ -169,10 +174,13 @@ void Membership::State::AnswerAllParked() {
     }
     worker.join.reset();
   }
+  epochs.rounds.Close(over, &effects);
+}
+
+void Membership::State::AnswerWatches() {
   for (const WatchRequested& watch : epochs.watches.TakeAll()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kJobOver, verdict->summary});
   }
-  epochs.rounds.Close(over, &effects);
 }
 
 absl::Status Membership::State::OverError() const {
@@ -205,6 +213,7 @@ void Membership::State::FinishHost(Host* host) {
 
 void Membership::State::FinishIfAllGone() {
   if (finished || !workers.AllGone()) return;
+  AnswerWatches();
   finished = true;
   effects.push_back(JobFinished{*verdict});
 }
@@ -237,6 +246,7 @@ void Membership::State::FinishAnyway() {
       &verdict->summary, "; no report that ",
       phrases::Ranks(workers.RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
       phrases::Hosts(on_hosts), " exited");
+  AnswerWatches();
   finished = true;
   effects.push_back(JobFinished{*verdict});
 }

@@ -323,6 +323,30 @@ TEST_F(MembershipEndingTest, StopRequested_StopsAllWithItsGrace) {
   EXPECT_THAT(Apply(StopRequested{"late", 1, absl::ZeroDuration()}), IsEmpty());
 }
 
+// A script may save what it has, with the others, before it ends.
+TEST_F(MembershipEndingTest, StopRequested_WorldIsKept_UntilTheFirstWorkerEnds) {
+  RunJob({{"a", 2}});
+  const int first = Watch(1, 1);
+  const int second = Watch(2, 1);
+  EXPECT_THAT(Only<StopWorkersEffect>(
+                  Apply(StopRequested{"SIGTERM", 143, absl::Seconds(5), /*keeps_world=*/true})),
+              SizeIs(1));
+  EXPECT_TRUE(IsParked(first));
+  EXPECT_TRUE(IsParked(second));
+  Exit(1, 0);
+  EXPECT_EQ(WatchOf(second).change, EpochChange::kJobOver);
+  Exit(2, 0);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->exit_code, 143);
+}
+
+TEST_F(MembershipEndingTest, StopRequested_WithoutAGrace_BreaksTheWorld) {
+  RunJob({{"a", 2}});
+  const int watch = Watch(1, 1);
+  Apply(StopRequested{"killed", 143, absl::ZeroDuration(), /*keeps_world=*/true});
+  EXPECT_EQ(WatchOf(watch).change, EpochChange::kJobOver);
+}
+
 TEST_F(MembershipEndingTest, StopRequested_BeforeAnythingStarted_EndsAtOnce) {
   NewJob({{"a", 1}, {"b", 1}});
   Attach("a", 1);

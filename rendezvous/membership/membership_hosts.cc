@@ -121,6 +121,7 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
   }
   if (verdict.has_value()) {
+    if (had_workers) AnswerWatches();
     FinishWhenAllGone();
   } else if (had_workers) {
     root_cause.HostLost(host.slots.host, reason);

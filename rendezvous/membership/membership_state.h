@@ -205,8 +205,10 @@ struct Membership::State {
   void EndCallsOf(Worker* worker, const absl::Status& status);
   void DecideOutcome(const std::string& news, absl::Time now);
   void FailIfNoWorldCanForm(absl::Time now);
-  void Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now);
+  void Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now,
+                bool keeps_world = false);
   void AnswerAllParked();
+  void AnswerWatches();
   absl::Status OverError() const;
   void StopLiveWorkers();
   void EndHost(Incarnation agent, const std::string& host, absl::Duration with_grace);

@@ -26,7 +26,8 @@ std::string Membership::State::Check() const {
   for (const std::string& wrong : {hosts.Check(), workers.Check(hosts), epochs.Check(workers)}) {
     if (!wrong.empty()) return wrong;
   }
-  const bool some_wait = workers.SomeAsk() || !epochs.watches.empty();
+  // Watches may be parked while the workers use their grace; see StopRequested.
+  const bool some_wait = workers.SomeAsk() || (finished && !epochs.watches.empty());
   if (verdict.has_value() && some_wait) return "a call is parked after the verdict";
   if (finished && !verdict.has_value()) return "the job has ended without a verdict";
   if (settle_deadline != absl::InfiniteFuture() && !root_cause.HasEnd()) {

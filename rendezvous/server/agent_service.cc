@@ -285,6 +285,17 @@ void AgentService::Handle(const membership::EndJobEffect& effect) {
   Send(effect.host, effect.agent, std::move(command));
 }
 
+void AgentService::SignalWorkers(int signal) {
+  pb::AgentCommand command;
+  command.mutable_signal()->set_number(signal);
+  std::vector<StreamPtr> streams;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [host, attached] : attached_) streams.push_back(attached.stream);
+  }
+  for (const StreamPtr& stream : streams) stream->Send(command);
+}
+
 void AgentService::Send(const std::string& host, Incarnation agent, pb::AgentCommand command) {
   StreamPtr stream;
   {

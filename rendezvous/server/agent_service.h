@@ -42,6 +42,9 @@ class AgentService final : public pb::Agent::CallbackService {
   void Handle(const membership::HoldHostEffect& effect);
   void Handle(const membership::EndJobEffect& effect);
 
+  // Has all attached agents send the signal to their workers; see SignalWorkers in agent.proto.
+  void SignalWorkers(int signal);
+
   // Rejects every later attempt to attach.
   void JobOver();
 

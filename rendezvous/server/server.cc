@@ -52,6 +52,13 @@ class ServerImpl final : public Server {
     job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
   }
 
+  void Interrupt(std::string reason, int exit_code, absl::Duration grace) override {
+    job_->Post(membership::StopRequested{std::move(reason), exit_code, grace,
+                                         /*keeps_world=*/true});
+  }
+
+  void SignalWorkers(int signal) override { job_->agents().SignalWorkers(signal); }
+
   void ReportHosts(std::vector<membership::HostSlots> hosts) override {
     job_->Post(membership::HostsDiscovered{std::move(hosts)});
   }

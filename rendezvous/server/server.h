@@ -78,6 +78,12 @@ class Server {
   // can shorten the grace.
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
 
+  // As RequestStop, but the workers may use their world during the grace.
+  virtual void Interrupt(std::string reason, int exit_code, absl::Duration grace) = 0;
+
+  // Sends the signal to all workers that have a handler for it.
+  virtual void SignalWorkers(int signal) = 0;
+
   // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 

@@ -9,6 +9,8 @@ class FakeServer : public Server {
  public:
   std::vector<std::string> addresses() const override { return {}; }
   void RequestStop(std::string, int, absl::Duration) override {}
+  void Interrupt(std::string, int, absl::Duration) override {}
+  void SignalWorkers(int) override {}
   void ReportHosts(std::vector<membership::HostSlots>) override {}
   void DrainAll() override {}
   void Drain(std::string, absl::Duration, std::string) override {}
