@@ -19,9 +19,9 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// Bounds gRPC's memory, about 100 KB for each: far more than there are members that are in the
+// Bounds gRPC's memory, about 100 KB for each: more than there are members that are in the
 // middle of their handshakes, even in the largest job.
-constexpr size_t kMostPassed = 16384;
+constexpr size_t kMostPassed = 4096;
 
 // A part of the descriptors that this process may open.
 size_t Descriptors(int divisor) {
