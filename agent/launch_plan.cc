@@ -9,6 +9,8 @@
 #include "base/net/address.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
+#include "base/text/names.h"
+#include "base/text/shortened.h"
 #include "base/version.h"
 #include "rendezvous/placement/placement_variables.h"
 #include "rendezvous/placement/torch_variables.h"
@@ -75,6 +77,13 @@ void SetTorchVariables(const rendezvous::placement::Placement& placement,
   SetUnlessChosen("MASTER_PORT", store.port, environment);
 }
 
+// What is probably meant by a command that can't be executed.
+std::string Hint(const LaunchPlan& plan) {
+  const std::string& name = plan.argv[0];
+  if (!absl::EndsWith(name, ".py")) return "";
+  return absl::StrCat("; to run a Python script, write: python ", text::OnOneLine(name));
+}
+
 }  // namespace
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
@@ -108,7 +117,9 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                   ? absl::StrCat(" (in ", plan.working_directory, ")")
                                   : absl::StrCat(" (PATH there: ", path, ")");
     return absl::Status(file.status().code(),
-                        absl::StrCat(plan.host, ": ", file.status().message(), where));
+                        absl::StrCat(plan.host, ": ",
+                                     text::Shortened(text::OnOneLine(file.status().message()), 300),
+                                     where, Hint(plan)));
   }
   plan.file = *std::move(file);
   return plan;

@@ -49,6 +49,20 @@ TEST(LaunchPlanTest, MakeLaunchPlan_NoSuchCommand_NamesHostAndCommand) {
   EXPECT_EQ(status.message(), "node7: command not found: pyhton (PATH there: /bin)");
 }
 
+TEST(LaunchPlanTest, MakeLaunchPlan_PythonScript_SaysHowToRunIt) {
+  EXPECT_EQ(MakeLaunchPlan(Bootstrap("train.py")).status().message(),
+            "node7: command not found: train.py (PATH there: /bin); to run a Python script, write: "
+            "python train.py");
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_WildName_IsOneShortLine) {
+  const absl::Status status =
+      MakeLaunchPlan(Bootstrap("a\n\033[2J" + std::string(100000, 'x'))).status();
+  EXPECT_LT(status.message().size(), 500u);
+  EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
+  EXPECT_EQ(status.message().find('\033'), absl::string_view::npos);
+}
+
 TEST(LaunchPlanTest, MakeLaunchPlan_NotExecutable_IsPermissionDenied) {
   const absl::Status status = MakeLaunchPlan(Bootstrap("/etc/passwd")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);

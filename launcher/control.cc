@@ -110,7 +110,8 @@ std::string JobList(const std::vector<pb::JobFile>& jobs) {
         !status.ok() ? "does not answer"
         : status->epoch() == 0
             ? status->state()
-            : absl::StrCat(status->state(), ", world ", status->epoch(), " of ", status->size());
+            : absl::StrCat(status->state(), ", world ", status->epoch(), " with ", status->size(),
+                           status->size() == 1 ? " worker" : " workers");
     absl::StrAppend(&text, job.job_id().substr(0, 8), "  pid ", job.pid(), "  ", state, "  ",
                     job.command(), "\n");
   }

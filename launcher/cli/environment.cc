@@ -41,12 +41,10 @@ bool IsInterfaceOfOuterJob(const std::string& name, const std::string& value,
          outer->second == value;
 }
 
-// What Horovod does not pass on either, this machine's choice of devices, and what belongs to one
-// process.
+// This machine's choice of devices, and what belongs to one process. Functions of bash are passed
+// on, other than with Horovod: scripts of clusters call `module`.
 bool StaysHere(const std::string& name) {
-  if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
-    return true;
-  }
+  if (absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) return true;
   if (!text::IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
   if (name == "OLDPWD" || name == "_HOROVOD_SECRET_KEY") return true;
   return IsPerWorker(name);
@@ -95,6 +93,9 @@ Environment WorkerEnvironment(const Environment& launcher, const std::vector<Ass
   // In ascending order of priority: the launcher's environment, flags, -x.
   for (const auto& [name, value] : tunables) result[name] = value;
   for (const auto& [name, value] : exports) result[name] = value;
+  // Empty, it would count as set, and libraries would use all cores in every worker.
+  const auto threads = result.find("OMP_NUM_THREADS");
+  if (threads != result.end() && threads->second.empty()) result.erase(threads);
   return result;
 }
 

@@ -13,6 +13,7 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
   const Environment launcher = {{"PATH", "/bin"},
                                 {"BASH_FUNC_module%%", "() { :; }"},
                                 {"OLDPWD", "/x"},
+                                {"OMP_NUM_THREADS", ""},
                                 {"\xff", "x"},
                                 {"CUDA_VISIBLE_DEVICES", "1"},
                                 {"NV_CUDA_VISIBLE_DEVICES", "1"},
@@ -21,10 +22,11 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
                                 {"HOROVOD_AGENT_SOCKET", "@a"},
                                 {"HOROVOD_WORKER_WORD", "w"},
                                 {"HOROVOD_RANK", "3"}};
-  EXPECT_THAT(WorkerEnvironment(launcher, {}, {}),
-              ElementsAre(Pair("CUDA_VISIBLE_DEVICES_OLD", "1"), Pair("HOROVOD_CONTROLLER", "gloo"),
-                          Pair("HOROVOD_CPU_OPERATIONS", "gloo"), Pair("PATH", "/bin"),
-                          Pair("PYTHONUNBUFFERED", "1")));
+  EXPECT_THAT(
+      WorkerEnvironment(launcher, {}, {}),
+      ElementsAre(Pair("BASH_FUNC_module%%", "() { :; }"), Pair("CUDA_VISIBLE_DEVICES_OLD", "1"),
+                  Pair("HOROVOD_CONTROLLER", "gloo"), Pair("HOROVOD_CPU_OPERATIONS", "gloo"),
+                  Pair("PATH", "/bin"), Pair("PYTHONUNBUFFERED", "1")));
 }
 
 TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {

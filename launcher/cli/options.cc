@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/net/local_network.h"
@@ -22,12 +23,18 @@ namespace {
 
 constexpr int kMostProcesses = 1 << 20;
 
+std::vector<options::FlagSpec> RefusedFlags() {
+  std::vector<options::FlagSpec> refused = UnavailableFlags();
+  refused.insert(refused.end(), ForeignFlags().begin(), ForeignFlags().end());
+  return refused;
+}
+
 // The parser of Horovod's flags into `options_`. For one use.
 class Parser {
  public:
   explicit Parser(const Environment& environment)
       : environment_(environment),
-        flags_("horovodrun [options] <command> [arguments]", UnavailableFlags()) {
+        flags_("horovodrun [options] <command> [arguments]", RefusedFlags()) {
     DeclareGeneral();
     DeclareHosts();
     elastic_.Declare(flags_);
@@ -192,6 +199,38 @@ void Parser::DeclareFooter() {
   flags_.Footer(text);
 }
 
+// Words that other launchers have for what is done otherwise here.
+absl::Status CheckForeignCommand(absl::string_view word) {
+  const std::pair<const char*, const char*> hints[] = {
+      {"stop", "Ctrl-C at horovodrun, or kill with its process id, ends a job"},
+      {"kill", "Ctrl-C at horovodrun, or kill with its process id, ends a job"},
+      {"logs", "--output-filename FOLDER writes the output of each rank to a file"},
+      {"ps", "horovodrun status shows the jobs"},
+      {"list", "horovodrun status shows the jobs"},
+      {"run", "horovodrun -np 2 python train.py runs a job"},
+      {"start", "horovodrun -np 2 python train.py runs a job"},
+      {"submit", "horovodrun -np 2 python train.py runs a job"}};
+  for (const auto& [foreign, hint] : hints) {
+    if (word != foreign) continue;
+    return absl::InvalidArgumentError(absl::StrCat("there is no horovodrun ", word, "; ", hint));
+  }
+  return absl::OkStatus();
+}
+
+// Python that would read its script from stdin: workers have none, so nothing would run, with exit
+// code 0.
+absl::Status CheckReadsNoStdin(const std::vector<std::string>& command) {
+  const size_t slash = command[0].rfind('/');
+  const absl::string_view name = absl::string_view(command[0]).substr(slash + 1);
+  const bool reads = absl::StartsWith(name, "python") &&
+                     (command.size() == 1 || (command.size() == 2 && command[1] == "-"));
+  if (!reads) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name,
+                   " would read a script from stdin, which workers don't have; give it a "
+                   "file, as in horovodrun -np 2 python train.py"));
+}
+
 absl::Status Parser::ReadStartTimeout() {
   const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
   // A variable that is not used is not checked either.
@@ -228,6 +267,9 @@ absl::Status Parser::Check() const {
     return absl::InvalidArgumentError(absl::StrCat("-np is missing, to run ", options_.command[0],
                                                    "; did you mean horovodrun ", meant, "?"));
   }
+  if (!has_num_proc_ && !options_.command.empty()) {
+    RETURN_IF_ERROR(CheckForeignCommand(options_.command[0]));
+  }
   if (!has_num_proc_) {
     return absl::InvalidArgumentError(
         "-np is missing: how many processes? e.g. horovodrun -np 2 python train.py");
@@ -239,7 +281,7 @@ absl::Status Parser::Check() const {
     return absl::InvalidArgumentError(
         "no command: what shall run? e.g. horovodrun -np 2 python train.py");
   }
-  return absl::OkStatus();
+  return options_.handover_fd >= 0 ? absl::OkStatus() : CheckReadsNoStdin(options_.command);
 }
 
 absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,

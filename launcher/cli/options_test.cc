@@ -167,6 +167,27 @@ TEST(ParseOptions, ContradictionsAreRefused) {
               HasSubstr("exclude each other"));
 }
 
+// Words of other launchers.
+TEST(ParseOptions, ForeignWords_AreExplained) {
+  EXPECT_THAT(Error("--nproc_per_node 2 train.py"), HasSubstr("with -np"));
+  EXPECT_THAT(Error("-np 2 --rdzv-endpoint=a:1 train.py"), HasSubstr("started once"));
+  EXPECT_THAT(Error("stop"), HasSubstr("there is no horovodrun stop; Ctrl-C"));
+  EXPECT_THAT(Error("logs"), HasSubstr("--output-filename"));
+  EXPECT_THAT(Error("run python train.py"), HasSubstr("horovodrun -np 2 python train.py"));
+  EXPECT_TRUE(ParseOptions(Words("-np 2 stop"), {}).ok()) << "a program of that name";
+}
+
+// Workers have no stdin, so nothing would run.
+TEST(ParseOptions, PythonWithoutAScript_IsRefused) {
+  for (const char* command : {"python -", "python", "/usr/bin/python3.11 -"}) {
+    EXPECT_THAT(Error(absl::StrCat("-np 2 ", command)), HasSubstr("a script from stdin"))
+        << command;
+  }
+  for (const char* command : {"python train.py", "python -c pass", "python train.py -", "pyth -"}) {
+    EXPECT_TRUE(ParseOptions(Words(absl::StrCat("-np 2 ", command)), {}).ok()) << command;
+  }
+}
+
 TEST(ParseOptions, FlagsOfFeaturesThatAreLackingAreRefused) {
   for (const options::FlagSpec& flag : UnavailableFlags()) {
     for (const std::string& spelling : flag.spellings) {

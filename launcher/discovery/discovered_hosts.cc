@@ -20,6 +20,19 @@ bool NamesSlots(absl::string_view line) {
   return absl::StrContains(line, ':') && !absl::EndsWith(line, "]");
 }
 
+// Whether the line says that a host has no slots, as "a:0".
+bool IsAway(absl::string_view line) {
+  const size_t colon = line.rfind(':');
+  if (colon == absl::string_view::npos || line.substr(colon) != ":0") return false;
+  return ParseHost(absl::StrCat(line.substr(0, colon), ":1")).ok();
+}
+
+// Where a host came first.
+struct Seen {
+  int line = 0;
+  int slots = 0;
+};
+
 absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view line,
                                                             int slots_per_host) {
   if (NamesSlots(line)) return ParseHost(line);
@@ -27,7 +40,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
   // First the error of a line that is no host's name: adding ":SLOTS" would not repair it.
   RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());
   return absl::InvalidArgumentError(
-      absl::StrCat("'", line, "' names no number of slots; print ", line,
+      absl::StrCat(Quoted(line), " names no number of slots; print ", line,
                    ":SLOTS, or give --slots-per-host for all such hosts"));
 }
 
@@ -36,24 +49,28 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(
     absl::string_view text, int slots_per_host) {
   std::vector<rendezvous::membership::HostSlots> hosts;
-  std::map<std::string, int> seen;
+  std::map<std::string, Seen> seen;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
-    if (line.empty()) continue;
+    // What Horovod's scripts print, too: a host that is away now has no slots.
+    if (line.empty() || line[0] == '#' || IsAway(line)) continue;
     absl::StatusOr<rendezvous::membership::HostSlots> host = ParseLine(line, slots_per_host);
     if (!host.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", host.status().message()));
     }
-    // Refused, not added up: a script that prints a host twice may have printed a list twice.
-    const auto [first, is_new] = seen.emplace(host->host, number);
-    if (!is_new) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", number, ": host ", host->host, " comes twice, first in line ", first->second));
+    // Not added up: a script that prints a host twice has printed a list twice, or contradicts
+    // itself.
+    const auto [first, is_new] = seen.emplace(host->host, Seen{number, host->slots});
+    if (is_new) {
+      hosts.push_back(*std::move(host));
+    } else if (first->second.slots != host->slots) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": host ", host->host, " has ", host->slots, " slots, but ",
+                       first->second.slots, " in line ", first->second.line));
     }
-    hosts.push_back(*std::move(host));
   }
   return hosts;
 }

@@ -10,11 +10,12 @@
 
 namespace hvd::launcher::discovery {
 
-// The format is one host per line, "name" or "name:slots"; blank lines are ignored.
-// `slots_per_host` applies to lines without slots; 0: such lines are errors. A list without hosts
-// is valid.
+// The format is one host per line, "name" or "name:slots". Blank lines, lines that begin with '#',
+// hosts with 0 slots and repeated lines are ignored. `slots_per_host` applies to lines without
+// slots; 0: such lines are errors. A list without hosts is valid.
 // Errors:
-//   - InvalidArgument: a line of another form, or a host that comes twice; says which line.
+//   - InvalidArgument: a line of another form, or a host with two numbers of slots; says which
+//     line.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(
     absl::string_view text, int slots_per_host);
 

@@ -26,6 +26,10 @@ TEST(ParseDiscoveredHosts, GoodOutput_IsRead) {
       {"a\nb:4\n", 2, "a=2 b=4"},
       {"10.0.0.1:8\n[fd00::1]:2\n", 0, "10.0.0.1=8 fd00::1=2"},
       {"[fd00::1]\n", 3, "fd00::1=3"},
+      {"a:1\nb:2\na:1\n", 0, "a=1 b=2"},
+      {"a\na:2\n", 2, "a=2"},
+      {"a:0\nb:2\n[fd00::1]:0\n", 0, "b=2"},
+      {"# the spot nodes\na:1\n  # b:1\n", 0, "a=1"},
   };
   for (const GoodCase& c : cases) {
     auto hosts = ParseDiscoveredHosts(c.text, c.slots_per_host);
@@ -42,9 +46,9 @@ TEST(ParseDiscoveredHosts, Rubbish_IsRefusedAsAWholeAndNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"a\n", "line 1: 'a' names no number of slots; print a:SLOTS, or give --slots-per-host"},
       {"a:1\n\nb:x\n", "line 3: host b: 'x' is not a number of slots"},
-      {"a:0", "line 1: host a: 0 slots"},
-      {"a:1\nb:1\na:2\n", "line 3: host a comes twice, first in line 1"},
-      {"a:1\na:1\n", "line 2: host a comes twice"},
+      {"a:00", "line 1: host a: 0 slots"},
+      {"a b:0", "is not a host name"},
+      {"a:1\nb:1\na:2\n", "line 3: host a has 2 slots, but 1 in line 1"},
       {"a b:1\n", "is not a host name"},
       {"no hosts\n", "'no hosts' is not a host name"},
       {"-oProxyCommand=x:1\n", "is not a host name"},

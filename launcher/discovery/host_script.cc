@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/os/notice_signals.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
@@ -80,7 +81,9 @@ class Run {
     // A shell also runs a script that has no line "#!".
     options.file = "/bin/sh";
     // The path is passed as $0, so that the shell does not interpret special characters in it.
-    options.argv = {"/bin/sh", "-c", "\"$0\"", options_.path};
+    options.argv = {"/bin/sh", "-c", options_.is_command ? options_.path : "\"$0\"", options_.path};
+    // A scheduler's notice to all processes of the job is not for the script.
+    options.ignored_signals = {os::kNoticeSignals.begin(), os::kNoticeSignals.end()};
     options.stdout_fd = output.write.get();
     options.stderr_fd = error.write.get();
     ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));

@@ -10,14 +10,15 @@
 namespace hvd::launcher::discovery {
 
 struct HostScriptOptions {
-  std::string path;        // of an executable file
-  int slots_per_host = 0;  // see ParseDiscoveredHosts
+  std::string path;         // of an executable file
+  bool is_command = false;  // `path` is a command with arguments, for the shell
+  int slots_per_host = 0;   // see ParseDiscoveredHosts
   absl::Duration time_limit = absl::Seconds(10);
   absl::Duration pause = absl::Seconds(1);  // from the end of one run to the next
 };
 
-// Next waits for the pause and runs the script once through /bin/sh, without arguments and with
-// this process's environment. The calling thread must block the signals that the process handles.
+// Next waits for the pause and runs the script once through /bin/sh, with this process's
+// environment. The calling thread must block the signals that the process handles.
 class HostScript : public HostSource {
  public:
   explicit HostScript(HostScriptOptions options);

@@ -24,7 +24,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
   absl::string_view slots = words[1];
   if (words.size() > 2 || !absl::ConsumePrefix(&slots, "slots=")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", absl::StrJoin(words, " "), "' is not of the form 'name slots=N'"));
+        absl::StrCat(Quoted(absl::StrJoin(words, " ")), " is not of the form 'name slots=N'"));
   }
   return MakeHost(words[0], slots);
 }

@@ -75,5 +75,16 @@ TEST(ReadHostfile, ReadsAFile) {
   std::remove(file.c_str());
 }
 
+TEST(ParseHostfile, WildText_IsQuotedInAShortLine) {
+  std::string text("a\0b\033[2J", 7);
+  for (const std::string& line : {text, std::string(100000, 'x'), text + " slots=1"}) {
+    const absl::Status status = ParseHostfile(line, "hosts").status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_LT(status.message().size(), 400u);
+    EXPECT_EQ(status.message().find('\0'), absl::string_view::npos);
+    EXPECT_EQ(status.message().find('\033'), absl::string_view::npos);
+  }
+}
+
 }  // namespace
 }  // namespace hvd::launcher::discovery

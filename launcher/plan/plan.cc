@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
@@ -83,6 +86,38 @@ absl::StatusOr<std::string> FindScript(const std::string& script, const Environm
                                        : " does not exist"));
 }
 
+// The error for a script whose interpreter's name ends with a carriage return, which the kernel
+// reports as a file that it can't find.
+absl::Status CheckLineEnds(const std::string& script) {
+  std::ifstream file(script, std::ios::binary);
+  std::string first(256, '\0');
+  file.read(first.data(), static_cast<std::streamsize>(first.size()));
+  first.resize(static_cast<size_t>(file.gcount()));
+  const size_t end = first.find('\n');
+  if (!absl::StartsWith(first, "#!") || end == std::string::npos || first[end - 1] != '\r')
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--host-discovery-script: ", script,
+                                                 " has the line ends of Windows (CRLF); sed -i "
+                                                 "'s/\\r$//' removes them"));
+}
+
+// Sets what to run: a script, or a command with arguments as Horovod's shell takes it.
+absl::Status ChooseScript(const std::string& given, const Environment& environment,
+                          const std::string& directory, discovery::HostScriptOptions& script) {
+  const absl::StatusOr<std::string> found = FindScript(given, environment, directory);
+  if (found.ok()) {
+    script.path = *found;
+    return CheckLineEnds(script.path);
+  }
+  const std::vector<std::string> words =
+      absl::StrSplit(given, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  if (words.size() < 2 || !absl::IsNotFound(found.status())) return found.status();
+  RETURN_IF_ERROR(FindScript(words[0], environment, directory).status());
+  script.path = given;
+  script.is_command = true;
+  return absl::OkStatus();
+}
+
 ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   ElasticPlan plan;
   plan.min_workers = options.min_workers;
@@ -97,7 +132,7 @@ absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Opt
                                                                   const std::string& directory) {
   if (options.elastic.has_value() && !options.elastic->script.empty()) {
     discovery::HostScriptOptions script;
-    ASSIGN_OR_RETURN(script.path, FindScript(options.elastic->script, environment, directory));
+    RETURN_IF_ERROR(ChooseScript(options.elastic->script, environment, directory, script));
     script.slots_per_host = options.elastic->slots_per_host;
     return std::make_shared<discovery::HostScript>(std::move(script));
   }

@@ -1,6 +1,7 @@
 #include "launcher/plan/plan.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -263,6 +264,27 @@ TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {
   options.elastic->script = "/etc/passwd";
   EXPECT_EQ(Error(options),
             "--host-discovery-script: /etc/passwd is not executable; chmod +x makes it so");
+  options.elastic->script = "no-such-shell hosts.sh";
+  EXPECT_EQ(Error(options), "--host-discovery-script: no-such-shell does not exist");
+}
+
+TEST(MakePlan, DiscoveryScriptMayHaveArguments) {
+  cli::Options options = AskElastic(2, "");
+  options.elastic->script = "sh hosts.sh 'a b'";
+  const auto plan = MakePlan(options, {{"PATH", "/bin"}}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->source->name(), "the host discovery script sh hosts.sh 'a b'");
+}
+
+TEST(MakePlan, DiscoveryScriptWithLineEndsOfWindows_IsRefused) {
+  const std::string script = ::testing::TempDir() + "/hosts_crlf.sh";
+  std::ofstream(script) << "#!/bin/sh\r\necho a:1\r\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  cli::Options options = AskElastic(2, "");
+  options.elastic->script = script;
+  EXPECT_THAT(Error(options), HasSubstr("hosts_crlf.sh has the line ends of Windows (CRLF); "
+                                        "sed -i 's/\\r$//' removes them"));
+  std::filesystem::remove(script);
 }
 
 TEST(PlanTable, ElasticListsSlotsAndBounds) {
