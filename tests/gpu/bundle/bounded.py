@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 _PR_SET_CHILD_SUBREAPER = 36
+_SECONDS_TO_DIE = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,27 +33,37 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _children(pid: int) -> list[int]:
+def _parent(pid: str) -> int:
+    """Returns the process's parent; 0 if the process has gone."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(word) for word in file.read().split()]
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
     except OSError:
-        return []
+        return 0
+
+
+def _children() -> list[int]:
+    # Not from /proc/PID/task/PID/children, which kernels have only if they are built so.
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _parent(pid) == os.getpid()]
 
 
 def _kill_descendants() -> None:
-    """Kills all descendants of this process. The children of one that dies become our own: the loop ends when none is left."""
-    while children := _children(os.getpid()):
+    """Kills all descendants of this process. The children of one that dies become our own: the loop ends when none is left, or when the
+    driver of a GPU does not let go of one for too long."""
+    end = time.monotonic() + _SECONDS_TO_DIE
+    while (children := _children()) and time.monotonic() < end:
         for pid in children:
             try:
                 os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+                os.waitpid(pid, os.WNOHANG)
             except (ChildProcessError, ProcessLookupError):
                 pass  # it has been waited for already
+        time.sleep(0.01)
 
 
 def run(command: Sequence[str], seconds: float, environment: Mapping[str, str], output: IO[bytes]) -> Outcome:
-    """Runs `command` for at most `seconds`. On return none of its processes is left, whether it ended by itself or not.
+    """Runs `command` for at most `seconds`. On return none of its processes is left, whether it ended by itself or not, but for those that
+    the kernel can't end.
 
     Args:
       command: the program and its arguments.

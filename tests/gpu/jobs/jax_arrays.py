@@ -1,6 +1,7 @@
 """Operations of horovod.jax on arrays of the GPU, which equal those on the CPU's; within jit they are refused there."""
 
 import os
+import sys
 
 os.environ["NCCL_HOSTID"] = "host-of-rank-" + os.environ["HOROVOD_RANK"]
 
@@ -11,6 +12,10 @@ import numpy as np
 import horovod.jax as hvd
 
 hvd.init()
+if jax.default_backend() == "cpu":
+    print("JAX sees no GPU", flush=True)
+    hvd.shutdown()
+    sys.exit()
 gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
 for dtype in (jnp.float32, jnp.bfloat16, jnp.int32, jnp.bool_):
     values = (np.arange(1000) % 7 + hvd.rank()).astype(dtype)

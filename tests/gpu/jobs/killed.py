@@ -19,7 +19,9 @@ import torch
 from gpu_rank import IS_SIMULATED, device, hvd
 
 point, folder, full = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-COUNT = (1 << 20) if IS_SIMULATED else (16 << 20)
+COUNT = (1 << 20) if IS_SIMULATED else (8 << 20)
+# Between the start of a step and the middle of its allreduce, which takes tens of milliseconds or more on ranks that share a real GPU.
+SECONDS_UNTIL_ALLREDUCE = 0.002 if IS_SIMULATED else 0.02
 KILL_AT, STEPS_AFTER = 15, 15
 claimed = folder / "victim"
 
@@ -88,7 +90,7 @@ state = hvd.elastic.TorchState(model, optimizer, step=0)
 def one_step(is_time):
     optimizer.zero_grad()
     if is_time and point in ("allreduce", "stop"):
-        die_soon(0.002)
+        die_soon(SECONDS_UNTIL_ALLREDUCE)
     model(is_time and point == "backward").backward()
     optimizer.step()
     state.step += 1

@@ -34,7 +34,7 @@ def test_survivors_go_on_and_a_newcomer_joins(horovodrun, job, tmp_path, figure,
     result = horovodrun.run(
         *("-np", RANKS, "--min-np", RANKS - 1, "--max-np", RANKS, "-H", f"localhost:{RANKS}"),
         *(sys.executable, job("killed.py"), point, tmp_path, RANKS),
-        timeout=75,
+        timeout=55,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     done = re.findall(r"done at (\d+) with (\d)", result.stdout)

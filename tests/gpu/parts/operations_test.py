@@ -6,23 +6,21 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("ranks", [2, 1, 4])
-def test_operations_are_those_of_the_host(horovodrun, job, ranks):
-    result = horovodrun.run("-np", ranks, sys.executable, job("operations.py"), timeout=110)
+def check_operations(horovodrun, job, ranks, *arguments):
+    result = horovodrun.run("-np", ranks, sys.executable, job("operations.py"), *arguments, timeout=70)
     assert result.returncode == 0, result.stdout + result.stderr
     assert len(re.findall(r"all as on the host, NCCL \d{5}", result.stdout)) == ranks
     assert "go through host memory" not in result.stderr
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_all_sizes(checks, ranks):
-    checks("sizes.py", ranks, 90)
+@pytest.mark.parametrize("ranks", [2, 1])
+def test_operations_are_those_of_the_host(horovodrun, job, ranks):
+    check_operations(horovodrun, job, ranks)
 
 
-def test_operations_run_on_the_device(horovodrun, job, tmp_path):
+def test_all_sizes_on_the_device(checks, tmp_path):
     timeline = tmp_path / "timeline.json"
-    result = horovodrun.run("-np", 2, "--timeline-filename", timeline, sys.executable, job("sizes.py"), timeout=90)
-    assert result.returncode == 0, result.stdout + result.stderr
+    checks("sizes.py", 2, 60, "--timeline-filename", timeline)
     recorded = set(re.findall(r"NCCL_[A-Z]+", timeline.read_text()))
     assert recorded >= {"NCCL_ALLREDUCE", "NCCL_ALLGATHER", "NCCL_BROADCAST", "NCCL_ALLTOALL", "NCCL_REDUCESCATTER"}
 
@@ -34,7 +32,7 @@ SHARED = (
 
 
 def test_ranks_that_share_a_gpu_go_through_the_host(horovodrun):
-    result = horovodrun.run("-np", 2, sys.executable, "-c", SHARED)
+    result = horovodrun.run("-np", 2, sys.executable, "-c", SHARED, timeout=50)
     assert result.returncode == 0, result.stderr
     assert "ranks 0 and 1 use the same GPU" in result.stderr
 
@@ -47,8 +45,15 @@ def test_ranks_that_share_a_gpu_are_nccls_own_if_it_is_told_so(horovodrun, nccl_
     assert "go through host memory" not in result.stderr
 
 
+def test_four_ranks(horovodrun, job):
+    check_operations(horovodrun, job, 4, "few")
+
+
+def test_all_sizes_on_four_ranks(checks):
+    checks("sizes.py", 4, 60)
+
+
 def test_gpu_operations_can_be_turned_off(horovodrun, job):
-    result = horovodrun.run(
-        "-np", 2, "-x", "HOROVOD_GPU_OPERATIONS=HOST", sys.executable, job("operations.py"), timeout=110
-    )
+    arguments = ("-np", 2, "-x", "HOROVOD_GPU_OPERATIONS=HOST", sys.executable, job("operations.py"), "few")
+    result = horovodrun.run(*arguments, timeout=50)
     assert result.returncode == 0, result.stdout + result.stderr

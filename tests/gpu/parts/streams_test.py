@@ -5,4 +5,4 @@ import pytest
 
 @pytest.mark.parametrize("ranks", [2, 1])
 def test_streams(checks, ranks, tmp_path):
-    checks("streams.py", ranks, 60, env={"PEER_STORE": str(tmp_path / "store")})
+    checks("streams.py", ranks, 40, env={"PEER_STORE": str(tmp_path / "store")})

@@ -5,4 +5,4 @@ import pytest
 
 @pytest.mark.parametrize("ranks", [2, 1])
 def test_training_equals_that_on_the_cpu(checks, ranks):
-    checks("training.py", ranks, 100, "-x", "HOROVOD_DYNAMIC_PROCESS_SETS=1")
+    checks("training.py", ranks, 50, "-x", "HOROVOD_DYNAMIC_PROCESS_SETS=1")
