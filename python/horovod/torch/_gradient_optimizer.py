@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
@@ -33,6 +34,9 @@ _SYNCHRONIZED_BEFORE_STEP = (
     "`with optimizer.skip_synchronize():`"
 )
 
+# Of optimizers that share a parameter, the one that reduces its gradient, by the parameter's id.
+_reducers: "weakref.WeakValueDictionary[int, GradientOptimizer]" = weakref.WeakValueDictionary()
+
 
 class GradientOptimizer(WrappedOptimizer):
     """Starts a gradient's reduction when backward() has computed it, and waits for the reductions at the end of backward().
@@ -41,6 +45,10 @@ class GradientOptimizer(WrappedOptimizer):
     without such a gradient gives zeros. What arrived on no rank may come with the next backward(), so it is left to step(), in
     which all ranks give zeros. A rank whose backward() is at its end is answered by the others' backward(), step() or
     synchronize(), whichever comes first.
+
+    Of optimizers that share a parameter only one reduces its gradient: the one that was made, zeroed or stepped last. So it does
+    not matter whether an optimizer that the script has dropped still exists: Python collects one in a cycle of references when
+    it likes, on each rank at another time.
     """
 
     def _setup(
@@ -69,11 +77,14 @@ class GradientOptimizer(WrappedOptimizer):
         self._local_only = False  # in no_sync()
         self._sparse_dims: dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
         self._group_of: dict[torch.Tensor, Group] = {}
+        self._shares = False  # parameters with another optimizer
+        self._successor: Any = None  # one that reduces some of them; it exists as long as this one, on all ranks
         self._setup_parameters(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
             for parameters in self._as_lists(groups):
                 group = Group(parameters)
                 self._group_of.update((p, group) for p in parameters)
+        self.take_parameters()
 
     def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
@@ -105,8 +116,29 @@ class GradientOptimizer(WrappedOptimizer):
         if len(own) != len(self._every):
             self._every = sorted(own, key=self._parameter_names.__getitem__)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group as the wrapped optimizer does; the new parameters' gradients are reduced as well."""
+        super().add_param_group(param_group)
+        self.take_parameters()
+
+    def take_parameters(self) -> None:
+        """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place."""
+        for p in self._parameters():
+            other = _reducers.get(id(p))
+            if other is not self:
+                _reducers[id(p)] = self
+                if other is not None:
+                    self._take_from(other, p)
+        self._successor = None  # not before: what it has reduced is taken over
+
+    def _take_from(self, other: "GradientOptimizer", p: torch.Tensor) -> None:
+        self._shares = other._shares = True
+        other._successor = self
+        if p in other._done and other._world is self._world:
+            self._done.add(p)
+
     def _gradient_arrived(self, p: torch.Tensor) -> None:
-        if not self._reduces():
+        if not self._reduces() or (self._shares and _reducers.get(id(p)) is not self):
             return
         self._check_world()
         if p in self._ready or (p in self._done and self.op != Average):
@@ -228,6 +260,8 @@ class GradientOptimizer(WrappedOptimizer):
         if self._reduced:
             return
         self._check_world()
+        if self._shares:
+            self.take_parameters()
         if self._reduces():
             with self._forgetting_on_error():
                 while self._arrived or any(p not in self._done for p in self._trained()):
@@ -380,6 +414,8 @@ class GradientOptimizer(WrappedOptimizer):
         """
         if self._ready:
             raise AssertionError(_ZERO_GRAD_IN_FLIGHT)
+        if self._shares:
+            self.take_parameters()
         self._start_step()
         super().zero_grad(*args, **kwargs)
 

@@ -40,7 +40,8 @@ def DistributedOptimizer(
     all ranks. Parameters without a gradient on this rank take part with zeros; those without one on any rank do so in step().
 
     backward() waits for the other ranks' backward(), step() or synchronize(). All ranks call backward() equally often before a
-    step; a rank may leave it out.
+    step; a rank may leave it out. Of optimizers that share a parameter, the one that was made, zeroed or stepped last reduces its
+    gradient.
 
     A deep copy made together with the model, or a pickle loaded together with it, is a distributed optimizer of the new
     parameters.

@@ -10,6 +10,7 @@ from horovod.elastic.cursor import JobCursor
 from horovod.elastic.handlers import StateHandler
 from horovod.elastic.parts import refuse_copies
 from horovod.torch import _loading
+from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._loading import TREES
 
 
@@ -55,6 +56,11 @@ class OptimizerStateHandler(StateDictHandler):
 
     def take(self, state: Any) -> None:
         _loading.load_optimizer(self.value, state)
+        self.given()
+
+    def given(self) -> None:
+        if isinstance(self.value, GradientOptimizer):
+            self.value.take_parameters()  # newcomers have made their optimizers, but not used them
 
 
 class GeneratorStateHandler(StateDictHandler):
