@@ -338,3 +338,66 @@ def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypat
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
     assert Checkpoints(TREES, str(tmp_path), 1).load_newest().values["batch"] == 1
+
+
+# Several runs in one script.
+
+
+def test_next_run_overwrites_nothing_that_the_last_one_still_writes(tmp_path, process, monkeypatch, capfd):
+    events, may_read = [], threading.Event()
+    write, end_read = checkpoints.checkpoint_file.write, Checkpoints.end_read
+
+    def write_late(*args, **kwargs):
+        may_read.wait()
+        write(*args, **kwargs)
+        events.append("read")
+
+    def end_read_now(self):
+        may_read.set()
+        end_read(self)
+
+    monkeypatch.setattr(checkpoints.checkpoint_file, "write", write_late)
+    monkeypatch.setattr(Checkpoints, "end_read", end_read_now)
+
+    @hvd.elastic.run
+    def run(state, name):
+        events.append(name)
+        may_read.clear() if name == "first" else may_read.set()
+        for _ in range(2):  # the second file waits for the first one
+            state.batch += 1
+            state.commit()
+
+    first, second = state_in(tmp_path), state_in(tmp_path)
+    run(first, "first")
+    run(second, "second")
+    assert events[:3] == ["first", "read", "second"]
+    assert first._checkpoints._postponed is None
+    second._checkpoints.wait()
+    assert "can't be written" not in capfd.readouterr().err
+
+
+def test_read_that_takes_too_long_is_given_up_when_the_next_run_begins(tmp_path, process, monkeypatch, capfd):
+    may_read, write = threading.Event(), checkpoints.checkpoint_file.write
+
+    def write_late(*args, **kwargs):
+        may_read.wait()
+        write(*args, **kwargs)
+
+    monkeypatch.setattr(checkpoints.checkpoint_file, "write", write_late)
+    state = state_in(tmp_path)
+    state.commit()
+    with monkeypatch.context() as hurry:
+        hurry.setattr(checkpoints, "_MAX_WAIT_S", 0.0)
+        checkpoints.end_reads()
+    may_read.set()
+    state._checkpoints.wait()
+    assert names(tmp_path) == []
+    assert "the next run of the script has begun" in capfd.readouterr().err
+
+
+def test_file_that_this_process_writes_is_not_unfinished(tmp_path, process, monkeypatch):
+    state = state_in(tmp_path)
+    monkeypatch.setattr(_ffi, "confirm_world", lambda: state._checkpoints._folder.remove_unfinished())
+    state.commit()
+    state._checkpoints.wait()
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]

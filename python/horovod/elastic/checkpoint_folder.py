@@ -18,6 +18,8 @@ from horovod.elastic.trees import Trees
 
 # The second number is the world's; files of an older Horovod have none.
 _NAME = re.compile(r"checkpoint-(\d+)(?:-w(\d+))?\.hvd")
+# By this process: the state of a run that has ended may still write when that of the next looks for files.
+_being_written: set[str] = set()
 _UNFINISHED = re.compile(r"\.checkpoint-\d+.*\.tmp")
 
 # Stands for the job in a process that no agent has started.
@@ -175,7 +177,7 @@ class CheckpointFolder(Place):
 
     def remove_unfinished(self) -> None:
         for name in self._names():
-            if _UNFINISHED.fullmatch(name):
+            if _UNFINISHED.fullmatch(name) and self.path_of(name) not in _being_written:
                 self._remove(name)
 
     def keep_as(self, name: str, other: str) -> None:
@@ -201,6 +203,7 @@ class CheckpointFolder(Place):
     def _put(self, name: str, write: Callable[[BinaryIO], None], confirm: Callable[[], None]) -> None:
         writer = f"{os.getpid()}.{uuid.uuid4().hex[:8]}"  # a process of the job, perhaps on another host
         unfinished = f".{name}.{writer}.tmp"
+        _being_written.add(self.path_of(unfinished))
         try:
             with open(self.path_of(unfinished), "wb", opener=owner_only) as file:
                 write(file)
@@ -211,6 +214,8 @@ class CheckpointFolder(Place):
         except BaseException:
             self._remove(unfinished)
             raise
+        finally:
+            _being_written.discard(self.path_of(unfinished))
         self._sync()
 
     def _remove(self, name: str) -> None:

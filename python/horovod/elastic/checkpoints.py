@@ -4,8 +4,9 @@ import functools
 import os
 import threading
 import time
+import weakref
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common._process import process
@@ -56,6 +57,15 @@ class _Outdated(Exception):
     """The job may have continued without this process."""
 
 
+_all: "weakref.WeakSet[Checkpoints]" = weakref.WeakSet()
+
+
+def end_reads() -> None:
+    """Waits until no commit is read any more to be written: the run that begins overwrites the memory of commits."""
+    for checkpoints in list(_all):
+        checkpoints.end_read()
+
+
 class Checkpoints:
     """Writes commits to files in a folder, or below a URL, and finds the newest complete one.
 
@@ -90,6 +100,10 @@ class Checkpoints:
         self._watches_end = False  # of the process
         self._warned = ""
         self._damaged: set[str] = set()  # files that were skipped
+        self._has_read = threading.Event()  # all that the thread writes
+        self._has_read.set()
+        self._is_overwritten = False  # what it still reads
+        _all.add(self)
         self._folder.make()
 
     def wants(self, commit: int, contents: dict[str, Any]) -> bool:
@@ -155,8 +169,15 @@ class Checkpoints:
             text = "checkpoint {} in {} is given up: it was not written within {:.0f} s"
             say(text.format(self._newest, self._folder.path, _MAX_WAIT_S))
 
+    def end_read(self) -> None:
+        """Waits until the commit that is being written has been read; after a minute its file is given up."""
+        self.forget()
+        self._is_overwritten = not self._has_read.wait(_MAX_WAIT_S)
+
     def _begin(self, due: _Due) -> None:
         self._watch_end()
+        self._has_read.clear()
+        self._is_overwritten = False
         self._newest = due.commit
         self._began, self._is_long = time.monotonic(), False
         self._thread = threading.Thread(target=self._write, args=(due,), name="hvd-checkpoint")
@@ -259,7 +280,7 @@ class Checkpoints:
                 state_dicts=state_dicts,
                 past=due.past,
             )
-            written = self._folder.put(origin, write, self._confirm)
+            written = self._folder.put(origin, self._noting(write), self._confirm)
             if self._best is not None and self._best.note(due.run, {**values, **state_dicts}):
                 self._folder.keep_as(written.name, best_file(due.run))
             self._folder.remove_older_than(written, self._keep, self._damaged)
@@ -273,12 +294,23 @@ class Checkpoints:
             self._warned = reason
         else:
             self._warned = ""
+        finally:
+            self._has_read.set()
+
+    def _noting(self, write: Callable[[BinaryIO], None]) -> Callable[[BinaryIO], None]:
+        def write_and_note(file: BinaryIO) -> None:
+            write(file)
+            self._has_read.set()
+
+        return write_and_note
 
     def _confirm(self) -> None:
         """Verifies that the job has not continued without this process, which may have been paused or disconnected. Waits for a world
         that is about to form, and for a daemon that is unreachable. Raises _Outdated when that has taken too long, or no world can
         form.
         """
+        if self._is_overwritten:
+            raise _Outdated(f"it was not written within {_MAX_WAIT_S:.0f} s, and the next run of the script has begun")
         deadline = time.monotonic() + _MAX_DOUBT_S
         while True:
             try:

@@ -18,7 +18,7 @@ from horovod.common.exceptions import (
     translating,
 )
 from horovod.common.util import is_elastic
-from horovod.elastic import commit_store, commits
+from horovod.elastic import checkpoints, commit_store, commits
 from horovod.elastic.messages import say
 from horovod.elastic.roll_call import call_roll
 from horovod.elastic.runs import Passed, runs
@@ -133,6 +133,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, function: str) -> Any:
     """Calls the loop as the next run of the script. Returns at once if that run has ended in the job."""
     runs.begin(state)
+    checkpoints.end_reads()
     commit_store.give_to(state)
     state._begin_run()
     end = functools.partial(runs.end, function, state, keeps_final=is_elastic() or state._outlives_job())
