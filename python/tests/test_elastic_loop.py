@@ -20,6 +20,7 @@ from horovod.common.exceptions import (
 )
 from horovod.elastic import commits
 from horovod.elastic.loop import run_fn
+from horovod.elastic.runs import runs
 from horovod.elastic.state import State
 
 
@@ -323,3 +324,38 @@ def test_released_worker_ends_quietly(call, rest):
     script = _RELEASED_IN_LOOP.format(call=call, rest=rest)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=100)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def yields(state):
+    yield state
+
+
+async def waits(state):
+    return state
+
+
+async def yields_later(state):
+    yield state
+
+
+@pytest.mark.parametrize("function", [yields, waits, yields_later])
+def test_function_whose_body_would_run_later_is_refused(function):
+    with pytest.raises(TypeError, match=f"{function.__name__} is an? .* function, whose body would run after"):
+        hvd.elastic.run(function)
+
+
+class Trainer:
+    @hvd.elastic.run
+    def train(self, state):
+        raise AssertionError("it has begun")
+
+    def fit(self, state):
+        return "trained"
+
+
+def test_call_without_a_state_is_refused_before_a_run_begins():
+    before = runs.number
+    with pytest.raises(TypeError, match=r"first argument of Trainer\.train, .* is a Trainer, not a state"):
+        Trainer().train(hvd.elastic.ObjectState())
+    assert runs.number == before
+    assert hvd.elastic.run(Trainer().fit)(hvd.elastic.ObjectState()) == "trained"

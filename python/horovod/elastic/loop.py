@@ -1,6 +1,7 @@
 """The loop that calls a training function again when the world changes."""
 
 import functools
+import inspect
 import threading
 from typing import Any, Callable
 
@@ -81,19 +82,44 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
       The wrapped function.
     """
 
+    name = getattr(func, "__qualname__", type(func).__name__)
+    _check_function(func, name)
+
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        _check_state(state, name)
         notification_manager.init()
         notification_manager.register_listener(state)
         try:
             call = functools.partial(func, state, *args, **kwargs)
             if runs.inside:  # part of the run that surrounds it
                 return _loop(call, reset, state)
-            return _as_run(call, reset, state, getattr(func, "__qualname__", type(func).__name__))
+            return _as_run(call, reset, state, name)
         finally:
             notification_manager.remove_listener(state)
 
     return wrapper
+
+
+def _check_function(func: Any, name: str) -> None:
+    for has_kind, kind in (
+        (inspect.isgeneratorfunction, "a generator"),
+        (inspect.iscoroutinefunction, "an async"),
+        (inspect.isasyncgenfunction, "an async"),
+    ):
+        if has_kind(func):
+            raise TypeError(
+                f"{name} is {kind} function, whose body would run after hvd.elastic.run has ended: decorate a plain function, "
+                "which returns when it has trained"
+            )
+
+
+def _check_state(state: Any, name: str) -> None:
+    if not isinstance(state, State):
+        raise TypeError(
+            f"the first argument of {name}, under hvd.elastic.run, is a {type(state).__name__}, not a state such as "
+            "hvd.elastic.TorchState: call a method trainer.train by hvd.elastic.run(trainer.train)(state)"
+        )
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,6 +140,9 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The decorated function. It raises what `func` raises, except for the errors that it recovers from;
       :class:`horovod.common.exceptions.HorovodRequestError` is not retried.
+
+    Raises:
+      TypeError: `func` is a generator function or an async one; or, when it is called, its first argument is no state.
 
     Example:
       >>> from horovod.elastic.loop import run
