@@ -168,6 +168,24 @@ def test_a_pass_that_fails_does_not_stop_the_next_from_waiting():
 
 
 @pytest.mark.several_ranks
+def test_a_rank_whose_pass_has_failed_steps_as_the_others():
+    p, optimizer = single()
+    failing = nn.Parameter(torch.zeros(2))
+    failing.register_hook(lambda _: 1 / 0)
+    first = failing.sum()
+    if hvd.rank() == 0:
+        with pytest.raises(ZeroDivisionError):
+            (first + loss(p)).backward()
+        with pytest.raises(AssertionError, match=r"after one that failed.*call step\(\) as the other ranks do"):
+            optimizer.zero_grad()
+    else:
+        loss(p).backward()
+    optimizer.step()
+    assert p.tolist() == [-average()] * 2
+    optimizer.zero_grad()
+
+
+@pytest.mark.several_ranks
 def test_ranks_that_call_backward_differently_often_fail_together():
     p, optimizer = single()
     calls = [loss(p).backward, loss(p).backward, optimizer.step]

@@ -23,11 +23,13 @@ from horovod.torch.mpi_ops import Average, sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
     "more than backward_passes_per_step backward passes came before step(): {name} has another gradient after its "
-    "reduction has begun. Raise backward_passes_per_step to the number of passes for each step, or drop a step by zero_grad()"
+    "reduction has begun. Raise backward_passes_per_step to the number of passes for each step, or drop a step by zero_grad(); "
+    "when a backward() has failed, call step() before the next; checkpointing of a layer that is used repeatedly needs "
+    "use_reentrant=False"
 )
 _ZERO_GRAD_IN_FLIGHT = (
-    "zero_grad() came between backward() and step(), while gradients were being reduced: call it before "
-    "backward(), or after step() or synchronize()"
+    "zero_grad() came while gradients were being reduced, within backward() or after one that failed: a rank can't drop a step "
+    "alone; after a failure call step() as the other ranks do, or let the job end"
 )
 _SYNCHRONIZED_BEFORE_STEP = (
     "step() after synchronize() does not reduce the gradients again: call it within "
