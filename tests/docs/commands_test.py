@@ -219,6 +219,10 @@ ELSEWHERE = {
     # Drains, stores, etcd
     r"horovodrun drain HOST": ("tests/cluster/elastic_test.py", '["horovodrun", "drain", "b"]'),
     r"pkill -TERM -o -x horovod-agent": (SLURM, "pkill -TERM -o -x horovod-agent"),
+    r"python -m horovod\.elastic\.export /shared/job.*": (
+        "python/tests/test_torch_checkpoint_choice.py",
+        '"-m", "horovod.elastic.export"',
+    ),
     r"export AWS_ACCESS_KEY_ID=.*": ("tests/engines/s3_checkpoints_test.py", '"AWS_ACCESS_KEY_ID"'),
     r"pip install 'fsspec\[s3\]'": ("tools/setup", "s3fs=="),
     r"horovod-rendezvousd --etcd .*": ("tests/cluster/etcd_nodes.py", '"--standby"'),
@@ -262,7 +266,7 @@ NOT_RUN = {
     r"torchrun --nnodes 2 .*": "how the reader's script was started before; needs two machines",
     r"(HOROVOD_WITH_PYTORCH=1 )?pip install horovod": "installs the original Horovod; pages name it as what not to do",
     r"pip uninstall horovod": "removes the original Horovod from the reader's environment",
-    r"pip install tensorboard": "another project's package, which no test needs",
+    r"pip install (torch scikit-learn )?tensorboard( tqdm)?": "other projects' packages; tools/setup installs what tests need",
     r"py-spy dump --pid PID": "another project's program, which no test needs",
     r"ssh -o BatchMode=yes HOST true": "needs the reader's other machine",
     r"pip install --target|kubectl exec -i POD --": SENTENCE,
