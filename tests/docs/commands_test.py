@@ -219,7 +219,7 @@ ELSEWHERE = {
     # Drains, stores, etcd
     r"horovodrun drain HOST": ("tests/cluster/elastic_test.py", '["horovodrun", "drain", "b"]'),
     r"pkill -TERM -o -x horovod-agent": (SLURM, "pkill -TERM -o -x horovod-agent"),
-    r"python -m horovod\.elastic\.export /shared/job.*": (
+    r"python -m horovod\.elastic\.export( /shared/job.*)?": (
         "python/tests/test_torch_checkpoint_choice.py",
         '"-m", "horovod.elastic.export"',
     ),

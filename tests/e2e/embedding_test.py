@@ -201,6 +201,24 @@ def test_scheduler_survives_the_kill_of_a_worker(any_scheduler, tmp_path):
     assert wait_until_none(lambda: pids_with(mark), 15) == []
 
 
+def test_program_of_the_page_runs_an_elastic_job(tmp_path):
+    [program] = [
+        block
+        for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/embedding.md").read_text(), re.M | re.S)
+        if block.startswith("import ")
+    ]
+    (tmp_path / "onejob.py").write_text(program)
+    command = [sys.executable, tmp_path / "onejob.py", 2, "sh", "-c", "exec " + training("one", 12)]
+    running, mark = start(command, tmp_path)
+    log = TrainingLog(running.stdout, "one")
+    log.wait_until(lambda: log.trains_with(2), 120, "it trains")
+    os.kill(log.process_ids()[0], signal.SIGKILL)
+    assert running.wait(240) == 0, running.everything()
+    assert log.check_samples(240, 12) <= 1
+    assert [size for size, _ in log.worlds().values()][-1] == 2, "a replacement came"
+    assert wait_until_none(lambda: pids_with(mark), 15) == []
+
+
 def test_scheduler_ends_though_its_first_job_never_trains(any_scheduler, tmp_path):
     running, _ = start([*any_scheduler, 2, "false", training("two", 1)], tmp_path)
     assert running.wait(120) == 1, running.everything()
