@@ -147,7 +147,7 @@ absl::Status Agent::Attach(const Route& route) {
                                /*word=*/"", os::UsableCores(),
                                os::HasShareOfCores() ? static_cast<int>(bootstrap_.slots()) : 0},
                    settings_.adoption,
-                   [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
+                   [this](pb::AgentMessage message) { OnWorkerReport(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
   // `ready` goes out before the attachment is opened, so that the launcher learns of it before the
@@ -194,14 +194,14 @@ void Agent::ReserveStorePort(pb::AgentHello* hello) {
   hello->set_store_address(net::JoinHostPort(route_.own_address, absl::StrCat(*port)));
 }
 
-Attachment::Memory Agent::Remember() const {
+Attachment::Memory Agent::Remember() {
   // The daemon may have missed messages, or may be a restarted one. So every stream after the first
-  // begins with all state that it needs: known workers, their events, a pending drain, the kept
-  // commit.
+  // begins with all state that it needs: the newest commit, known workers, their events, a pending
+  // drain.
   if (!workers_.has_value()) return {};
-  Attachment::Memory memory{workers_->log().Known(), workers_->log().Messages()};
+  told_commit_ = NewestCommit();
+  Attachment::Memory memory{told_commit_, workers_->log().Known(), workers_->log().Messages()};
   if (draining()) memory.messages.push_back(DrainMessage());
-  if (kept_commit_ > 0) memory.messages.push_back(KeptMessage());
   return memory;
 }
 
@@ -215,6 +215,10 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
                                     : absl::PermissionDeniedError("this host runs no worker yet");
   if (!admitted.ok()) {
     answer.set_error(std::string(admitted.message()));
+    return response;
+  }
+  if (hello.newest_commit()) {
+    if (held_.has_value()) response.kept = held_->newest().arena;
     return response;
   }
   answer.set_job_id(welcome_->job_id());
@@ -249,10 +253,10 @@ void Agent::HandOver(uint64_t worker_id, pid_t asker,
   // Without an arena this worker's commits are lost with it; a rollback then uses other workers'
   // commits.
   const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
-  if (arena.ok()) response.arena = *arena;
-  if (commit_keeper_ == nullptr) return;
-  if (arena.ok()) commit_source_->Offer(*arena);
-  response.kept = commit_keeper_->memory();
+  if (!arena.ok()) return;
+  response.arena = *arena;
+  held_->Add(*arena);
+  if (commit_source_ != nullptr) commit_source_->Offer(*arena);
 }
 
 void Agent::OnCommand(const pb::AgentCommand& command) {
@@ -289,6 +293,7 @@ void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   workers_->set_job_id(welcome.job_id());
   if (!welcome.elastic()) return;
   workers_->MakeElastic(settings_.stopped_check_interval);
+  if (!held_.has_value()) held_.emplace(welcome.job_id());
   BeginCopies(welcome.job_id());
 }
 

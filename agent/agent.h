@@ -16,6 +16,7 @@
 #include "agent/attachment.h"
 #include "agent/copies/commit_keeper.h"
 #include "agent/copies/commit_source.h"
+#include "agent/copies/held_commits.h"
 #include "agent/output/agent_output.h"
 #include "agent/process/adoption.h"
 #include "agent/route_finder.h"
@@ -107,14 +108,16 @@ class Agent {
                 rendezvous::bootstrap::BootstrapSocket::Response& response);
   void OnCommand(const pb::AgentCommand& command);
   void OnWelcome(const pb::AgentWelcome& welcome);
-  Attachment::Memory Remember() const;
+  Attachment::Memory Remember();
 
   // ---- Copies of commits: agent_copies.cc
   void OpenCommitSource(pb::AgentHello* hello);
   void BeginCopies(const std::string& job);
   void OnKeep(const pb::KeepCommits& keep);
-  void OnKept(uint64_t number);
-  pb::AgentMessage KeptMessage() const;
+  void OnKept();
+  void OnWorkerReport(pb::AgentMessage message);
+  void TellLeft();
+  uint64_t NewestCommit();
 
   // ---- Ending: agent_end.cc
   void OnSignal();
@@ -153,7 +156,8 @@ class Agent {
   std::unique_ptr<copies::CommitSource> commit_source_;  // null: no copies
   std::unique_ptr<copies::CommitKeeper> commit_keeper_;  // null: not elastic, or no copies
   uint64_t keep_turn_ = 0;                               // counts the commands to keep
-  uint64_t kept_commit_ = 0;                             // 0: none
+  std::optional<copies::HeldCommits> held_;              // from the welcome to an elastic job on
+  uint64_t told_commit_ = 0;                             // the newest that the daemon knows of
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<rendezvous::bootstrap::BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;
@@ -161,6 +165,7 @@ class Agent {
   std::optional<pb::AgentWelcome> welcome_;
   std::string drain_reason_;
   int terms_[2] = {0, 0};    // SIGTERMs that request a drain: [0] from others, [1] from the guard
+  bool hurried_ = false;     // the drain is not to wait for the next commit
   std::set<int> passed_on_;  // the notices of the last moments
   Phase phase_ = Phase::kWorking;
   int end_code_ = 0;      // the exit code that EndJob calls for

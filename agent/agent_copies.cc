@@ -1,5 +1,5 @@
-// An agent's part in copies of commits: it gives those of its workers to the agent of another host,
-// and keeps those of another one.
+// An agent's part in the life of commits: it tells the daemon what its workers have left, gives
+// commits to the agent of another host, and keeps copies of those of another one.
 #include <cstddef>
 #include <utility>
 
@@ -35,6 +35,26 @@ void Agent::BeginCopies(const std::string& job) {
   if (commit_source_ == nullptr || commit_keeper_ != nullptr) return;
   if (!commit_source_->Begin(job).ok()) return;
   commit_keeper_ = std::make_unique<copies::CommitKeeper>(job, trust_);
+  // A copy is given on if its host is lost and the next world begins elsewhere.
+  held_->Add(commit_keeper_->memory());
+  commit_source_->Offer(commit_keeper_->memory());
+}
+
+uint64_t Agent::NewestCommit() { return held_.has_value() ? held_->newest().commit : 0; }
+
+// Tells the daemon which commit remains before it tells it that a worker ends, so that no world
+// forms without that commit.
+void Agent::OnWorkerReport(pb::AgentMessage message) {
+  if (message.has_dying() || message.has_exited()) TellLeft();
+  attachment_->Send(std::move(message));
+}
+
+void Agent::TellLeft() {
+  const uint64_t newest = NewestCommit();
+  if (std::exchange(told_commit_, newest) == newest) return;
+  pb::AgentMessage message;
+  message.mutable_left()->set_commit(newest);
+  attachment_->Send(std::move(message));
 }
 
 void Agent::OnKeep(const pb::KeepCommits& keep) {
@@ -43,25 +63,22 @@ void Agent::OnKeep(const pb::KeepCommits& keep) {
   // queue when a new command arrives; its `turn` is outdated then, and it is ignored.
   const uint64_t turn = ++keep_turn_;
   if (keep.address().empty()) {
-    kept_commit_ = 0;
-    return commit_keeper_->Drop();
+    commit_keeper_->Drop();
+    return TellLeft();
   }
-  commit_keeper_->Follow(keep.address(), [this, turn](uint64_t number) {
-    loop_.Post([this, turn, number] {
-      if (turn == keep_turn_) OnKept(number);
+  commit_keeper_->Follow(keep.address(), [this, turn](uint64_t) {
+    loop_.Post([this, turn] {
+      if (turn == keep_turn_) OnKept();
     });
   });
 }
 
-void Agent::OnKept(uint64_t number) {
-  kept_commit_ = number;
-  if (attachment_ != nullptr) attachment_->Send(KeptMessage());
-}
-
-pb::AgentMessage Agent::KeptMessage() const {
+void Agent::OnKept() {
+  if (attachment_ == nullptr) return;
+  told_commit_ = NewestCommit();
   pb::AgentMessage message;
-  message.mutable_kept()->set_commit(kept_commit_);
-  return message;
+  message.mutable_kept()->set_commit(told_commit_);
+  attachment_->Send(std::move(message));
 }
 
 }  // namespace hvd::agent

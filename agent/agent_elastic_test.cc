@@ -19,6 +19,7 @@ class ElasticAgentTest : public AgentTest {
  protected:
   ElasticAgentTest() {
     welcome_.set_elastic(true);
+    welcome_.set_job_id("job");
     welcome_.set_reattach_ms(600000);
     OfferHolder();
   }
@@ -55,6 +56,28 @@ TEST_F(ElasticAgentTest, Commits_NextWorkerOfASlot_FindsThoseOfTheOneBefore) {
   SendStart(3, /*slot=*/0);
   EXPECT_NE(first, other);
   EXPECT_EQ(NextLine(), first);
+}
+
+TEST_F(ElasticAgentTest, Commits_OfAnySlot_AreToldBeforeADeathAndGivenToEveryWorker) {
+  StartWorker("$HOLDER commit=7; exec sleep 1000");
+  const pid_t first = NextPid();
+  SendStart(2, /*slot=*/1);
+  const pid_t second = NextPid();
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
+  kill(second, SIGKILL);
+  EXPECT_EQ(daemon_.NextMessage().left().commit(), 7u);
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 2u);
+  kill(first, SIGKILL);  // nothing new: the daemon knows of commit 7
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  EXPECT_EQ(daemon_.AwaitHello(2).commit(), 7u);
+}
+
+TEST_F(ElasticAgentTest, Commits_NewestIsAskedFor_ComesFromAnotherSlot) {
+  StartWorker("test $HOROVOD_RANK = 1 && exec $HOLDER newest; $HOLDER commit=9; exec sleep 1000");
+  NextPid();
+  SendStart(2, /*slot=*/1);
+  EXPECT_EQ(NextLine(), "newest 9\n");
 }
 
 TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
@@ -188,11 +211,14 @@ TEST_F(ElasticAgentTest, Sigterm_First_AsksForADrain) {
   EXPECT_TRUE(IsGone(worker));
 }
 
-TEST_F(ElasticAgentTest, Sigterm_Second_EndsAtOnce) {
+TEST_F(ElasticAgentTest, Sigterm_Second_AsksForAHurriedDrainAndTheThirdEndsAtOnce) {
   StartWorker("trap '' TERM; echo $$; while :; do sleep 1000; done");
   const pid_t worker = NextPid();
   kill(getpid(), SIGTERM);
-  EXPECT_TRUE(daemon_.NextMessage().has_draining());
+  EXPECT_FALSE(daemon_.NextMessage().draining().at_once());
+  kill(getpid(), SIGTERM);
+  EXPECT_TRUE(daemon_.NextMessage().draining().at_once());
+  EXPECT_FALSE(IsGone(worker));
   kill(getpid(), SIGTERM);
   EXPECT_EQ(Join(), 128 + SIGTERM);
   EXPECT_TRUE(IsGone(worker));

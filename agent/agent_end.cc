@@ -72,13 +72,16 @@ void Agent::LeaveBySignal(int signal) {
 }
 
 // Returns whether the signal is only a request for a drain. A signal to the process group arrives
-// twice, directly and through the guard, and counts as one request. So the second SIGTERM from the
-// same sender ends the agent at once.
+// twice, directly and through the guard, and counts as one request. The second SIGTERM from the
+// same sender ends the wait for the next commit: the workers leave now, but the host goes only when
+// its newest commit is safe. The third one ends the agent at once.
 bool Agent::DrainBySignal(bool by_guard) {
   if (!welcome_.has_value() || !welcome_->elastic()) return false;
   if (phase_ != Phase::kWorking && !draining()) return false;
-  if (++terms_[by_guard ? 1 : 0] > 1) return false;
-  Drain("horovod-agent got SIGTERM");
+  const int count = ++terms_[by_guard ? 1 : 0];
+  if (count > 2) return false;
+  if (count == 1) Drain("horovod-agent got SIGTERM");
+  if (count == 2 && !std::exchange(hurried_, true)) attachment_->Send(DrainMessage());
   return true;
 }
 
@@ -102,6 +105,7 @@ pb::AgentMessage Agent::DrainMessage() const {
   message.mutable_draining()->set_grace_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(settings_.drain_grace)));
   message.mutable_draining()->set_reason(drain_reason_);
+  message.mutable_draining()->set_at_once(hurried_);
   return message;
 }
 

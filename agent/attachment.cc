@@ -93,6 +93,7 @@ void Attachment::OnClosed(const absl::Status& status) {
     // The state is read at the time of the attempt. It is sent before any new message: Send and
     // this task run on the same thread.
     const Memory memory = callbacks_.remember();
+    hello_.set_commit(memory.commit);
     *hello_.mutable_known_workers() = {memory.known_workers.begin(), memory.known_workers.end()};
     OpenLink();
     for (const pb::AgentMessage& message : memory.messages) link_->Send(message);

@@ -25,6 +25,7 @@ class Attachment {
       const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks)>;
   // The state to replay at the beginning of every stream after the first.
   struct Memory {
+    uint64_t commit = 0;  // AgentHello.commit
     std::vector<uint64_t> known_workers;
     std::vector<pb::AgentMessage> messages;
   };

@@ -36,6 +36,20 @@ class StrongInt {
   T value_{};
 };
 
+// The id of a commit: the world in which it was made and its number, counted through the whole job.
+// Of two commits the one of the newer world is the newer one, because the other's world was given
+// up; so a number that two histories share belongs to two commits. World 0: made before this job.
+// Ids are plain integers, which everything that handles commits compares; 0 is no commit. 23 bits
+// for the world suffice for 97 days of a world per second.
+constexpr int kCommitNumberBits = 40;
+constexpr uint64_t CommitId(uint64_t world, uint64_t number) {
+  return world << kCommitNumberBits | number;
+}
+constexpr uint64_t CommitNumber(uint64_t id) {
+  return id & ((uint64_t{1} << kCommitNumberBits) - 1);
+}
+constexpr uint64_t CommitWorld(uint64_t id) { return id >> kCommitNumberBits; }
+
 // The identity of a worker in the job, assigned by the daemon when it requests the process.
 using WorkerId = StrongInt<struct WorkerIdTag, uint64_t>;
 // The identity of one process of a worker: random, so that a restarted process has another one.

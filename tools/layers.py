@@ -133,6 +133,7 @@ FOR_TESTS = (
     "collectives/shm/",
     "collectives/nccl/",
     "collectives/conformance/",
+    "worker_runtime/commit_store/",
 )
 
 # <prefix of an include> -> the folders that may have it, with all below them.

@@ -1,6 +1,8 @@
 // A stand-in for a worker in tests: asks the agent as a worker does, holds the liveness page that
 // comes with the answer, prints its pid, and waits to be killed. With the argument "leave" it exits
-// at once; with "arena" it only prints which file holds the commits, with "answer" the answer.
+// at once; with "arena" it only prints which file holds the commits, with "answer" the answer. With
+// "commit=NUMBER" it first makes a commit of that id; with "newest" it asks for the newest commit
+// of the host, which it prints.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,17 +16,24 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
 #include "base/os/liveness_page.h"
 #include "base/settings/runtime_settings.h"
 #include "proto/agent.pb.h"
+#include "worker_runtime/commit_store/arena_view.h"
+#include "worker_runtime/commit_store/commit_arena.h"
 
 namespace hvd::agent {
 namespace {
 
-Fd Ask(const settings::RuntimeEnv& env) {
+using worker_runtime::commit_store::ArenaView;
+using worker_runtime::commit_store::CommitArena;
+
+Fd Ask(const settings::RuntimeEnv& env, bool newest_commit) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -35,12 +44,13 @@ Fd Ask(const settings::RuntimeEnv& env) {
   pb::WorkerHello hello;
   hello.set_worker_id(env.worker_id);
   hello.set_word(env.worker_word);
+  hello.set_newest_commit(newest_commit);
   return net::WriteFrame(fd.get(), hello.SerializeAsString()).ok() ? std::move(fd) : Fd();
 }
 
 struct Answer {
   pb::WorkerBootstrap bootstrap;
-  Fd page, arena;
+  Fd page, arena, newest;
 };
 
 Answer ReadAnswer(const Fd& fd) {
@@ -61,7 +71,16 @@ Answer ReadAnswer(const Fd& fd) {
   auto next = passed.begin();
   if (answer.bootstrap.has_liveness_page()) answer.page = std::move(*next++);
   if (answer.bootstrap.has_commit_arena()) answer.arena = std::move(*next++);
+  if (answer.bootstrap.has_kept_commits()) answer.newest = std::move(passed.back());
   return answer;
+}
+
+// Makes a commit of this id.
+bool Commit(Answer& answer, absl::string_view id) {
+  uint64_t number = 0;
+  auto arena = CommitArena::Open(std::move(answer.arena), answer.bootstrap.job_id());
+  return absl::SimpleAtoi(id, &number) && arena.ok() && (*arena)->Begin(1).ok() &&
+         (*arena)->Seal(number).ok();
 }
 
 void Print(const pb::WorkerBootstrap& told) {
@@ -74,7 +93,14 @@ void Print(const pb::WorkerBootstrap& told) {
 int Run(absl::string_view what) {
   const settings::RuntimeEnv env =
       settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()).value();
-  Answer answer = ReadAnswer(Ask(env));
+  const bool asks_newest = what == "newest";
+  Answer answer = ReadAnswer(Ask(env, asks_newest));
+  if (asks_newest) {
+    ArenaView view(std::move(answer.newest), "job");
+    printf("newest %d\n", static_cast<int>(view.Newest().value_or(ArenaView::Commit()).number));
+    return 0;
+  }
+  if (absl::ConsumePrefix(&what, "commit=") && !Commit(answer, what)) return 1;
   if (what == "answer") {
     Print(answer.bootstrap);
     return 0;

@@ -14,7 +14,8 @@ class Store:
         self.slots = []
         self.begun = None
         self.newest = None  # number and slot
-        self.told = None  # by set_commit
+        self.world = 0  # the id's part beside the number
+        self.told = None  # by set_commit: a number
         self.kept = None  # as newest: a copy from another host
 
     def begin(self, size, keep=0):
@@ -37,8 +38,12 @@ class Store:
             self.begun[self.end : self.end + size] = ctypes.string_at(address, size)
             self.end += size
 
-    def seal(self, number):
-        self.newest, self.begun = (number, self.begun), None
+    def seal(self, commit):
+        self.world = commit - commits.number_of(commit)
+        self.newest, self.begun = (commits.number_of(commit), self.begun), None
+
+    def tell(self, commit):
+        self.told = commits.number_of(commit)
 
     def take_kept(self):
         if self.kept is None or (self.newest and self.newest[0] >= self.kept[0]):
@@ -50,7 +55,7 @@ class Store:
         if self.newest is None:
             return None
         number, slot = self.newest
-        return _ffi.Stored(number, self.address(slot), len(slot))
+        return _ffi.Stored(self.world + number, self.address(slot), len(slot))
 
 
 ALL_STORES = []  # as the library's memory, theirs stays readable until the process ends
@@ -66,7 +71,7 @@ def install(monkeypatch):
     monkeypatch.setattr(_ffi, "store_seal", store.seal)
     monkeypatch.setattr(_ffi, "store_newest", store.get_newest)
     monkeypatch.setattr(_ffi, "store_take_kept", store.take_kept)
-    monkeypatch.setattr(_ffi, "set_commit", lambda number: setattr(store, "told", number))
+    monkeypatch.setattr(_ffi, "set_commit", store.tell)
     new_process(monkeypatch)
     return store
 

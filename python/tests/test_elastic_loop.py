@@ -53,7 +53,7 @@ class Runtime:
         self.must_sync, self.changing, self.told, self.failures = True, False, [], []
         monkeypatch.setattr(_ffi, "must_sync_state", lambda: self.must_sync)
         monkeypatch.setattr(_ffi, "world_is_changing", lambda: self.changing)
-        monkeypatch.setattr(_ffi, "set_commit", self.told.append)
+        monkeypatch.setattr(_ffi, "set_commit", lambda commit: self.told.append(commits.number_of(commit)))
         monkeypatch.setattr(commits, "_newest", 0)
 
     def reset(self):

@@ -30,6 +30,7 @@ const char* FieldOf(const membership::StopRequested&) { return "stop_requested";
 const char* FieldOf(const membership::Tick&) { return "tick"; }
 const char* FieldOf(const membership::LimitsChanged&) { return "limits_changed"; }
 const char* FieldOf(const membership::CommitKept&) { return "commit_kept"; }
+const char* FieldOf(const membership::CommitLeft&) { return "commit_left"; }
 
 // The value of the field: the event, or a plain number for the simplest events.
 template <typename Kind>
@@ -109,6 +110,8 @@ std::optional<membership::Event> FromMessage(const pb::journal::Event& message) 
       return Read<membership::Tick>(message);
     case pb::journal::Event::kCommitKept:
       return Read<membership::CommitKept>(message);
+    case pb::journal::Event::kCommitLeft:
+      return Read<membership::CommitLeft>(message);
     case pb::journal::Event::kLimitsChanged:
       return Read<membership::LimitsChanged>(message);
     // A kind that this version does not know has no case either. The journal must not be continued

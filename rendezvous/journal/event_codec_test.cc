@@ -17,36 +17,41 @@ const std::string kBytes("\xFF\0 not text", 11);
 
 // One event of each kind, with no field at its default.
 std::vector<membership::Event> AllEvents() {
-  return {
-      membership::HostJoined{
-          {"h1", 4, "m"}, Incarnation(9), {WorkerId(1), WorkerId(2)}, "10.0.0.1:80", "10.0.0.1:81"},
-      membership::HostLost{"h1", Incarnation(9), kBytes},
-      membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true, true},
-      membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
-      membership::Restarted{},
-      membership::WorkerStarted{WorkerId(3), 77},
-      membership::WorkerDying{WorkerId(3)},
-      membership::WorkerExited{
-          WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
-      membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true,
-                                12, true, kBytes, 7, absl::Milliseconds(1234), true},
-      membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
-      membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
-      membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true},
-      membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
-                                   absl::Milliseconds(1234)},
-      membership::StallReported{membership::CallId(8),
-                                kWorker,
-                                Epoch(2),
-                                absl::Seconds(60),
-                                true,
-                                {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
-      membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
-      membership::CallCancelled{membership::CallId(8)},
-      membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true},
-      membership::Tick{},
-      membership::LimitsChanged{2, 3},
-      membership::CommitKept{"h1", 12}};
+  return {membership::HostJoined{{"h1", 4, "m"},
+                                 Incarnation(9),
+                                 {WorkerId(1), WorkerId(2)},
+                                 "10.0.0.1:80",
+                                 "10.0.0.1:81",
+                                 CommitId(3, 12)},
+          membership::HostLost{"h1", Incarnation(9), kBytes},
+          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true, true},
+          membership::HostDraining{"h1", absl::InfiniteDuration(), "spot", true},
+          membership::Restarted{},
+          membership::WorkerStarted{WorkerId(3), 77},
+          membership::WorkerDying{WorkerId(3)},
+          membership::WorkerExited{
+              WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
+          membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
+                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234), true},
+          membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
+          membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
+          membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true,
+                               CommitId(3, 12)},
+          membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
+                                       absl::Milliseconds(1234)},
+          membership::StallReported{membership::CallId(8),
+                                    kWorker,
+                                    Epoch(2),
+                                    absl::Seconds(60),
+                                    true,
+                                    {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
+          membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
+          membership::CallCancelled{membership::CallId(8)},
+          membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true},
+          membership::Tick{},
+          membership::LimitsChanged{2, 3},
+          membership::CommitKept{"h1", 12},
+          membership::CommitLeft{"h1", CommitId(3, 12)}};
 }
 
 // The same, without the kinds and fields that were added after the first version of format 4.
@@ -54,8 +59,12 @@ std::vector<membership::Event> FirstEvents() {
   std::vector<membership::Event> events = AllEvents();
   std::get<membership::HostJoined>(events[0]).host.machine.clear();
   events.pop_back();
+  events.pop_back();
   std::get<membership::HostJoined>(events[0]).store_address.clear();
   std::get<membership::HostJoined>(events[0]).commit_address.clear();
+  std::get<membership::HostJoined>(events[0]).commit = 0;
+  std::get<membership::HostDraining>(events[3]).at_once = false;
+  std::get<membership::Reported>(events[11]).commit = 0;
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
   std::get<membership::HostsDiscovered>(events[2]).ends_job = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();

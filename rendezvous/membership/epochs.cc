@@ -57,6 +57,13 @@ void Epochs::CountLoss(uint64_t commit) {
   lost_time += left.lost_time;
 }
 
+void Epochs::CountTry(absl::Time now) {
+  constexpr absl::Duration kLongestPause = absl::Seconds(10);
+  constexpr int kMostDoublings = 4;
+  next_try = now + std::min(kLongestPause, absl::Seconds(1 << std::min(tries, kMostDoublings)));
+  ++tries;
+}
+
 void Epochs::StopWaiting() {
   together_since = quorum_since = absl::InfiniteFuture();
   told_waiting = false;

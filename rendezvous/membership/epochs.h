@@ -96,6 +96,8 @@ struct Epochs {
   Verdict IdleVerdict() const;
   // Adds the work lost in a broken world whose successor resumes from `commit` to the totals.
   void CountLoss(uint64_t commit);
+  // Counts a worker that was started in a slot in cooldown, and sets the pause before the next one.
+  void CountTry(absl::Time now);
   // Clears the timers of the wait for the next world.
   void StopWaiting();
 
@@ -115,7 +117,7 @@ struct Epochs {
     auto& [current, world, broken, broken_at, changing, rounds, watches, stalls, left, failed_world,
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
-           failed_starts, without_progress, peers_lost, peers_lost_since] = *this;
+           failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try] = *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -124,7 +126,7 @@ struct Epochs {
            "newest_commit", newest_commit, "reported_commit", reported_commit, "committed_at_ns",
            committed_at, "lost_steps", lost_steps, "lost_time_ns", lost_time, "failed_starts",
            failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
-           "peers_lost_since_ns", peers_lost_since);
+           "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try);
   }
 
   std::string CheckWorld(const Workers& workers) const;
@@ -160,6 +162,8 @@ struct Epochs {
   int without_progress = 0;  // failed or idle worlds in a row that brought no commit
   int peers_lost = 0;        // idle worlds in a row whose members only lost each other
   absl::Time peers_lost_since = absl::InfinitePast();  // the end of the first of these
+  int tries = 0;  // starts in slots in cooldown since a world last brought a commit
+  absl::Time next_try = absl::InfinitePast();  // the earliest time of another one
 };
 
 }  // namespace hvd::rendezvous::membership

@@ -18,9 +18,9 @@ void KeepFields(Fields& fields, WorkerKey& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostJoined& kept) {
-  auto& [host, agent, known_workers, store_address, commit_address] = kept;
+  auto& [host, agent, known_workers, store_address, commit_address, commit] = kept;
   fields("host", host, "agent", agent, "known_workers", known_workers, "store_address",
-         store_address, "commit_address", commit_address);
+         store_address, "commit_address", commit_address, "commit", commit);
 }
 
 template <typename Fields>
@@ -37,8 +37,8 @@ void KeepFields(Fields& fields, HostsDiscovered& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostDraining& kept) {
-  auto& [host, grace, reason] = kept;
-  fields("host", host, "grace_ns", grace, "reason", reason);
+  auto& [host, grace, reason, at_once] = kept;
+  fields("host", host, "grace_ns", grace, "reason", reason, "at_once", at_once);
 }
 
 template <typename Fields>
@@ -57,6 +57,12 @@ void KeepFields(Fields& fields, WorkerExited& kept) {
   fields("worker", worker, "exit_code", exit_code, "signal", signal, "core_dumped", core_dumped,
          "out_of_memory", out_of_memory, "stderr_tail", stderr_tail, "start_error", start_error,
          "killed_for", killed_for, "unknown_end", unknown_end);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, CommitLeft& kept) {
+  auto& [host, commit] = kept;
+  fields("host", host, "commit", commit);
 }
 
 template <typename Fields>
@@ -89,9 +95,9 @@ void KeepFields(Fields& fields, ExchangeRequested& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, Reported& kept) {
-  auto& [call, worker, epoch, finished, failure, caused_by_peer] = kept;
+  auto& [call, worker, epoch, finished, failure, caused_by_peer, commit] = kept;
   fields("call", call, "worker", worker, "epoch", epoch, "finished", finished, "failure", failure,
-         "caused_by_peer", caused_by_peer);
+         "caused_by_peer", caused_by_peer, "commit", commit);
 }
 
 template <typename Fields>

@@ -39,6 +39,7 @@ struct HostJoined {
   std::vector<WorkerId> known_workers = {};  // every worker it was ever asked to start
   std::string store_address = {};            // see TorchGroup
   std::string commit_address = {};  // where its agent serves copies of commits; empty: it does not
+  uint64_t commit = 0;              // the newest commit in its agent's memory; 0: none
 };
 
 // The complete list of hosts that exist now. Elastic jobs: a host that an earlier list had and this
@@ -59,6 +60,7 @@ struct HostDraining {
   std::string host;
   absl::Duration grace;
   std::string reason;
+  bool at_once = false;  // its workers leave now, not at the next commit; also if it drains already
 };
 
 // The daemon was restarted: no agent is attached and no call is parked until agents and workers
@@ -100,7 +102,14 @@ struct WorkerExited {
 // The agent of `host` has completed a copy of another host's commit; see KeepCommitsEffect.
 struct CommitKept {
   std::string host;
-  uint64_t commit = 0;
+  uint64_t commit = 0;  // the newest in the agent's memory
+};
+
+// What the agent of `host` has in its memory has changed otherwise: a worker that ends has left a
+// newer commit, or a copy was dropped. Comes before the report of that worker's end.
+struct CommitLeft {
+  std::string host;
+  uint64_t commit = 0;  // the newest in the agent's memory; 0: none
 };
 
 // A worker's JoinWorld RPC: a request for the next world.
@@ -145,6 +154,7 @@ struct Reported {
   bool finished = false;
   std::string failure;
   bool caused_by_peer = false;
+  uint64_t commit = 0;  // the newest that a failed worker leaves in its agent's memory; 0: none
 };
 
 // Rank 0's Report RPC about its progress. The answer OK means that its epoch is the newest one and
@@ -210,7 +220,7 @@ using Event =
     std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted, WorkerStarted,
                  WorkerDying, WorkerExited, JoinRequested, WatchRequested, ExchangeRequested,
                  Reported, ProgressReported, StallReported, WorkerSampled, CallCancelled,
-                 StopRequested, Tick, LimitsChanged, CommitKept>;
+                 StopRequested, Tick, LimitsChanged, CommitKept, CommitLeft>;
 
 // ---- Effects
 

@@ -1,8 +1,7 @@
-#include "rendezvous/membership/exit_meaning.h"
-
 #include <csignal>
 
 #include "gtest/gtest.h"
+#include "rendezvous/membership/root_cause.h"
 
 namespace hvd::rendezvous::membership {
 namespace {

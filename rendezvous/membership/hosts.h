@@ -51,7 +51,13 @@ struct Host {
   bool held = false;                // its agent waits for an offer
   std::string commit_address = {};  // as in HostJoined
   std::string copies_from = {};  // commit_address of the host whose commits it keeps; empty: none
-  uint64_t kept_commit = 0;      // the newest of these copies; 0: none
+  // The newest commit in its agent's memory, as last told: left by a worker of this host, or a
+  // copy. Every worker of this host can take it over. 0: none.
+  uint64_t commit = 0;
+  bool has_copy = false;  // a copy has been completed since copies_from was set
+
+  // Whether its agent is there, or awaited after a restart, and stays in the job for now.
+  bool IsThere() const { return (agent.has_value() || away.has_value()) && !ended; }
 
   // Sets the number of usable slots; the agent's other slots are withheld.
   void UseSlots(int usable) {
@@ -62,11 +68,11 @@ struct Host {
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
-           withheld, held, commit_address, copies_from, kept_commit] = *this;
+           withheld, held, commit_address, copies_from, commit, has_copy] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
            "store_address", store_address, "withheld", withheld, "held", held, "commit_address",
-           commit_address, "copies_from", copies_from, "kept_commit", kept_commit);
+           commit_address, "copies_from", copies_from, "commit", commit, "has_copy", has_copy);
   }
 };
 

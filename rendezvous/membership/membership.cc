@@ -53,7 +53,7 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   if (host != nullptr) notice.host = host->slots.host;
   if (kind == Notice::Kind::kWorldFormed) {
     notice.size = static_cast<int>(epochs.world->members.size());
-    notice.commit = epochs.formed_commit;
+    notice.commit = CommitNumber(epochs.formed_commit);
   }
   effects.push_back(std::move(notice));
 }

@@ -193,6 +193,9 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   if (!event.finished) {
     worker->exception = phrases::OneLine(event.failure);
     worker->caused_by_peer = event.caused_by_peer;
+    // Known before it exits: the others do not wait for that.
+    Host& host = hosts[worker->host];
+    host.commit = std::max(host.commit, event.commit);
     root_cause.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
                     event.caused_by_peer);
     if (worker->life.member() && event.epoch == epochs.current) {

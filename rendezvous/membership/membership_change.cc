@@ -50,7 +50,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) SignalChange(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
   if (!verdict.has_value()) ReleaseSurplus(now);
-  if (!verdict.has_value()) EndDrainedHosts();
+  if (!verdict.has_value()) EndDrainedHosts(now);
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
   if (!verdict.has_value()) SteerCopies();
@@ -186,89 +186,9 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   worker->life.Make(Move::kStop);
   const Host& host = HostOf(*worker);
   if (!host.agent.has_value()) return;
+  if (worker->ends_by == absl::InfinitePast())
+    worker->ends_by = last_time + with_grace + kStopPatience;
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
-}
-
-// For each host, an upper bound of the members on its machine in any later world. It counts slots
-// and not present workers, since the replacement of a failed worker may start alone. Spares are not
-// counted: they do not compute. Hosts that leave are not counted either: others may take their
-// place.
-std::vector<int> Membership::State::MostOnMachines() const {
-  std::vector<int> most(hosts.size());
-  if (!elastic()) return most;
-  const std::vector<int> machines = hosts.Machines();
-  std::vector<int64_t> slots(hosts.size());  // by machine
-  for (const Host& host : hosts) {
-    const bool there = host.agent.has_value() || host.away.has_value();
-    if (!there || host.ended || host.drain.has_value()) continue;
-    slots[machines[hosts.IndexOf(host)]] += host.slots.slots;
-  }
-  for (size_t i = 0; i < most.size(); ++i) {
-    const int64_t own = hosts[i].slots.slots;
-    most[i] =
-        static_cast<int>(std::min<int64_t>(std::max(slots[machines[i]], own), spec.max_workers));
-  }
-  return most;
-}
-
-// Fills free slots until max_workers plus the spares are live, skipping slots in cooldown. The
-// placements sent with the start commands are provisional: all live workers are planned together as
-// if they formed one world now.
-void Membership::State::StartWorkers(absl::Time now) {
-  if (!started || IsFinishing()) return;
-  int64_t wanted = static_cast<int64_t>(spec.max_workers) + spec.elastic->spares;
-  for (const Worker& worker : workers) {
-    if (IsLive(worker)) --wanted;
-  }
-  if (wanted <= 0) return;
-  const std::set<std::pair<int, int>> taken = workers.TakenSlots();
-  const size_t first_new = workers.size();
-  for (const Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
-    for (int slot = 0; slot < host.slots.slots && wanted > 0; ++slot) {
-      if (taken.count({hosts.IndexOf(host), slot}) > 0) continue;
-      if (health.RestsUntil(host.slots.host, slot, now) != absl::InfinitePast()) continue;
-      Worker worker;
-      worker.id = WorkerId(++workers.last_id);
-      worker.slot = slot;
-      worker.host = hosts.IndexOf(host);
-      workers.Add(worker, &hosts);
-      --wanted;
-    }
-  }
-  if (workers.size() == first_new) return;
-  std::vector<Worker*> all;
-  for (Worker& worker : workers) {
-    if (IsLive(worker)) all.push_back(&worker);
-  }
-  const std::vector<int> most = MostOnMachines();
-  for (const placement::PlannedMember& member :
-       placement::AssignElasticRanks(ToCandidates(all), 1 << 30)) {
-    Worker& worker = *all[member.candidate];
-    if (workers.IndexOf(worker) < first_new) continue;
-    worker.place = member.place;
-    const Host& host = HostOf(worker);
-    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, worker.place,
-                                        worker.slot, most[worker.host]});
-    Note(Notice::Kind::kWorkerStarted,
-         absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
-  }
-}
-
-// The time at which the next slot's cooldown ends, so that StartWorkers can use it.
-absl::Time Membership::State::NextFreeSlot() const {
-  absl::Time next = absl::InfiniteFuture();
-  if (!started || health.empty() || IsFinishing()) return next;
-  const std::set<std::pair<int, int>> taken = workers.TakenSlots();
-  for (const Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
-    for (int slot = 0; slot < host.slots.slots; ++slot) {
-      if (taken.count({hosts.IndexOf(host), slot}) > 0) continue;
-      const absl::Time rests = health.RestsUntil(host.slots.host, slot, last_time);
-      if (rests != absl::InfinitePast()) next = std::min(next, rests);
-    }
-  }
-  return next;
 }
 
 // Starts a planned change: notifies the members, which ask for the next world at their next commit,
@@ -347,11 +267,18 @@ absl::Time Membership::State::NextChange() const {
   return next > last_time ? next : absl::InfiniteFuture();
 }
 
-absl::Time Membership::State::NextElasticDeadline() const {
+absl::Time Membership::State::NextElasticDeadline() {
   if (!elastic()) return absl::InfiniteFuture();
-  absl::Time next = std::min(NextFreeSlot(), NextChange());
+  absl::Time next = std::min(NextFreeSlot(last_time), NextChange());
+  for (const Host& host : hosts) {  // the end of the wait of a host that must give its commit
+    const bool waits = host.drain.has_value() && host.agent.has_value() && !host.ended;
+    if (waits && host.live == 0 && host.drain->deadline > last_time)
+      next = std::min(next, host.drain->deadline);
+  }
   for (const Worker& worker : workers) {
-    if (!worker.life.gone()) next = std::min(next, worker.stop_at);
+    if (worker.life.gone()) continue;
+    next = std::min(next, worker.stop_at);
+    if (worker.ends_by > last_time) next = std::min(next, worker.ends_by);
   }
   if (epochs.together_since == absl::InfiniteFuture()) return next;
   const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
-#include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 

@@ -1,5 +1,4 @@
-// Hosts of elastic jobs: joining, draining, leaving and loss; and copies of commits on a second
-// machine.
+// Hosts of elastic jobs: joining, draining, leaving and loss.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -20,8 +19,12 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 // that agent's workers are lost first: two agents never run workers of one host.
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  // The host was removed from the list while its agent was starting.
-  if (!hosts.only_offered && hosts.unlisted.count(name) > 0) {
+  // The host was removed from the list while its agent was starting, or away. It is turned away,
+  // unless it brings the newest commit: then it leaves like a drained host.
+  const bool is_unlisted = !hosts.only_offered && hosts.unlisted.count(name) > 0;
+  const Host* const holder = HolderOfNewest();
+  const bool brings_commit = event.commit > (holder == nullptr ? 0 : holder->commit);
+  if (is_unlisted && !brings_commit) {
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
@@ -42,11 +45,14 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->away_until = absl::InfinitePast();
   host->commit_address = event.commit_address;
   host->copies_from.clear();
-  host->kept_commit = 0;
+  host->has_copy = false;
+  host->commit = event.commit;
   if (known) MarkReachable(*host, now);
   StopStrangers(*host, event);
   if (!hosts.IsOffered(name)) return Hold(host, /*took_part=*/false);
   TakeIn(host);
+  if (is_unlisted)
+    StartDrain(host, spec.elastic->drain_grace, "it is not listed any more", true, now);
 }
 
 // Stops the workers that the agent runs but the job has given up, such as those of a host that was
@@ -115,6 +121,11 @@ void Membership::State::On(const HostDraining& event, absl::Time now) {
   const bool own = event.grace > absl::ZeroDuration();
   StartDrain(host, own ? event.grace : spec.elastic->drain_grace,
              event.reason.empty() ? "it was asked to" : phrases::OneLine(event.reason), false, now);
+  if (!event.at_once) return;
+  for (Worker& worker : workers) {
+    const bool is_there = !worker.life.gone() && &HostOf(worker) == host;
+    if (is_there && !worker.life.stopped()) worker.stop_at = now;
+  }
 }
 
 void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::string& reason,
@@ -197,7 +208,9 @@ void Membership::State::LeaveLate(const Worker* worker, const std::string& what)
             absl::StrCat("rank ", worker->place.rank, what, " before all had committed"));
 }
 
-void Membership::State::EndDrainedHosts() {
+// Lets the drained hosts go whose workers have left. One with a commit that no other host has stays
+// until another one has taken it over, or its grace is over.
+void Membership::State::EndDrainedHosts(absl::Time now) {
   for (Host& host : hosts) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
     if (host.live > 0) continue;
@@ -206,6 +219,7 @@ void Membership::State::EndDrainedHosts() {
       Hold(&host, /*took_part=*/true);
       continue;
     }
+    if (MustGiveCommit(host, now)) continue;
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }
@@ -223,109 +237,6 @@ void Membership::State::ForgetDepartedHosts() {
   if (std::count(needed.begin(), needed.end(), false) == 0) return;
   const std::vector<int> places = hosts.Retain(needed);
   for (Worker& worker : workers) worker.host = places[worker.host];
-}
-
-// ---- Copies of commits: while the state of a job lies on one machine only, a host of another one
-// keeps copies of it, so that the loss of either costs at most the commits since the newest copy.
-
-// Chooses the keeper of copies and notifies the agents. A copy is kept until a world with members
-// on a second machine has committed: until then those members do not have the state yet, and rank 0
-// may have to load it from the copy.
-void Membership::State::SteerCopies() {
-  const auto goes_on = [this](const Worker& w) { return IsSurvivor(w); };
-  if (std::none_of(workers.begin(), workers.end(), goes_on)) return;
-  const Host* const holder = LoneHolder();
-  Host* const keeper = holder == nullptr ? nullptr : Keeper(*holder);
-  for (Host& host : hosts) {
-    if (host.agent.has_value() && !host.ended)
-      TellToKeep(&host, &host == keeper ? holder : nullptr);
-  }
-}
-
-// If all survivors are on one machine, a host of that machine; else null.
-const Host* Membership::State::LoneHolder() const {
-  const std::vector<int> machines = hosts.Machines();
-  const Worker* first = nullptr;
-  for (const Worker& worker : workers) {
-    if (!IsSurvivor(worker)) continue;
-    if (first == nullptr) first = &worker;
-    if (machines[worker.host] != machines[first->host]) return nullptr;
-  }
-  return first == nullptr ? nullptr : &HostOf(*first);
-}
-
-// The host on another machine that should keep copies of `holder`'s commits: preferably the present
-// keeper, else one with workers, else any. Null if there is none.
-Host* Membership::State::Keeper(const Host& holder) {
-  if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
-  const std::vector<int> machines = hosts.Machines();
-  Host* best = nullptr;
-  const auto rank = [&holder](const Host& host) {
-    return host.copies_from == holder.commit_address ? 2 : host.live > 0 ? 1 : 0;
-  };
-  for (Host& host : hosts) {
-    const bool stays = host.agent.has_value() && !host.ended && !host.drain.has_value();
-    if (!stays || host.held || host.commit_address.empty()) continue;
-    if (machines[hosts.IndexOf(host)] == machines[hosts.IndexOf(holder)]) continue;
-    if (best == nullptr || rank(host) > rank(*best)) best = &host;
-  }
-  return best;
-}
-
-// Whether the newest reported commit was made in this world, not in an earlier one.
-bool Membership::State::CommittedInWorld() const {
-  return epochs.reported_commit > epochs.formed_commit && epochs.committed_at > epochs.formed_at;
-}
-
-// Sends KeepCommits if the host's source of copies changes. Null `holder`: it drops its copy.
-// REQUIRES: its agent is attached.
-void Membership::State::TellToKeep(Host* host, const Host* holder) {
-  const std::string address = holder == nullptr ? "" : holder->commit_address;
-  if (host->copies_from == address) return;
-  if (holder == nullptr && !CommittedInWorld()) return;
-  host->copies_from = address;
-  // With a new source, the old copy counts until there is a newer one.
-  if (holder == nullptr) host->kept_commit = 0;
-  effects.push_back(KeepCommitsEffect{*host->agent, host->slots.host,
-                                      holder == nullptr ? "" : holder->slots.host, address});
-}
-
-void Membership::State::On(const CommitKept& event, absl::Time) {
-  Host* const host = hosts.Find(event.host);
-  if (!elastic() || verdict.has_value() || host == nullptr) return;
-  if (host->copies_from.empty()) return;  // the agent has been asked to drop its copy
-  const bool is_first = host->kept_commit == 0;
-  host->kept_commit = std::max(host->kept_commit, event.commit);
-  if (!is_first) return;
-  Note(Notice::Kind::kCommitsKept,
-       absl::StrCat("host ", host->slots.host, " keeps copies of the commits, beginning with ",
-                    event.commit),
-       nullptr, host);
-}
-
-// Raises each worker's commit to the newest one that its agent keeps a copy of. Returns whether
-// that changed any.
-bool Membership::State::CountCopies(const std::vector<Worker*>& members) {
-  bool counts = false;
-  for (Worker* worker : members) {
-    const uint64_t kept = HostOf(*worker).kept_commit;
-    if (kept <= worker->commit) continue;
-    worker->commit = kept;
-    counts = true;
-  }
-  return counts;
-}
-
-// Whether a worker that has not asked yet will have, from its agent's copy, a newer commit than all
-// of `members`.
-bool Membership::State::AwaitsCopy(const std::vector<Worker*>& members) const {
-  uint64_t newest = 0;
-  for (const Worker* worker : members) {
-    newest = std::max({newest, worker->commit, HostOf(*worker).kept_commit});
-  }
-  return std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
-    return IsLive(worker) && !worker.join.has_value() && HostOf(worker).kept_commit > newest;
-  });
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -28,6 +28,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->agent = event.agent;
   host->commit_address = event.commit_address;
   host->copies_from.clear();
+  host->has_copy = false;
+  host->commit = event.commit;
   StopStrangers(*host, event);
   if (host->held) ResumeHeld(host);
   std::vector<WorkerId> to_stop;

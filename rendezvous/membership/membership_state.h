@@ -44,7 +44,7 @@ struct Membership::State {
 
   // The wait for workers that are still starting, when a world could form without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
-  // The wait for a worker on the only host that has a copy of the newest commit.
+  // The wait for a commit that only another host has: for a copy of it, or a worker there.
   static constexpr absl::Duration kCopyPatience = absl::Minutes(2);
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
@@ -75,7 +75,7 @@ struct Membership::State {
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
   void LeaveLate(Host* host, const std::string& why);
   void LeaveLate(const Worker* worker, const std::string& what);
-  void EndDrainedHosts();
+  void EndDrainedHosts(absl::Time now);
   void ForgetDepartedHosts();
 
   // membership_hosts.cc: offers, which limit the hosts and slots that may take part
@@ -138,15 +138,12 @@ struct Membership::State {
   void ReconcileInTime(absl::Time now);
   void Reconcile(absl::Time now);
   void CheckElasticDeadlines(absl::Time now);
-  absl::Time NextElasticDeadline() const;
+  absl::Time NextElasticDeadline();
   void ReportWaiting();
   void EvictLateSurvivors(absl::Time now);
   void Evict(Worker* worker, const std::string& news, const std::string& meaning, absl::Time now);
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
-  void StartWorkers(absl::Time now);
-  std::vector<int> MostOnMachines() const;
-  absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
   absl::Time NextChange() const;            // when time alone may change WantedChange
@@ -157,15 +154,45 @@ struct Membership::State {
   bool SomeGoOn() const;  // some member of the newest world stays in the job
   bool IsFinishing() const;
 
-  // membership_hosts_elastic.cc: copies of commits on a second machine
+  // membership_slots.cc: starts of workers
+  struct FreeSlot {
+    int host = 0;  // index
+    int slot = 0;
+    absl::Time rests_until;  // InfinitePast: it may be used
+    absl::Time failed_at;    // if it rests
+  };
+  std::vector<FreeSlot> FreeSlots() const;
+  std::vector<FreeSlot> SlotsToFill(absl::Time now);
+  int MissingWorkers() const;
+  absl::Time NextFreeSlot(absl::Time now);
+  void StartWorkers(absl::Time now);
+  std::vector<int> MostOnMachines() const;
+
+  // membership_commits.cc: commits in the memory of agents, and copies on other hosts
+  struct Copying {
+    const Host* holder = nullptr;
+    Host* keeper = nullptr;  // null: nobody takes a copy
+  };
+  void On(const CommitLeft& event, absl::Time now);
   void On(const CommitKept& event, absl::Time now);
+  const Host* HolderOfNewest() const;
+  uint64_t Restorable(const Worker& worker) const;
+  uint64_t Restorable(const std::vector<Worker*>& members) const;
+  const Host* HolderAwaited(const std::vector<Worker*>& members, absl::Time now) const;
+  std::vector<Worker*> Candidates();
+  uint64_t RestorableByAsking() const;
+  bool CountCopies(const std::vector<Worker*>& members);
+  std::string MissingCommitText(const Host& holder) const;
   void SteerCopies();
+  Copying WantedCopy();
   const Host* LoneHolder() const;
-  Host* Keeper(const Host& holder);
+  Host* Keeper(const Host& holder, const std::vector<int>& machines);
+  Host* KeeperAmong(const Host& holder, const std::vector<Worker*>& candidates);
+  bool HasElsewhere(const Host& host) const;
+  const Host* HolderWithoutWorker(absl::Time now);
+  bool MustGiveCommit(const Host& host, absl::Time now);
   bool CommittedInWorld() const;
   void TellToKeep(Host* host, const Host* holder);
-  bool CountCopies(const std::vector<Worker*>& members);
-  bool AwaitsCopy(const std::vector<Worker*>& members) const;
 
   // membership_failures.cc: failures of workers and worlds, and the failure budget
   void On(const WorkerDying& event, absl::Time now);
@@ -227,6 +254,7 @@ struct Membership::State {
   std::vector<int> LateSurvivors() const;
   std::string ExplainNeed(int asked, int starting) const;
   std::string UsableSlots() const;
+  std::string RestingText() const;
   Wait WaitsFor() const;
   absl::Time WaitsUntil(Wait wait) const;
   std::string Condition(const Host& host, const std::set<std::pair<int, int>>& taken) const;

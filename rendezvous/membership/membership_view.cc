@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -94,6 +95,11 @@ std::string Membership::State::ExplainElastic() const {
                           ", which was lost as a whole, have surely ended");
     }
     if (late.empty() && epochs.idle_until > last_time) return epochs.IdleText(epochs.IdleInARow());
+    if (late.empty() && epochs.quorum_since != absl::InfiniteFuture()) {
+      const Host* const holder = HolderOfNewest();
+      if (holder != nullptr && holder->commit > RestorableByAsking())
+        return MissingCommitText(*holder);
+    }
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", phrases::Ranks(late), " to ask for the next world",
                         epochs.broken.has_value() ? absl::StrCat(" (", *epochs.broken, ")") : "");
@@ -118,7 +124,27 @@ std::string Membership::State::ExplainNeed(int asked, int starting) const {
   std::string text = absl::StrCat("waiting for ", phrases::Count(needed, "worker"), ": ",
                                   AreText(asked), " ready, ", AreText(starting), " starting");
   if (asked + starting < needed) {
-    absl::StrAppend(&text, " (", UsableSlots(), ")");
+    absl::StrAppend(&text, " (", UsableSlots(), RestingText(), ")");
+  }
+  return text;
+}
+
+// "; slot 0 of host b rests for 42s after 3 failures in a row"
+std::string Membership::State::RestingText() const {
+  constexpr int kMost = 4;  // slots that are named
+  std::string text;
+  int resting = 0;
+  for (const FreeSlot& free : FreeSlots()) {
+    if (free.rests_until == absl::InfinitePast() || ++resting > kMost) continue;
+    const std::string& host = hosts[free.host].slots.host;
+    absl::StrAppend(&text, "; slot ", free.slot, " of host ", host, " rests for ",
+                    text::DurationText(free.rests_until - last_time), " after ",
+                    phrases::Count(health.Failures(host, free.slot), "failure"), " in a row");
+  }
+  if (resting > kMost) absl::StrAppend(&text, "; ", resting - kMost, " more rest");
+  if (resting > 0 && epochs.next_try > last_time) {
+    absl::StrAppend(&text, "; the next one is tried in ",
+                    text::DurationText(epochs.next_try - last_time));
   }
   return text;
 }
@@ -195,9 +221,9 @@ Membership::View Membership::State::Describe() const {
   view.size = static_cast<int>(epochs.world->members.size());
   view.failures = counted_failures.total();
   if (elastic()) view.failures_left = counted_failures.Left(last_time);
-  view.commit = std::max(epochs.reported_commit, epochs.newest_commit);
-  if (view.commit > 0 && view.commit == epochs.reported_commit)
-    view.committed_at = epochs.committed_at;
+  const uint64_t newest = std::max(epochs.reported_commit, epochs.newest_commit);
+  view.commit = CommitNumber(newest);
+  if (newest > 0 && newest == epochs.reported_commit) view.committed_at = epochs.committed_at;
   view.lost_steps = epochs.lost_steps;
   view.lost_time = epochs.lost_time;
   view.waits_for = WaitsFor();

@@ -135,15 +135,19 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
 
 // Returns the candidates for the next world if it can form now, else nullopt. Waits for:
 // - every survivor, and every finished member that may ask again;
+// - the end of members that were stopped or released: only then agents say what they have left;
 // - enough workers (min_workers, or start_workers for the first world);
-// - without survivors: kFormPatience for workers that are still starting, and kCopyPatience for one
-//   on a host with a newer commit than the others have;
+// - without survivors: kFormPatience for workers that are still starting;
+// - a commit that is newer than what the candidates can restore, while an agent has it, for
+//   kCopyPatience at most;
 // - the certain end of the old world, if it may still train (membership_old_world.cc).
 std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
   for (Worker& worker : workers) {
     if (MayComeAgain(worker)) return std::nullopt;
+    const bool was_member = epochs.current > Epoch(0) && worker.last_world == epochs.current;
+    if (was_member && !worker.life.gone() && now < worker.ends_by) return std::nullopt;
     if (IsSurvivor(worker)) {
       if (!worker.join.has_value()) return std::nullopt;
       (IsLeaving(worker) ? leaving : staying).push_back(&worker);
@@ -154,21 +158,17 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
     }
   }
   const bool has_survivors = !staying.empty() || !leaving.empty();
-  const auto newest = [](const std::vector<Worker*>& some) {
-    uint64_t commit = 0;
-    for (const Worker* worker : some) commit = std::max(commit, worker->commit);
-    return commit;
-  };
   // If only leaving workers have the newest commit, one of them takes part in one more world, to
   // pass its state on.
   std::vector<Worker*> members = staying;
   const bool nobody_takes_over = staying.empty() && newcomers.empty();
-  if (!leaving.empty() && !nobody_takes_over &&
-      (staying.empty() || newest(leaving) > newest(staying))) {
+  const uint64_t theirs = std::max(Restorable(staying), Restorable(newcomers));
+  const bool is_needed = Restorable(leaving) > theirs || (staying.empty() && theirs == 0);
+  if (!leaving.empty() && !nobody_takes_over && is_needed) {
     members.push_back(
-        *std::max_element(leaving.begin(), leaving.end(), [](const Worker* a, const Worker* b) {
-          return std::make_pair(a->commit, -a->place.rank) <
-                 std::make_pair(b->commit, -b->place.rank);
+        *std::max_element(leaving.begin(), leaving.end(), [this](const Worker* a, const Worker* b) {
+          return std::make_pair(Restorable(*a), -a->place.rank) <
+                 std::make_pair(Restorable(*b), -b->place.rank);
         }));
   }
   members.insert(members.end(), newcomers.begin(), newcomers.end());
@@ -179,10 +179,10 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   }
   epochs.quorum_since = std::min(epochs.quorum_since, now);
   const bool is_full = static_cast<int>(members.size()) >= spec.max_workers;
-  const bool wait_for_more = !has_survivors && !all_asked &&
-                             ((!is_full && now < epochs.quorum_since + kFormPatience) ||
-                              (AwaitsCopy(members) && now < epochs.quorum_since + kCopyPatience));
+  const bool wait_for_more =
+      !has_survivors && !all_asked && !is_full && now < epochs.quorum_since + kFormPatience;
   if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
+  if (HolderAwaited(members, now) != nullptr) return std::nullopt;
   return members;
 }
 
@@ -234,13 +234,17 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (const placement::PlannedMember& member :
        placement::AssignElasticRanks(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
-    sync_state = sync_state || !worker->life.member() || worker->commit != newest;
+    // A process that has been in no world asks its rank 0 for the state in any case, also if its
+    // worker was a member and the answer was lost.
+    const bool is_new = !worker->life.member() || worker->join->last_epoch == Epoch(0);
+    sync_state = sync_state || is_new || worker->commit != newest;
     worker->place = member.place;
     members.push_back(worker);
   }
   epochs.CountLoss(newest);
   const Leaving before = epochs.left;
   epochs.formed_at = now;
+  if (newest > epochs.formed_commit) epochs.tries = 0;
   epochs.formed_commit = newest;
   epochs.newest_commit = std::max(epochs.newest_commit, newest);
   epochs.failed_world = epochs.lost_hosts = false;
@@ -303,6 +307,7 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
   worker->life.Make(Move::kLeave);
   worker->life.Make(Move::kRelease);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
+  worker->ends_by = worker->stop_at;
   effects.push_back(ReplyReleased{worker->join->call, reason});
   worker->join.reset();
 }
@@ -322,6 +327,10 @@ void Membership::State::On(const LimitsChanged& event, absl::Time now) {
 // Releases workers beyond the maximum and the spares: those that wait for their first world, the
 // newest first. Only LimitsChanged makes a surplus.
 void Membership::State::ReleaseSurplus(absl::Time now) {
+  // A worker beyond the maximum may have been started to bring a commit (HolderWithoutWorker).
+  const bool awaits_commit =
+      epochs.quorum_since != absl::InfiniteFuture() && HolderAwaited(Candidates(), now) != nullptr;
+  if (awaits_commit) return;
   int64_t surplus = -(static_cast<int64_t>(spec.max_workers) + spec.elastic->spares);
   std::vector<Worker*> waiting;
   for (Worker& worker : workers) {

@@ -1,5 +1,6 @@
-// The root-cause analysis of a job's failure. When one worker dies, the others fail as well,
-// because their collectives with it break; their exits often arrive before its own.
+// The root-cause analysis of a job's failure, and exit statuses in words. When one worker dies, the
+// others fail as well, because their collectives with it break; their exits often arrive before its
+// own.
 #ifndef RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 #define RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 
@@ -10,6 +11,18 @@
 #include "rendezvous/membership/events.h"
 
 namespace hvd::rendezvous::membership {
+
+// A description for users: "exit code 3", "killed by signal 9 (SIGKILL), out of memory", "killed by
+// signal 11 (SIGSEGV), core dumped", "killed by signal 9 (SIGKILL) by its agent: ...", "could not
+// be started: ...".
+std::string ExitMeaning(const WorkerExited& exited);
+
+// Whether the process ended by itself with code 0.
+bool ExitedWithZero(const WorkerExited& exited);
+
+// The exit code of a job that failed because of this process: its exit code, 128 + its signal, or 1
+// if it exited with 0. Never 0.
+int FailureExitCode(const WorkerExited& exited);
 
 // Collects the failures of a job and chooses the root cause, in this order of preference:
 // - the earliest failure that is not a consequence (a worker reports caused_by_peer for a

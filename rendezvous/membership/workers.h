@@ -37,17 +37,20 @@ struct Worker {
   absl::Time may_train_until = absl::InfinitePast();
   absl::Time ready_since;                       // of its parked call
   absl::Time stop_at = absl::InfiniteFuture();  // when it is stopped if it has not exited
-  std::vector<std::string> stderr_tail;         // its last lines on stderr
+  // The end of the wait for what a stopped or released member has left in its agent's memory.
+  absl::Time ends_by = absl::InfinitePast();
+  std::vector<std::string> stderr_tail;  // its last lines on stderr
 
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [id, host, place, slot, pid, incarnation, superseded, join, life, last_world, commit,
-           exception, caused_by_peer, may_train_until, ready_since, stop_at, stderr_tail] = *this;
+           exception, caused_by_peer, may_train_until, ready_since, stop_at, ends_by, stderr_tail] =
+        *this;
     fields("id", id, "host", host, "place", place, "slot", slot, "pid", pid, "incarnation",
            incarnation, "superseded", superseded, "join", join, "life", life, "last_world",
            last_world, "commit", commit, "exception", exception, "caused_by_peer", caused_by_peer,
            "may_train_until_ns", may_train_until, "ready_since_ns", ready_since, "stop_at_ns",
-           stop_at, "stderr_tail", stderr_tail);
+           stop_at, "ends_by_ns", ends_by, "stderr_tail", stderr_tail);
   }
 };
 

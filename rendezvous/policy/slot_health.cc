@@ -29,4 +29,14 @@ absl::Time SlotHealth::RestsUntil(const std::string& host, int slot, absl::Time 
   return health->second.rests_until;
 }
 
+absl::Time SlotHealth::FailedAt(const std::string& host, int slot) const {
+  const auto health = slots_.find({host, slot});
+  return health == slots_.end() ? absl::InfinitePast() : health->second.last;
+}
+
+int SlotHealth::Failures(const std::string& host, int slot) const {
+  const auto health = slots_.find({host, slot});
+  return health == slots_.end() ? 0 : health->second.failures;
+}
+
 }  // namespace hvd::rendezvous::policy

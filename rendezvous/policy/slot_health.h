@@ -30,6 +30,9 @@ class SlotHealth {
   bool empty() const { return slots_.empty(); }
   // The end of the slot's pause; InfinitePast if the slot may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
+  // The slot's last failure; InfinitePast: none is known. And how many there were in a row.
+  absl::Time FailedAt(const std::string& host, int slot) const;
+  int Failures(const std::string& host, int slot) const;
 
   // See rendezvous/snapshot/fields.h.
   template <typename Fields>

@@ -85,6 +85,7 @@ std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::kDraining:
     case pb::AgentMessage::kKept:
+    case pb::AgentMessage::kLeft:
     case pb::AgentMessage::kLeaving:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
@@ -135,6 +136,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   joined.agent = Incarnation(hello.incarnation());
   joined.store_address = hello.store_address();
   joined.commit_address = hello.commit_address();
+  joined.commit = hello.commit();
   for (const uint64_t worker : hello.known_workers()) {
     joined.known_workers.push_back(WorkerId(worker));
   }
@@ -179,12 +181,15 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
     case pb::AgentMessage::kDying:
       return options_.post(membership::WorkerDying{WorkerId(message.dying().worker_id())});
     case pb::AgentMessage::kDraining:
-      return options_.post(membership::HostDraining{
-          host, absl::Milliseconds(message.draining().grace_ms()), message.draining().reason()});
+      return options_.post(
+          membership::HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
+                                   message.draining().reason(), message.draining().at_once()});
     case pb::AgentMessage::kSampled:
       return options_.post(ToEvent(message.sampled()));
     case pb::AgentMessage::kKept:
       return options_.post(membership::CommitKept{host, message.kept().commit()});
+    case pb::AgentMessage::kLeft:
+      return options_.post(membership::CommitLeft{host, message.left().commit()});
     case pb::AgentMessage::kLeaving:  // the end of the stream follows
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:

@@ -186,6 +186,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
     case pb::ReportRequest::kFailure:
       reported.failure = request->failure().message();
       reported.caused_by_peer = request->failure().caused_by_peer();
+      reported.commit = request->failure().commit();
       break;
     case pb::ReportRequest::kProgress:
       options_.post(membership::ProgressReported{

@@ -23,6 +23,16 @@ std::vector<int> ParseWorkers(const std::string& text) {
   return workers;
 }
 
+// "12", or "3:12" for a commit of world 3; 0 if it is neither.
+uint64_t ParseCommit(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  uint64_t world = 0;
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(parts.back(), &number)) return 0;
+  if (parts.size() > 1 && !absl::SimpleAtoi(parts.front(), &world)) return 0;
+  return CommitId(world, number);
+}
+
 // "a:2,b:1"; empty if it is malformed.
 std::optional<std::vector<rendezvous::membership::HostSlots>> ParseHosts(const std::string& text) {
   std::vector<rendezvous::membership::HostSlots> hosts;
@@ -70,7 +80,7 @@ std::string ClusterSim::Run(Command& command) {
   const std::string& name = command.name();
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
-  if (name == "attach" || name == "lose" || name == "kept") return Hosts(command);
+  if (name == "attach" || name == "lose" || name == "kept" || name == "left") return Hosts(command);
   if (name == "discover" || name == "offer" || name == "drain" || name == "drain-all" ||
       name == "restart" || name == "limits")
     return Outside(command);
@@ -142,8 +152,9 @@ std::string ClusterSim::Outside(Command& command) {
   }
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
   if (command.name() == "drain") {
-    return Apply(rendezvous::membership::HostDraining{
-        subject, command.Time("grace", absl::ZeroDuration()), command.Text("reason")});
+    return Apply(
+        rendezvous::membership::HostDraining{subject, command.Time("grace", absl::ZeroDuration()),
+                                             command.Text("reason"), command.Has("at-once")});
   }
   const std::optional<std::vector<rendezvous::membership::HostSlots>> hosts = ParseHosts(subject);
   if (!hosts.has_value()) return "error: discover HOST:SLOTS,...";
@@ -172,10 +183,14 @@ std::string ClusterSim::Hosts(Command& command) {
                                              agent,
                                              known,
                                              "",
-                                             command.Text("copies").empty() ? "" : host + ":1"});
+                                             command.Text("copies").empty() ? "" : host + ":1",
+                                             ParseCommit(command.Text("commit"))});
     } else if (command.name() == "kept") {
-      output += Apply(rendezvous::membership::CommitKept{
-          host, static_cast<uint64_t>(command.Number("commit"))});
+      output +=
+          Apply(rendezvous::membership::CommitKept{host, ParseCommit(command.Text("commit"))});
+    } else if (command.name() == "left") {
+      output +=
+          Apply(rendezvous::membership::CommitLeft{host, ParseCommit(command.Text("commit"))});
     } else {
       output += Apply(rendezvous::membership::HostLost{
           host, agent, command.Text("reason", "connection closed")});
@@ -232,7 +247,7 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         absl::StrCat("10.0.0.", worker),
         4000 + worker,
         command.Has("defer"),
-        static_cast<uint64_t>(command.Number("commit")),
+        ParseCommit(command.Text("commit")),
         command.Has("worked"),
         command.Text("left-for"),
         static_cast<uint64_t>(command.Number("lost-steps")),
@@ -241,7 +256,7 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
   }
   if (name == "progress") {
     return rendezvous::membership::ProgressReported{call, key, Epoch(command.Number("epoch")),
-                                                    static_cast<uint64_t>(command.Number("commit")),
+                                                    ParseCommit(command.Text("commit")),
                                                     command.Time("age", absl::ZeroDuration())};
   }
   if (name == "watch") {
@@ -273,8 +288,13 @@ rendezvous::membership::Event ClusterSim::ReportEvent(
   const Epoch epoch(command.Number("epoch"));
   if (command.name() == "finish")
     return rendezvous::membership::Reported{call, key, epoch, true, "", false};
-  return rendezvous::membership::Reported{
-      call, key, epoch, false, command.Text("message", "Error"), command.Has("by-peer")};
+  return rendezvous::membership::Reported{call,
+                                          key,
+                                          epoch,
+                                          false,
+                                          command.Text("message", "Error"),
+                                          command.Has("by-peer"),
+                                          ParseCommit(command.Text("commit"))};
 }
 
 // Ticks at every deadline on the way, as the loop around the machine does.

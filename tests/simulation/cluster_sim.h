@@ -20,24 +20,26 @@ namespace hvd {
 //       A new job; np: by default the number of slots. It is elastic if min= or max= is given, with
 //       [spares=] [elastic-timeout=] [rejoin=] [join-delay=] [drain-grace=] [failures=N]
 //       [window=] [no-progress=N] [reset-limit=N] [cooldown=SHORTEST,LONGEST]
-//   attach HOST... [slots=N] [machine=NAME] [agent=N] [known=WORKER,...] [copies=yes]
-//   kept HOST commit=N
+//   attach HOST... [slots=N] [machine=NAME] [agent=N] [known=WORKER,...] [copies=yes] [commit=]
+//   kept HOST commit=
+//   left HOST commit=
+//       commit=: a number, or WORLD:NUMBER
 //   lose HOST [reason=] [agent=N]
 //   discover [HOST:SLOTS,...]
-//   drain HOST [grace=] [reason=]
+//   drain HOST [grace=] [reason=] [at-once]
 //   drain-all
 //   restart
 //   started WORKERS pid=N
 //   dying WORKERS
 //   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
-//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N] [worked] [left-for=REASON] [by-peer]
+//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=] [worked] [left-for=REASON] [by-peer]
 //       [lost-steps=N] [lost=DURATION]
 //   progress WORKERS epoch= commit= [age=] [inc=]
 //   watch WORKERS epoch= [inc=] [knows]
 //   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]
 //       value: by default "from-WORKER"
 //   finish WORKERS epoch= [inc=]
-//   fail WORKERS epoch= [message=] [by-peer] [inc=]
+//   fail WORKERS epoch= [message=] [by-peer] [inc=] [commit=]
 //   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]
 //   sampled WORKERS [doing=] [stack=A|B]
 //   cancel CALL

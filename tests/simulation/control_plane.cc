@@ -257,6 +257,7 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
     if (offered_.count(hold->host) > 0) Fail("a host that is offered waits");
   } else if (const auto* end = std::get_if<rendezvous::membership::EndJobEffect>(&effect)) {
     CheckAgentOf(end->host, end->agent);
+    if (end->summary.empty()) CheckLeaver(end->host);
     if (!wrong_.empty()) return;
     const int stream = attached_[end->host];
     const Micros grace = absl::ToInt64Microseconds(end->grace);
@@ -308,8 +309,8 @@ void ControlPlane::CarryStart(const rendezvous::membership::StartWorkerEffect& e
   }
   if (!wrong_.empty()) return;
   const int stream = attached_[effect.host];
-  SendDown(stream, [this, stream, worker = effect.worker] {
-    StartProcess(streams_[stream].agent, worker);
+  SendDown(stream, [this, stream, worker = effect.worker, slot = effect.slot] {
+    StartProcess(streams_[stream].agent, worker, slot);
   });
 }
 
@@ -393,7 +394,8 @@ void ControlPlane::Finish(const rendezvous::membership::Verdict& verdict) {
     if (process == nullptr || !process->said_finished) {
       return Fail(absl::StrCat("success, but rank ", member.place.rank, " never finished"));
     }
-    if (process->commit != goal_) Fail(absl::StrCat("rank ", member.place.rank, " lacks commits"));
+    if (CommitNumber(process->commit.id) != goal_)
+      Fail(absl::StrCat("rank ", member.place.rank, " lacks commits"));
   }
 }
 

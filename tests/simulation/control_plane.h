@@ -14,6 +14,11 @@
 // - Rank 0 has the commit that the world attributes to it, also if its agent has kept it.
 // - If the world says that no member needs the state, all of them have it; all members run the same
 //   collectives.
+// - No world forms below the newest commit that the agent of an attached host has in its memory, of
+//   whichever of its workers, or as a copy.
+// - A host that leaves in order takes no commit along, if it has time and another host could copy
+// it.
+// - A commit has one content: whoever makes or takes over the commit of that id has the same.
 // - No worker is started on a host, or in a slot, that is not offered.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
 //   of answer.
@@ -98,6 +103,7 @@ class ControlPlane {
     Micros no_agent_before = 0;
     bool drained = false;  // its drain was announced
     bool leaving = false;  // ... or it is not listed any more, to the daemon's knowledge
+    Micros leaves_by = 0;  // the end of its grace
     bool resized = false;  // its number of slots has changed
     bool shrunk = false;   // had more slots before
     Incarnation heard_of;  // the newest agent known to the daemon
@@ -113,6 +119,11 @@ class ControlPlane {
     std::vector<std::function<void()>> held_up, held_down;  // while the link is cut
   };
 
+  struct Commit {
+    uint64_t id = 0;
+    uint64_t content = 0;  // stands for the state: differs for each history
+  };
+
   struct Agent {
     int host = 0;
     Incarnation incarnation;
@@ -120,9 +131,10 @@ class ControlPlane {
     bool ending = false;
     int stream = -1;
     Micros detached_since = 0;
-    std::vector<int> processes;  // started on command
-    int keep_turn = 0;           // counts what it was told about copies
-    uint64_t kept = 0;           // the newest copy
+    std::vector<int> processes;    // started on command
+    int keep_turn = 0;             // counts what it was told about copies
+    Commit kept;                   // the newest copy
+    std::map<int, Commit> arenas;  // by slot: the newest commit of its workers
   };
 
   struct Process {
@@ -140,7 +152,8 @@ class ControlPlane {
     int rank = -1;
     int slot = -1;      // once it is known
     int operation = 0;  // index in its group
-    uint64_t commit = 0;
+    int arena = 0;      // its slot on its host
+    Commit commit;
     bool in_step = false;  // has worked since its newest commit
     bool worked = false;   // ... or at all, in its world
     bool gave_up = false;  // left its world by itself
@@ -172,7 +185,7 @@ class ControlPlane {
     int operation = 0;
     int arrived = 0;
     bool any_changing = false;
-    uint64_t commit = 0;
+    Commit commit;
   };
 
   // control_plane.cc: the run and the daemon
@@ -206,7 +219,7 @@ class ControlPlane {
   void SendDown(int stream, std::function<void()> action);
   void EndAtDaemon(int stream, const std::string& reason);
   void EndAtAgent(int stream);
-  void StartProcess(int agent, WorkerId worker);
+  void StartProcess(int agent, WorkerId worker, int slot);
   void StopProcess(int process, Micros grace);
   void EndAgent(int agent, Micros grace);
   void KillAgent(int agent);
@@ -222,7 +235,11 @@ class ControlPlane {
   void CarryKeep(const rendezvous::membership::KeepCommitsEffect& effect);
   void TakeCopies(int agent, int turn, int from);
   void TellKept(int agent);
+  void TellLeft(int agent);
+  Commit NewestAt(int agent) const;
   void TakeKept(Process* process);
+  void Seal(Process* process, const Commit& commit);
+  static Commit Next(const Commit& commit, uint64_t epoch);
 
   // control_plane_workers.cc: workers and their collectives
   void Ask(int process, CallKind kind,
@@ -239,7 +256,7 @@ class ControlPlane {
   void HearStatus(int process, CallKind kind, const absl::Status& status);
   void Submit(int process, Operation kind);
   void TryComplete(Group* group);
-  void Complete(int process, Operation kind, uint64_t commit, bool changing);
+  void Complete(int process, Operation kind, const Commit& commit, bool changing);
   void NextOperation(int process);
   void Abort(int process);
   void BreakGroup(uint64_t epoch, int except);
@@ -254,6 +271,7 @@ class ControlPlane {
   void StrikeDiscovery();
   void Discover();
   void StrikeWorker();
+  void KillTwo(int first);
   bool TearCommit(const Group& group);
   void StrikeHost();
   void StrikePlanned();
@@ -270,6 +288,8 @@ class ControlPlane {
   void CheckOrder(const rendezvous::membership::World& world);
   void CheckSurvivors(const rendezvous::membership::World& world);
   void CheckWorldBeforeHasEnded();
+  void CheckLeaver(const std::string& host);
+  void CheckHeldCommits(const rendezvous::membership::World& world);
   void CheckConfirmed(uint64_t call);
   void CheckMachine();
   void CheckAnswered(uint64_t call, CallKind kind);
@@ -316,10 +336,11 @@ class ControlPlane {
   std::deque<Process> processes_;
   std::map<uint64_t, int> by_worker_;  // index of the newest process of a worker id
   std::deque<Call> calls_;
-  std::map<uint64_t, Group> groups_;    // by epoch
-  std::set<std::string> listed_;        // by the discovery
-  std::set<uint64_t> asked_for_;        // workers
-  std::map<std::string, int> offered_;  // slots by host, as the daemon has heard
+  std::map<uint64_t, Group> groups_;       // by epoch
+  std::set<std::string> listed_;           // by the discovery
+  std::set<uint64_t> asked_for_;           // workers
+  std::map<std::string, int> offered_;     // slots by host, as the daemon has heard
+  std::map<uint64_t, uint64_t> contents_;  // of commits, by id
   uint64_t next_incarnation_ = 1000;
 
   // The daemon.

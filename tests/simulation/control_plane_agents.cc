@@ -69,6 +69,7 @@ void ControlPlane::Admit(int stream) {
   joined.host = {machine.name, offers_ ? machine.capacity : machine.slots, machine.machine};
   joined.agent = agent.incarnation;
   if (has_copies_) joined.commit_address = machine.name + ":1";
+  joined.commit = NewestAt(index).id;
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);
   Apply(joined);
@@ -83,7 +84,6 @@ void ControlPlane::ReportAgain(int index) {
     });
     if (processes_[process].exit_told) ReportExit(process);
   }
-  if (agents_[index].kept > 0) TellKept(index);
 }
 
 void ControlPlane::SendUp(int index, std::function<void()> action) {
@@ -143,7 +143,7 @@ void ControlPlane::EndAtAgent(int index) {
   time_.After(dice_.Between(10 * kMilli, kSecond), [this, agent_index] { Attach(agent_index); });
 }
 
-void ControlPlane::StartProcess(int agent_index, WorkerId worker) {
+void ControlPlane::StartProcess(int agent_index, WorkerId worker, int slot) {
   Agent& agent = agents_[agent_index];
   if (agent.ending) return;
   for (const int known : agent.processes) {
@@ -155,6 +155,8 @@ void ControlPlane::StartProcess(int agent_index, WorkerId worker) {
   process.incarnation = Incarnation(++next_incarnation_);
   process.host = agent.host;
   process.agent = agent_index;
+  process.arena = slot;
+  process.commit = agent.arenas[slot];
   processes_.push_back(process);
   by_worker_[worker.value()] = index;
   agent.processes.push_back(index);
@@ -220,6 +222,7 @@ void ControlPlane::Die(int index, int exit_code, int signal) {
   }
   if (!agents_[process.agent].alive) return;
   const int agent = process.agent;
+  TellLeft(agent);
   if (dice_.Chance(80) && process.phase != Phase::kEnding) {
     SendUp(agents_[agent].stream, [this, id = process.id] {
       Log("worker ", id.value(), " is dying");

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/simulation/control_plane.h"
+#include "tests/simulation/trace.h"
 
 namespace hvd {
 
@@ -109,6 +110,7 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   }
   CheckPlaces(world);
   if (wrong_.empty()) CheckSurvivors(world);
+  if (wrong_.empty()) CheckHeldCommits(world);
   if (wrong_.empty() && newest_world_.has_value()) CheckWorldBeforeHasEnded();
   if (wrong_.empty() && newest_world_.has_value()) CheckOrder(world);
   Group& group = groups_[epoch];
@@ -130,6 +132,39 @@ void ControlPlane::CheckWorldBeforeHasEnded() {
            process.epoch == newest_world_->epoch.value();
   });
   if (trains && !group.broken) Fail("the world before trains on");
+}
+
+// An agent that the daemon has not lost keeps the commits of its workers when they die.
+void ControlPlane::CheckHeldCommits(const rendezvous::membership::World& world) {
+  for (const auto& [host, stream] : attached_) {
+    const Agent& agent = agents_[streams_[stream].agent];
+    if (!agent.alive) continue;
+    const uint64_t newest = NewestAt(streams_[stream].agent).id;
+    if (newest > world.members[0].commit) {
+      Fail(absl::StrCat("a world begins with commit ", CommitText(world.members[0].commit),
+                        ", but host ", host, " has commit ", CommitText(newest)));
+    }
+  }
+}
+
+void ControlPlane::CheckLeaver(const std::string& host) {
+  if (!has_copies_ || stop_requested_ || !wrong_.empty() || verdict_.has_value()) return;
+  const uint64_t newest = NewestAt(streams_[attached_[host]].agent).id;
+  const Machine& leaver = machines_[FindHost(host)];
+  if (newest == 0 || !leaver.leaving || time_.now() >= leaver.leaves_by) return;
+  for (const Process& process : processes_) {
+    const bool is_last = newest_world_.has_value() && process.epoch == newest_world_->epoch.value();
+    if (is_last && process.said_finished) return;  // the job is about to end
+  }
+  bool may_copy = false;
+  for (const auto& [name, stream] : attached_) {
+    const Machine& machine = machines_[FindHost(name)];
+    const Agent& agent = agents_[streams_[stream].agent];
+    if (name == host || machine.leaving || !agent.alive || agent.ending) continue;
+    may_copy = true;
+    if (NewestAt(streams_[stream].agent).id >= newest) return;
+  }
+  if (may_copy) Fail(absl::StrCat("host ", host, " takes commit ", CommitText(newest), " along"));
 }
 
 // A worker whose world is confirmed as the newest may let commits count.
@@ -199,8 +234,8 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
     const std::string who = absl::StrCat("worker ", process->id.value());
     const bool full = static_cast<int>(world.members.size()) >= max_workers_;
     if (!stays && !full && !machine.leaving && !machine.shrunk) Fail(who + " was forgotten");
-    if (process->commit > newest)
-      Fail(absl::StrCat(who, "'s commit ", process->commit, " is lost"));
+    if (process->commit.id > newest)
+      Fail(absl::StrCat(who, "'s commit ", CommitText(process->commit.id), " is lost"));
   }
 }
 

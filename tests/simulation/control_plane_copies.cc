@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/simulation/control_plane.h"
+#include "tests/simulation/trace.h"
 
 namespace hvd {
 
@@ -13,7 +14,8 @@ void ControlPlane::CarryKeep(const rendezvous::membership::KeepCommitsEffect& ef
     const int index = streams_[stream].agent;
     Agent& agent = agents_[index];
     const int turn = ++agent.keep_turn;
-    if (from.empty()) agent.kept = 0;
+    if (from.empty()) agent.kept = Commit();
+    if (from.empty()) TellLeft(index);
     if (!from.empty()) TakeCopies(index, turn, FindHost(from));
   });
 }
@@ -23,11 +25,9 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
   Agent& agent = agents_[index];
   if (!agent.alive || agent.keep_turn != turn) return;
   const bool linked = machines_[from].powered && machines_[agent.host].powered;
-  uint64_t newest = agent.kept;
-  for (const Process& process : processes_) {
-    if (linked && process.alive && process.host == from) newest = std::max(newest, process.commit);
-  }
-  if (newest > agent.kept) {
+  const int source = machines_[from].agent;
+  const Commit newest = linked && source >= 0 ? NewestAt(source) : Commit();
+  if (newest.id > agent.kept.id) {
     agent.kept = newest;
     ++tally_.copies;
     TellKept(index);
@@ -38,18 +38,52 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
 
 void ControlPlane::TellKept(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, host = machines_[agent.host].name, kept = agent.kept] {
+  SendUp(agent.stream, [this, host = machines_[agent.host].name, kept = NewestAt(index).id] {
     Apply(rendezvous::membership::CommitKept{host, kept});
   });
 }
 
-// Before it asks for its first world, and as rank 0 of a world in which all get its state.
+// The newest commit in the agent's memory: of its workers, or a copy.
+ControlPlane::Commit ControlPlane::NewestAt(int agent) const {
+  Commit newest = agents_[agent].kept;
+  for (const auto& [slot, commit] : agents_[agent].arenas) {
+    if (commit.id > newest.id) newest = commit;
+  }
+  return newest;
+}
+
+// Before the end of a worker is reported, and when a copy was dropped.
+void ControlPlane::TellLeft(int index) {
+  const Agent& agent = agents_[index];
+  SendUp(agent.stream, [this, host = machines_[agent.host].name, left = NewestAt(index).id] {
+    Apply(rendezvous::membership::CommitLeft{host, left});
+  });
+}
+
+// As rank 0 of a world in which all get its state.
 void ControlPlane::TakeKept(Process* process) {
-  const uint64_t kept = agents_[process->agent].kept;
-  if (kept <= process->commit) return;
-  Log("worker ", process->id.value(), " takes over commit ", kept);
-  process->commit = kept;
+  const Commit kept = NewestAt(process->agent);
+  if (kept.id <= process->commit.id) return;
+  Log("worker ", process->id.value(), " takes over commit ", CommitText(kept.id));
+  Seal(process, kept);
   ++tally_.copies_used;
+}
+
+// The commit that a world makes after this one.
+ControlPlane::Commit ControlPlane::Next(const Commit& commit, uint64_t epoch) {
+  return {CommitId(epoch, CommitNumber(commit.id) + 1), commit.content * 1000003 + epoch};
+}
+
+// The process has the commit, and so has its agent. Whoever has this commit has the same state.
+void ControlPlane::Seal(Process* process, const Commit& commit) {
+  process->commit = commit;
+  if (commit.id == 0) return;
+  agents_[process->agent].arenas[process->arena] = commit;
+  const auto [known, is_new] = contents_.emplace(commit.id, commit.content);
+  if (known->second != commit.content) {
+    Fail(absl::StrCat("commit ", CommitText(commit.id), " of worker ", process->id.value(),
+                      " is not the first of this name: there are two histories"));
+  }
 }
 
 }  // namespace hvd

@@ -64,7 +64,8 @@ void ControlPlane::StrikeWorker() {
   if (index < 0) return;
   Process& process = processes_[index];
   const int64_t die = dice_.Roll(100);
-  if (die < 40) return Die(index, 0, 9);
+  if (die < 30) return Die(index, 0, 9);
+  if (die < 40) return KillTwo(index);
   if (die < 50) return Die(index, OwnExitCode(index), 0);
   if (die < 55 && newest_world_.has_value()) {
     // Two newcomers with the same failure count as a mistake in the script, which is not forgiven.
@@ -76,7 +77,7 @@ void ControlPlane::StrikeWorker() {
   }
   if (die < 85) {
     // Without other workers, or if they can finish without it, nobody would notice.
-    if (!SomebodyElseTrains(index) || process.commit + 1 >= goal_) return;
+    if (!SomebodyElseTrains(index) || CommitNumber(process.commit.id) + 1 >= goal_) return;
     Log("worker ", process.id.value(), " hangs");
     process.frozen = true;
     return;
@@ -85,6 +86,21 @@ void ControlPlane::StrikeWorker() {
   for (size_t other = 0; other < processes_.size(); ++other) {
     if (processes_[other].alive && dice_.Chance(percent)) Die(static_cast<int>(other), 0, 9);
   }
+}
+
+// Two deaths close together: of any two workers, or of one and its replacement, as when memory runs
+// out.
+void ControlPlane::KillTwo(int first) {
+  Die(first, 0, 9);
+  const bool of_replacement = dice_.Chance(60);
+  const Micros later =
+      of_replacement ? dice_.Between(200 * kMilli, 4 * kSecond) : dice_.Between(0, 50 * kMilli);
+  time_.After(later, [this, host = processes_[first].host, of_replacement] {
+    for (int index = static_cast<int>(processes_.size()) - 1; index >= 0; --index) {
+      const bool is_there = !of_replacement || processes_[index].host == host;
+      if (processes_[index].alive && is_there) return Die(index, 0, 9);
+    }
+  });
 }
 
 // A member may die when some members have the commit already and others have not.
@@ -135,6 +151,7 @@ void ControlPlane::StrikePlanned() {
     Machine& leaving = machines_[host];
     Log("host ", leaving.name, " is drained");
     leaving.drained = leaving.leaving = true;
+    leaving.leaves_by = time_.now() + grace;
     Apply(rendezvous::membership::HostDraining{leaving.name, absl::Microseconds(grace),
                                                "spot instance reclaimed"});
   });
@@ -168,6 +185,8 @@ void ControlPlane::Discover() {
   std::string text;
   for (Machine& machine : machines_) {
     const bool listed = listed_.count(machine.name) > 0;
+    if (!listed && !machine.leaving)
+      machine.leaves_by = time_.now() + absl::ToInt64Microseconds(spec_.elastic->drain_grace);
     machine.leaving = machine.drained || !listed;
     if (!listed) continue;
     event.hosts.push_back({machine.name, machine.slots});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tests/simulation/control_plane.h"
+#include "tests/simulation/trace.h"
 
 namespace hvd {
 namespace {
@@ -115,7 +116,6 @@ void ControlPlane::Join(int index, bool may_defer) {
   Process& process = processes_[index];
   process.phase = Phase::kJoining;
   process.defers = may_defer;
-  if (!may_defer && process.epoch == 0) TakeKept(&process);
   Ask(index, CallKind::kJoin, [this, index, may_defer](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
     return rendezvous::membership::JoinRequested{call,
@@ -124,7 +124,7 @@ void ControlPlane::Join(int index, bool may_defer) {
                                                  "10.0.0.1",
                                                  4000,
                                                  may_defer,
-                                                 asking.commit,
+                                                 asking.commit.id,
                                                  asking.worked,
                                                  asking.gave_up ? "collectives hang" : "",
                                                  asking.in_step ? 1U : 0U,
@@ -163,7 +163,7 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
     Fail(absl::StrCat("rank ", process.rank, " needs the state, but the world says otherwise"));
   }
   if (process.rank == 0 && world.sync_state) TakeKept(&process);
-  if (process.rank == 0 && process.commit < world.members[0].commit) {
+  if (process.rank == 0 && process.commit.id < world.members[0].commit) {
     Fail("rank 0 does not hold the commit that the world begins with");
   }
   Watch(index);
@@ -253,7 +253,7 @@ void ControlPlane::TryComplete(Group* group) {
   group->any_changing = false;
 }
 
-void ControlPlane::Complete(int index, Operation kind, uint64_t commit, bool changing) {
+void ControlPlane::Complete(int index, Operation kind, const Commit& commit, bool changing) {
   Process& process = processes_[index];
   ++process.operation;
   if (kind == Operation::kBarrier) {
@@ -262,13 +262,14 @@ void ControlPlane::Complete(int index, Operation kind, uint64_t commit, bool cha
     return Later(index, dice_.Between(0, 50 * kMilli), [this, index] { ReportFinished(index); });
   }
   if (kind == Operation::kSync) {
-    if (process.commit > commit) Fail(absl::StrCat("commit ", process.commit, " was rolled back"));
-    process.commit = commit;
+    if (process.commit.id > commit.id)
+      Fail(absl::StrCat("commit ", CommitText(process.commit.id), " was rolled back"));
+    Seal(&process, commit);
   }
   if (kind == Operation::kStep) process.in_step = process.worked = true;
   if (kind == Operation::kSync) process.in_step = false;
   if (kind == Operation::kCommit) {
-    ++process.commit;
+    Seal(&process, Next(process.commit, process.epoch));
     process.in_step = false;
     if (changing) {
       ++process.turn;
@@ -284,7 +285,7 @@ void ControlPlane::NextOperation(int index) {
   const Group& group = groups_[process.epoch];
   if (process.operation == 1 && group.world.sync_state) return Submit(index, Operation::kSync);
   if (process.in_step) return Submit(index, Operation::kCommit);
-  if (process.commit >= goal_) return Submit(index, Operation::kBarrier);
+  if (CommitNumber(process.commit.id) >= goal_) return Submit(index, Operation::kBarrier);
   Later(index, step_time_ + dice_.Between(0, step_time_ / 4),
         [this, index] { Submit(index, Operation::kStep); });
 }
@@ -297,7 +298,7 @@ void ControlPlane::Abort(int index) {
   ++tally_.rollbacks;
   if (gentle_ && !hurried_)
     Fail(absl::StrCat("worker ", process.id.value(), " rolls back for a planned change"));
-  Log("worker ", process.id.value(), " rolls back to commit ", process.commit);
+  Log("worker ", process.id.value(), " rolls back to commit ", CommitText(process.commit.id));
   process.in_step = false;
   process.phase = Phase::kJoining;
   BreakGroup(process.epoch, index);
@@ -338,7 +339,7 @@ void ControlPlane::ReportProgress(int index) {
     return rendezvous::membership::ProgressReported{call,
                                                     {asking.id, asking.incarnation},
                                                     Epoch(asking.epoch),
-                                                    asking.commit,
+                                                    asking.commit.id,
                                                     absl::Seconds(1)};
   });
   Later(index, kProgressPause, [this, index] { ReportProgress(index); });
@@ -349,15 +350,20 @@ void ControlPlane::ThrowException(int index, const std::string& text) {
   Process& process = processes_[index];
   if (!process.alive || process.frozen || process.phase == Phase::kEnding) return;
   Log("worker ", process.id.value(), " throws ", text);
-  const bool may_hang = SomebodyElseTrains(index) && process.commit + 1 < goal_;
+  const bool may_hang = SomebodyElseTrains(index) && CommitNumber(process.commit.id) + 1 < goal_;
   if (process.epoch > 0 && process.phase != Phase::kJoining) BreakGroup(process.epoch, index);
   ++process.turn;
   process.phase = Phase::kEnding;
   process.threw = true;
   Ask(index, CallKind::kReport, [this, index, text](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return rendezvous::membership::Reported{
-        call, {asking.id, asking.incarnation}, Epoch(asking.epoch), false, text, false};
+    return rendezvous::membership::Reported{call,
+                                            {asking.id, asking.incarnation},
+                                            Epoch(asking.epoch),
+                                            false,
+                                            text,
+                                            false,
+                                            agents_[asking.agent].arenas[asking.arena].id};
   });
   if (may_hang && dice_.Chance(10)) return;  // its end does, and the others see to it
   Later(index, dice_.Between(10 * kMilli, 500 * kMilli),

@@ -7,6 +7,12 @@
 #include "absl/time/time.h"
 
 namespace hvd {
+
+std::string CommitText(uint64_t commit) {
+  const uint64_t world = CommitWorld(commit);
+  return absl::StrCat(CommitNumber(commit), world == 0 ? "" : absl::StrCat(" of world ", world));
+}
+
 namespace {
 
 struct CallOf {
@@ -45,7 +51,7 @@ std::string MemberText(const rendezvous::membership::WorldMember& m) {
                       m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
                       m.control_port, ", local ", m.place.local_rank, "/", m.place.local_size,
                       ", cross ", m.place.cross_rank, "/", m.place.cross_size,
-                      m.commit == 0 ? "" : absl::StrCat(", commit ", m.commit), "\n");
+                      m.commit == 0 ? "" : absl::StrCat(", commit ", CommitText(m.commit)), "\n");
 }
 
 struct Text {

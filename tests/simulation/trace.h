@@ -10,6 +10,9 @@
 
 namespace hvd {
 
+// "12 of world 3"; "12" for a commit of world 0.
+std::string CommitText(uint64_t commit);
+
 // The call that the effect answers, if it answers one.
 std::optional<rendezvous::membership::CallId> AnsweredCall(
     const rendezvous::membership::Effect& effect);

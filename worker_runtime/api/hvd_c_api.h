@@ -111,8 +111,10 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  *   checksum, else 0.
  * hvd_store_newest returns the newest commit with a valid checksum, made by this process or an
  *   earlier one. It computes the checksum, which takes time.
- * hvd_store_take_kept copies a newer commit of another host, kept by this host's agent, into the
- *   store, as its newest commit. REQUIRES: no commit was begun and not sealed.
+ * hvd_store_take_kept copies the newest commit in the agent's memory, of another worker of this
+ * host or of another host, into the store, as its newest commit. REQUIRES: no commit was begun and
+ * not sealed. The number of a commit, here and in hvd_set_commit, is its id (CommitId in
+ * base/ids.h): of two commits the greater number is that of the newer one.
  *
  * Errors:
  *   - HVD_UNIMPLEMENTED, of all but hvd_store_is_same and hvd_store_take_kept: there is no store,

@@ -131,10 +131,6 @@ absl::Status Runtime::MeetAgent() {
   absl::MutexLock lock(&mutex_);
   job_id_ = answer.bootstrap.job_id();
   store_ = std::move(store);
-  kept_ = nullptr;
-  if (answer.kept_commits.valid()) {
-    kept_ = std::make_unique<commit_store::ArenaView>(std::move(answer.kept_commits), job_id_);
-  }
   stack_pipe_ = std::move(answer.stack_pipe);
   stack_signal_ = answer.bootstrap.stack_signal();
   session_ = std::move(session);
@@ -147,14 +143,19 @@ commit_store::CommitArena* Runtime::store() const {
 }
 
 absl::Status Runtime::TakeKeptCommit() {
-  // While the copy is being read the agent may replace it or another worker of the host may release
-  // it. TakeOver then returns Aborted, and the next attempt sees the new state.
+  // While the commit is read its arena's owner may replace it, or another worker of the host may
+  // release it. TakeOver then returns Aborted, and the next attempt sees the new state.
   constexpr int kAttempts = 5;
-  absl::MutexLock lock(&mutex_);
-  absl::Status taken = absl::NotFoundError("no copies are kept here");
-  if (store_ == nullptr || kept_ == nullptr) return taken;
+  commit_store::CommitArena* const store = this->store();
+  absl::Status taken = absl::NotFoundError("no commits are kept here");
+  if (store == nullptr) return taken;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    taken = store_->TakeOver(*kept_);
+    ASSIGN_OR_RETURN(Fd newest,
+                     session::FetchNewestCommit(env_.agent_socket, WorkerId(env_.worker_id),
+                                                env_.worker_word, env_.agent_timeout));
+    if (!newest.valid()) return taken;
+    commit_store::ArenaView view(std::move(newest), job_id());
+    taken = store->TakeOver(view);
     if (!absl::IsAborted(taken)) return taken;
   }
   return absl::NotFoundError(taken.message());
@@ -408,14 +409,16 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
 void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
   std::shared_ptr<session::Session> session;
   Epoch epoch;
+  uint64_t commit = 0;
   {
     absl::MutexLock lock(&mutex_);
     session = session_;
+    if (store_ != nullptr) commit = store_->newest_number();
     if (active_ != nullptr) epoch = active_->world().epoch;
   }
   if (session == nullptr) return;
   // Best effort: if the daemon can't be reached, the agent still reports the exit code.
-  session->ReportFailure(epoch, message, caused_by_peer, kReportTimeout).IgnoreError();
+  session->ReportFailure(epoch, message, caused_by_peer, commit, kReportTimeout).IgnoreError();
 }
 
 }  // namespace hvd::worker_runtime::api

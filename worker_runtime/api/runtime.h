@@ -87,10 +87,11 @@ class Runtime {
   // process takes part in another job.
   commit_store::CommitArena* store() const;
 
-  // Makes the agent's copy of another host's commit the store's newest commit.
-  // Errors:
+  // Makes the newest commit in the agent's memory the store's newest commit, whichever worker of
+  // this host made it, or another host. Errors:
   //   - NotFound: the agent has no newer commit, or there is no store.
   //   - ResourceExhausted: there is not enough memory.
+  //   - those of session::FetchNewestCommit.
   absl::Status TakeKeptCommit() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The job's id, available from Init on; "" in a process without an agent.
@@ -235,7 +236,6 @@ class Runtime {
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<commit_store::ArenaView> kept_ ABSL_GUARDED_BY(mutex_);  // null: none
   // The stores of earlier jobs, kept because states restored from them may still be in use.
   std::vector<std::unique_ptr<commit_store::CommitArena>> old_stores_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);

@@ -143,6 +143,21 @@ absl::StatusOr<std::string> Ask(const std::string& socket_name, const std::strin
   }
 }
 
+absl::StatusOr<pb::WorkerBootstrap> AskFor(const std::string& socket_name,
+                                           const pb::WorkerHello& hello, absl::Duration timeout,
+                                           std::vector<Fd>& passed) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   Ask(socket_name, net::EncodeFrame(hello.SerializeAsString()),
+                       Clock::Real().Now() + timeout, passed));
+  pb::WorkerBootstrap answer;
+  if (!answer.ParseFromString(text)) {
+    return absl::UnavailableError(
+        "the agent's answer can't be decoded; the agent may be of another version");
+  }
+  if (!answer.error().empty()) return absl::PermissionDeniedError(answer.error());
+  return answer;
+}
+
 }  // namespace
 
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
@@ -152,16 +167,7 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   hello.set_word(word);
   AgentAnswer result;
   std::vector<Fd> passed;
-  ASSIGN_OR_RETURN(const std::string answer,
-                   Ask(socket_name, net::EncodeFrame(hello.SerializeAsString()),
-                       Clock::Real().Now() + timeout, passed));
-  if (!result.bootstrap.ParseFromString(answer)) {
-    return absl::UnavailableError(
-        "the agent's answer can't be decoded; the agent may be of another version");
-  }
-  if (!result.bootstrap.error().empty()) {
-    return absl::PermissionDeniedError(result.bootstrap.error());
-  }
+  ASSIGN_OR_RETURN(result.bootstrap, AskFor(socket_name, hello, timeout, passed));
   // The agent passes the descriptors in this order, and flags in the answer say which it has sent.
   auto next = passed.begin();
   if (result.bootstrap.has_liveness_page() && next != passed.end()) {
@@ -173,10 +179,18 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   if (result.bootstrap.has_stack_pipe() && next != passed.end()) {
     result.stack_pipe = std::move(*next++);
   }
-  if (result.bootstrap.has_kept_commits() && next != passed.end()) {
-    result.kept_commits = std::move(*next++);
-  }
   return result;
+}
+
+absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_name, WorkerId worker,
+                                     const std::string& word, absl::Duration timeout) {
+  pb::WorkerHello hello;
+  hello.set_worker_id(worker.value());
+  hello.set_word(word);
+  hello.set_newest_commit(true);
+  std::vector<Fd> passed;
+  ASSIGN_OR_RETURN(const pb::WorkerBootstrap answer, AskFor(socket_name, hello, timeout, passed));
+  return answer.has_kept_commits() && !passed.empty() ? std::move(passed.front()) : Fd();
 }
 
 }  // namespace hvd::worker_runtime::session

@@ -17,7 +17,6 @@ struct AgentAnswer {
   // Each of these is invalid if the agent has not sent it.
   Fd liveness_page;  // base/os/liveness_page.h
   Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
-  Fd kept_commits;   // worker_runtime/commit_store/arena_view.h
   Fd stack_pipe;     // where to write the Python stack on bootstrap.stack_signal
 };
 
@@ -30,6 +29,11 @@ struct AgentAnswer {
 //   - DeadlineExceeded: there was no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
+
+// Asks the agent for the arena with the newest commit in its memory, of any worker of this host or
+// a copy of another host's; invalid: there is none. Errors: those of FetchBootstrap.
+absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_name, WorkerId worker,
+                                     const std::string& word, absl::Duration timeout);
 
 }  // namespace hvd::worker_runtime::session
 

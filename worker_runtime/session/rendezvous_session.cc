@@ -309,12 +309,13 @@ absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
 }
 
 absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
-                                    absl::Duration timeout) {
+                                    uint64_t commit, absl::Duration timeout) {
   pb::ReportRequest request;
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
   request.mutable_failure()->set_message(ToTell(message));
   request.mutable_failure()->set_caused_by_peer(caused_by_peer);
+  request.mutable_failure()->set_commit(commit);
   return ReportAndDisconnect(request, timeout);
 }
 

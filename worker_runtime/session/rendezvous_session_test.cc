@@ -385,9 +385,10 @@ TEST_F(SessionTest, ReportProgress_TellsOfTheNewestCommit) {
 }
 
 TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "ValueError: x", true, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "ValueError: x", true, 7, absl::Seconds(1)).ok());
   EXPECT_EQ(script_.last_report.failure().message(), "ValueError: x");
   EXPECT_TRUE(script_.last_report.failure().caused_by_peer());
+  EXPECT_EQ(script_.last_report.failure().commit(), 7u);
   ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
   EXPECT_TRUE(script_.last_report.has_finished());
 }
@@ -395,7 +396,7 @@ TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
 // Whatever a script raises, the daemon gets a text of a few KiB that is UTF-8.
 TEST_F(SessionTest, LongTexts_AreShortened) {
   const std::string text = "bad record: \xff" + std::string(2000000, 'x') + " (a.csv)";
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), text, false, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), text, false, 0, absl::Seconds(1)).ok());
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();
   Session::JoinRequest request;
@@ -416,7 +417,7 @@ TEST_F(SessionTest, LastWords_EndTheConnectionAndLaterCallsMakeAnother) {
   EXPECT_EQ(script_.clients, 1);
   ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
   EXPECT_EQ(script_.clients, 0);
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "late", false, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "late", false, 0, absl::Seconds(1)).ok());
   EXPECT_EQ(script_.clients, 0);
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();

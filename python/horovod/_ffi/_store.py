@@ -58,8 +58,8 @@ def store_is_same() -> bool:
 
 
 def store_take_kept() -> bool:
-    """Copies another host's commit, of which the agent keeps a copy, into the store. Returns whether there was one that is newer
-    than the store's. No commit may have been begun.
+    """Copies the newest commit in the agent's memory, of another worker of this host or of another host, into the store. Returns
+    whether there was one that is newer than the store's. No commit may have been begun.
     """
     code = library.hvd_store_take_kept()
     if code == NOT_FOUND:

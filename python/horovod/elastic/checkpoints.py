@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 from horovod import _ffi
 from horovod.common._process import process
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
-from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, folder_lock
+from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, commits, folder_lock
 from horovod.elastic.best_checkpoint import Best, best_file
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.elastic.checkpoint_folder import Found
@@ -205,20 +205,19 @@ class Checkpoints:
             self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
-        """Returns the newest complete checkpoint if it is one of this run and newer than that commit, or None. Prints one line on stderr
-        about the one that was loaded, and one about each that was skipped and why. `alone`: no other process of this job is writing here, so the
-        folder is locked, and unfinished files of a killed job are removed.
+        """Returns the newest complete checkpoint if it is one of this run and newer than the commit of that id, or None. Prints one
+        line on stderr about the one that was loaded, and one about each that was skipped and why. `alone`: no other process of this
+        job is writing here, so the folder is locked, and unfinished files of a killed job are removed.
 
         Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store does not answer.
         """
         if alone:
             self._take_folder()
         for found in self._found():
-            if found.commit <= newer_than:
-                return None
             path = self._folder.path_of(found.name)
             try:
-                if not runs.is_in(self._folder.read_origin(found.name).run):
+                origin = self._folder.read_origin(found.name)
+                if not runs.is_in(origin.run) or self.id_of(origin) <= newer_than:
                     return None
                 checkpoint = self._folder.read(self._tensors, found.name)
             except (OSError, Damaged) as error:
@@ -243,6 +242,12 @@ class Checkpoints:
             except (OSError, Damaged):  # load_newest reports it
                 continue
         return ()
+
+    @staticmethod
+    def id_of(origin: checkpoint_file.Origin) -> int:
+        """Returns the id of the commit in a file. One of an earlier job is older than every commit of this job."""
+        ours = origin.job == checkpoint_folder.job()
+        return commits.id_of(origin.world - origin.before if ours else 0, origin.commit)
 
     def _take_folder(self) -> None:
         self._watch_end()

@@ -57,12 +57,12 @@ class Placed:
 
     Args:
       address: where the commit begins in memory.
-      number: the commit's number; 0: not sealed yet.
+      number: the commit's id; 0: not sealed yet.
     """
 
     def __init__(self, address: int, number: int = 0) -> None:
         self.address = address
-        self.number = number  # 0: not sealed yet
+        self.number = number  # its id; 0: not sealed yet
         self._head: Optional[Head] = None
 
     def head(self) -> Head:
@@ -113,13 +113,7 @@ class Placed:
 
 
 def inherited() -> Optional[Placed]:
-    """Returns the newest commit that this process's predecessor left, or a newer one of another host if this host's agent keeps
-    a copy; None if there is none.
-    """
-    try:
-        _ffi.store_take_kept()
-    except (HorovodInternalError, MemoryError) as error:
-        warn_once(error)
+    """Returns the newest commit in the store, which this process's predecessor left; None if there is none."""
     found = _ffi.store_newest()
     return Placed(found.address, found.number) if found else None
 
@@ -179,7 +173,7 @@ def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
 
 
 def seal(placed: Placed, number: int) -> None:
-    """Makes `placed`, which was placed last, the newest commit. Does nothing if it is sealed already."""
+    """Makes `placed`, which was placed last, the newest commit, with the id `number`. Does nothing if it is sealed already."""
     if placed.number == 0:
         _ffi.store_seal(number)
         placed.number = number

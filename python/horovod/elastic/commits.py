@@ -1,5 +1,8 @@
-"""The numbers of the job's commits, which are the same on all ranks, so that the job knows which process has the newest
-state.
+"""The ids of the job's commits, which are the same on all ranks, so that the job knows which process has the newest state.
+
+An id consists of the world in which the commit was made and its number, counted through the whole job (``CommitId`` in
+base/ids.h). Of two ids the greater one is that of the newer commit: if a world was given up, a newer one may use its numbers
+again, for other commits.
 """
 
 from typing import Optional
@@ -8,12 +11,29 @@ from horovod import _ffi
 from horovod.common import basics, ops
 from horovod.common.exceptions import HorovodInternalError
 
+_NUMBER_BITS = 40
+
 _newest = 0
 
 
 def newest() -> int:
     """Returns the number of the newest commit that this process knows of; 0: there is none."""
+    return number_of(_newest)
+
+
+def newest_id() -> int:
+    """Returns the id of that commit."""
     return _newest
+
+
+def id_of(world: int, number: int) -> int:
+    """Returns the id of commit `number` that was made in `world` of this job; 0: before this job."""
+    return world << _NUMBER_BITS | number
+
+
+def number_of(commit: int) -> int:
+    """Returns the number in the id `commit`."""
+    return commit & ((1 << _NUMBER_BITS) - 1)
 
 
 def begin() -> Optional[int]:
@@ -41,7 +61,7 @@ def end(operation: Optional[int]) -> bool:
 def count() -> None:
     """Records that the ranks have agreed on a commit. Each rank calls it once per commit."""
     global _newest
-    _newest += 1
+    _newest = id_of(_ffi.query("epoch"), number_of(_newest) + 1)
 
 
 def abandon(operation: Optional[int]) -> None:
@@ -66,11 +86,11 @@ def forget() -> None:
         _ffi.set_commit(0)
 
 
-def inherit(number: int) -> None:
-    """Records the commit that this process has taken over from its predecessor; 0: none fits."""
+def inherit(commit: int) -> None:
+    """Records the id of the commit that this process has taken over from its predecessor; 0: none fits."""
     global _newest
-    _newest = number
-    _ffi.set_commit(number)
+    _newest = commit
+    _ffi.set_commit(commit)
 
 
 def disown() -> None:
@@ -79,12 +99,12 @@ def disown() -> None:
 
 
 def agree(known: int) -> None:
-    """Makes the newest commit that any rank knows of, `known` included, the newest commit of all ranks. Also a barrier.
+    """Makes the newest commit that any rank knows of, the id `known` included, the newest commit of all ranks. Also a barrier.
 
     Raises HorovodInternalError if the world is broken.
     """
     global _newest
-    number = max(_newest, known)
+    commit = max(_newest, known)
     if basics.is_initialized() and basics.size() > 1:
-        number = ops.max_over_ranks(number)
-    _newest = number
+        commit = ops.max_over_ranks(commit)
+    _newest = commit

@@ -270,8 +270,8 @@ def _inherit(state: State) -> None:
 
 
 def _take_kept(state: State) -> None:
-    """Lets rank 0 begin with the copy that its agent keeps of another host's commit, if that is newer than rank 0's own. No
-    other member has that commit, or the job would have made that member rank 0.
+    """Lets rank 0 begin with the newest commit in its agent's memory, of whichever worker of its host or of another host, if
+    that is newer than rank 0's own. No other member has that commit, or the job would have made that member rank 0.
     """
     if basics.is_initialized() and basics.rank() == 0 and _ffi.must_sync_state() and _ffi.store_take_kept():
         _inherit(state)

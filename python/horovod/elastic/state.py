@@ -159,7 +159,7 @@ class State:
         return {}
 
     def _known_commit(self) -> int:
-        """Returns the number of the commit that the state was loaded from before a sync; 0: from none."""
+        """Returns the id of the commit that the state was loaded from before a sync; 0: from none."""
         return 0
 
     def _keep_commit(self) -> None:
@@ -241,7 +241,7 @@ class ObjectState(State):
     def sync(self) -> None:
         self._say_where_it_goes_on()
         if self._saved_state:
-            number = max(commits.newest(), self._known_commit())
+            number = max(commits.newest_id(), self._known_commit())
             values, number = self._bcast_object((self._current(), number))
             self._set(values)
             # The next copy is one of that commit, or of the first one of this run.
@@ -281,7 +281,7 @@ class ObjectState(State):
         if self._pending is not None:
             pending, self._pending = self._pending, None
             if pending.placed is not None:
-                commit_store.seal(pending.placed, commits.newest())
+                commit_store.seal(pending.placed, commits.newest_id())
             self._take(pending)
 
     def _take(self, copied: Any) -> None:
@@ -299,7 +299,7 @@ class ObjectState(State):
             commits.inherit(0)
             self.restore()
             reason = (str(error) or type(error).__name__).split("\n")[0]
-            say(f"commit {left.number} is ignored, it does not fit this state: {reason}")
+            say(f"commit {commits.number_of(left.number)} is ignored, it does not fit this state: {reason}")
             return
         commits.inherit(left.number)
         self._inherited = left.number
@@ -331,5 +331,5 @@ class ObjectState(State):
             raise ValueError("only one of the two has {}".format(", ".join(sorted(different))))
 
     def _say_where_it_goes_on(self) -> None:
-        if self._rank() == 0 and commits.newest() == self._inherited > self._known_commit():
-            say(f"going on from commit {self._inherited}, kept in memory")
+        if self._rank() == 0 and commits.newest_id() == self._inherited > self._known_commit():
+            say(f"going on from commit {commits.newest()}, kept in memory")

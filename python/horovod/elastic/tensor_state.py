@@ -144,7 +144,7 @@ class TensorState(ObjectState):
     def sync(self) -> None:
         ops.check_ready()
         self._find_parts()
-        if rank() == 0 and (self._begins_run or commits.newest() == self._inherited):
+        if rank() == 0 and (self._begins_run or commits.newest_id() == self._inherited):
             self._load_earlier()
         placed = self._sync_trees() if size() > 1 else None
         if rank() == 0:
@@ -255,7 +255,7 @@ class TensorState(ObjectState):
 
     def _send(self, own: dict[str, Any]) -> Optional[Placed]:
         taken = self._trees.take_tensors(own)
-        number = max(commits.newest(), self._known_commit())
+        number = max(commits.newest_id(), self._known_commit())
         head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
@@ -359,7 +359,7 @@ class TensorState(ObjectState):
             self._load(_Snapshot(found.values, found.trees))
         except (KeyError, RuntimeError, ValueError) as error:
             raise ValueError(f"checkpoint {found.path} does not fit this state: {error}") from error
-        self._loaded_commit = found.commit
+        self._loaded_commit = self._checkpoints.id_of(found.origin)
         return True
 
     def _known_commit(self) -> int:
