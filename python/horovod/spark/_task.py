@@ -1,6 +1,7 @@
 """A Spark task of a job."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Optional
@@ -60,9 +61,11 @@ def _executor() -> Optional[str]:
 
 
 def _sent_files() -> list[str]:
-    """Returns the entries of Python's path with files that Spark has sent to this executor: --py-files, SparkContext.addPyFile."""
+    """Returns the entries of Python's path with files that Spark has sent to this executor: --py-files, SparkContext.addPyFile. On
+    executors of a cluster they are relative to the working directory, which a worker may leave.
+    """
     root = SparkFiles.getRootDirectory()
-    return [path for path in sys.path if path.startswith(root)]
+    return [os.path.abspath(path) for path in sys.path if path.startswith(root)]
 
 
 def _devices_of(context: Any) -> list[str]:
