@@ -122,7 +122,7 @@ def test_what_is_refused(way):
             way(operation)(jnp.float32(1))
     with pytest.raises(ValueError, match="op=17"):
         way(lambda x: hvd.allreduce(x, op=17))(mine())
-    with pytest.raises(ValueError, match=rf"invalid root rank {hvd.size()} for .* \(its ranks: 0.*\)"):
+    with pytest.raises(ValueError, match=rf"root rank {hvd.size()} is not in the process set, whose ranks are 0"):
         way(lambda x: hvd.broadcast(x, hvd.size()))(mine())
     with pytest.raises(hvd.HorovodRequestError, match="does not support Adasum"):
         way(lambda x: hvd.reducescatter(x, op=hvd.Adasum))(mine())

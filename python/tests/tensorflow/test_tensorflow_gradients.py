@@ -229,7 +229,7 @@ def test_what_slices_can_not_be_reduced_by(op):
         with pytest.raises(NotImplementedError, match="IndexedSlices"):
             function(arguments, op=op)
         for factor in ({"prescale_factor": 0.5}, {"postscale_factor": 0.5}):
-            with pytest.raises(NotImplementedError, match="Pre/postscale_factor"):
+            with pytest.raises(NotImplementedError, match="without prescale_factor and postscale_factor"):
                 function(arguments, op=hvd.Sum, **factor)
 
 
