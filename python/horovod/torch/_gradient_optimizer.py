@@ -296,13 +296,15 @@ class GradientOptimizer(WrappedOptimizer):
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _finish(self) -> None:
+        for each in self._operations:
+            each.check(self._parameter_names)
         agreement, self._agreement = self._agreement, None
         handles = [each.handle for each in self._operations if isinstance(each, Operation)]
         ops.synchronize_all(handles if agreement is None else [*handles, agreement.handle])
         if agreement is not None:
             agreement.answer()
         for each in self._operations:
-            each.take(self._parameter_names, self._compression)
+            each.take(self._compression)
         self._operations.clear()
         self._done |= self._ready
         self._drop_passes()

@@ -62,10 +62,14 @@ class Operation(NamedTuple):
     handle: int
     parts: list[Union[Plain, Dense]]
 
-    def take(self, names: dict[torch.Tensor, str], compression: Any) -> None:
-        """Sets the gradients when the operation is complete. Raises as :meth:`Watched.check`."""
+    def check(self, names: dict[torch.Tensor, str]) -> None:
+        """Raises as :meth:`Watched.check`. Before the operation is waited for: results that come through host memory change gradients."""
         for part in self.parts:
             part.watched.check(names)
+
+    def take(self, compression: Any) -> None:
+        """Sets the gradients when the operation is complete."""
+        for part in self.parts:
             part.finish(compression)
 
 
@@ -98,7 +102,10 @@ class SparseOperation(NamedTuple):
     watched: Watched
     finish: Callable[[], torch.Tensor]  # waits
 
-    def take(self, names: dict[torch.Tensor, str], _: Any) -> None:
-        """Waits, and sets the gradient. Raises as :meth:`Watched.check`."""
+    def check(self, names: dict[torch.Tensor, str]) -> None:
+        """Raises as :meth:`Watched.check`."""
         self.watched.check(names)
+
+    def take(self, _: Any) -> None:
+        """Waits, and sets the gradient."""
         self.watched.p.grad = self.finish()
