@@ -237,7 +237,7 @@ def test_what_the_schedules_need():
     warmup = callbacks.LearningRateWarmupCallback(0.1)
     warmup.set_params({})
     with pytest.raises(
-        ValueError, match="LearningRateWarmupCallback: .* pass steps_per_epoch"
+        ValueError, match=r"LearningRateWarmupCallback: .* pass steps_per_epoch"
     ):
         warmup.on_train_begin()
 
