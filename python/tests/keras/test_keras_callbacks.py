@@ -236,9 +236,7 @@ def test_what_the_schedules_need():
         callbacks.LearningRateScheduleCallback(0.1, "x")
     warmup = callbacks.LearningRateWarmupCallback(0.1)
     warmup.set_params({})
-    with pytest.raises(
-        ValueError, match=r"LearningRateWarmupCallback: .* pass steps_per_epoch"
-    ):
+    with pytest.raises(ValueError, match=r"LearningRateWarmupCallback: .* pass steps_per_epoch"):
         warmup.on_train_begin()
 
 
