@@ -104,7 +104,10 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   worker->join = event;
   worker->commit = event.commit;
   worker->ready_since = now;
-  worker->exception.clear();  // it asks for a world, so an earlier error is void
+  // It asks for a world, so an earlier error is void; see UndoDrain.
+  const bool was_doomed = !worker->exception.empty() && !HostOf(*worker).drain.has_value();
+  if (was_doomed && !worker->life.leaving()) worker->stop_at = absl::InfiniteFuture();
+  worker->exception.clear();
   ResetFailing(worker, Move::kGoOn);
   worker->caused_by_peer = false;
   root_cause.Retract(worker->place.rank);

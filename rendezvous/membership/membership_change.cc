@@ -182,12 +182,18 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
 }
 
 void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
+  const bool was_member = epochs.current > Epoch(0) && worker->last_world == epochs.current;
+  const bool is_first = !worker->life.stopped();
+  if (is_first) worker->stopped_in_world = was_member && !worker->join.has_value();
   EndCallsOf(worker, absl::FailedPreconditionError(absl::StrCat(Name(*worker), " was stopped")));
   worker->life.Make(Move::kStop);
   const Host& host = HostOf(*worker);
-  if (!host.agent.has_value()) return;
+  // An agent that is away gets the command when it attaches again.
+  const absl::Time told_by =
+      std::max(last_time, host.away.has_value() ? host.away_until : last_time);
   if (worker->ends_by == absl::InfinitePast())
-    worker->ends_by = last_time + with_grace + kStopPatience;
+    worker->ends_by = told_by + with_grace + kStopPatience;
+  if (!host.agent.has_value()) return;
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 

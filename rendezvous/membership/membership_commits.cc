@@ -61,6 +61,20 @@ const Host* Membership::State::HolderAwaited(const std::vector<Worker*>& members
   return now < epochs.quorum_since + kCopyPatience ? holder : nullptr;
 }
 
+// Whether a worker that leaves and was in no world has a newer commit than these members could
+// begin with, from its slot. It is released; its agent says at its end what it has.
+bool Membership::State::AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now) {
+  const uint64_t newest = Restorable(members);
+  bool awaits = false;
+  for (Worker& worker : workers) {
+    if (worker.life.gone() || !IsLeaving(worker) || worker.life.member()) continue;
+    if (worker.commit <= newest) continue;
+    if (worker.join.has_value()) Release(&worker, LeavesText(worker), now);
+    awaits = awaits || now < worker.ends_by;
+  }
+  return awaits;
+}
+
 // The workers that ask for the next world and stay in the job.
 std::vector<Worker*> Membership::State::Candidates() {
   std::vector<Worker*> candidates;
@@ -216,10 +230,13 @@ bool Membership::State::HasElsewhere(const Host& host) const {
 }
 
 // Whether a drained host without workers stays, because it alone has a commit and another one can
-// take it over.
+// take it over. If no other one is there, it waits for one, unless its workers left in good order:
+// then they have written the checkpoint.
 bool Membership::State::MustGiveCommit(const Host& host, absl::Time now) {
-  if (now >= host.drain->deadline || IsFinishing() || HasElsewhere(host)) return false;
-  return Keeper(host, {}) != nullptr;
+  const Drain& drain = *host.drain;
+  if (now >= drain.deadline || IsFinishing() || HasElsewhere(host)) return false;
+  if (Keeper(host, {}) != nullptr) return true;
+  return host.commit > drain.released_commit && !drain.ends_job && !host.commit_address.empty();
 }
 
 // Whether the newest reported commit was made in this world, not in an earlier one.
@@ -229,12 +246,13 @@ bool Membership::State::CommittedInWorld() const {
 
 // Sends KeepCommits if the host's source of copies changes. Null `holder`: it drops its copy, but
 // not before a world with members on a second machine has committed: until then those members do
-// not have the state yet, and rank 0 may have to load it from the copy. REQUIRES: its agent is
-// attached.
+// not have the state yet, and rank 0 may have to load it from the copy. Nor while the next world is
+// awaited, which may begin with the copy. REQUIRES: its agent is attached.
 void Membership::State::TellToKeep(Host* host, const Host* holder) {
   const std::string address = holder == nullptr ? "" : holder->commit_address;
   if (host->copies_from == address) return;
-  if (holder == nullptr && !(epochs.whole() && CommittedInWorld())) return;
+  const bool is_settled = epochs.whole() && !epochs.changing.has_value() && !ComingTogether();
+  if (holder == nullptr && !(is_settled && CommittedInWorld())) return;
   host->copies_from = address;
   host->has_copy = host->has_copy && holder != nullptr;
   effects.push_back(KeepCommitsEffect{*host->agent, host->slots.host,

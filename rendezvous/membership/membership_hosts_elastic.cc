@@ -146,9 +146,9 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
 void Membership::State::UndoDrain(Host* host) {
   host->drain.reset();
   for (Worker& worker : workers) {
-    if (&HostOf(worker) == host && !worker.life.leaving() && !worker.life.failure_told()) {
-      worker.stop_at = absl::InfiniteFuture();
-    }
+    if (&HostOf(worker) != host || worker.life.leaving() || worker.life.failure_told()) continue;
+    // One that has said that it fails, but hangs, is still stopped.
+    if (worker.exception.empty()) worker.stop_at = absl::InfiniteFuture();
   }
 }
 

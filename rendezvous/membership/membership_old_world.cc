@@ -23,7 +23,10 @@ constexpr absl::Duration kKillTime = absl::Seconds(1);
 // reattach_timeout, counted from when the agent noticed the loss, which may be kSilence after the
 // daemon. REQUIRES: the agent was just lost.
 void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
-  const bool trains = worker->life.member() && !worker->join.has_value();
+  // One that was stopped may not have heard of it.
+  const bool in_world =
+      worker->life.member() || (worker->stopped_in_world && worker->last_world == epochs.current);
+  const bool trains = in_world && !worker->join.has_value();
   if (!trains) return;
   const absl::Time away_until = HostOf(*worker).away_until;
   const bool was_away = away_until != absl::InfinitePast();

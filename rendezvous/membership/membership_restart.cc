@@ -59,7 +59,9 @@ bool Membership::State::Reattach(const HostJoined& event) {
     host->ended = false;  // the agent may not have received EndJob
     FinishWhenAllGone();
   } else if (host->ended) {
-    EndHost(event.agent, host->slots.host, spec.failure_grace);
+    // The agent may not have received EndJob. EndDrainedHosts decides again: another host may be
+    // there now that can take over its commit.
+    host->ended = false;
   }
   return true;
 }

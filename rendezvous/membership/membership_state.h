@@ -179,6 +179,7 @@ struct Membership::State {
   uint64_t Restorable(const Worker& worker) const;
   uint64_t Restorable(const std::vector<Worker*>& members) const;
   const Host* HolderAwaited(const std::vector<Worker*>& members, absl::Time now) const;
+  bool AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now);
   std::vector<Worker*> Candidates();
   uint64_t RestorableByAsking() const;
   bool CountCopies(const std::vector<Worker*>& members);

@@ -182,7 +182,7 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   const bool wait_for_more =
       !has_survivors && !all_asked && !is_full && now < epochs.quorum_since + kFormPatience;
   if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
-  if (HolderAwaited(members, now) != nullptr) return std::nullopt;
+  if (AwaitsLeaver(members, now) || HolderAwaited(members, now) != nullptr) return std::nullopt;
   return members;
 }
 
@@ -308,6 +308,8 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
   worker->life.Make(Move::kRelease);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
   worker->ends_by = worker->stop_at;
+  std::optional<Drain>& drain = hosts[worker->host].drain;
+  if (drain.has_value()) drain->released_commit = std::max(drain->released_commit, worker->commit);
   effects.push_back(ReplyReleased{worker->join->call, reason});
   worker->join.reset();
 }

@@ -39,18 +39,20 @@ struct Worker {
   absl::Time stop_at = absl::InfiniteFuture();  // when it is stopped if it has not exited
   // The end of the wait for what a stopped or released member has left in its agent's memory.
   absl::Time ends_by = absl::InfinitePast();
+  bool stopped_in_world = false;         // it had not asked for the next world when it was stopped
   std::vector<std::string> stderr_tail;  // its last lines on stderr
 
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [id, host, place, slot, pid, incarnation, superseded, join, life, last_world, commit,
-           exception, caused_by_peer, may_train_until, ready_since, stop_at, ends_by, stderr_tail] =
-        *this;
+           exception, caused_by_peer, may_train_until, ready_since, stop_at, ends_by,
+           stopped_in_world, stderr_tail] = *this;
     fields("id", id, "host", host, "place", place, "slot", slot, "pid", pid, "incarnation",
            incarnation, "superseded", superseded, "join", join, "life", life, "last_world",
            last_world, "commit", commit, "exception", exception, "caused_by_peer", caused_by_peer,
            "may_train_until_ns", may_train_until, "ready_since_ns", ready_since, "stop_at_ns",
-           stop_at, "ends_by_ns", ends_by, "stderr_tail", stderr_tail);
+           stop_at, "ends_by_ns", ends_by, "stopped_in_world", stopped_in_world, "stderr_tail",
+           stderr_tail);
   }
 };
 

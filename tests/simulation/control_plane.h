@@ -129,10 +129,12 @@ class ControlPlane {
     Incarnation incarnation;
     bool alive = true;
     bool ending = false;
+    bool told_to_end = false;  // by the daemon
     int stream = -1;
     Micros detached_since = 0;
     std::vector<int> processes;    // started on command
     int keep_turn = 0;             // counts what it was told about copies
+    uint64_t told_kept = 0;        // of which the daemon has heard
     Commit kept;                   // the newest copy
     std::map<int, Commit> arenas;  // by slot: the newest commit of its workers
   };

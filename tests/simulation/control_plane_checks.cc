@@ -138,8 +138,9 @@ void ControlPlane::CheckWorldBeforeHasEnded() {
 void ControlPlane::CheckHeldCommits(const rendezvous::membership::World& world) {
   for (const auto& [host, stream] : attached_) {
     const Agent& agent = agents_[streams_[stream].agent];
-    if (!agent.alive) continue;
-    const uint64_t newest = NewestAt(streams_[stream].agent).id;
+    if (!agent.alive || agent.told_to_end) continue;
+    uint64_t newest = agent.told_kept;
+    for (const auto& [slot, commit] : agent.arenas) newest = std::max(newest, commit.id);
     if (newest > world.members[0].commit) {
       Fail(absl::StrCat("a world begins with commit ", CommitText(world.members[0].commit),
                         ", but host ", host, " has commit ", CommitText(newest)));
@@ -158,10 +159,9 @@ void ControlPlane::CheckLeaver(const std::string& host) {
   }
   bool may_copy = false;
   for (const auto& [name, stream] : attached_) {
-    const Machine& machine = machines_[FindHost(name)];
-    const Agent& agent = agents_[streams_[stream].agent];
-    if (name == host || machine.leaving || !agent.alive || agent.ending) continue;
-    may_copy = true;
+    // An agent that has just died is there to the daemon's knowledge.
+    if (name == host || agents_[streams_[stream].agent].told_to_end) continue;
+    may_copy = may_copy || !machines_[FindHost(name)].leaving;
     if (NewestAt(streams_[stream].agent).id >= newest) return;
   }
   if (may_copy) Fail(absl::StrCat("host ", host, " takes commit ", CommitText(newest), " along"));

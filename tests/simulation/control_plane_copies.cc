@@ -15,6 +15,7 @@ void ControlPlane::CarryKeep(const rendezvous::membership::KeepCommitsEffect& ef
     Agent& agent = agents_[index];
     const int turn = ++agent.keep_turn;
     if (from.empty()) agent.kept = Commit();
+    if (from.empty()) agent.told_kept = 0;
     if (from.empty()) TellLeft(index);
     if (!from.empty()) TakeCopies(index, turn, FindHost(from));
   });
@@ -38,7 +39,8 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
 
 void ControlPlane::TellKept(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, host = machines_[agent.host].name, kept = NewestAt(index).id] {
+  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, kept = NewestAt(index).id] {
+    agents_[index].told_kept = kept;
     Apply(rendezvous::membership::CommitKept{host, kept});
   });
 }

@@ -150,8 +150,8 @@ void ControlPlane::StrikePlanned() {
   SendUp(agents_[machine.agent].stream, [this, host, grace] {
     Machine& leaving = machines_[host];
     Log("host ", leaving.name, " is drained");
+    if (!leaving.leaving) leaving.leaves_by = time_.now() + grace;  // the first drain counts
     leaving.drained = leaving.leaving = true;
-    leaving.leaves_by = time_.now() + grace;
     Apply(rendezvous::membership::HostDraining{leaving.name, absl::Microseconds(grace),
                                                "spot instance reclaimed"});
   });
