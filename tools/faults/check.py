@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 LONGEST_STANDSTILL_S = 15.0
+_LOSSES = ("agent killed", "last host drained")
 
 
 class Entry(NamedTuple):
@@ -57,10 +58,12 @@ def _lost(returned, faults):
 
 
 def _is_excused(gone, now, faults):
-    """Whether the agents of all workers that had one of these commits were killed, so that nobody has it any more."""
+    """Whether the agents of all workers that had one of these commits were killed, or the last one was drained, so that nobody has it
+    any more.
+    """
     return all(
         any(
-            fault.kind == "agent killed" and fault.host == entry.host and entry.time - 0.05 <= fault.time <= now
+            fault.kind in _LOSSES and fault.host == entry.host and entry.time - 0.05 <= fault.time <= now
             for fault in faults
         )
         for entry in gone

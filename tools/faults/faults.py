@@ -90,8 +90,10 @@ class Harm:
     def _drain(self):
         host = self._rng.choice(self.job.hosts())
         agents = self.job.agent_pids(host)
+        is_last = not any(self.job.agent_pids(other) for other in self.job.hosts() if other != host)
         for pid in agents:
-            self._note("drain", host)
+            # Without another agent and without checkpoints nobody can take its commits over.
+            self._note("last host drained" if is_last else "drain", host)
             kill(pid, signal.SIGTERM)
         if agents and self._rng.random() < 0.3:
             time.sleep(self._rng.uniform(0.05, 1))
