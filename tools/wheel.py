@@ -33,6 +33,8 @@ TAG = "py3-none-manylinux_{}_{}_{}".format(*symbol_versions.NEWEST["GLIBC"], pla
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
 OLD_SYSTEMS = "libhvd_old_systems.so"
 LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_rendezvous.so", "libhvd_tensorflow.so")
+# Of examples/, what runs with an installed package.
+EXAMPLES = ("README.md", "*.py", "dask/*.py", "ray/*.py", "spark/*.py")
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 # What the library of tools/old_systems.cc exports, as patterns for the linker.
@@ -228,6 +230,14 @@ def copy_package(stage, package):
     (package / "version.py").write_text(text)
 
 
+def copy_examples(target):
+    for pattern in EXAMPLES:
+        for path in (ROOT / "examples").glob(pattern):
+            copy = target / path.relative_to(ROOT / "examples")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
 def write_licenses(libraries, directory):
     """Ours, and what Debian's packages say of the libraries that the wheel carries."""
     directory.mkdir(parents=True)
@@ -277,6 +287,8 @@ def main(stage, output):
         copy_package(stage / "horovod", tree / "horovod")
         libraries = bundle_binaries(stage / "horovod", tree / "horovod")
         write_build_files(tree / "horovod")
+        # pip installs what is in "data" below sys.prefix.
+        copy_examples(tree / f"horovod-{version}.data/data/share/doc/horovod/examples")
         info = tree / f"horovod-{version}.dist-info"
         write_licenses(libraries, info / "licenses")
         (info / "METADATA").write_text(metadata(version))

@@ -94,6 +94,16 @@ def test_programs_are_on_the_path(installed, program):
     assert re.search(r"\d+\.\d+\.\d+", result.stdout)
 
 
+def test_examples_are_installed(installed):
+    examples = installed / "share/doc/horovod/examples"
+    assert (examples / "README.md").exists() and (examples / "ray/digits_on_ray.py").exists()
+    command = ["horovodrun", "-np", "2", "python", "numpy_regression.py"]
+    result = subprocess.run(
+        command, cwd=examples, env=environment_of(installed), capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_programs_are_built_against_the_wheel(installed, tmp_path):
     """With what `python -m horovod.rendezvous` says, by CMake and by pkg-config."""
 
