@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import resource
+import sys
 import threading
 import time
 import types
@@ -401,3 +402,43 @@ def test_file_that_this_process_writes_is_not_unfinished(tmp_path, process, monk
     state.commit()
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_checkpoint_of_another_user_in_a_shared_folder_is_skipped(tmp_path, process, capfd):
+    tmp_path.chmod(0o1777)
+    train(state_in(tmp_path), 2)
+    os.chown(tmp_path / "checkpoint-2-w1.hvd", 12345, 12345)
+    process("b")
+    found = Checkpoints(TREES, str(tmp_path), 1).load_newest(alone=False)
+    assert found.commit == 1
+    assert lines(capfd)[0].endswith(
+        "checkpoint-2-w1.hvd is skipped: it belongs to user 12345, in a folder that all users may write to"
+    )
+    os.chown(tmp_path, 12345, 12345)  # who owns the folder could do anything anyway
+    assert Checkpoints(TREES, str(tmp_path), 1).load_newest(alone=False).commit == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_folder_of_another_user_in_a_shared_one_is_refused(tmp_path, process):
+    tmp_path.chmod(0o1777)
+    folder = tmp_path / "job"
+    folder.mkdir()
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(PermissionError, match="job can't be used: it belongs to user 12345"):
+        state_in(folder)
+    tmp_path.chmod(0o755)
+    state_in(folder)
+
+
+def test_checkpoint_of_another_script_is_used_with_a_line(tmp_path, process, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["/home/me/first.py"])
+    train(state_in(tmp_path), 1)
+    checkpoint = tmp_path / "checkpoint-1-w1.hvd"
+    for script, said in (("/other/first.py", []), ("-c", []), ("second.py", ["first.py, not second.py"])):
+        process("b")
+        monkeypatch.setattr(sys, "argv", [script])
+        capfd.readouterr()
+        assert Checkpoints(TREES, str(tmp_path), 1).load_newest(alone=False).commit == 1
+        told = [f"Horovod: checkpoint {checkpoint} was written by another script: {names}" for names in said]
+        assert lines(capfd) == [f"Horovod: going on from commit 1, checkpoint {checkpoint}", *told]

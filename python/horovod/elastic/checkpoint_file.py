@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
+from horovod.elastic import owners
 from horovod.elastic.trees import Trees, is_dict
 
 _MAGIC = b"HVDCKPT\n"
@@ -50,6 +51,7 @@ class Origin(NamedTuple):
     job: str = ""
     before: int = 0  # the newest world of the jobs before this one; `world` counts on from there
     run: int = 1  # of the script: see horovod.elastic.runs
+    script: str = ""  # the name of the script's file; "": unknown
 
 
 class Checkpoint(NamedTuple):
@@ -174,7 +176,7 @@ def read(trees: Trees, path: str) -> Checkpoint:
 
     Raises:
       OSError: it can't be read.
-      Damaged: it is incomplete, or of another version.
+      Damaged: it is incomplete, of another version, or of another user in a folder that all users may write to.
     """
     with open(path, "rb", opener=_open_regular) as file:
         return read_from(trees, file, os.fstat(file.fileno()).st_size, path)
@@ -203,12 +205,16 @@ def read_origin_from(file: BinaryIO) -> Origin:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """An opener for open() that opens regular files only, because opening a FIFO would block. Raises OSError, Damaged."""
+    """An opener for open() that opens regular files only, because opening a FIFO would block, and none of a stranger. Raises
+    OSError, Damaged."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    regular = stat.S_ISREG(found.st_mode)
+    problem = owners.stranger(path, found.st_uid) if regular else "it is not a regular file"
+    if problem is None:
         return descriptor
     os.close(descriptor)
-    raise Damaged("it is not a regular file")
+    raise Damaged(problem)
 
 
 def _origin(header: dict[str, Any]) -> Origin:

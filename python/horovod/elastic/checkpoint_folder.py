@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import socket
+import sys
 import uuid
 from typing import BinaryIO, Callable, NamedTuple, Union
 
 from horovod import _ffi
-from horovod.elastic import checkpoint_file, folder_lock
+from horovod.elastic import checkpoint_file, folder_lock, owners
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Origin
 from horovod.elastic.trees import Trees
 
@@ -41,6 +42,12 @@ def job() -> str:
     return _ffi.job_id() or _LONE_JOB
 
 
+def script() -> str:
+    """Returns the name of the file of this process's script; "" if it has none."""
+    name = os.path.basename(next(iter(sys.argv), ""))
+    return "" if name.startswith("-") else name
+
+
 def owner_only(path: str, flags: int) -> int:
     """An opener for open() of files that only their owner may read."""
     return os.open(path, flags, 0o600)
@@ -59,7 +66,7 @@ class Place:
     # Overridden by subclasses.
 
     def make(self) -> None:
-        """Creates the place. Raises OSError."""
+        """Creates the place. Raises OSError, also if it is another user's in a folder that all users may write to."""
         raise NotImplementedError
 
     def open(self) -> None:
@@ -120,7 +127,7 @@ class Place:
         if job() not in self._before:
             self._before[job()] = self._newest_world_before(epoch)
         before = self._before[job()]
-        return Origin(commit, before + epoch, job(), before)
+        return Origin(commit, before + epoch, job(), before, script=script())
 
     def _newest_world_before(self, epoch: int) -> int:
         """Returns the newest world of the jobs before this one, whose newest world is `epoch`."""
@@ -165,6 +172,9 @@ class CheckpointFolder(Place):
 
     def make(self) -> None:
         os.makedirs(self.path, exist_ok=True)
+        problem = owners.stranger(self.path)
+        if problem is not None:
+            raise PermissionError(f"checkpoint_dir {self.path} can't be used: {problem}; give a folder of your own")
 
     def take(self, job: str, waits: bool = False) -> bool:
         return folder_lock.take(self.path, job, folder_lock.PATIENCE_S if waits else 0.0)

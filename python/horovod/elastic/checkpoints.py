@@ -226,6 +226,9 @@ class Checkpoints:
                 continue
             self._newest = found.commit
             say(f"going on from commit {found.commit}, checkpoint {path}")
+            writer, own = checkpoint.origin.script, checkpoint_folder.script()
+            if own and writer and writer != own:
+                say(f"checkpoint {path} was written by another script: {writer}, not {own}")
             return checkpoint
         return None
 
