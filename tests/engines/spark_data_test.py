@@ -195,9 +195,15 @@ def written_at(store):
         (dict(label_columns=["z"], feature_columns=None), "Label column z does not exist"),
         (dict(label_columns=["y"], feature_columns=["z"]), "Feature column z does not exist"),
         (dict(label_columns=["y"], feature_columns=None, sample_weight_col="z"), "Sample weight column z does not"),
-        (dict(label_columns=["y"], feature_columns=None, validation="z"), "Validation column z does not exist"),
+        (
+            dict(label_columns=["y"], feature_columns=None, validation="z"),
+            "validation='z': the DataFrame has no such column",
+        ),
         (dict(label_columns=["y"], feature_columns=None, validation=1.5), "validation=1.5 must be at least 0"),
-        (dict(label_columns=["y"], feature_columns=None, validation=[1]), 'must be of type "float" or "str"'),
+        (
+            dict(label_columns=["y"], feature_columns=None, validation=[1]),
+            "validation must be a float or the name of a column, not list",
+        ),
         (dict(label_columns=["y"], feature_columns=None, partitions_per_process=0), "must both be > 0"),
     ],
 )

@@ -227,7 +227,7 @@ class Elsewhere(Backend):
     [
         (dict(data_module=ParquetDataModule), "data_module reads from a store"),
         (dict(num_proc=None, backend=Elsewhere()), "Elsewhere has no run_on_rows; give a store"),
-        (dict(validation="x3"), "Validation column x3 does not exist"),
+        (dict(validation="x3"), "validation='x3': the DataFrame has no such column"),
         (dict(validation="none"), "there are no rows for validation"),
         (dict(feature_cols=["nothing"]), "Feature column nothing does not exist"),
     ],
