@@ -26,7 +26,7 @@ TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
   EXPECT_EQ(signal, SIGTERM);
 }
 
-// A scheduler's notice is told, and ends nothing, however often it comes.
+// A scheduler's notice is reported and does not end the job, however often it comes.
 TEST(StopSignalWatcher, TellsOfNotices) {
   PrepareProcess();
   for (const int notice : {SIGUSR1, SIGUSR2, SIGXCPU, SIGUSR1}) {

@@ -56,7 +56,7 @@ TEST(RootCauseTest, TracebackOfAProcessThatReportedNothing_NamesItsException) {
   EXPECT_EQ(summary_after({"KeyboardInterrupt"}),
             "rank 1 on host b failed: KeyboardInterrupt (exit code 1)");
   EXPECT_EQ(summary_after({}), "rank 1 on host b failed: exit code 1");
-  EXPECT_EQ(summary_after({"what is no name: x"}), "rank 1 on host b failed: exit code 1");
+  EXPECT_EQ(summary_after({"not a class name: x"}), "rank 1 on host b failed: exit code 1");
   EXPECT_THAT(summary_after({"ValueError: x"}, 9), Not(HasSubstr("ValueError")));
 }
 

@@ -227,7 +227,7 @@ class Bench {
     if (milliseconds.empty()) return;
     std::sort(milliseconds.begin(), milliseconds.end());
     std::printf("  %-26s %9.1f ms  %8.3f CPU s  (the longest of %d: %.1f ms)\n",
-                "each world more, in the mean", milliseconds[milliseconds.size() / 2],
+                "each further world, median", milliseconds[milliseconds.size() / 2],
                 (CpuSeconds() - cpu) / options_.worlds, options_.worlds, milliseconds.back());
   }
 

@@ -23,7 +23,7 @@ class ElasticRows(JobCursor):
     An epoch has an order of the row groups, which are the units in which a file is read, and an order of the rows within
     each block of `block_rows` rows that a rank reads. The guarantee is ElasticSampler's: each row is part of the committed
     work of an epoch exactly once, except for up to ``num_replicas - 1`` rows at the very end, which are repeated so that all
-    ranks get equally many.
+    ranks get the same number.
 
     Args:
       group_sizes: the numbers of rows of the table's row groups. Rows are numbered from 0 through all groups.

@@ -16,7 +16,7 @@ class ElasticIterable(JobCursor):
     iteration gives the same items.
 
     The guarantee is ElasticSampler's: each item is part of the committed work of an epoch exactly once, except for up to
-    ``num_replicas - 1`` items at the very end, which are repeated so that all ranks get equally many. Items that were
+    ``num_replicas - 1`` items at the very end, which are repeated so that all ranks get the same number. Items that were
     processed but not committed when a worker failed are distributed again.
 
     Every rank iterates over all items and keeps its own; after a change it iterates over the processed items again, to skip

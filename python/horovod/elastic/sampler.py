@@ -22,7 +22,7 @@ class ElasticSampler(JobCursor):
 
     Guarantee: the progress is one number for the whole job, saved and restored with the weights. So, through any sequence of
     commits, failures and changes of the world, each index is part of the committed work of an epoch exactly once, except for
-    up to ``num_replicas - 1`` indices at the very end, which are repeated so that all ranks get equally many. A batch that
+    up to ``num_replicas - 1`` indices at the very end, which are repeated so that all ranks get the same number. A batch that
     was processed but not committed when a worker failed is undone with the weights: its indices are distributed again,
     perhaps to other ranks.
 

@@ -147,7 +147,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         if backend is None:
             return SparkBackend(self.getNumProc(), verbose=self.getVerbose())
         if self.getNumProc() is not None:
-            raise ValueError("backend and num_proc are both given: num_proc belongs into the backend")
+            raise ValueError("backend and num_proc are both given: num_proc belongs in the backend")
         return backend
 
     def _data_arguments(self, store: Any, properties: DataProperties, processes: int) -> dict[str, Any]:

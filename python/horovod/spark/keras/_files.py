@@ -25,7 +25,7 @@ class Package(NamedTuple):
 
     @staticmethod
     def of(model: Any) -> "Package":
-        """Raises ValueError for what is no model of Keras."""
+        """Raises ValueError if `model` is not a Keras model."""
         package = package_of(model)
         if package is None or not isinstance(model, package.Model):
             raise ValueError(f"model has to be an instance of keras.Model: Got {type(model).__name__}")

@@ -47,7 +47,7 @@ class Mesh {
   Outcome Listen();
   Outcome ConnectTo(int peer);
   Outcome AcceptOne();
-  // Waits for the file, or `milliseconds` (-1: for ever), or the abort. Whether it was not aborted.
+  // Waits for the file, or `milliseconds` (-1: forever), or the abort. Whether it was not aborted.
   bool Await(int file, short events, int milliseconds);  // NOLINT(runtime/int): poll's
   Outcome SendAll(int file, const void* data, size_t bytes);
   Outcome ReceiveAll(int file, void* data, size_t bytes);
