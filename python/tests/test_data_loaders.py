@@ -59,9 +59,9 @@ def test_reads_ahead_as_much_as_asked_for():
     items = iter(loader)
     assert next(items) == 10
     for _ in range(4):  # one is used, two wait, one is held by the reader
-        assert loader.read.acquire(timeout=10)
+        assert loader.read.acquire(timeout=60)
     assert next(items) == 20
-    assert loader.read.acquire(timeout=10)
+    assert loader.read.acquire(timeout=60)
     assert not loader.read.acquire(blocking=False)
     loader.close_async_loader()
 
@@ -103,19 +103,19 @@ def test_closing_ends_an_iteration_that_waits():
     class Slow(AsyncDataLoaderMixin, Numbers):
         def _iterate(self):
             begun.set()
-            goes_on.wait(10)
+            goes_on.wait(60)
             yield 1
 
     loader, seen = Slow(2), []
     user = threading.Thread(target=lambda: seen.extend(loader))
     user.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     closer = threading.Thread(target=loader.close_async_loader)
     closer.start()
-    user.join(10)
+    user.join(60)
     assert not user.is_alive() and seen == []
     goes_on.set()
-    closer.join(10)
+    closer.join(60)
     assert not closer.is_alive()
 
 

@@ -177,7 +177,7 @@ def test_what_was_recorded_can_not_be_played_again(meeting, serving):
         relaying.join()
     assert serving.handover.results() == {0: "once"}
     serving.handover._results.clear()
-    with socket.create_connection(address, timeout=30) as connection, HANG_UP:
+    with socket.create_connection(address, timeout=60) as connection, HANG_UP:
         connection.sendall(b"".join(recorded))
         end_of_writing(connection)
         while connection.recv(1 << 16):
@@ -193,7 +193,7 @@ def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving,
     strangers = []
     try:
         for _ in range(most + 50):
-            strangers.append(socket.create_connection(address, timeout=30))
+            strangers.append(socket.create_connection(address, timeout=60))
         assert _handover.loaded(meeting.worker().get_function())() == 5
         assert len(serving.server._connections) <= most
         assert threading.active_count() == threads

@@ -25,16 +25,16 @@ def start_holding_job(cluster, *arguments):
 def test_signal_to_horovodrun(cluster, number, exit_code):
     job = start_holding_job(cluster)
     job.signal(number)
-    assert job.wait(30) == exit_code, job.everything()
+    assert job.wait() == exit_code, job.everything()
     assert cluster.leftovers() == []
 
 
 def test_second_ctrl_c_ends_workers_that_ignore_the_first(cluster):
     job = start_holding_job(cluster, "stubborn")
     job.signal(signal.SIGINT)
-    job.stderr.wait_for("(?i)again|interrupt|ctrl-c|stopp", 10)
+    job.stderr.wait_for("(?i)again|interrupt|ctrl-c|stopp")
     job.signal(signal.SIGINT)
-    assert job.wait(10) == 130, job.everything()
+    assert job.wait() == 130, job.everything()
     assert cluster.leftovers() == []
 
 
@@ -50,24 +50,24 @@ def test_ctrl_c_while_hosts_are_being_reached(cluster):
     job = cluster["launcher"].start_command(
         ["horovodrun", "--verbose", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "hold.py"]
     )
-    job.stderr.wait_for(".", 20)  # it has begun
+    job.stderr.wait_for(".")  # it has begun
     job.signal(signal.SIGINT)
-    assert job.wait(20) == 130, job.everything()
+    assert job.wait() == 130, job.everything()
     assert cluster.leftovers() == []
 
 
 def test_kill_9_of_horovodrun(cluster):
     job = start_holding_job(cluster)
     job.signal(signal.SIGKILL)
-    assert job.wait(10) == -signal.SIGKILL
+    assert job.wait() == -signal.SIGKILL
     assert cluster.leftovers() == []
 
 
 def test_kill_9_of_horovodrun_with_stubborn_workers(cluster):
     job = start_holding_job(cluster, "stubborn")
     job.signal(signal.SIGKILL)
-    assert job.wait(10) == -signal.SIGKILL
-    assert cluster.leftovers(timeout=30) == []
+    assert job.wait() == -signal.SIGKILL
+    assert cluster.leftovers() == []
 
 
 def test_kill_9_of_an_agent(cluster):
@@ -78,7 +78,7 @@ def test_kill_9_of_an_agent(cluster):
             break
     else:
         raise AssertionError("no agent found")
-    assert job.wait(30) not in (0, 130), job.everything()
+    assert job.wait() not in (0, 130), job.everything()
     assert "host b" in job.stderr.text, job.everything()
     assert cluster.leftovers() == []
 
@@ -86,7 +86,7 @@ def test_kill_9_of_an_agent(cluster):
 def test_kill_9_of_sshd(cluster):
     job = start_holding_job(cluster)
     cluster["b"].kill_sshd()
-    assert job.wait(30) not in (0, 130), job.everything()
+    assert job.wait() not in (0, 130), job.everything()
     assert "host b" in job.stderr.text, job.everything()
     assert cluster.leftovers() == []
 
@@ -97,7 +97,7 @@ def test_cut_network(cluster):
     assert job.wait(60) not in (0, 130), job.everything()
     assert "host b" in job.stderr.text, job.everything()
     # sshd itself only notices by its own means that its session is dead; what must go is the job.
-    assert [line for line in cluster.leftovers(timeout=30) if "sshd" not in line] == []
+    assert [line for line in cluster.leftovers() if "sshd" not in line] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -106,7 +106,7 @@ def test_local_job_is_cleaned_up_too(cluster, number):
     job = host.start_command(["horovodrun", "-np", "2", "python", SCRIPTS / "hold.py"])
     job.stdout.wait_for("holding", 90, count=2)
     job.signal(number)
-    job.wait(30)
+    job.wait()
     assert host.leftovers() == []
 
 

@@ -54,7 +54,7 @@ def test_the_only_host_with_workers_is_lost(cluster, victims):
     kill(victims(cluster[first]))
     job.goes_on(world, 2)
     if victims is not workers_on:
-        job.agents.pop(first).wait(30)
+        job.agents.pop(first).wait()
     job.finish()
 
 
@@ -66,14 +66,14 @@ def test_hosts_lost_one_after_the_other(cluster):
     for victim, other in (("b", "a"), ("a", "b")):
         world = job.log.newest_world()
         kill(everything_on(cluster[victim]))
-        job.agents.pop(victim).wait(30)
+        job.agents.pop(victim).wait()
         job.goes_on(world, 2)
         had = job.keepers().count(victim)
         job.start_agent(victim)
         job.wait_for_keeper(victim, had + 1)
         world = job.log.newest_world()
         kill(everything_on(cluster[other]))
-        job.agents.pop(other).wait(30)
+        job.agents.pop(other).wait()
         job.goes_on(world, 2)
         job.start_agent(other)
         job.wait_for_size(4, 90)
@@ -91,6 +91,6 @@ def test_daemon_killed_while_copies_are_kept(cluster):
     job.wait_for_steps(5)
     world = job.log.newest_world()
     kill(everything_on(cluster[first]))
-    job.agents.pop(first).wait(30)
+    job.agents.pop(first).wait()
     job.goes_on(world, 2)
     job.finish()

@@ -106,7 +106,7 @@ def test_trouble_that_passes(cluster, trouble):
     job = running_job(cluster)
     job.begin_trouble()
     begin(cluster)
-    time.sleep(seconds)  # so long it lasts
+    time.sleep(seconds)  # the fault's duration
     end(cluster)
     job.wait_for_steps(5)
     job.wait_for_size(4, 90)
@@ -179,7 +179,7 @@ def test_fault_while_the_first_world_forms(cluster, fault, started):
 def test_end_of_horovodrun_ends_everything(cluster, number, exit_code):
     job = running_job(cluster)
     job.running.signal(number)
-    assert job.running.wait(30) == exit_code, job.running.everything()
+    assert job.running.wait() == exit_code, job.running.everything()
     assert cluster.leftovers() == []
 
 

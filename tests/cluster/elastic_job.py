@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import world_checks
-from processes import command_line, program
+from processes import GUARD, command_line, program
 from training_log import TrainingLog
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -44,33 +44,18 @@ class Training:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.explain()}") from None
 
-    def wait_for_step(self, step, timeout=60):
+    def wait_for_step(self, step, timeout=GUARD):
         self.wait_for(lambda: self.log.last_step() >= step, timeout, f"step {step}")
 
-    def wait_for_size(self, size, timeout=60):
+    def wait_for_size(self, size, timeout=GUARD):
         """Waits until the newest world has this many members, all of them training."""
         self.wait_for(lambda: self.log.trains_with(size), timeout, f"world of {size}")
 
-    def wait_for_steps(self, count, timeout=60):
+    def wait_for_steps(self, count, timeout=GUARD):
         self.wait_for_step(self.log.last_step() + count, timeout)
 
-    def wait_for_world_after(self, world, timeout=60):
+    def wait_for_world_after(self, world, timeout=GUARD):
         self.wait_for(lambda: self.log.newest_world() > world, timeout, f"world after epoch {world}")
-
-
-class ElasticJob(Training):
-    """horovodrun with the training script on the host "launcher"."""
-
-    def __init__(self, cluster, flags, script_flags=(), framework="numpy"):
-        command = ["horovodrun", *flags, "python", TRAIN, "--framework", framework, *script_flags]
-        super().__init__(cluster, cluster["launcher"].start_command(command, env={"OMP_NUM_THREADS": "1"}))
-
-    def finish(self, samples, epochs, timeout=120):
-        """Waits for success and checks that the training adds up; returns the number of steps rolled back."""
-        assert self.running.wait(timeout) == 0, self.running.everything()
-        rolled_back = self.log.check_samples(samples, epochs)
-        assert self.cluster.leftovers() == []
-        return rolled_back
 
 
 class OpenEnded:
@@ -134,9 +119,13 @@ class OpenEnded:
         return log.check_samples(self.SAMPLES, epochs)
 
 
-class FaultyJob(OpenEnded, ElasticJob):
-    def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2"), size=4):
-        super().__init__(cluster, ["-np", size, "--min-np", "1", *hosts, *flags], [*self.flags(cluster), *script_flags])
+class FaultyJob(OpenEnded, Training):
+    """horovodrun with the training script on the host "launcher"."""
+
+    def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2"), size=4, framework="numpy"):
+        command = ["horovodrun", "-np", size, "--min-np", "1", *hosts, *flags,
+                   "python", TRAIN, "--framework", framework, *self.flags(cluster), *script_flags]  # fmt: skip
+        super().__init__(cluster, cluster["launcher"].start_command(command, env={"OMP_NUM_THREADS": "1"}))
 
     def finish(self, timeout=120, **check):
         """Ends the training, which is to succeed, add up, and leave nothing. Returns as check()."""
@@ -175,13 +164,13 @@ class JoinedJob(OpenEnded, Training):
              "--token-file", self._directory / "token", "--state-dir", self._state]
         )  # fmt: skip
         try:
-            self._address = self.daemon.stdout.wait_for(r"^\S+:\d+$", 20).group()
+            self._address = self.daemon.stdout.wait_for(r"^\S+:\d+$").group()
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.daemon.stderr.text}") from None
 
     def kill_daemon(self, signal_number):
         self.daemon.signal(signal_number)
-        self.daemon.wait(10)
+        self.daemon.wait()
 
     def start_agent(self, name):
         """For the first time, or again."""
@@ -199,6 +188,6 @@ class JoinedJob(OpenEnded, Training):
         assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._log.read_text()
         rolled_back = self.check(**check)
         self.running.signal(signal.SIGTERM)
-        self.running.wait(10)
+        self.running.wait()
         assert self.cluster.leftovers() == []
         return rolled_back

@@ -6,6 +6,7 @@ import sys
 from typing import NamedTuple
 
 from elastic_job import TRAIN, OpenEnded, Training
+from processes import GUARD
 
 CLIENTS, PEERS, LISTEN = 2379, 2380, 7000
 
@@ -79,13 +80,13 @@ class EtcdNodes:
     def kill(self, *hosts):
         for host in hosts or self.hosts:
             self._running[host.name].signal(signal.SIGKILL)
-            self._running[host.name].wait(10)
+            self._running[host.name].wait()
 
 
 ASK = """
 import sys, urllib.error, urllib.request
 try:
-    print(urllib.request.urlopen(sys.argv[1], timeout=30).status)
+    print(urllib.request.urlopen(sys.argv[1], timeout=60).status)
 except urllib.error.HTTPError as error:
     print(error.code)
 """
@@ -120,7 +121,7 @@ class EtcdJob(OpenEnded, Training):
 
     def page(self, name, path):
         """The HTTP status code of a page of a daemon."""
-        url = self.daemons[name].stderr.wait_for(r"metrics at (http://\S+)/metrics", 30).group(1)
+        url = self.daemons[name].stderr.wait_for(r"metrics at (http://\S+)/metrics").group(1)
         asked = self.cluster[name].run([sys.executable, "-c", ASK, url + path])
         assert asked.returncode == 0, asked.stderr
         return int(asked.stdout)
@@ -137,7 +138,7 @@ class EtcdJob(OpenEnded, Training):
         said = [f"{name}: {daemon.everything()}" for name, daemon in self.daemons.items()]
         return "\n".join([*said, self._output.read_text()[-3000:]])
 
-    def wait_for_leader(self, name, count=1, timeout=30):
+    def wait_for_leader(self, name, count=1, timeout=GUARD):
         self.daemons[name].stdout.wait_for(r"^\S+:\d+$", timeout, count=count)
 
     def times_back(self):
@@ -165,7 +166,7 @@ class EtcdJob(OpenEnded, Training):
         assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._output.read_text()
         rolled_back = self.check()
         self.running.signal(signal.SIGTERM)
-        self.running.wait(10)
+        self.running.wait()
         left = [self.cluster[name].leftovers() for name in (*self.daemons, *self.agents)]
         assert not any(left), left
         return rolled_back

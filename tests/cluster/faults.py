@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from elastic_job import FaultyJob, workers_on
+from processes import GUARD
 
 ALL = os.environ.get("ELASTIC_TEST_ALL_FAULTS", "") not in ("", "0")
-SLACK = 20  # seconds that a busy machine may take beyond a documented deadline
+SLACK = GUARD  # what a busy machine may take beyond a documented deadline
 SILENCE = 4  # until a host that does not answer is taken for lost
 STOPPED = 10  # ... and who is stopped for dead
 

@@ -8,7 +8,7 @@ from processes import is_alive, wait_until_none
 
 def test_host_that_is_suspended_for_longer_than_all_deadlines(cluster, monkeypatch):
     """The others go on in a new world. When the host runs again, its workers are replaced: the daemon no longer accepts their calls."""
-    monkeypatch.setenv("HOROVOD_AGENT_TIMEOUT_SECONDS", "3")
+    monkeypatch.setenv("HOROVOD_AGENT_TIMEOUT_SECONDS", "5")
     job = JoinedJob(cluster, flags=["--np", "4", "--min-np", "1", "--reattach-timeout", "3"])
     job.wait_for_size(4)
     job.wait_for_steps(3)

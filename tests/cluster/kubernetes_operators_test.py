@@ -53,7 +53,7 @@ def test_every_flag_is_known(jobs):
         container = only_container(jobs[name]["spec"]["template"])
         text = "\n".join([*container["command"], *container["args"]])
         assert program in text
-        known = subprocess.run([program, "--help"], check=True, capture_output=True, text=True, timeout=30).stdout
+        known = subprocess.run([program, "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
         flags = re.findall(r"(?<!\S)(--[a-z-]+)=", text)
         assert flags and [flag for flag in flags if flag not in re.findall(r"--[a-z-]+", known)] == []
 
@@ -129,7 +129,7 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
         training.wait_until(lambda: training.trains_with(4) and training.last_step() > 5, 120, "a world of 4")
 
         daemon.signal(signal.SIGTERM)  # its pod is evicted; the next one is elsewhere
-        assert daemon.running.wait(20) == 143
+        assert daemon.running.wait() == 143
         step = training.last_step()
         names.set({DAEMON: cluster["daemon-2"]})
         daemon = start("daemon-2", "rendezvous", "r-0-0-y")
@@ -144,14 +144,14 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
         end.touch()
 
         assert [pod.running.wait(180) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
-        training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
+        training.wait_until(lambda: len(training.all("done")) == 4, 60, "the last words of 4 workers")
         assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
 
         # The next training of this name.
         daemon = start("daemon-2", "rendezvous", "r-0-0-z", uid="two")
         output.wait_for(r"^\S+:4711$", 60, count=3)
         daemon.signal(signal.SIGINT)
-        assert daemon.running.wait(20) == 130
+        assert daemon.running.wait() == 130
 
 
 # MPI Operator.
@@ -216,7 +216,7 @@ def test_mpi_job_with_the_operators_host_file(tmp_path):
         job = MpiJob("mpijob.yaml", cluster, tmp_path, ["--epochs", 1])
         assert job.launcher.running.wait(120) == 0, job.output.text
         log = TrainingLog(job.output)
-        log.wait_until(lambda: len(log.all("done")) == 4, 20, "the last words of 4 workers")
+        log.wait_until(lambda: len(log.all("done")) == 4, 60, "the last words of 4 workers")
         assert {entry["host"] for entry in log.all("ready")} == {"worker-0", "worker-1"}
 
 

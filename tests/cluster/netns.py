@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from host_link import BadLink
-from processes import Running, all_pids, command_line, is_alive, program, wait_until_none
+from processes import GUARD, Running, all_pids, command_line, is_alive, program, wait_until_none
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -156,7 +156,7 @@ class Host:
         self._started.append(running)
         return running
 
-    def run(self, argv, timeout=60, **options):
+    def run(self, argv, timeout=GUARD, **options):
         """Runs a command to its end; has .returncode, .stdout and .stderr as text."""
         running = self.start_command(argv, **options)
         code = running.wait(timeout)
@@ -168,7 +168,7 @@ class Host:
         config = self._directory / "sshd_config"
         config.write_text(SSHD_CONFIG.format(address=self.address, host_key=self._directory / "host_key"))
         self._sshd = self.start_command([SSHD, "-D", "-e", "-f", config])
-        self._sshd.stderr.wait_for("Server listening", 20)
+        self._sshd.stderr.wait_for("Server listening")
         self._sshd_pid = self._sshd.pid
 
     def kill_sshd(self):
@@ -225,7 +225,7 @@ class Host:
                 )
         return found
 
-    def leftovers(self, timeout=15):
+    def leftovers(self, timeout=GUARD):
         """Processes, ports and files that are still here although the job is over: lines of text, none if all is well. Waits for processes to go."""
         left = wait_until_none(self.processes, timeout)
         left += [f"port {port}" for port in self.ports()]
@@ -377,7 +377,7 @@ class Cluster:
         )
         assert result.returncode == 0, result.stderr
 
-    def leftovers(self, timeout=15):
+    def leftovers(self, timeout=GUARD):
         return [line for host in self for line in host.leftovers(timeout)]
 
     def close(self):

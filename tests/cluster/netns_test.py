@@ -37,7 +37,7 @@ def test_leftovers_are_found(cluster):
     listener = host.start_command(
         [sys.executable, "-c", "import socket; s = socket.create_server(('', 0)); print(1, flush=True); s.accept()"]
     )
-    listener.stdout.wait_for("1", 20)
+    listener.stdout.wait_for("1")
     host.run(["touch", "/tmp/left", "/dev/shm/left"])
     left = "\n".join(host.leftovers(timeout=0))
     for sign in ("socket.create_server", "port tcp 00000000:", "file /tmp/left", "file /dev/shm/left"):
@@ -50,9 +50,9 @@ def test_leftovers_are_found(cluster):
 
 def test_killed_sshd_ends_its_sessions(cluster):
     session = cluster["launcher"].start_command(["ssh", "a", "echo started; exec cat"], stdin=subprocess.PIPE)
-    session.stdout.wait_for("started", 20)
+    session.stdout.wait_for("started")
     cluster["a"].kill_sshd()
-    assert session.wait(20) == 255
+    assert session.wait() == 255
 
 
 def test_cut_host_is_not_reached(cluster):
@@ -90,7 +90,7 @@ def test_nothing_is_left_when_the_test_process_is_killed(tmp_path):
         "import sys; sys.path[:0] = sys.argv[2:]; import netns\n"
         "with netns.Cluster(['x', 'y'], sys.argv[1]) as c:\n"
         "    r = c['x'].start_command(['ssh', 'y', 'echo up; exec cat'], stdin=-1)\n"
-        "    r.stdout.wait_for('up', 20); print('running', flush=True); sys.stdin.read()\n"
+        "    r.stdout.wait_for('up'); print('running', flush=True); sys.stdin.read()\n"
     )
     mark = f"HVD_TEST_MARK={os.getpid()}-{time.monotonic_ns()}".encode()
     environment = dict(os.environ, HVD_TEST_MARK=mark.decode().partition("=")[2])
@@ -102,4 +102,4 @@ def test_nothing_is_left_when_the_test_process_is_killed(tmp_path):
     assert any("sshd" in command_line(pid) for pid in ours)
     test.kill()
     test.wait()
-    assert wait_until_none(lambda: [pid for pid in ours if mark in environment_of(pid)], 20) == []
+    assert wait_until_none(lambda: [pid for pid in ours if mark in environment_of(pid)]) == []

@@ -79,5 +79,5 @@ def probe(host, template, *more):
     (port,) = [port["containerPort"] for port in container["ports"] if port["name"] == "metrics"]
     paths = [container[name]["httpGet"]["path"] for name in ("readinessProbe", "livenessProbe")]
     for path in [*paths, *more]:
-        code = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=10).status)"
+        code = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=60).status)"
         assert host.run(["python3", "-c", code]).stdout == "200\n", path

@@ -9,7 +9,8 @@ All its files lie in one directory that all hosts share, as a cluster's nodes sh
 
 import os
 import re
-import time
+
+from polling import poll_until
 
 # Slurm's usual ports: each test host has its own network.
 CONFIG = """
@@ -53,9 +54,9 @@ class Slurm:
         self._env = {"SLURM_CONF": str(directory / "slurm.conf")}
         self._start_munged()
         self._controller = self._start(control, "slurmctld")
-        self._controller.stderr.wait_for("Running as primary controller", 20)
+        self._controller.stderr.wait_for("Running as primary controller")
         for host in nodes:
-            self._start(host, "slurmd", "-N", host.name).stderr.wait_for("slurmd started", 20)
+            self._start(host, "slurmd", "-N", host.name).stderr.wait_for("slurmd started")
 
     def _configure(self, nodes):
         for name in ("", "state", *(f"spool-{host.name}" for host in nodes)):
@@ -115,9 +116,8 @@ class Slurm:
     def start_soon(self, job, timeout):
         """Spares a job that was requeued the two minutes for which Slurm holds it back. Not all: a node that has ended a job refuses one of the same
         number that starts in the same second."""
-        deadline = time.monotonic() + timeout
-        while "PENDING" not in self.run(["scontrol", "show", "job", job.number], "/").stdout:
-            assert time.monotonic() < deadline, "the job is not pending"
+        show = ["scontrol", "show", "job", job.number]
+        poll_until(lambda: "PENDING" in self.run(show, "/").stdout, "the state PENDING", timeout)
         result = self.run(["scontrol", "update", f"JobId={job.number}", "StartTime=now+2seconds"], "/")
         assert result.returncode == 0, result.stderr
 
@@ -144,10 +144,9 @@ class Job:
             self._slurm.wait_for_controller(rf"_job_complete: JobId={self.number} done", timeout)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.output.text}") from None
-        deadline = time.monotonic() + timeout
-        while True:
-            shown = self._slurm.run(["scontrol", "show", "job", self.number], "/").stdout
-            if "JobState=COMPLETING" not in shown:
-                break
-            assert time.monotonic() < deadline, "the job stays in the state COMPLETING"
+        show = ["scontrol", "show", "job", self.number]
+        poll_until(
+            lambda: "JobState=COMPLETING" not in self._slurm.run(show, "/").stdout, "the end of COMPLETING", timeout
+        )
+        shown = self._slurm.run(show, "/").stdout
         return f"{re.search(r'JobState=(.*?) ', shown)[1]} {re.search(r'ExitCode=(.*?)$', shown, re.M)[1]}"

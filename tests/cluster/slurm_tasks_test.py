@@ -57,7 +57,7 @@ def said_by_tasks(result):
 
 def check_nothing_is_left(slurm, cluster, work):
     slurm.wait_until_idle(60)
-    assert wait_until_none(lambda: cluster["a"].find("horovod") + cluster["b"].find("horovod"), 30) == []
+    assert wait_until_none(lambda: cluster["a"].find("horovod") + cluster["b"].find("horovod")) == []
     assert not (work / ".horovod").exists() or list((work / ".horovod").iterdir()) == []
 
 

@@ -55,15 +55,17 @@ def check_nothing_is_left(cluster, work):
 
 
 def test_lost_node_does_not_end_the_job(cluster, slurm, work):
-    training = Training(slurm, work, "--epochs", 4, "--samples", 160, "--step-seconds", 0.02)
+    end = work / "end"
+    training = Training(slurm, work, "--epochs", 1000, "--end-file", end, "--samples", 160, "--step-seconds", 0.02)
     training.wait_for_size(4)
     assert cluster["a"].find("elastic_train.py") and cluster["b"].find("elastic_train.py")
     training.wait_for_step(2)
     cluster["b"].cut()  # the batch script runs on a
     training.wait_for_size(2)
     slurm.set_down(cluster["b"])
+    end.touch()
     assert training.job.wait(60) == "COMPLETED 0:0"
-    training.log.wait_until(lambda: len(training.log.all("done")) == 2, 20, "the last words of 2 workers")
+    training.log.wait_until(lambda: len(training.log.all("done")) == 2, 60, "the last words of 2 workers")
     assert len({entry["digest"] for entry in training.log.all("done")}) == 1
     assert list(work.glob(".horovod*")) == []
 
@@ -72,7 +74,7 @@ def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
     script = work / "train.sbatch"
     # When all leave they wait for successors, half of the grace.
     script.write_text((EXAMPLE / "train.sbatch").read_text().replace("grace=20", "grace=6"))
-    flags = ["--epochs", 100, "--checkpoint-dir", work / "checkpoints"]
+    flags = ["--epochs", 1000, "--checkpoint-dir", work / "checkpoints"]
     training = Training(slurm, work, *flags, script=script)
     training.wait_for_size(4)
     place = ["--overlap", f"--jobid={training.job.number}", "--nodes=1", "--nodelist=b"]

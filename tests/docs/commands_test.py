@@ -426,12 +426,12 @@ class Desk:
 
     def start_daemon(self, command="horovod-rendezvousd --listen 127.0.0.1:0 --np 2 --token-file token"):
         daemon = self.start("exec " + command)
-        return daemon, daemon.stdout.wait_for(r"^127\.0\.0\.1:\d+$", 30).group()
+        return daemon, daemon.stdout.wait_for(r"^127\.0\.0\.1:\d+$").group()
 
     def close(self):
         for running in self._started:
             running.end()
-        assert wait_until_none(lambda: pids_with(self._mark.encode() + b"\0"), 30) == []
+        assert wait_until_none(lambda: pids_with(self._mark.encode() + b"\0")) == []
 
 
 @pytest.fixture

@@ -101,12 +101,12 @@ def check_refusal(result, pattern, directory):
     "arguments, pattern", TABLE, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_refused(horovodrun, tmp_path, arguments, pattern):
-    check_refusal(horovodrun.run(*arguments, "touch", "started", timeout=30), pattern, tmp_path)
+    check_refusal(horovodrun.run(*arguments, "touch", "started", timeout=60), pattern, tmp_path)
     assert horovodrun.processes_left() == []
 
 
 def test_no_command(horovodrun, tmp_path):
-    check_refusal(horovodrun.run("-np", "2", timeout=30), "no command", tmp_path)
+    check_refusal(horovodrun.run("-np", "2", timeout=60), "no command", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_no_command(horovodrun, tmp_path):
     ],
 )
 def test_schedulers_list_that_makes_no_sense(horovodrun, tmp_path, variables, pattern):
-    check_refusal(horovodrun.run("touch", "started", timeout=30, env=variables), pattern, tmp_path)
+    check_refusal(horovodrun.run("touch", "started", timeout=60, env=variables), pattern, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "/no/such/program"])
 def test_command_not_found_names_the_host(horovodrun, tmp_path, name):
     check_refusal(
-        horovodrun.run("-np", "2", name, timeout=30),
+        horovodrun.run("-np", "2", name, timeout=60),
         rf"localhost.*{re.escape(name)}|{re.escape(name)}.*localhost",
         tmp_path,
     )
@@ -145,13 +145,13 @@ def test_command_not_found_names_the_host(horovodrun, tmp_path, name):
 
 def test_command_without_execute_permission(horovodrun, tmp_path):
     (tmp_path / "script.py").write_text("print()\n")
-    check_refusal(horovodrun.run("-np", "1", "./script.py", timeout=30), r"script\.py", tmp_path)
+    check_refusal(horovodrun.run("-np", "1", "./script.py", timeout=60), r"script\.py", tmp_path)
 
 
 def test_no_memory_for_threads(horovodrun, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))  # noqa: E731
     check_refusal(
-        horovodrun.run("-np", "2", "touch", "started", timeout=30, preexec_fn=limit),
+        horovodrun.run("-np", "2", "touch", "started", timeout=60, preexec_fn=limit),
         r"no more than \d+ threads can be started here",
         tmp_path,
     )
@@ -172,25 +172,25 @@ def test_no_memory_for_threads(horovodrun, tmp_path):
 def test_broken_line_in_hostfile_is_named(horovodrun, tmp_path, text, line, pattern):
     (tmp_path / "hosts").write_text(text)
     check_refusal(
-        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), rf"hosts:{line}: .*{pattern}", tmp_path
+        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=60), rf"hosts:{line}: .*{pattern}", tmp_path
     )
 
 
 def test_empty_hostfile(horovodrun, tmp_path):
     (tmp_path / "hosts").write_text("# nothing\n")
     check_refusal(
-        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path
+        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=60), "hosts: lists no host", tmp_path
     )
 
 
 def test_controller_of_a_file_is_looked_at_beside_the_flag(horovodrun, tmp_path):
     (tmp_path / "job.yaml").write_text("controller: mpi\n")
-    result = horovodrun.run("-np", "1", "--gloo", "--config-file", "job.yaml", "touch", "started", timeout=30)
+    result = horovodrun.run("-np", "1", "--gloo", "--config-file", "job.yaml", "touch", "started", timeout=60)
     check_refusal(result, r"job\.yaml:1: controller: --mpi is not available", tmp_path)
 
 
 @pytest.mark.parametrize("text, line, pattern", CONFIG_FILES)
 def test_broken_line_in_config_file_is_named(horovodrun, tmp_path, text, line, pattern):
     (tmp_path / "job.yaml").write_text(text)
-    result = horovodrun.run("-np", "1", "--config-file", "job.yaml", "touch", "started", timeout=30)
+    result = horovodrun.run("-np", "1", "--config-file", "job.yaml", "touch", "started", timeout=60)
     check_refusal(result, rf"--config-file: job\.yaml:{line}: .*{pattern}", tmp_path)

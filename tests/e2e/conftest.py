@@ -36,5 +36,5 @@ def launch(tmp_path):
         return subprocess.run(words, env=own, capture_output=True, text=True, timeout=120, start_new_session=True)
 
     yield run
-    assert wait_until_none(lambda: pids_with(f"{_MARK}={tmp_path}\0".encode()), 30) == []
+    assert wait_until_none(lambda: pids_with(f"{_MARK}={tmp_path}\0".encode())) == []
     assert list(temporary.glob("horovod-*/*")) == []

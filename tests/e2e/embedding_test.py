@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from horovod import rendezvous
+from polling import poll_until
 from processes import Running, pids_with, wait_until_none
 from training_log import TrainingLog
 
@@ -162,6 +163,11 @@ def training(name, epochs):
     )
 
 
+def endless_training(name, tmp_path):
+    """It ends when there is a file `end`."""
+    return f"{training(name, 100000)} --end-file {tmp_path / 'end'}"
+
+
 def start(command, tmp_path, **variables):
     mark = f"embedding-{os.getpid()}-{tmp_path.name}"
     environment = {**os.environ, "HVD_TEST_MARK": mark, "OMP_NUM_THREADS": "1", **variables}
@@ -177,28 +183,33 @@ def any_scheduler(request):
 
 
 def test_scheduler_preempts_without_losing_a_step(any_scheduler, tmp_path):
-    running, mark = start([*any_scheduler, 3, training("one", 12), training("two", 2)], tmp_path)
+    running, mark = start([*any_scheduler, 3, endless_training("one", tmp_path), training("two", 2)], tmp_path)
     first, urgent = TrainingLog(running.stdout, "one"), TrainingLog(running.stdout, "two")
+    first.wait_until(lambda: urgent.all("done") and first.trains_with(3), 120, "all slots are the first's again")
+    (tmp_path / "end").touch()
     assert running.wait(240) == 0, running.everything()
-    assert first.check_samples(240, 12) == 0
+    assert first.check_samples(240, first.epochs()) == 0
     assert urgent.check_samples(240, 2) == 0
     sizes = [size for size, _ in first.worlds().values()]
     assert 1 in sizes, f"it gave its slots to the urgent one: {sizes}"
     assert sizes[-1] == 3, f"and got them back: {sizes}"
     assert {size for size, _ in urgent.worlds().values()} == {2}
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_scheduler_survives_the_kill_of_a_worker(any_scheduler, tmp_path):
-    running, mark = start([*any_scheduler, 2, training("one", 12), training("two", 1)], tmp_path)
+    running, mark = start([*any_scheduler, 2, endless_training("one", tmp_path), training("two", 1)], tmp_path)
     log = TrainingLog(running.stdout, "one")
-    log.wait_until(lambda: log.trains_with(1) and log.worlds().keys() - {1}, 120, "the urgent job has a slot")
+    log.wait_until(lambda: log.has_trained_with(1, after=1), 120, "the urgent job has a slot")
     log.wait_until(lambda: log.trains_with(2), 120, "all slots are the first's again")
+    world = log.newest_world()
     os.kill(log.process_ids()[0], signal.SIGKILL)
+    log.wait_until(lambda: log.newest_world() > world and log.trains_with(2), 120, "a replacement came")
+    (tmp_path / "end").touch()
     assert running.wait(240) == 0, running.everything()
-    assert log.check_samples(240, 12) <= 1
+    assert log.check_samples(240, log.epochs()) <= 1
     assert [size for size, _ in log.worlds().values()][-1] == 2
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_program_of_the_page_runs_an_elastic_job(tmp_path):
@@ -208,15 +219,17 @@ def test_program_of_the_page_runs_an_elastic_job(tmp_path):
         if block.startswith("import ")
     ]
     (tmp_path / "onejob.py").write_text(program)
-    command = [sys.executable, tmp_path / "onejob.py", 2, "sh", "-c", "exec " + training("one", 12)]
+    command = [sys.executable, tmp_path / "onejob.py", 2, "sh", "-c", "exec " + endless_training("one", tmp_path)]
     running, mark = start(command, tmp_path)
     log = TrainingLog(running.stdout, "one")
     log.wait_until(lambda: log.trains_with(2), 120, "it trains")
+    world = log.newest_world()
     os.kill(log.process_ids()[0], signal.SIGKILL)
+    log.wait_until(lambda: log.newest_world() > world and log.trains_with(2), 120, "a replacement came")
+    (tmp_path / "end").touch()
     assert running.wait(240) == 0, running.everything()
-    assert log.check_samples(240, 12) <= 1
-    assert [size for size, _ in log.worlds().values()][-1] == 2, "a replacement came"
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert log.check_samples(240, log.epochs()) <= 1
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_scheduler_ends_though_its_first_job_never_trains(any_scheduler, tmp_path):
@@ -244,79 +257,91 @@ def start_scheduler(tmp_path, hosts, *command):
     return start([sys.executable, script, tmp_path / "state", 2, hosts, *command], tmp_path)
 
 
-def logged_training(tmp_path, epochs):
+def logged_training(tmp_path):
+    """It ends when there is a file `end`."""
     (tmp_path / "logs").mkdir()
-    return f"{sys.executable} {TRAIN} --framework numpy --epochs {epochs} --samples 240 --step-seconds 0.05 --log-dir {tmp_path / 'logs'}"
+    files = f"--log-dir {tmp_path / 'logs'} --end-file {tmp_path / 'end'}"
+    return f"{sys.executable} {TRAIN} --framework numpy --epochs 100000 --samples 240 --step-seconds 0.05 {files}"
 
 
 def logged(tmp_path):
     return TrainingLog.of_files(sorted((tmp_path / "logs").iterdir()))
 
 
+def check_samples(tmp_path):
+    log = logged(tmp_path)
+    return log.check_samples(240, log.epochs())
+
+
 def test_killed_scheduler_comes_back_and_no_step_is_lost(tmp_path):
-    command = logged_training(tmp_path, 8)
+    command = logged_training(tmp_path)
     first, mark = start_scheduler(tmp_path, "a:1,b:1", command)
     log = TrainingLog(first.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
     first.signal(signal.SIGKILL)
-    first.popen.wait(30)
+    first.popen.wait(60)
     then = log.last_step()
     log.wait_until(lambda: log.last_step() > then + 5, 60, "they train on meanwhile")
     second, _ = start_scheduler(tmp_path, "a:1,b:1", command)
     second.stdout.wait_for(r"scheduler: kept \[\('kept', None\)\]", 60)
     second.stdout.wait_for("scheduler: found", 60, count=2)
+    (tmp_path / "end").touch()
     assert second.wait(240) == 0, second.everything()
     assert "scheduler: started" not in second.stdout.text, "its workers are those of the first"
-    assert logged(tmp_path).check_samples(240, 8) == 0
+    assert check_samples(tmp_path) == 0
     assert len(logged(tmp_path).worlds()) == 1, "it was one world, from the beginning to the end"
     assert list((tmp_path / "state").glob("job-*")) == [], "the journal of a job that has ended is removed"
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_worker_that_died_while_no_scheduler_was_there_is_replaced(tmp_path):
-    command = logged_training(tmp_path, 8)
+    command = logged_training(tmp_path)
     first, mark = start_scheduler(tmp_path, "a:1,b:1", command)
     log = TrainingLog(first.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
     first.signal(signal.SIGKILL)
-    first.popen.wait(30)
+    first.popen.wait(60)
+    world = log.newest_world()
     os.kill(log.process_ids()[1], signal.SIGKILL)
     second, _ = start_scheduler(tmp_path, "a:1,b:1", command)
     second.stdout.wait_for("scheduler: started", 60)
+    poll_until(lambda: logged(tmp_path).newest_world() > world and logged(tmp_path).trains_with(2), "a replacement")
+    (tmp_path / "end").touch()
     assert second.wait(240) == 0, second.everything()
-    assert logged(tmp_path).check_samples(240, 8) <= 1
+    assert check_samples(tmp_path) <= 1
     assert [size for size, _ in logged(tmp_path).worlds().values()][-1] == 2
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_killed_scheduler_of_agents_comes_back_and_no_step_is_lost(tmp_path):
     first, mark = start_scheduler(tmp_path, "")
     address = first.stdout.wait_for(r"serves at (\S+)", 60).group(1)
     agent_command = [LIBRARY.parent / "bin/horovod-agent", "--join", address, "--token-file", tmp_path / "state.token"]
-    agent, _ = start([*agent_command, "--slots", "2", "--", *logged_training(tmp_path, 8).split()], tmp_path)
+    agent, _ = start([*agent_command, "--slots", "2", "--", *logged_training(tmp_path).split()], tmp_path)
     log = TrainingLog(agent.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 120, "two train")
     first.signal(signal.SIGKILL)
-    first.popen.wait(30)
+    first.popen.wait(60)
     then = log.last_step()
     log.wait_until(lambda: log.last_step() > then + 5, 60, "they train on meanwhile")
     second, _ = start_scheduler(tmp_path, "")
     second.stdout.wait_for("scheduler: host_back", 60)
+    (tmp_path / "end").touch()
     assert second.wait(240) == 0, second.everything()
     assert agent.wait(60) == 0, agent.everything()
-    assert logged(tmp_path).check_samples(240, 8) == 0
+    assert check_samples(tmp_path) == 0
     assert len(logged(tmp_path).worlds()) == 1
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_workers_of_a_scheduler_that_keeps_nothing_end_soon_after_it(tmp_path):
     script = ROOT / "tests" / "e2e" / "scripts" / "resumed_scheduler.py"
-    command = f"{training('one', 1000)}"
+    command = f"{training('one', 100000)}"
     running, mark = start([sys.executable, script, "-", 2, "a:2", command], tmp_path)
     log = TrainingLog(running.stdout, "one")
     log.wait_until(lambda: log.trains_with(2), 120, "two train")
     running.signal(signal.SIGKILL)
-    running.popen.wait(30)
+    running.popen.wait(60)
     assert wait_until_none(lambda: pids_with(mark), 60) == [], running.everything()
 
 
@@ -335,7 +360,7 @@ def test_agents_take_part_as_they_are_offered_without_losing_a_step(tmp_path):
         token.touch(mode=0o600)
         token.write_text(job.credentials())
         agents = {}
-        command = logged_training(tmp_path, 16)
+        command = logged_training(tmp_path)
         for host in ("b", "a"):
             agent = [LIBRARY.parent / "bin/horovod-agent", "--join", server.addresses[0], "--token-file", token]
             agents[host], mark = start([*agent, "--host", host, "--slots", "2", "--", *command.split()], tmp_path)
@@ -350,11 +375,13 @@ def test_agents_take_part_as_they_are_offered_without_losing_a_step(tmp_path):
         assert free.get(timeout=60) == "b"
         agents["b"].stderr.wait_for("host b waits until it is offered to the job", 60, count=2)
         job.offer_slots({"a": 2, "b": 1})
+        poll_until(lambda: logged(tmp_path).trains_with(3), "a world of three")
+        (tmp_path / "end").touch()
         assert results.get(timeout=240).success
         assert [agent.wait(60) for agent in agents.values()] == [0, 0]
-    assert logged(tmp_path).check_samples(240, 16) == 0
+    assert check_samples(tmp_path) == 0
     assert max(size for size, _ in logged(tmp_path).worlds().values()) == 3
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert wait_until_none(lambda: pids_with(mark)) == []
 
 
 def test_job_of_agents_changes_its_size_without_losing_a_step(tmp_path):
@@ -374,14 +401,15 @@ def test_job_of_agents_changes_its_size_without_losing_a_step(tmp_path):
             "--slots",
             "3",
         ]
-        running, mark = start([*command, "--", *training("one", 8).split()], tmp_path)
+        running, mark = start([*command, "--", *endless_training("one", tmp_path).split()], tmp_path)
         log = TrainingLog(running.stdout, "one")
         log.wait_until(lambda: log.trains_with(2), 120, "two train")
         job.set_limits(1, 1)
         log.wait_until(lambda: log.trains_with(1), 60, "one trains alone")
         job.set_limits(3)
         log.wait_until(lambda: log.trains_with(3), 60, "three train")
+        (tmp_path / "end").touch()
         assert results.get(timeout=120).success
         assert running.wait(60) == 0, running.everything()
-    assert log.check_samples(240, 8) == 0
-    assert wait_until_none(lambda: pids_with(mark), 15) == []
+    assert log.check_samples(240, log.epochs()) == 0
+    assert wait_until_none(lambda: pids_with(mark)) == []

@@ -155,4 +155,4 @@ def test_a_process_that_computes_is_ended_with_the_others(tmp_path, killed):
     finally:
         for process in processes:
             process.end()
-    assert wait_until_none(lambda: pids_with(f"HOROVOD_RENDEZVOUS_DIR={tmp_path}\0".encode()), 30) == []
+    assert wait_until_none(lambda: pids_with(f"HOROVOD_RENDEZVOUS_DIR={tmp_path}\0".encode())) == []

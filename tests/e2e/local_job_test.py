@@ -40,14 +40,14 @@ def test_exit_code_is_that_of_the_first_failure(horovodrun, script, code, meanin
 
 def test_ctrl_c(horovodrun):
     job = horovodrun.start("-np", "2", "sh", "-c", "echo up; exec sleep 1000")
-    job.stdout.wait_for("up", 30, count=2)
+    job.stdout.wait_for("up", count=2)
     job.signal(signal.SIGINT)
-    assert job.wait(15) == 130
+    assert job.wait() == 130
     assert horovodrun.processes_left() == []
 
 
 def test_grandchildren_do_not_outlive_the_job(horovodrun):
-    result = horovodrun.run("-np", "2", "sh", "-c", "setsid sleep 1000 & sleep 1000 & exit 0", timeout=30)
+    result = horovodrun.run("-np", "2", "sh", "-c", "setsid sleep 1000 & sleep 1000 & exit 0", timeout=60)
     assert result.returncode == 0, result.stderr
     assert horovodrun.processes_left() == []
 
@@ -112,7 +112,7 @@ def test_output_file_of_a_rank_goes_on_when_a_new_worker_takes_it(horovodrun, tm
     job = horovodrun.start("-np", "1", "--min-np", "1", "--output-filename", "logs", "sh", "-c", script)
     job.stdout.wait_for("run", 60, count=2)
     job.signal(signal.SIGINT)
-    assert job.wait(30) == 130, job.everything()
+    assert job.wait() == 130, job.everything()
     assert (tmp_path / "logs/rank.0/stdout").read_text() == "[0]<stdout>:run\n" * 2
 
 

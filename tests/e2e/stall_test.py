@@ -23,21 +23,13 @@ def about_stalls(stderr):
 
 
 def test_a_rank_that_sleeps_is_told_of_in_one_line(horovodrun, tmp_path):
-    command = [
-        "-np",
-        "2",
-        "--stall-check-warning-time-seconds",
-        "1",
-        "--event-log",
-        "events",
-        sys.executable,
-        JOB,
-        "sleep",
-    ]
-    result = horovodrun.run(*command, env=ONE_THREAD)
-    assert result.returncode == 0, result.stderr
-    lines = about_stalls(result.stderr)
-    assert len(lines) == 1, result.stderr
+    flags = ["--stall-check-warning-time-seconds", "2", "--event-log", "events"]
+    job = horovodrun.start("-np", "2", *flags, sys.executable, JOB, "sleep", env=ONE_THREAD)
+    job.stderr.wait_for("^horovodrun: Stalled")
+    (tmp_path / "end").touch()
+    assert job.wait() == 0, job.everything()
+    lines = about_stalls(job.stderr.text)
+    assert len(lines) == 1, job.stderr.text
     expected = rf"horovodrun: Stalled for \ds in allreduce 'second', waiting for rank 1 on host localhost, which is at {place('sleep')}"
     assert re.fullmatch(expected, lines[0]), lines
     events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
@@ -50,7 +42,7 @@ def test_a_rank_that_sleeps_is_told_of_in_one_line(horovodrun, tmp_path):
 
 @pytest.mark.parametrize("how", ["spin", "native"])
 def test_a_static_job_fails_for_it(horovodrun, how):
-    limits = ["--stall-check-warning-time-seconds", "1", "--stall-check-shutdown-time-seconds", "2"]
+    limits = ["--stall-check-warning-time-seconds", "2", "--stall-check-shutdown-time-seconds", "5"]
     result = horovodrun.run("-np", "2", *limits, sys.executable, JOB, how, env=ONE_THREAD)
     assert result.returncode == 1, result.stderr
     assert "Process name: 1" in result.stderr
@@ -64,7 +56,7 @@ def test_a_static_job_fails_for_it(horovodrun, how):
 
 @pytest.mark.parametrize("how", ["spin", "native"])
 def test_an_elastic_job_goes_on_without_it(horovodrun, how):
-    limits = ["--stall-check-warning-time-seconds", "1", "--stall-check-shutdown-time-seconds", "2"]
+    limits = ["--stall-check-warning-time-seconds", "2", "--stall-check-shutdown-time-seconds", "5"]
     elastic = ["-np", "2", "--min-np", "2", "-H", "localhost:2"]
     result = horovodrun.run(*elastic, *limits, sys.executable, JOB, how, "elastic", env=ONE_THREAD)
     assert result.returncode == 0, result.stderr

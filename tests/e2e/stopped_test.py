@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from polling import poll_until
 from processes import command_line, pids_with
 
 JOB = Path(__file__).resolve().parent / "jobs" / "waits_for_a_file.py"
@@ -42,7 +43,7 @@ def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
     assert pids, part
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(SECONDS)  # so long it lasts
+    time.sleep(SECONDS)  # the fault's duration
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     seen = steps(job.stdout.text)
@@ -57,8 +58,7 @@ def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
 def test_a_launcher_that_is_stopped_while_its_agent_attaches_goes_on(horovodrun, tmp_path):
     job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
     mark = f"STOPPED_TEST={tmp_path}\0".encode()
-    while not any("horovod-agent" in command_line(pid) for pid in pids_with(mark)):
-        assert job.popen.poll() is None, job.everything()
+    poll_until(lambda: any("horovod-agent" in command_line(pid) for pid in pids_with(mark)), "an agent")
     job.signal(signal.SIGSTOP)
     time.sleep(SECONDS)
     job.signal(signal.SIGCONT)

@@ -88,7 +88,7 @@ def test_only_the_c_library_and_the_cxx_runtime_come_from_the_system(installed):
 @pytest.mark.parametrize("program", ["horovodrun", "horovod-agent", "horovod-rendezvousd"])
 def test_programs_are_on_the_path(installed, program):
     result = subprocess.run(
-        [program, "--version"], env=environment_of(installed), capture_output=True, text=True, timeout=30
+        [program, "--version"], env=environment_of(installed), capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 0, result.stderr
     assert re.search(r"\d+\.\d+\.\d+", result.stdout)

@@ -29,7 +29,7 @@ def nothing_is_left():
     os.environ[name] = value
     yield
     del os.environ[name]
-    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()], 30) == []
+    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()]) == []
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def cluster(nothing_is_left, ray_folder):
 @pytest.fixture(autouse=True)
 def no_job_is_left():
     yield
-    assert wait_until_none(programs_of_jobs, 15) == []
+    assert wait_until_none(programs_of_jobs) == []
 
 
 def programs_of_jobs():

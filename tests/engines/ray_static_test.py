@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def cluster(ray_folder):
     yield
     ray.shutdown()
     del os.environ[name]
-    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()], 30) == []
+    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()]) == []
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def make():
     yield make
     for executor in made:
         executor.shutdown()
-    assert wait_until_none(programs_of_jobs, 15) == []
+    assert wait_until_none(programs_of_jobs) == []
 
 
 def programs_of_jobs():
@@ -213,14 +212,12 @@ def test_functions_that_give_no_result(make):
     executor.start()
     with pytest.raises(RuntimeError, match=r"the function called sys\.exit\(0\); it has to return"):
         executor.run(sys.exit, [0])
-    begin = time.monotonic()
     with pytest.raises(
         RuntimeError, match=r"(?s)what rank 0 returned or raised can't be unpickled here: .*(first|'second')"
     ):
         executor.run(fail)
     with pytest.raises(RuntimeError, match=r"can't be unpickled here: .*invalid literal"):
         executor.run(OnlyThere)
-    assert time.monotonic() - begin < 20, "it waited for a job that goes on"
     assert executor.run(len, ["abc"]) == [3]
 
 
@@ -294,7 +291,7 @@ def test_error_of_one_worker_is_raised_and_frees_the_others(make):
     ):
         executor.run(add_up)
     executor.shutdown()
-    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 15) == []
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)]) == []
     executor.start()
     assert executor.run(add_up) == [2, 2]
 
@@ -303,7 +300,7 @@ def test_interrupted_run_ends_its_functions(make, tmp_path):
     fifo, pids = tmp_path / "pids", []
     os.mkfifo(fifo)
 
-    def wait_for_ever():
+    def wait_forever():
         fifo.open("w").write(f"{os.getpid()}\n")
         threading.Event().wait()
 
@@ -317,9 +314,9 @@ def test_interrupted_run_ends_its_functions(make, tmp_path):
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        executor.run(wait_for_ever)
+        executor.run(wait_forever)
     thread.join()
-    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 20) == []
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)]) == []
     with pytest.raises(RuntimeError, match=r"The job of these workers has ended: run\(\) was interrupted. shutdown"):
         executor.run(add_up)
     executor.shutdown()
@@ -458,8 +455,8 @@ def test_killed_driver_leaves_nothing():
     finally:
         driver.kill()
         driver.communicate()
-    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)], 30) == []
-    assert wait_until_none(programs_of_jobs, 15) == []
+    assert wait_until_none(lambda: [pid for pid in pids if is_alive(pid)]) == []
+    assert wait_until_none(programs_of_jobs) == []
 
 
 @pytest.mark.parametrize("size", [["--num-workers", "2"], ["--min-workers", "2", "--max-workers", "2"]])
@@ -527,4 +524,4 @@ def test_ray_client(ray_folder):
     *said, refused = client.stdout.splitlines()
     assert said == ["[6.0, 6.0, 6.0]", "[9.0, 9.0, 9.0] 7", "raised KeyError", "[4.0, 4.0]"]
     assert re.fullmatch(r"rank 0: this process could not join the job: \S+: no address in nope0; it has .*", refused)
-    assert wait_until_none(programs_of_jobs, 15) == []
+    assert wait_until_none(programs_of_jobs) == []

@@ -25,7 +25,7 @@ def cluster(ray_folder):
     yield
     ray.shutdown()
     del os.environ[name]
-    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()], 30) == []
+    assert wait_until_none(lambda: [pid for pid in pids_with(MARK.encode() + b"\0") if pid != os.getpid()]) == []
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def fit(tmp_path):
         try:
             trainer.fit()
         finally:
-            assert wait_until_none(programs_of_jobs, 30) == []
+            assert wait_until_none(programs_of_jobs) == []
         return {path.name: path.read_text() for path in (tmp_path / "said").iterdir()}
 
     return fit

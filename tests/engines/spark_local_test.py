@@ -116,8 +116,8 @@ def test_output_goes_to_the_streams_that_were_given(spark, output, elastic):
     assert results == [([0, 1], 0), ([0, 1], 1)]
     time = r"^\w{3} \w{3} .*\d" if elastic else "^"
     for rank in range(2):
-        stdout.stream.wait_for(rf"(?m){time}\[{rank}\]<stdout>:running fn 2\n", 10)
-        stderr.stream.wait_for(rf"(?m){time}\[{rank}\]<stderr>:error line\n", 10)
+        stdout.stream.wait_for(rf"(?m){time}\[{rank}\]<stdout>:running fn 2\n")
+        stderr.stream.wait_for(rf"(?m){time}\[{rank}\]<stderr>:error line\n")
     assert "horovod-agent" not in stderr.text and "2 ranks finished" in stderr.text
 
 
@@ -134,7 +134,7 @@ def test_an_exception_is_raised_with_its_own_traceback_and_nothing_stays(spark):
     with pytest.raises(RuntimeError, match=own) as caught:
         horovod.spark.run(fn, verbose=0)
     assert "py4j" not in str(caught.value) and "org.apache" not in str(caught.value)
-    assert wait_until_none(workers_of_jobs, 10) == []
+    assert wait_until_none(workers_of_jobs) == []
     assert horovod.spark.run(places, verbose=0)[1][0] == 1, "the next run works"
 
 
@@ -155,12 +155,12 @@ def test_a_worker_that_dies_is_named(spark):
 
 def test_too_few_slots_time_out(spark):
     with pytest.raises(
-        TimeoutError, match=r"of 4 tasks have started within start_timeout=3 s.*needs a Spark task of its own"
+        TimeoutError, match=r"of 4 tasks have started within start_timeout=10 s.*needs a Spark task of its own"
     ):
-        horovod.spark.run(places, num_proc=4, start_timeout=3, verbose=0)
+        horovod.spark.run(places, num_proc=4, start_timeout=10, verbose=0)
     with pytest.raises(TimeoutError, match="2 of 3 tasks have started"):
-        horovod.spark.run_elastic(places, num_proc=3, start_timeout=3, verbose=0)
-    assert wait_until_none(workers_of_jobs, 10) == []
+        horovod.spark.run_elastic(places, num_proc=3, start_timeout=10, verbose=0)
+    assert wait_until_none(workers_of_jobs) == []
     assert len(horovod.spark.run(places, verbose=0)) == 2
 
 
@@ -228,7 +228,7 @@ def test_older_names_of_limits(spark):
 def test_an_agent_that_can_not_start_says_why(spark, run):
     with pytest.raises(RuntimeError, match=r"^Spark task could not start its process: task\d.*: no address in nope0"):
         run(places, num_proc=2, nics=["nope0"], verbose=0)
-    assert wait_until_none(workers_of_jobs, 10) == []
+    assert wait_until_none(workers_of_jobs) == []
 
 
 def test_executable_of_the_processes(spark, tmp_path):
@@ -298,7 +298,7 @@ def test_all_ranks_that_raise_end_an_elastic_job(spark):
 
     with pytest.raises(RuntimeError, match=r"(?s)^The Horovod job failed: .*KeyError: 'everywhere'"):
         horovod.spark.run_elastic(fn, num_proc=2, min_num_proc=1, verbose=0)
-    assert wait_until_none(workers_of_jobs, 10) == []
+    assert wait_until_none(workers_of_jobs) == []
 
 
 def test_settings_are_pairs_that_spark_knows(spark):
@@ -356,7 +356,7 @@ def test_a_worker_that_fails_is_started_again_in_its_task(spark, output, tmp_pat
     results = horovod.spark.run_elastic(fn, args=(tmp_path / "failed",), num_proc=2, stdout=stdout, stderr=stderr)
     assert results == [(0, 20), (1, 20)]
     assert (tmp_path / "failed").exists()
-    stderr.stream.wait_for(r"host task[01]\.0 failed: exit code 3", 10)
+    stderr.stream.wait_for(r"host task[01]\.0 failed: exit code 3")
 
 
 def test_failed_elastic_job_shows_no_errors_of_spark(spark, capfd):

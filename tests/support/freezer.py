@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from polling import poll_until
+
 VERSION_1 = Path("/sys/fs/cgroup/freezer")
 VERSION_2 = Path("/sys/fs/cgroup")
 
@@ -33,14 +35,12 @@ def frozen(pids):
         for pid in pids:
             (group / "cgroup.procs").write_text(str(pid))
         (group / switch).write_text(on)
-        while "FREEZING" in (group / switch).read_text():
-            pass
+        poll_until(lambda: "FREEZING" not in (group / switch).read_text(), "the processes frozen")
         yield
     finally:
         (group / switch).write_text(off)
         for pid in (group / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):  # gone meanwhile
                 (group.parent / "cgroup.procs").write_text(pid)
-        while (group / "cgroup.procs").read_text():  # what ends goes by itself
-            pass
+        poll_until(lambda: not (group / "cgroup.procs").read_text(), "the cgroup empty")  # what ends goes by itself
         group.rmdir()

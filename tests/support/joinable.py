@@ -28,10 +28,10 @@ class Joinable:
     def start_daemon(self, token, *limits):
         """Returns it, and the address at which it listens. `token` is the name of its file."""
         daemon = self.start("horovod-rendezvousd", "--listen", "127.0.0.1:0", "--token-file", token, *limits)
-        return daemon, daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$", 30).group(1)
+        return daemon, daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$").group(1)
 
     def close(self):
         """Ends what runs still. Nothing that it has started may be left."""
         for running in self._started:
             running.end()
-        assert wait_until_none(lambda: pids_with(f"{_MARK}={self.directory}\0".encode()), 30) == []
+        assert wait_until_none(lambda: pids_with(f"{_MARK}={self.directory}\0".encode())) == []

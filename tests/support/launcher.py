@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from processes import Running, pids_with, wait_until_none
+from processes import GUARD, Running, pids_with, wait_until_none
 
 COUNTER = itertools.count()
 
@@ -34,7 +34,7 @@ class Launcher:
         """The ids of all that came of it and are there."""
         return pids_with(f"HVD_TEST_MARK={self._name}\0".encode())
 
-    def processes_left(self, timeout=15):
+    def processes_left(self, timeout=GUARD):
         return wait_until_none(self.processes, timeout)
 
     def close(self):

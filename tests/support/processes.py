@@ -7,6 +7,8 @@ import subprocess
 import threading
 import time
 
+GUARD = 60  # seconds; only ends a wait for what will never come, so it is long enough for a busy machine
+
 
 class Stream:
     """The output of a pipe so far, read by a separate thread."""
@@ -33,7 +35,7 @@ class Stream:
         with self._changed:
             return self._text
 
-    def wait_for(self, pattern, timeout, count=1):
+    def wait_for(self, pattern, timeout=GUARD, count=1):
         """The `count`th match of a regular expression, once it has been said. AssertionError with all that was said, if it was not."""
         deadline = time.monotonic() + timeout
         with self._changed:
@@ -89,7 +91,7 @@ class Running:
     def signal(self, number):
         os.kill(self.pid, number)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=GUARD):
         """Its exit code (negative: killed by that signal), with its output complete unless something else still holds the pipes."""
         try:
             code = self.popen.wait(timeout)
@@ -151,7 +153,7 @@ def pids_with(mark):
     return [pid for pid in all_pids() if mark in environment_of(pid) and is_alive(pid)]
 
 
-def wait_until_none(list_pids, timeout):
+def wait_until_none(list_pids, timeout=GUARD):
     """Waits until list_pids() is empty; each exit wakes it. Returns what is left at the deadline: [] or ["PID COMMAND", ...]."""
     deadline = time.monotonic() + timeout
     while True:

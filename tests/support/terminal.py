@@ -9,6 +9,8 @@ import termios
 import threading
 import time
 
+from processes import GUARD
+
 
 def screen(sent):
     """The lines that a terminal shows (without those that are empty at the end) after it was sent this, as far as our programs know terminals."""
@@ -71,7 +73,7 @@ class Terminal:
     def lines(self):
         return screen(self.sent)
 
-    def wait_until(self, condition, timeout=60):
+    def wait_until(self, condition, timeout=GUARD):
         """Until `condition(lines shown)` holds. AssertionError with all that was sent, if it does not."""
         deadline = time.monotonic() + timeout
         with self._changed:
@@ -90,7 +92,7 @@ class Terminal:
     def resume_output(self):
         termios.tcflow(self._screen, termios.TCOON)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=GUARD):
         """The command's exit code; all that it has written is shown by then."""
         try:
             code = self.popen.wait(timeout)

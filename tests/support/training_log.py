@@ -97,6 +97,10 @@ class TrainingLog:
         self._read_on(self._stream.text)
         return {rank: said for rank, (said, _) in self._newest_members.items()} == dict.fromkeys(range(size), size)
 
+    def has_trained_with(self, size, after):
+        """Whether a world later than epoch `after` had this size: for worlds that may be over before a busy test looks."""
+        return any(said == size for world, (said, _) in self.worlds().items() if world > after)
+
     def forget(self):
         """Drops the entries of the past, for runs that go on for long and look at the present only."""
         self._entries = []

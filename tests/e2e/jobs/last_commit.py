@@ -4,10 +4,10 @@ it begins, and the commit at which it waits."""
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import horovod.torch as hvd
+from waiting import wait_until
 
 HELD, STEPS = 5, 7
 here = Path(sys.argv[1])
@@ -28,8 +28,7 @@ def train(state):
     while state.step < STEPS:
         if state.step >= HELD and not (here / "go on").exists():
             say(waits=state.step)
-            while not (here / "go on").exists():
-                time.sleep(0.01)
+            wait_until((here / "go on").exists)
         state.step += 1
         state.commit()
 

@@ -2,13 +2,14 @@
 there, and goes on without end."""
 
 import json
+import signal
 import sys
-import time
 from pathlib import Path
 
 import torch
 
 import horovod.torch as hvd
+from waiting import wait_until
 
 
 def is_written(timeline, tensors):
@@ -31,7 +32,6 @@ for _ in range(int(sys.argv[1])):
     for handle in handles:
         hvd.synchronize(handle)
 if sys.argv[2:]:
-    while not is_written(Path(sys.argv[2]), 8 * int(sys.argv[1])):
-        time.sleep(0.05)
+    wait_until(lambda: is_written(Path(sys.argv[2]), 8 * int(sys.argv[1])))
     print("written", flush=True)
-    time.sleep(1000)
+    signal.pause()

@@ -1,7 +1,8 @@
-"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s for 3 seconds, `spin`s without end, or hangs in a `native` function that holds
-Python's lock. Elastic jobs go on with what takes its place, and print what they have."""
+"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s until a file `end` is there, `spin`s without end, or hangs in a `native` function
+that holds Python's lock. Elastic jobs go on with what takes its place, and print what they have."""
 
 import json
+import os
 import sys
 import time
 
@@ -15,7 +16,8 @@ STEPS = 4
 
 
 def sleep():
-    time.sleep(3)  # HERE: sleep
+    while not os.path.exists("end"):
+        time.sleep(0.1)  # HERE: sleep
 
 
 def spin():

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
 import parts
 import report
-from processes import pids_with, wait_until_none
+from processes import pids_with
 
 HERE = Path(__file__).resolve().parent
 
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_a_part(tmp_path, then, timed_out):
     assert f"timed_out={timed_out}" in done.stdout, done.stderr
     assert timed_out or "code=3" in done.stdout
     assert (tmp_path / "log").read_text().startswith("started\n")
-    assert wait_until_none(lambda: pids_with(mark.encode() + b"\0"), 0.1) == []
+    assert pids_with(mark.encode() + b"\0") == []
 
 
 RECORD = """\
