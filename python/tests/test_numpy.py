@@ -132,6 +132,25 @@ def test_async():
     check(part, everything.sum(0)[rank : rank + 1])
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_arrays(dtype):
+    size, rank = hvd.size(), hvd.rank()
+    every = [(numpy.arange(2 * size).reshape(size, 2) * (1 - 2j) * (one + 1)).astype(dtype) for one in range(size)]
+    own, rows = every[rank], slice(rank, rank + 1)
+    check(hvd.allreduce(own, op=hvd.Sum), sum(every))
+    check(hvd.grouped_allreduce([own[0, 1], own], op=hvd.Sum)[1], sum(every))
+    check(hvd.allreduce(own[0, 1], op=hvd.Sum), sum(every)[0, 1])
+    check(hvd.reducescatter(own, op=hvd.Sum), sum(every)[rows])
+    check(hvd.allgather(own[: rank + 1]), numpy.concatenate([each[: one + 1] for one, each in enumerate(every)]))
+    check(hvd.broadcast(own, size - 1), every[-1])
+    check(hvd.alltoall(own), numpy.concatenate([each[rows] for each in every]))
+    for op in (hvd.Min, hvd.Max, hvd.Product, hvd.Adasum):
+        with pytest.raises(
+            ValueError, match=rf"^{dtype} can be reduced by hvd\.Sum and hvd\.Average, not by hvd\.\w+$"
+        ):
+            hvd.allreduce(own, op=op)
+
+
 def test_what_shares_memory():
     size = hvd.size()
     expected = numpy.array([1.0, 2.0]) * size
@@ -148,7 +167,7 @@ def test_what_shares_memory():
 
 
 def test_what_is_refused():
-    for given in (numpy.array(["a"]), numpy.array([None]), numpy.ones(2, ">f8"), numpy.ones(1, "c8")):
+    for given in (numpy.array(["a"]), numpy.array([None]), numpy.ones(2, ">f8"), numpy.ones(1, ">c8")):
         with pytest.raises(ValueError, match="not supported"):
             hvd.allreduce(given)
     with pytest.raises(ValueError, match="contiguous"):

@@ -86,8 +86,11 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_unsupported_tensors_fail(operation):
-    for tensor in (torch.ones(2, dtype=torch.complex64), torch.ones(2).to_sparse()):
-        with pytest.raises(ValueError, match=r"Tensor type torch.* is not supported\."):
+    for tensor in (torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8), torch.ones(2).to_sparse()):
+        with pytest.raises(
+            ValueError,
+            match=r"Tensor type torch.* is not supported\. Collectives take uint8, .*, complex64, complex128\.",
+        ):
             OPERATIONS[operation](tensor)
     with pytest.raises(ValueError, match=r"Tensor is required to be contiguous\."):
         OPERATIONS[operation](torch.ones(12, 12).t())

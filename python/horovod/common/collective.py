@@ -12,11 +12,14 @@ from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet
 from horovod.common.tensors import (
     DTYPES,
+    PARTS,
     DevicePath,
     Kind,
     Tensor,
     TensorAdapter,
+    as_real,
     check_group,
+    check_reduction_of,
     kind_of,
     new,
     size_of,
@@ -26,6 +29,7 @@ Fields = Mapping[str, Any]  # of a request: see horovod._ffi.request
 Finish = Callable[[int], Any]
 
 _NO_FIELDS: Fields = {}
+_OF_ROWS = (_ffi.ALLGATHER, _ffi.ALLTOALL, _ffi.REDUCESCATTER)
 
 
 class Call:
@@ -76,9 +80,12 @@ def names_of(base: str, count: int) -> list[str]:
 
 def request_of(name: str, op: int, kind: Kind, source: int, target: int, fields: Fields) -> _ffi.Request:
     """Returns a request for a tensor of that kind at the address `source`. The result goes to the address `target`; 0 stands for
-    memory of the runtime.
+    memory of the runtime. Raises ValueError for complex elements that can't be reduced so, or have no rows.
     """
-    shape, dtype = kind
+    check_reduction_of(kind[1], fields.get("reduction", ops.Sum))
+    if kind[1] in PARTS and not kind[0] and op in _OF_ROWS:  # the runtime would take the two parts for rows
+        raise ValueError("Collectives of rows need a tensor of at least one dimension, got a complex scalar.")
+    shape, dtype = as_real(kind)
     return _ffi.request(name, op, DTYPES[dtype], shape, source, target, **fields)
 
 
@@ -295,7 +302,7 @@ def _from_result(
     adapter: TensorAdapter, result: _ffi.Result, like: Tensor, dtype: str, owner: _ffi.ResultOwner
 ) -> Tensor:
     """Returns the runtime's result as a tensor, without a copy if it is wanted in host memory."""
-    kind: Kind = (result.shape, dtype)
+    kind: Kind = (result.shape[:-1] if dtype in PARTS else result.shape, dtype)
     size = size_of(kind)
     if size == 0:
         return new(adapter, kind, like)

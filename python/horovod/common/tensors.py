@@ -26,7 +26,9 @@ DTYPES: dict[str, int] = {
     "float64": _ffi.FLOAT64,
     "bool": _ffi.BOOL,
 }
-TAKEN = f"Collectives take {', '.join(DTYPES)}."  # for messages
+# Complex elements are sent as two real ones, which follow each other in memory.
+PARTS: dict[str, str] = {"complex64": "float32", "complex128": "float64"}
+TAKEN = f"Collectives take {', '.join([*DTYPES, *PARTS])}."  # for messages
 
 
 class DevicePath(Protocol):
@@ -115,6 +117,23 @@ def itemsize(dtype: str) -> int:
     if bits is None:
         raise ValueError(f"{dtype!r} is not a numeric dtype")
     return max(1, int(bits[1]) // 8)
+
+
+def as_real(kind: Kind) -> Kind:
+    """Returns the kind of the real elements that a tensor of this kind is made of: for a complex one with one more dimension, of
+    real and imaginary part.
+    """
+    shape, dtype = kind
+    return ((*shape, 2), PARTS[dtype]) if dtype in PARTS else kind
+
+
+def check_reduction_of(dtype: str, reduction: int) -> None:
+    """Raises ValueError for a reduction that is none of each element's parts."""
+    if dtype in PARTS and reduction not in (_ffi.SUM, _ffi.AVERAGE):
+        raise ValueError(f"{dtype} can be reduced by hvd.Sum and hvd.Average, not by hvd.{_REDUCTIONS[reduction]}")
+
+
+_REDUCTIONS = {_ffi.ADASUM: "Adasum", _ffi.MIN: "Min", _ffi.MAX: "Max", _ffi.PRODUCT: "Product"}
 
 
 def size_of(kind: Kind) -> int:

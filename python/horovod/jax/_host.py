@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy
 
-from horovod.common.tensors import DTYPES, TAKEN
+from horovod.common.tensors import DTYPES, PARTS, TAKEN
 from horovod.jax._library import jax
 from horovod.numpy._arrays import address, assign, check, devices, from_memory, kind, on_host, storage
 
@@ -30,9 +30,16 @@ def check_type(dtype: Any, only_moves: bool) -> None:
     """Raises ValueError if collectives don't support arrays of this dtype, traced or not. `only_moves`: the collective does not
     compute with their elements.
     """
-    if str(dtype) not in DTYPES and not (only_moves and str(dtype) in _MOVED_AS):
-        moved = f" Those that compute nothing take {', '.join(_MOVED_AS)}, too." if only_moves else ""
-        raise ValueError(f"Arrays of type {dtype} are not supported. {TAKEN}{moved}")
+    name = str(dtype)
+    if name in DTYPES or name in PARTS or (only_moves and name in _MOVED_AS):
+        return
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        raise ValueError(
+            f"Random keys ({name}) are not supported: hvd.broadcast_parameters gives all ranks the root's, and "
+            "jax.random.fold_in(key, hvd.rank()) makes one for each rank."
+        )
+    moved = f" Those that compute nothing take {', '.join(_MOVED_AS)}, too." if only_moves else ""
+    raise ValueError(f"Arrays of type {dtype} are not supported. {TAKEN}{moved}")
 
 
 def from_jax(array: Any) -> numpy.ndarray:

@@ -11,6 +11,7 @@ from horovod.common.collective import Call, Collective
 from horovod.common.collective_kinds import Collectives, check_reduction, check_root
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.process_sets import ProcessSet
+from horovod.common.tensors import check_reduction_of
 from horovod.jax import _host, _place
 from horovod.jax._library import jax
 
@@ -84,6 +85,8 @@ class Allreduce(Kind):
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         check_reduction(settings.reduction)
+        for array in arrays:
+            check_reduction_of(str(array.dtype), settings.reduction)
 
     def call(self, settings: Settings) -> Call:
         s = settings
@@ -172,9 +175,9 @@ class Reducescatter(_OfRows):
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         super().check(arrays, settings)
-        check_reduction(settings.reduction)
         if settings.reduction == ops.Adasum:
             raise HorovodRequestError("Reducescatter does not support Adasum.")
+        allreduce.check(arrays, settings)
 
     call = Allreduce.call
 

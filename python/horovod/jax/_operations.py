@@ -37,14 +37,22 @@ def _of_tree(kind: Kind, tree: Any, settings: Settings, compression: Any = NoneC
     a group.
     """
     leaves, structure = jax.tree_util.tree_flatten(tree)
-    if not leaves:
+    values = [leaf for leaf in leaves if not _is_nothing(leaf)]
+    if not values:
         return tree
     settings = settings._replace(is_group=not jax.tree_util.treedef_is_leaf(structure))
     if compression is NoneCompressor:
-        return structure.unflatten(_primitives.bind(kind, leaves, settings))
-    packed, contexts = zip(*[compression.compress(jax.numpy.asarray(leaf)) for leaf in leaves])
-    results = _primitives.bind(kind, packed, settings)
-    return structure.unflatten(compression.decompress(result, own) for result, own in zip(results, contexts))
+        results = iter(_primitives.bind(kind, values, settings))
+    else:
+        packed, contexts = zip(*[compression.compress(jax.numpy.asarray(value)) for value in values])
+        reduced = _primitives.bind(kind, packed, settings)
+        results = iter([compression.decompress(result, own) for result, own in zip(reduced, contexts)])
+    return structure.unflatten(leaf if _is_nothing(leaf) else next(results) for leaf in leaves)
+
+
+def _is_nothing(leaf: Any) -> bool:
+    """Returns whether the leaf is what JAX has for the gradient of integers: an array without elements, whatever its shape."""
+    return bool(getattr(leaf, "dtype", None) == jax.dtypes.float0)
 
 
 def _known(what: str, value: Any, kind: Callable[[Any], Any]) -> Any:
@@ -74,6 +82,7 @@ def allreduce(
 
     Args:
       tree: an array, or a pytree of arrays, which are reduced as one group. Shapes and dtypes are the same on all ranks.
+        Complex arrays are reduced by hvd.Sum and hvd.Average only. JAX's gradients of integers (float0) are returned unchanged.
       name: the operation's name, the same on all ranks.
       op: hvd.Average (the default), hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product. Adasum: Maleki et al., Scaling
         Distributed Training with Adaptive Summation, 2020.

@@ -19,7 +19,20 @@ def bind(kind: Kind, arrays: Sequence[Any], settings: Settings) -> list[Any]:
     for array in arrays:
         _host.check_type(array.dtype, kind.only_moves)
     kind.check(arrays, settings)
-    return list(_primitive.bind(*arrays, kind=kind, settings=settings, shapes=None))
+    results = list(_primitive.bind(*map(_parts, arrays), kind=kind, settings=settings, shapes=None))
+    for i, array in enumerate(arrays):
+        if _is_complex(array):
+            results[i] = jax.lax.complex(results[i][..., 0], results[i][..., 1])
+    return results
+
+
+def _is_complex(array: Any) -> bool:
+    return bool(jax.numpy.iscomplexobj(array))
+
+
+def _parts(array: Any) -> Any:
+    """Returns the real and imaginary parts of a complex array, in a further dimension; another array unchanged."""
+    return jax.numpy.stack([array.real, array.imag], -1) if _is_complex(array) else array
 
 
 # Each of the following takes the primitive's parameters. `shapes` are those of the results, if they

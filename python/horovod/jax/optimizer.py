@@ -1,7 +1,8 @@
 """Gradients that are reduced over the ranks, by an optax optimizer or where they are computed."""
 
 import functools
-from typing import Any, Callable
+import sys
+from typing import Any, Callable, Optional
 
 from horovod.common import process_sets
 from horovod.common.collective_kinds import check_reduction
@@ -42,8 +43,8 @@ def DistributedOptimizer(
     """Returns an optax optimizer that reduces the ranks' gradients, as one group, before it computes `optimizer`'s updates. It
     works inside and outside of jit.
 
-    To accumulate the gradients of several batches, pass it to optax.MultiSteps: gradients are then reduced only at steps that
-    are applied.
+    It can be in optax.MultiSteps, for the gradients of several batches. optax 0.2 calls it with each batch; to reduce once, add
+    the gradients up and update with their mean.
 
     Args:
       optimizer: an optax.GradientTransformation, e.g. optax.adam(1e-3).
@@ -58,19 +59,55 @@ def DistributedOptimizer(
 
     Raises:
       TypeError: `optimizer` is not an optax optimizer.
-      ValueError: another argument is invalid, or `optimizer` is a distributed optimizer already.
+      ValueError: another argument is invalid, or `optimizer` is a distributed optimizer already; at an update, a transformation
+        around it may leave out steps by the values of this rank's gradients.
     """
     if not all(hasattr(optimizer, name) for name in ("init", "update", "_replace")):
-        raise TypeError(f"hvd.DistributedOptimizer needs an optax.GradientTransformation, got {type(optimizer)}.")
+        advice = ": call its gradient_transformation()" if hasattr(optimizer, "gradient_transformation") else ""
+        raise TypeError(
+            f"hvd.DistributedOptimizer needs an optax.GradientTransformation, got {type(optimizer)}{advice}."
+        )
     if hasattr(optimizer.update, "_hvd_reduce"):
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     reduce = _reducer(op, gradient_predivide_factor, process_set, compression)
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
+        _refuse_steps_of_its_own()
         return optimizer.update(reduce(updates), state, params, **extra)
 
     update._hvd_reduce = reduce  # type: ignore[attr-defined]
     return optimizer._replace(update=update)  # of the same kind, for other transformations
+
+
+def _refuse_steps_of_its_own() -> None:
+    """Raises ValueError if a transformation around the optimizer leaves out updates by the gradients of this rank alone. The
+    reduction would then meet one of a later step on other ranks, which no rank could see: the branch that is left out runs nothing.
+    In a jitted function this is asked when it is traced.
+    """
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        around = _leaves_out_updates(frame)
+        if around is not None:
+            raise ValueError(
+                f"{around} around hvd.DistributedOptimizer: a rank would leave out a step by its own gradients, and answer the "
+                "others' with its next one. Put it inside, where all ranks have the same gradients: hvd.DistributedOptimizer("
+                "optax.apply_if_finite(...)) or hvd.DistributedOptimizer(optax.MultiSteps(...).gradient_transformation())."
+            )
+        frame = frame.f_back
+
+
+def _leaves_out_updates(frame: Any) -> Optional[str]:
+    """Returns the name of the transformation of optax whose frame this is, if it decides by the values of gradients."""
+    if not str(frame.f_globals.get("__name__", "")).startswith("optax."):
+        return None
+    if "max_consecutive_errors" in frame.f_code.co_freevars:
+        return "optax.apply_if_finite"
+    skips = getattr(frame.f_locals.get("self"), "_should_skip_update_fn", None)
+    if skips is not None and not getattr(skips, "__qualname__", "").startswith(
+        "MultiSteps."
+    ):  # of its own, which never does
+        return "optax.MultiSteps with should_skip_update_fn"
+    return None
 
 
 def value_and_grad(

@@ -3,8 +3,9 @@
 Every function also takes buffers (bytearray, array.array) and objects with DLPack (arrays of other libraries in host
 memory). Results are arrays.
 
-Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64. Operations of the same
-name belong together; operations without a name are matched in the order in which each rank issues them.
+Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32, float64, complex64 or complex128; complex
+ones are reduced by hvd.Sum and hvd.Average only. Operations of the same name belong together; operations without a name are
+matched in the order in which each rank issues them.
 
 Raises (all collectives):
   ValueError: an argument is invalid.

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import numpy
 
-from horovod.common.tensors import DTYPES, TAKEN, DevicePath, Kind
+from horovod.common.tensors import DTYPES, PARTS, TAKEN, DevicePath, Kind
 
 devices: Optional[DevicePath] = None  # arrays are in host memory
 
@@ -29,7 +29,8 @@ def array_of(value: Any) -> numpy.ndarray:
 
 
 def check(tensor: numpy.ndarray) -> Optional[int]:
-    if tensor.dtype.name not in DTYPES or not tensor.dtype.isnative:
+    name = tensor.dtype.name
+    if not (name in DTYPES or name in PARTS) or not tensor.dtype.isnative:
         raise ValueError(f"Arrays of type {tensor.dtype} are not supported. {TAKEN}")
     if not tensor.flags.c_contiguous:
         raise ValueError("Arrays are required to be contiguous: numpy.ascontiguousarray helps.")

@@ -5,6 +5,7 @@ from typing import Any, Callable, Optional
 
 from horovod.common import objects
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.tensors import DTYPES, PARTS
 from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.mpi_ops import broadcast_
 from horovod.tensorflow.util import checked_variables, variable_of
@@ -17,7 +18,8 @@ __all__ = [
     "broadcast_variables",
 ]
 
-_CARRIED_AS = {"uint32": tf.int32, "uint64": tf.int64, "complex64": tf.int64}
+_CARRIED_AS = {"uint32": tf.int32, "uint64": tf.int64}
+_SENT = (*DTYPES, *PARTS, "uint16", *_CARRIED_AS)
 
 
 @not_converted
@@ -36,7 +38,7 @@ def broadcast_variables(
       In a graph, the operation that does it; None in eager execution.
 
     Raises:
-      TypeError: `variables` is not an iterable of variables.
+      TypeError: `variables` is not an iterable of variables, or one has a type that can't be sent, as tf.string.
 
     Example:
       >>> import tensorflow as tf
@@ -57,6 +59,11 @@ class _Carried:
     def __init__(self, variable: Any) -> None:
         self._variable = variable
         self._dtype = variable.dtype.base_dtype
+        if self._dtype.name not in _SENT:
+            raise TypeError(
+                f"hvd.broadcast_variables can't send the variable {variable.name}, whose type is {self._dtype.name}: "
+                f"leave it out. It takes {', '.join(_SENT)}."
+            )
         self._carried = _CARRIED_AS.get(self._dtype.name)
 
     def read_value(self) -> Any:

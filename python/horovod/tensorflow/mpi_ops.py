@@ -1,10 +1,11 @@
 """The collectives on TensorFlow's tensors: in eager execution, in tf.function, in graphs of tf.compat.v1 and, where it is
 documented, in functions that XLA compiles.
 
-Tensors are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64; operations that do not
-reduce also take uint16. Operations are differentiable. The ranks may issue them in different orders, because operations
-are matched by their names: `name`, preceded by its name scope unless `ignore_name_scope`. Without a name, operations are
-counted; in a graph they are named after their tensors.
+Tensors are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32, float64, complex64 or complex128; complex
+ones are reduced by hvd.Sum and hvd.Average only. Operations that do not reduce also take uint16. Operations are
+differentiable. The ranks may issue them in different orders, because operations are matched by their names: `name`,
+preceded by its name scope unless `ignore_name_scope`. Without a name, operations are counted; in a graph they are named
+after their tensors.
 
 Raises:
   tf.errors.OpError: the text contains "HorovodRequestError: " if the ranks' requests do not match, and
@@ -24,6 +25,7 @@ from horovod.common.collective_kinds import check_is_rank, check_reduction
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.ops import Sum
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from horovod.common.tensors import check_reduction_of
 from horovod.common.util import get_average_backwards_compatibility_fun, is_elastic
 from horovod.common.util import num_rank_is_power_2 as check_num_rank_power_of_2
 from horovod.tensorflow import _xla
@@ -104,6 +106,22 @@ def _tensors(values: Sequence[Any]) -> list[Any]:
     return [tensor_of(value) for value in values]
 
 
+def _parts(tensor: Any, of_rows: bool = False) -> Any:
+    """Returns the real and imaginary parts of a complex tensor, in a further dimension; another tensor unchanged. Raises ValueError
+    for a complex scalar, if the operation is one `of_rows`.
+    """
+    if not tensor.dtype.is_complex:
+        return tensor
+    if of_rows and tensor.shape.rank == 0:
+        raise ValueError("Operations on rows need a tensor of at least one dimension, got a complex scalar")
+    return tf.stack([tf.math.real(tensor), tf.math.imag(tensor)], -1)
+
+
+def _joined(result: Any, tensor: Any) -> Any:
+    """Returns the result for `tensor`, whose parts an operation has used."""
+    return tf.complex(result[..., 0], result[..., 1]) if tensor.dtype.is_complex else result
+
+
 def _reduce(tensors: list[Any], name: str, op: int, prescale: float, postscale: float, process_set: int) -> list[Any]:
     fields = dict(reduction=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
     if not _xla.is_compiling():
@@ -132,8 +150,11 @@ def _reduce_group(
     check_reduction(op)
     process_set_id = process_sets.check(process_set)
     inputs = _tensors(tensors)
+    for tensor in inputs:
+        check_reduction_of(tensor.dtype.name, op)
     full = _name("grouped_allreduce" if grouped else "allreduce", inputs, name, ignore_name_scope, process_set_id)
-    return _reduce(inputs, full, op, prescale_factor, postscale_factor, process_set_id)
+    reduced = _reduce([*map(_parts, inputs)], full, op, prescale_factor, postscale_factor, process_set_id)
+    return [*map(_joined, reduced, inputs)]
 
 
 @not_converted
@@ -217,8 +238,10 @@ def _gather(
     _xla.refuse("allgather")
     process_set_id = process_sets.check(process_set)
     inputs = _tensors(tensors)
+    parts = [_parts(tensor, of_rows=True) for tensor in inputs]
     full = _name("grouped_allgather" if grouped else "allgather", inputs, name, ignore_name_scope, process_set_id)
-    return list(functions.horovod_allgather(inputs, tensor_name=full, process_set=process_set_id, waits=_waits()))
+    gathered = functions.horovod_allgather(parts, tensor_name=full, process_set=process_set_id, waits=_waits())
+    return [*map(_joined, gathered, inputs)]
 
 
 def _send(tensors: list[Any], name: str, root_rank: int, process_set: int) -> list[Any]:
@@ -255,7 +278,8 @@ def _broadcast_group(
     process_set_id = process_sets.check(process_set)
     inputs = _tensors(tensors)
     full = _name("grouped_broadcast" if grouped else "broadcast", inputs, name, ignore_name_scope, process_set_id)
-    return _send(inputs, full, root_rank, process_set_id)
+    sent = _send([*map(_parts, inputs)], full, root_rank, process_set_id)
+    return [*map(_joined, sent, inputs)]
 
 
 @not_converted
@@ -334,10 +358,12 @@ def alltoall(
     _xla.refuse("alltoall")
     process_set_id = process_sets.check(process_set)
     tensor = tensor_of(tensor)
+    parts = _parts(tensor, of_rows=True)
     full = _name("alltoall", [tensor], name, ignore_name_scope, process_set_id)
     counts = tf.convert_to_tensor([] if splits is None else splits, dtype=tf.int32)
     fields = dict(tensor_name=full, process_set=process_set_id, waits=_waits())
-    rows, received = functions.horovod_alltoall(tensor, counts, **fields)
+    received_parts, received = functions.horovod_alltoall(parts, counts, **fields)
+    rows = _joined(received_parts, tensor)
     return rows if splits is None else (rows, received)
 
 
@@ -387,18 +413,20 @@ def _scatter(
     check_reduction(op)
     process_set_id = process_sets.check(process_set)
     inputs = _tensors(tensors)
+    for tensor in inputs:
+        check_reduction_of(tensor.dtype.name, op)
+    parts = [_parts(tensor, of_rows=True) for tensor in inputs]
     kind = "grouped_reducescatter" if grouped else "reducescatter"
-    return list(
-        functions.horovod_reducescatter(
-            inputs,
-            tensor_name=_name(kind, inputs, name, ignore_name_scope, process_set_id),
-            process_set=process_set_id,
-            waits=_waits(),
-            reduction=op,
-            prescale_factor=prescale_factor,
-            postscale_factor=postscale_factor,
-        )
+    reduced = functions.horovod_reducescatter(
+        parts,
+        tensor_name=_name(kind, inputs, name, ignore_name_scope, process_set_id),
+        process_set=process_set_id,
+        waits=_waits(),
+        reduction=op,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
     )
+    return [*map(_joined, reduced, inputs)]
 
 
 @not_converted

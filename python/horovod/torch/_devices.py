@@ -50,6 +50,8 @@ def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
       RuntimeError: a CUDA graph is being captured.
     """
     _refuse_capture(tensors)
+    if any(tensor.dtype.is_complex for tensor in tensors):
+        return False
     if "reduction" in fields:
         are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 import torch
 
 from horovod import _ffi
-from horovod.common.tensors import DTYPES, DevicePath, Kind
+from horovod.common.tensors import DTYPES, PARTS, TAKEN, DevicePath, Kind
 from horovod.torch import _devices
 
 devices: DevicePath = _devices
@@ -25,18 +25,18 @@ _NAMES: dict[torch.dtype, str] = {
 }
 # Looked up once, because every operation needs them.
 _Tensor, _STRIDED = torch.Tensor, torch.strided
-_SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
+_SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES or name in PARTS}
 
 
 def check(tensor: torch.Tensor) -> Optional[int]:
     if not isinstance(tensor, _Tensor):
         raise ValueError(f"A collective needs a torch.Tensor, got {type(tensor)}.")
     if tensor.dtype not in _SUPPORTED or tensor.layout is not _STRIDED:
-        raise ValueError(f"Tensor type {tensor.type()} is not supported.")
+        raise ValueError(f"Tensor type {tensor.type()} is not supported. {TAKEN}")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
-    # The memory of a negative view has the other sign.
-    return tensor.data_ptr() if tensor.is_cpu and not tensor.is_neg() else None
+    # The memory of negative and conjugate views has another sign.
+    return tensor.data_ptr() if tensor.is_cpu and not tensor.is_neg() and not tensor.is_conj() else None
 
 
 def kind(value: Any, exact: bool = False) -> Optional[Kind]:
@@ -63,9 +63,9 @@ def storage(tensor: torch.Tensor) -> Optional[Hashable]:
 def on_host(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if value.is_cpu and not value.is_neg():
+    if value.is_cpu and not value.is_neg() and not value.is_conj():
         return value.detach()
-    return value.detach().to("cpu", copy=True)
+    return value.detach().to("cpu", copy=True).resolve_conj().resolve_neg()
 
 
 def empty_like(tensor: torch.Tensor) -> tuple[torch.Tensor, Optional[int]]:

@@ -106,20 +106,56 @@ def test_reducescatter(way, op):
     check(way(lambda x: hvd.reducescatter(x, op=getattr(hvd, op)))(mine((rows, 2))), expected)
 
 
+def complex_of(rank, shape):
+    return of_rank(rank, shape) * (1 + rank) - 2j * of_rank(rank + 1, shape)
+
+
+def test_complex_arrays(way):
+    every = [complex_of(rank, (hvd.size(), 2)) for rank in range(hvd.size())]
+    own, rows = jnp.asarray(every[hvd.rank()], "complex64"), slice(hvd.rank(), hvd.rank() + 1)
+    check(way(lambda x: hvd.allreduce(x, op=hvd.Sum))(own), sum(every).astype("complex64"))
+    check(way(hvd.allreduce)({"x": own, "y": 1.0})["x"], (sum(every) / hvd.size()).astype("complex64"))
+    check(way(lambda x: hvd.reducescatter(x, op=hvd.Sum))(own), sum(every)[rows].astype("complex64"))
+    check(way(hvd.allgather)(own), numpy.concatenate(every).astype("complex64"))
+    check(way(hvd.alltoall)(own), numpy.concatenate([each[rows] for each in every]).astype("complex64"))
+    check(way(lambda x: hvd.broadcast(x, 0))(own), every[0].astype("complex64"))
+    check(way(lambda x: hvd.allreduce(x, op=hvd.Sum))(own[0, 0]), sum(every)[0, 0].astype("complex64"))
+
+
+def test_the_gradient_of_a_complex_sum_is_that_of_one_process(way):
+    every = [jnp.asarray(complex_of(rank, (3,)), "complex64") for rank in range(hvd.size())]
+    weight = jnp.array([1j, 2.0, 1 - 1j])
+
+    def alone(own):
+        return jnp.abs((sum(every) - every[hvd.rank()] + own) * weight).sum()
+
+    found = way(jax.grad(lambda own: jnp.abs(hvd.allreduce(own, op=hvd.Sum) * weight).sum()))(every[hvd.rank()])
+    expected = jax.grad(alone)(every[hvd.rank()]) * hvd.size()
+    assert numpy.allclose(found, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("value", [numpy.float32([1, 2]), 1.0, 3, True])
 def test_values_that_can_be_arrays_are_taken(way, value):
     check(way(lambda: hvd.broadcast({"x": value}, 0)["x"])(), numpy.asarray(jnp.asarray(value)))
 
 
 def test_what_is_refused(way):
-    for array in (jnp.ones(2, "complex64"), jnp.ones(2, "uint16"), jax.random.key(0)):
-        with pytest.raises(ValueError, match=r"not supported\. Collectives take uint8, .*, bool\."):
-            way(hvd.allreduce)(array)
-    with pytest.raises(ValueError, match=r"bool\. Those that compute nothing take uint16, uint32, uint64, too\."):
-        way(hvd.allgather)(jnp.ones(2, "complex64"))
+    with pytest.raises(ValueError, match=r"not supported\. Collectives take uint8, .*, complex128\."):
+        way(hvd.allreduce)(jnp.ones(2, "uint16"))
+    with pytest.raises(ValueError, match=r"complex128\. Those that compute nothing take uint16, uint32, uint64, too\."):
+        way(hvd.allgather)(jnp.ones(2, "float8_e5m2"))
+    for operation in (hvd.allreduce, hvd.allgather):
+        with pytest.raises(
+            ValueError, match=r"^Random keys \(key<fry>\) are not supported: hvd\.broadcast_parameters "
+        ):
+            way(operation)(jax.random.key(0))
+    for op in (hvd.Min, hvd.Max, hvd.Product, hvd.Adasum):
+        with pytest.raises(ValueError, match=r"complex64 can be reduced by hvd\.Sum and hvd\.Average, not by hvd\.\w+"):
+            way(lambda x, op=op: hvd.allreduce(x, op=op))(jnp.ones(2, "complex64"))
     for operation in (hvd.allgather, hvd.alltoall, hvd.reducescatter):
-        with pytest.raises(ValueError, match="at least one dimension"):
-            way(operation)(jnp.float32(1))
+        for scalar in (jnp.float32(1), jnp.complex64(1j)):
+            with pytest.raises(ValueError, match="at least one dimension"):
+                way(operation)(scalar)
     with pytest.raises(ValueError, match="op=17"):
         way(lambda x: hvd.allreduce(x, op=17))(mine())
     with pytest.raises(ValueError, match=rf"root rank {hvd.size()} is not in the process set, whose ranks are 0"):

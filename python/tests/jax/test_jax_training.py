@@ -126,6 +126,45 @@ def test_what_is_refused():
         hvd.DistributedOptimizer(hvd.DistributedOptimizer(optax.sgd(1.0)))
 
 
+@way_of
+def test_what_leaves_out_steps_by_a_ranks_own_gradients_is_refused(way):
+    def skips(updates, step, params):
+        return optax.skip_not_finite(updates, step, params)
+
+    own = hvd.DistributedOptimizer(optax.sgd(0.1))
+    for around, name in [
+        (optax.apply_if_finite(own, 3), "optax.apply_if_finite"),
+        (optax.chain(optax.apply_if_finite(optax.chain(own, optax.clip(1.0)), 3)), "optax.apply_if_finite"),
+        (
+            optax.MultiSteps(own, 2, should_skip_update_fn=optax.skip_not_finite),
+            "optax.MultiSteps with should_skip_update_fn",
+        ),
+        (optax.MultiSteps(own, 2, should_skip_update_fn=skips), "optax.MultiSteps with should_skip_update_fn"),
+    ]:
+        with pytest.raises(ValueError, match=rf"^{name} around hvd\.DistributedOptimizer: .* Put it inside, "):
+            trained(around, way)
+    alone = trained(optax.sgd(0.1), all_of_them=True)
+    close(trained(hvd.DistributedOptimizer(optax.apply_if_finite(optax.sgd(0.1), 3)), way), alone)
+    steps = optax.MultiSteps(optax.sgd(0.1), 2, should_skip_update_fn=optax.skip_not_finite)
+    close(
+        trained(hvd.DistributedOptimizer(steps.gradient_transformation()), way),
+        trained(optax.MultiSteps(optax.sgd(0.1), 2), all_of_them=True),
+    )
+    with pytest.raises(TypeError, match=r"got <class 'optax.*MultiSteps'>: call its gradient_transformation\(\)\.$"):
+        hvd.DistributedOptimizer(steps)
+
+
+@pytest.mark.parametrize("compression", [hvd.Compression.none, hvd.Compression.fp16])
+def test_gradients_of_integers_stay_as_they_are(compression):
+    params = {"count": jnp.arange(3), "w": jnp.float32(2.0)}
+    gradients = jax.grad(lambda params: params["w"] * (hvd.rank() + 1), allow_int=True)(params)
+    optimizer = hvd.DistributedOptimizer(optax.identity(), op=hvd.Sum, compression=compression)
+    updates, _ = optimizer.update(gradients, optimizer.init(params), params)
+    assert updates["count"].dtype == jax.dtypes.float0 and updates["count"].shape == (3,)
+    check(updates["w"], numpy.float32(sum(range(1, hvd.size() + 1))))
+    assert hvd.allreduce(gradients["count"]).dtype == jax.dtypes.float0
+
+
 @pytest.mark.several_ranks
 def test_process_set(monkeypatch):
     monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")

@@ -123,6 +123,68 @@ def test_adasum_of_equal_tensors_is_the_tensor(mode):
         assert_same(found, expected, 1e-3)
 
 
+COMPLEX = [(shape, dtype) for dtype in ("complex64", "complex128") for shape in ((), *DIMS)]
+
+
+def complex_of(rank, shape, dtype):
+    return (of_rank(rank, shape) * (1 + rank) + 1j * of_rank(rank + 1, shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_allreduce_and_broadcast_of_complex_tensors(mode):
+    def reduce(*tensors):
+        totals = [hvd.allreduce(tensor, op=hvd.Sum) for tensor in tensors]
+        averages = list(hvd.grouped_allreduce(tensors, op=hvd.Average))
+        return totals, averages, [hvd.broadcast(tensor, 0) for tensor in tensors]
+
+    totals, averages, sent = run(mode, reduce, *[complex_of(hvd.rank(), *kind) for kind in COMPLEX])
+    for i, kind in enumerate(COMPLEX):
+        total = sum(complex_of(rank, *kind) for rank in range(hvd.size()))
+        assert_same(totals[i], total)
+        assert_same(averages[i], (total / hvd.size()).astype(kind[1]), 1e-6)
+        assert_same(sent[i], complex_of(0, *kind))
+
+
+@pytest.mark.parametrize("mode", NOT_COMPILED)
+def test_rows_of_complex_tensors(mode):
+    kinds = [((hvd.size(), 2), dtype) for dtype in ("complex64", "complex128")]
+
+    def move(*tensors):
+        return [
+            [hvd.allgather(tensor), hvd.alltoall(tensor), hvd.reducescatter(tensor, op=hvd.Sum)] for tensor in tensors
+        ]
+
+    results = run(mode, move, *[complex_of(hvd.rank(), *kind) for kind in kinds])
+    for kind, (gathered, exchanged, scattered) in zip(kinds, results):
+        every = [complex_of(rank, *kind) for rank in range(hvd.size())]
+        own = slice(hvd.rank(), hvd.rank() + 1)
+        assert_same(gathered, numpy.concatenate(every))
+        assert_same(exchanged, numpy.concatenate([each[own] for each in every]))
+        assert_same(scattered, sum(every)[own])
+
+
+def test_the_gradient_of_a_complex_sum_is_that_of_one_process():
+    every = [tf.Variable(complex_of(rank, (3,), "complex128")) for rank in range(hvd.size())]
+    own, weight = every[hvd.rank()], tf.constant([1j, 2.0, 1 - 1j], tf.complex128)
+    with tf.GradientTape(persistent=True) as tape:
+        found = tf.reduce_sum(tf.abs(hvd.allreduce(own, op=hvd.Sum) * weight))
+        alone = tf.reduce_sum(tf.abs(tf.add_n(every) * weight))
+    assert_same(tape.gradient(found, own), tape.gradient(alone, own).numpy() * hvd.size(), 1e-9)
+
+
+@pytest.mark.parametrize("op", ["Adasum", "Max", "Min", "Product"])
+def test_complex_tensors_are_not_reduced_otherwise(op):
+    tensor = tf.constant([1j])
+    for reduce in (hvd.allreduce, lambda tensor, op: hvd.grouped_allreduce([tensor], op=op), hvd.reducescatter):
+        with pytest.raises(
+            ValueError, match=rf"complex128 can be reduced by hvd\.Sum and hvd\.Average, not by hvd\.{op}$"
+        ):
+            reduce(tensor, op=getattr(hvd, op))
+    for operation in (hvd.allgather, hvd.alltoall, hvd.reducescatter):
+        with pytest.raises(ValueError, match="at least one dimension, got a complex scalar"):
+            operation(tensor[0])
+
+
 @pytest.mark.several_ranks
 def test_adasum_of_orthogonal_tensors_is_their_sum():
     own = numpy.eye(hvd.size(), dtype="float64")[hvd.rank()]

@@ -9,7 +9,7 @@ from tf_modes import REDUCED, added, assert_same, own_set
 
 v1 = tf.compat.v1
 # Those that operations carry as others, too: random generators of Keras 3 have uint32.
-DTYPES = [*REDUCED, "bool", "uint16", "uint32", "uint64", "complex64"]
+DTYPES = [*REDUCED, "bool", "uint16", "uint32", "uint64", "complex64", "complex128"]
 
 
 def value(dtype, rank=None):
@@ -20,7 +20,7 @@ def value(dtype, rank=None):
 @pytest.mark.parametrize("inplace", [False, True])
 @pytest.mark.parametrize("mode", ["eager", "function", "session of resources", "session of references", "xla"])
 def test_broadcast_variables(mode, inplace):
-    dtypes = [dtype for dtype in DTYPES if mode != "xla" or dtype not in ("uint16", "complex64")]
+    dtypes = [dtype for dtype in DTYPES if mode != "xla" or dtype != "uint16"]
     for root in {0, hvd.size() - 1}:
         expected = [value(dtype, root) for dtype in dtypes]
         if mode.startswith("session"):
@@ -45,6 +45,14 @@ def test_broadcast_variables(mode, inplace):
 
             broadcast()
         assert_same([variable.numpy() for variable in variables], expected)
+
+
+def test_a_variable_that_can_not_be_sent_is_named():
+    words = tf.Variable(["a", "b"], name="words")
+    with pytest.raises(
+        TypeError, match=r"can't send the variable words:0, whose type is string: leave it out\. It takes uint8, "
+    ):
+        hvd.broadcast_variables([tf.Variable(1.0), words], 0)
 
 
 def test_variables_of_keras():
