@@ -159,6 +159,14 @@ class Collective:
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 
+    def begin(self, tensor: Tensor, call: Call) -> ops.Handle:
+        """Starts the collective for a script, which may forget the handle; see :meth:`start`."""
+        return ops.Handle(self.start(tensor, call))
+
+    def begin_group(self, tensors: Sequence[Tensor], call: Call) -> ops.Handle:
+        """Starts the collective for several tensors for a script, which may forget the handle; see :meth:`start_group`."""
+        return ops.Handle(self.start_group(tensors, call))
+
     def run_group(self, tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
         """Runs the collective for several tensors as one operation and returns the values."""
         values: tuple[Any, ...] = ops.synchronize(self.start_group(tensors, call, waits=True))

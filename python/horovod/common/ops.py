@@ -3,6 +3,8 @@
 import array
 import collections
 import contextlib
+import os
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
@@ -46,6 +48,44 @@ def _reset_names_of_the_world() -> None:
 
 
 _process.on_init(reset_names)
+
+
+class Handle(int):
+    """The number of an operation that a script has started. If the script drops it without :func:`synchronize`, the result and the
+    memory of the operation are released once it is done. A copy is a plain number, which keeps nothing.
+    """
+
+    def __new__(cls, number: int) -> "Handle":
+        handle = super().__new__(cls, number)
+        handle._pid = os.getpid()
+        return handle
+
+    _pid: int
+
+    def __del__(self) -> None:
+        # As for _ffi.ResultOwner: a forked child has no threads of the library.
+        if self in _in_flight and not sys.is_finalizing() and os.getpid() == self._pid:
+            _dropped.append(int(self))
+            _release_dropped()
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
+_dropped: collections.deque[int] = collections.deque()  # operations in flight whose handles are gone
+
+
+def _release_dropped() -> None:
+    """Releases the dropped operations that are done. Any thread may call it at any time, as Python frees objects."""
+    for _ in range(len(_dropped)):
+        try:
+            handle = _dropped.popleft()
+        except IndexError:  # another thread is at it
+            return
+        if not _ffi.poll(handle):
+            _dropped.append(handle)
+        elif _in_flight.pop(handle, None) is not None:
+            _ffi.release(handle)
 
 
 class naming:
@@ -94,6 +134,8 @@ def check_ready() -> None:
 
 def _begin() -> None:
     """Records that this process continues, with another operation. Raises as :func:`check_ready`."""
+    if _dropped:
+        _release_dropped()
     if not _process.go_on():
         check_ready()
 
@@ -265,7 +307,7 @@ class _kept_if_interrupted:
         if error is None or isinstance(error, (HorovodInternalError, WorkerReleased)):
             return
         for handle, operation in self._operations:
-            _in_flight[handle] = operation
+            _in_flight[int(handle)] = operation  # not the script's Handle, which it may drop
 
 
 def synchronize_all(handles: Sequence[int]) -> None:

@@ -68,7 +68,7 @@ def allreduce_async(
       array([1., 3.])
     """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _collectives.allreduce.start(array_of(array), call)
+    return _collectives.allreduce.begin(array_of(array), call)
 
 
 def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
@@ -107,7 +107,7 @@ def grouped_allreduce_async(
       A handle for `synchronize`.
     """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
+    return _collectives.allreduce.begin_group([array_of(array) for array in arrays], call)
 
 
 def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
@@ -137,7 +137,7 @@ def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = glo
     Returns:
       A handle for `synchronize`.
     """
-    return _collectives.allgather.start(array_of(array), Call(name, process_set))
+    return _collectives.allgather.begin(array_of(array), Call(name, process_set))
 
 
 def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
@@ -174,7 +174,7 @@ def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: 
     Returns:
       A handle for `synchronize`.
     """
-    return _collectives.broadcast.start(array_of(array), Call(name, process_set, False, {"root_rank": root_rank}))
+    return _collectives.broadcast.begin(array_of(array), Call(name, process_set, False, {"root_rank": root_rank}))
 
 
 def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
@@ -215,7 +215,7 @@ def alltoall_async(
     """
     if isinstance(splits, Array) and splits.dtype.kind in "iu" and splits.ndim == 1:
         splits = splits.tolist()
-    return _collectives.alltoall.start(array_of(array), Call(name, process_set, False, {"splits": [splits]}))
+    return _collectives.alltoall.begin(array_of(array), Call(name, process_set, False, {"splits": [splits]}))
 
 
 def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
@@ -257,7 +257,7 @@ def reducescatter_async(
       A handle for `synchronize`.
     """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _collectives.reducescatter.start(array_of(array), call)
+    return _collectives.reducescatter.begin(array_of(array), call)
 
 
 def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:

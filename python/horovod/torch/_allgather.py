@@ -34,7 +34,7 @@ def allgather_async(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _allgather.start(tensor, Call(name, process_set))
+    return _allgather.begin(tensor, Call(name, process_set))
 
 
 @not_compiled
@@ -51,7 +51,7 @@ def grouped_allgather_async(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _allgather.start_group(tensors, Call(name, process_set))
+    return _allgather.begin_group(tensors, Call(name, process_set))
 
 
 class HorovodAllgather(Differentiable):

@@ -54,7 +54,7 @@ def allreduce_async(
     """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _allreduce.start(tensor, call)
+    return _allreduce.begin(tensor, call)
 
 
 @not_compiled
@@ -78,7 +78,7 @@ def allreduce_async_(
     """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
-    return _allreduce.start(tensor, call)
+    return _allreduce.begin(tensor, call)
 
 
 class HorovodAllreduce(Differentiable):
@@ -178,7 +178,7 @@ def grouped_allreduce_async(
     """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _allreduce.start_group(tensors, call)
+    return _allreduce.begin_group(tensors, call)
 
 
 @not_compiled
@@ -203,7 +203,7 @@ def grouped_allreduce_async_(
     """
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
-    return _allreduce.start_group(tensors, call)
+    return _allreduce.begin_group(tensors, call)
 
 
 class HorovodGroupedAllreduce(Differentiable):

@@ -38,7 +38,7 @@ def alltoall_async(
     Returns:
       A handle for :func:`synchronize`, which returns the pair (output, received_splits) also if `splits` is None.
     """
-    return _alltoall.start(tensor, Call(name, process_set, False, {"splits": [splits]}))
+    return _alltoall.begin(tensor, Call(name, process_set, False, {"splits": [splits]}))
 
 
 class HorovodAlltoall(Differentiable):
@@ -102,7 +102,7 @@ def grouped_alltoall_async(
       A handle for :func:`synchronize`, which returns a pair (output, received_splits) for each tensor.
     """
     tensors, splits = _each(tensors, splits)
-    return _alltoall.start_group(tensors, Call(name, process_set, False, {"splits": splits}))
+    return _alltoall.begin_group(tensors, Call(name, process_set, False, {"splits": splits}))
 
 
 def _each(

@@ -39,7 +39,7 @@ def broadcast_async(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _broadcast.start(tensor, Call(name, process_set, False, {"root_rank": root_rank}))
+    return _broadcast.begin(tensor, Call(name, process_set, False, {"root_rank": root_rank}))
 
 
 @not_compiled
@@ -58,7 +58,7 @@ def broadcast_async_(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _broadcast.start(tensor, Call(name, process_set, True, {"root_rank": root_rank}))
+    return _broadcast.begin(tensor, Call(name, process_set, True, {"root_rank": root_rank}))
 
 
 class HorovodBroadcast(Differentiable):
@@ -132,7 +132,7 @@ def grouped_broadcast_async(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _broadcast.start_group(tensors, Call(name, process_set, False, {"root_rank": root_rank}))
+    return _broadcast.begin_group(tensors, Call(name, process_set, False, {"root_rank": root_rank}))
 
 
 @not_compiled
@@ -152,7 +152,7 @@ def grouped_broadcast_async_(
     Returns:
       A handle for :func:`synchronize` and :func:`poll`.
     """
-    return _broadcast.start_group(tensors, Call(name, process_set, True, {"root_rank": root_rank}))
+    return _broadcast.begin_group(tensors, Call(name, process_set, True, {"root_rank": root_rank}))
 
 
 class HorovodGroupedBroadcast(Differentiable):

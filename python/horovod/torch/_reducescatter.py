@@ -41,7 +41,7 @@ def reducescatter_async(
       A handle for :func:`synchronize` and :func:`poll`.
     """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _reducescatter.start(tensor, call)
+    return _reducescatter.begin(tensor, call)
 
 
 @not_compiled
@@ -63,7 +63,7 @@ def grouped_reducescatter_async(
       A handle for :func:`synchronize` and :func:`poll`.
     """
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)
-    return _reducescatter.start_group(tensors, call)
+    return _reducescatter.begin_group(tensors, call)
 
 
 class HorovodReducescatter(Differentiable):

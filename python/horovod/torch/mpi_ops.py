@@ -9,6 +9,9 @@ others, and complex ones, are copied to host memory. The dtype is one of uint8, 
 bfloat16, float32, float64, complex64 and complex128; complex tensors are reduced by hvd.Sum and hvd.Average only. Results
 have the dtype and the device of the input.
 
+Handles of asynchronous operations are numbers. A script that needs no result may drop the handle: the operation runs to its
+end, its memory is released then, and its error, if it has one, is lost.
+
 Raises:
   ValueError: an argument is invalid, or an operation of that name is in flight already.
   HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. It is raised on all ranks, and the
