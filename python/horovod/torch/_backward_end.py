@@ -7,6 +7,8 @@ from typing import Any, Optional
 
 import torch
 
+from horovod.torch._tensors import not_compiled
+
 _BACKWARD_OF_A_FUNCTION = torch.autograd.function.BackwardCFunction.apply.__code__
 
 
@@ -29,6 +31,7 @@ class _Work:
         self._stages = stages
         self.is_done = False
 
+    @not_compiled
     def __call__(self) -> None:
         self.is_done = True  # also if a stage fails: whoever keeps its exception keeps this object
         for _ in self._stages:

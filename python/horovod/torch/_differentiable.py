@@ -8,6 +8,7 @@ import torch
 from horovod.common.collective import Call, Collective, Recording
 from horovod.common.collective_kinds import Collectives
 from horovod.torch import _tensors
+from horovod.torch._tensors import not_compiled
 
 
 class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
@@ -30,6 +31,7 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is
         return (*outputs, *received)
 
     @staticmethod
+    @not_compiled
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         own = [grad.contiguous() for grad in grads[: len(ctx.saved)]]
         own = ctx.collective.backward(own, ctx.saved, ctx.process_set, ctx.single)

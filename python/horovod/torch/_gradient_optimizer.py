@@ -14,10 +14,9 @@ from horovod.common.util import is_elastic, split_list
 from horovod.torch._agreement import Agreement
 from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._differentiable import collectives
-from horovod.torch._reductions import Dense, Group, Operation, Plain, SparseOperation, Watched
+from horovod.torch._gradient_forms import GradientForms
+from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
 from horovod.torch._tensors import not_compiled
-from horovod.torch._wrapped_optimizer import WrappedOptimizer
-from horovod.torch.compression import Compression
 from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import Average, sparse_allreduce_async
 
@@ -40,7 +39,7 @@ _SYNCHRONIZED_BEFORE_STEP = (
 _reducers: "weakref.WeakValueDictionary[int, GradientOptimizer]" = weakref.WeakValueDictionary()
 
 
-class GradientOptimizer(WrappedOptimizer):
+class GradientOptimizer(GradientForms):
     """Starts a gradient's reduction when backward() has computed it, and waits for the reductions at the end of backward().
 
     The ranks reduce at the end of backward() what arrived on any rank, as they find out by an :class:`Agreement`; a rank
@@ -77,7 +76,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._reduced = False  # all gradients are reduced, also those that no rank has, and none has arrived since
         self._synchronized = False  # the user has called synchronize()
         self._local_only = False  # in no_sync()
-        self._sparse_dims: dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
+        self._sparse_dims = {}
         self._group_of: dict[torch.Tensor, Group] = {}
         self._shares = False  # parameters with another optimizer
         self._successor: Any = None  # one that reduces some of them; it exists as long as this one, on all ranks
@@ -198,47 +197,6 @@ class GradientOptimizer(WrappedOptimizer):
     def _call(self, name: str) -> Call:
         factor = self.gradient_predivide_factor
         return reduction(name, self.process_set, self.op, 1.0 / factor, factor, in_place=True)
-
-    def _plain(self, p: torch.Tensor) -> Optional[Plain]:
-        """Returns the gradient if it can be reduced in place, else None."""
-        grad = p.grad
-        if grad is None or self._compression is not Compression.none or p in self._sparse_dims:
-            return None
-        is_plain = grad.layout == torch.strided and grad.is_contiguous()
-        return Plain(Watched.of(p)) if is_plain else None
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _fill_missing(self, p: torch.Tensor) -> None:
-        if p.grad is not None:
-            return
-        if p in self._sparse_dims and not self.sparse_as_dense:
-            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
-        else:
-            p.grad = torch.zeros_like(p)
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _note_sparse_dim(self, p: torch.Tensor) -> int:
-        """Records the form of a sparse gradient, for steps in which this rank has none, and returns it."""
-        if p in self._sparse_dims and p.grad._nnz() == 0:
-            # zero_grad() has made all dimensions sparse, unlike the other ranks' gradients.
-            p.grad = p.grad.to_dense().to_sparse(self._sparse_dims[p])
-        else:
-            self._sparse_dims[p] = p.grad.sparse_dim()
-        return self._sparse_dims[p]
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _as_dense(self, p: torch.Tensor) -> Dense:
-        self._fill_missing(p)
-        grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
-        if grad.is_sparse:
-            if not self.sparse_as_dense:
-                raise ValueError(
-                    f"{self._parameter_names[p]} is in a group and has a sparse gradient: use sparse_as_dense"
-                )
-            sparse_dim = self._note_sparse_dim(p)
-            grad = p.grad.to_dense()
-        compressed, ctx = self._compression.compress(grad.detach())
-        return Dense(Watched.of(p), grad, compressed.contiguous(), ctx, sparse_dim)
 
     # Finishing.
 

@@ -103,16 +103,24 @@ def assign(target: torch.Tensor, source: torch.Tensor) -> None:
 
 def not_compiled(function: _Function) -> _Function:
     """Excludes `function` from torch.compile, if torch has it, without importing the compiler for that."""
-    disabled = None
+    disabled: Any = None
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def chosen() -> Callable[..., Any]:
         nonlocal disabled
         if disabled is None:
             dynamo = sys.modules.get("torch._dynamo")
             if dynamo is None or not hasattr(dynamo, "disable"):
-                return function(*args, **kwargs)
+                return function
             disabled = dynamo.disable(function)
-        return disabled(*args, **kwargs)
+        return cast("Callable[..., Any]", disabled)
 
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        # A loop, because the compiler then leaves this frame alone for good. It would compile what is around the call otherwise, once
+        # for each value of the arguments, such as names.
+        for _ in (None,):
+            result = (disabled or chosen())(*args, **kwargs)
+        return result
+
+    wrapper._torchdynamo_disable = True  # type: ignore[attr-defined]  # it is called, not traced with the caller
     return cast(_Function, wrapper)
