@@ -3,9 +3,9 @@
 Collectives take arrays, or whole pytrees of them as one group, inside and outside of jax.jit, and are differentiable.
 Inside jit they run on CPUs; outside of it, arrays on other devices are copied to host memory. A process has one device.
 
-Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64, and are never overwritten.
-Operations of the same name belong together. Operations without a name are counted, inside jit in the order of the
-program.
+Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32, float64, complex64 or complex128, and are
+never overwritten. Complex ones are reduced by hvd.Sum and hvd.Average only. Operations of the same name belong together.
+Operations without a name are counted, inside jit in the order of the program.
 
 Raises (all collectives):
   ValueError: an argument is invalid.
