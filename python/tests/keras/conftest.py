@@ -31,10 +31,17 @@ def same_seed(in_step):
 @pytest.fixture
 def float16():
     """Models compute in mixed_float16."""
-    set_policy = kerases.set_policy
-    set_policy("mixed_float16")
+    kerases.set_policy("mixed_float16")
     yield
-    set_policy("float32")
+    kerases.set_policy("float32")
+
+
+@pytest.fixture
+def bfloat16():
+    """Models compute in mixed_bfloat16."""
+    kerases.set_policy("mixed_bfloat16")
+    yield
+    kerases.set_policy("float32")
 
 
 def pytest_configure(config):
