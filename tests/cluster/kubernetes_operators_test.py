@@ -143,7 +143,7 @@ def test_training_with_pods_that_come_and_go_and_a_daemon_that_moves(jobs, tmp_p
         training.wait_until(lambda: training.trains_with(4), 120, "another world of 4")
         end.touch()
 
-        assert [pod.running.wait(180) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
+        assert [pod.running.wait(600) for pod in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
         training.wait_until(lambda: len(training.all("done")) == 4, 60, "the last words of 4 workers")
         assert training.check_samples(240, training.epochs()) == 0, "nothing was rolled back"
 

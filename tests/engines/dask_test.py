@@ -217,16 +217,17 @@ def test_waiting_for_workers_is_told(cluster, client, monkeypatch):
     stderr, results = Output(), []
     run = threading.Thread(
         target=lambda: results.extend(
-            horovod.dask.run(places, client=client, num_workers=3, start_timeout=90, stderr=stderr)
+            horovod.dask.run(places, client=client, num_workers=3, start_timeout=600, stderr=stderr)
         )
     )
     run.start()
     stderr.stream.wait_for(
-        r"horovod: 2 of 3 tasks have started; the cluster has 2 workers, .*; the others wait for room in Dask, for at most 90 s",
+        r"horovod: [012] of 3 tasks have started; the cluster has 2 workers, .*; the others wait for room in Dask, for at most 600 s",
         60,
     )
     cluster.scale(3)
-    run.join(90)
+    run.join(120)
+    assert not run.is_alive()
     stderr.close()
     assert [rank for rank, *_ in results] == [0, 1, 2]
 
@@ -284,13 +285,13 @@ def start_training(client, tmp_path, *more, **limits):
 def test_elastic_job_follows_the_cluster(cluster, client, tmp_path):
     run = start_training(client, tmp_path)
     log = TrainingLog(run.stdout.stream)
-    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 300, "two ranks train")
     first = set(log.process_ids().values())
     cluster.scale(3)
-    log.wait_until(lambda: log.trains_with(3), 90, "a new worker has joined")
+    log.wait_until(lambda: log.trains_with(3), 300, "a new worker has joined")
     assert first < set(log.process_ids().values()), "nobody was restarted"
     cluster.scale(1)
-    log.wait_until(lambda: log.trains_with(1), 90, "two workers have left")
+    log.wait_until(lambda: log.trains_with(1), 300, "two workers have left")
     (tmp_path / "end").touch()
     assert run.results() == [(0, 1)]
     assert log.check_samples(SAMPLES, log.epochs()) == 0, "workers that are closed cost no step"
@@ -303,11 +304,11 @@ def test_elastic_job_survives_the_loss_of_a_worker(client, tmp_path):
         client, tmp_path, "--log-dir", logs, max_num_workers=2
     )  # so that the lost one must be forgotten
     log = TrainingLog(run.stdout.stream)
-    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 300, "two ranks train")
     pids, world = log.process_ids(), log.newest_world()
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-    log.wait_until(lambda: log.has_trained_with(1, after=world), 60, "the survivor trains alone")
-    log.wait_until(lambda: log.trains_with(2), 90, "the worker that its nanny has started has joined")
+    log.wait_until(lambda: log.has_trained_with(1, after=world), 300, "the survivor trains alone")
+    log.wait_until(lambda: log.trains_with(2), 300, "the worker that its nanny has started has joined")
     assert len(set(pids.values()) & set(log.process_ids().values())) == 1, "the survivor was not restarted"
     (tmp_path / "end").touch()
     assert [rank for rank, _ in run.results()] == [0, 1]
@@ -328,11 +329,11 @@ def test_workers_that_one_look_misses_get_no_second_process(client, tmp_path, mo
 
     run = start_training(client, tmp_path)
     log = TrainingLog(run.stdout.stream)
-    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 90, "two ranks train")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() > 3, 300, "two ranks train")
     first, step = log.process_ids(), log.last_step()
     monkeypatch.setattr(Cluster, "workers", none_once)
     assert looked.wait(60)
-    log.wait_until(lambda: log.last_step() > step + 150, 120, "others would have joined meanwhile")
+    log.wait_until(lambda: log.last_step() > step + 150, 300, "others would have joined meanwhile")
     assert log.process_ids() == first
     (tmp_path / "end").touch()
     assert [rank for rank, _ in run.results()] == [0, 1]
@@ -342,7 +343,7 @@ def test_workers_that_one_look_misses_get_no_second_process(client, tmp_path, mo
 def test_example(flags, tmp_path):
     script = Path(__file__).resolve().parents[2] / "examples" / "dask" / "digits_on_dask.py"
     command = [sys.executable, str(script), *flags]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout
 
@@ -351,6 +352,6 @@ def test_example_on_a_cluster_that_is_there(cluster, tmp_path):
     script = Path(__file__).resolve().parents[2] / "examples" / "dask" / "digits_on_dask.py"
     flags = ["--num-workers", "2", "--min-num-workers", "1", "--address", cluster.scheduler_address]
     command = [sys.executable, str(script), *flags]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout

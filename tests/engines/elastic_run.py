@@ -24,7 +24,7 @@ class ElasticRun:
         self._thread = threading.Thread(target=run)
         self._thread.start()
 
-    def results(self, timeout=120):
+    def results(self, timeout=300):
         self._thread.join(timeout)
         assert not self._thread.is_alive(), self.stdout.text + self.stderr.text
         if self._error is not None:

@@ -13,7 +13,7 @@ server = grpc.server(futures.ThreadPoolExecutor(1))
 port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-grpc.channel_ready_future(channel).result(30)
+grpc.channel_ready_future(channel).result(60)
 channel.close()
 server.stop(None)
 """,
@@ -42,5 +42,5 @@ def test_use_beside_horovod(other, framework, is_first):
     if not is_first:
         parts.reverse()
     code = "".join([*parts, parts[0]])  # and once more, with both loaded
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -100,14 +100,14 @@ def start(horovodrun, s3, *options, url="s3://bucket/job", every=100000):
 
 def trains(job, steps):
     log = TrainingLog(job.stdout)
-    log.wait_until(lambda: log.trains_with(2) and log.last_step() >= steps, 240, "two ranks train")
+    log.wait_until(lambda: log.trains_with(2) and log.last_step() >= steps, 300, "two ranks train")
     return log
 
 
 def first_steps(job):
     """How far the job was when it began to train."""
     log = TrainingLog(job.stdout)
-    log.wait_until(lambda: log.last_step() > 0, 240, "it trains")
+    log.wait_until(lambda: log.last_step() > 0, 300, "it trains")
     return next(iter(log.worlds().values()))[1]
 
 
@@ -163,7 +163,7 @@ except OSError as error:
 def test_kill_9_in_the_middle_of_an_upload(horovodrun, s3):
     first = start(horovodrun, s3, every=5)
     log = trains(first, 12)
-    log.wait_until(lambda: len(s3.names()) >= 2, 60, "a checkpoint")
+    log.wait_until(lambda: len(s3.names()) >= 2, 300, "a checkpoint")
     s3.holds = True
     assert s3.reached.wait(60)
     before = [name for name in s3.names() if name != ".claim"]
@@ -189,7 +189,7 @@ def test_second_job_is_refused_and_leaves_the_first_alone(horovodrun, s3):
     expected = "ValueError: checkpoint_dir s3://bucket/job is in use by another job (process "
     assert expected in second.stderr.text, second.everything()
     step = log.last_step()
-    log.wait_until(lambda: log.last_step() > step + 2, 60, "the first trains on")
+    log.wait_until(lambda: log.last_step() > step + 2, 300, "the first trains on")
     first.signal(signal.SIGTERM)
     assert first.wait(90) == 143
     assert s3.names() == [f"checkpoint-{log.last_step()}-w1.hvd"], first.everything()

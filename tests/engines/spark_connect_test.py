@@ -19,7 +19,7 @@ def test_runs_fixed_elastic_and_failing(tmp_path):
     server = ConnectServer(tmp_path)
     try:
         command = [sys.executable, str(CLIENT), server.url]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     finally:
         server.close()
     assert done.returncode == 0, done.stderr

@@ -400,7 +400,7 @@ def test_gpus_of_the_task():
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -411,6 +411,6 @@ def test_gpus_of_the_task():
 def test_example(flags):
     script = Path(__file__).resolve().parents[2] / "examples" / "spark" / "digits_on_spark.py"
     command = [sys.executable, str(script), *flags]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^2 processes, test accuracy (8[5-9]|9\d)\.\d%$", done.stdout, re.M), done.stdout
