@@ -6,8 +6,10 @@ import pytest
 
 import horovod.torch as hvd
 from agents_store import new_process
+from horovod import _ffi
 from horovod.common import _process
-from horovod.elastic import commits
+from horovod.common.exceptions import HorovodInternalError
+from horovod.elastic import commits, loop
 from horovod.elastic.runs import CanNotPass, runs
 from run_states import STEPS, Killed, add, object_state, torch_state, total
 
@@ -46,6 +48,10 @@ def folds(make, count, dies=None, steps=STEPS, **values):
     return found, begins
 
 
+def breaks(error):
+    raise error
+
+
 def expected(count):
     return [((STEPS * (fold + 1.0), [STEPS]), (STEPS * (fold + 1.0), STEPS)) for fold in range(count)]
 
@@ -63,6 +69,18 @@ def test_successor_passes_runs_that_have_ended(elastic, monkeypatch, capsys, mak
     said = capsys.readouterr().err.splitlines()
     passed = [f"Horovod: run {n} of the script is over: going on with what it returned" for n in range(1, dies + 1)]
     assert said[: len(passed)] == passed and "going on from commit" in said[len(passed)]
+
+
+def test_successor_passes_runs_in_the_next_world_if_the_first_one_breaks(elastic, monkeypatch):
+    """Its commit is of a later run. If it counted in the next world, nobody there would lack a state."""
+    with pytest.raises(Killed):
+        folds(torch_state, 3, dies=2)
+    new_process(monkeypatch)
+    call_roll, broken = loop.call_roll, [HorovodInternalError("rank 1 is gone")]
+    monkeypatch.setattr(loop, "call_roll", lambda: call_roll() if not broken else breaks(broken.pop()))
+    monkeypatch.setattr(_ffi, "must_sync_state", lambda: elastic.told == 0)
+    found, begins = folds(torch_state, 3)
+    assert found == expected(3) and begins == {2: 2}
 
 
 def test_state_that_goes_through_several_runs(elastic, monkeypatch):

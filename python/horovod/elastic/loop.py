@@ -209,6 +209,10 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             lost = error
             _ffi.note_error(str(error), error.caused_by_peer)
             state.restore()
+            if runs.is_over():
+                # The commit in the store is of a later run. If it still counted, the next world might need no
+                # sync, in which this process passes its run.
+                commits.disown()
             skip_sync = False
         except HostsUpdatedInterrupt as interrupt:
             skip_sync = interrupt.skip_sync
