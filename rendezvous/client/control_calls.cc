@@ -26,7 +26,8 @@ absl::StatusOr<Response> Call(const std::string& address,
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
   Response response;
-  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  const grpc::Status status =
+      transport::WithoutServersEnd((stub.get()->*method)(&context, request, &response));
   if (status.ok()) return response;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return absl::UnavailableError(

@@ -147,7 +147,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
     grpc::Status status = invoke(&context);
     absl::MutexLock lock(&mu_);
     in_flight_.erase(&context);
-    return cancelled_ && !status.ok() ? transport::ToGrpcStatus(Cancelled()) : status;
+    if (cancelled_ && !status.ok()) return transport::ToGrpcStatus(Cancelled());
+    return transport::WithoutServersEnd(status);
   }
 
   // Waits until a time or until CancelAll. Returns false if it was cancelled.

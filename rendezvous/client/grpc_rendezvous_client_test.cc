@@ -16,6 +16,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
 
 namespace hvd::rendezvous::client {
 namespace {
@@ -101,6 +102,26 @@ TEST_F(GrpcRendezvousClientTest, Unavailable_IsTriedAgain) {
   StartServer();
   EXPECT_TRUE(NewClient()->JoinWorld({}, absl::Minutes(1)).ok());
   EXPECT_EQ(service_.calls, 3);
+}
+
+// gRPC's server cancels the calls that reach it while it shuts down.
+TEST_F(GrpcRendezvousClientTest, CallThatTheServersEndCancels_IsTriedAgain) {
+  service_.script = [](int call, grpc::ServerContext& context, pb::JoinWorldResponse&) {
+    if (call == 1) context.TryCancel();
+    return grpc::Status::OK;
+  };
+  StartServer();
+  EXPECT_EQ(NewClient()->JoinWorld({}, absl::Minutes(1)).status(), absl::OkStatus());
+  EXPECT_EQ(service_.calls, 2);
+}
+
+TEST_F(GrpcRendezvousClientTest, CancelledAsAnAnswer_IsReturned) {
+  const absl::Status answer = absl::CancelledError("the worker has said that it fails");
+  service_.script = [&](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return transport::ToGrpcStatus(answer);
+  };
+  StartServer();
+  EXPECT_EQ(NewClient()->JoinWorld({}, absl::Minutes(1)).status(), answer);
 }
 
 TEST_F(GrpcRendezvousClientTest, ErrorAfterUnavailable_IsReturned) {

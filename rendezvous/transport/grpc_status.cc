@@ -7,6 +7,8 @@
 namespace hvd::rendezvous::transport {
 namespace {
 constexpr size_t kLongestMessage = 4096;
+// The details of a CANCELLED that is an answer; gRPC's own has none.
+constexpr char kAnswer[] = "answer";
 // OpenSSL's message, which gRPC includes in its own.
 constexpr char kStrangeCertificate[] = "certificate verify failed";
 }  // namespace
@@ -14,7 +16,15 @@ constexpr char kStrangeCertificate[] = "certificate verify failed";
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message().substr(0, kLongestMessage)));
+                      std::string(status.message().substr(0, kLongestMessage)),
+                      absl::IsCancelled(status) ? kAnswer : "");
+}
+
+grpc::Status WithoutServersEnd(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::CANCELLED || !status.error_details().empty()) {
+    return status;
+  }
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "it ends");
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {

@@ -11,6 +11,11 @@ namespace hvd::rendezvous::transport {
 // trailers are too large.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
+// Returns the status of a call, with UNAVAILABLE instead of CANCELLED if gRPC cancelled the call: a
+// server that shuts down does so with the calls that still reach it. A CANCELLED of ToGrpcStatus is
+// an answer and stays.
+grpc::Status WithoutServersEnd(const grpc::Status& status);
+
 // Also rewrites the message of a TLS handshake that failed because of a certificate.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

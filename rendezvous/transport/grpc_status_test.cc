@@ -15,6 +15,13 @@ TEST(GrpcStatusTest, RoundTrip_KeepsCodeAndMessage) {
   }
 }
 
+TEST(GrpcStatusTest, CancelledByGrpc_IsUnavailable_AnAnswerStays) {
+  EXPECT_EQ(WithoutServersEnd(grpc::Status::CANCELLED).error_code(), grpc::StatusCode::UNAVAILABLE);
+  for (const absl::Status& status : {absl::OkStatus(), absl::CancelledError("")}) {
+    EXPECT_EQ(FromGrpcStatus(WithoutServersEnd(ToGrpcStatus(status))), status);
+  }
+}
+
 TEST(GrpcStatusTest, LongMessage_IsCut) {
   const grpc::Status status = ToGrpcStatus(absl::InternalError(std::string(100000, 'x')));
   EXPECT_EQ(status.error_message(), std::string(4096, 'x'));
