@@ -10,8 +10,8 @@ from torch.nn import functional
 import horovod.spark.lightning as hvd_lightning
 import horovod.spark.torch as hvd_torch
 from horovod.spark.common import util
-from horovod.spark.common.backend import Backend
 from horovod.spark.common.store import FilesystemStore
+from in_this_process import InThisProcess
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras", reason="needs Keras")
@@ -23,6 +23,7 @@ cloudpickle.register_pickle_by_value(__import__(__name__))  # the processes have
 # Of parameters that are accepted without effect, or that another one's value makes unnecessary.
 UNUSED = {
     *("getContinuousCols", "getCategoricalCols", "getMpStartMethod", "getLoaderNumEpochs", "getDebugDataLoader"),
+    "getTensorflowDatasetPrefetchBufferSize",
     *("getTrainAsyncDataLoaderQueueSize", "getValAsyncDataLoaderQueueSize"),
 }
 STORE = {
@@ -34,20 +35,6 @@ STORE = {
 FOR_SCRIPTS = {"getHistory", "getRunId", "getLoss", "getLossConstructors", "getOptimizer", "getFloatx", "getMetadata"}
 # Of pyspark.ml.
 OF_SPARK = {"getParam", "getOrDefault", "getOutputCol"}
-
-
-class InThisProcess(Backend):
-    def run(self, fn, args=(), kwargs=None, env=None):
-        import horovod.numpy as hvd
-
-        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
-        try:
-            return [function(*rest, **(kwargs or {}))]
-        finally:
-            hvd.shutdown()
-
-    def num_processes(self):
-        return 1
 
 
 def recording(base, names):

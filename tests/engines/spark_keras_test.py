@@ -3,7 +3,6 @@
 import os
 from types import SimpleNamespace
 
-import cloudpickle
 import numpy
 import pytest
 from pyspark.ml.linalg import DenseVector, VectorUDT
@@ -11,31 +10,13 @@ from pyspark.sql.types import FloatType
 
 import horovod.spark.keras as hvd_spark
 from horovod.spark.common import util
-from horovod.spark.common.backend import Backend
 from horovod.spark.common.store import Store
 from horovod.spark.keras._training import Batches
+from in_this_process import InThisProcess
 from spark_tables import table, vectors, xor
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras", reason="needs Keras")
-
-
-class InThisProcess(Backend):
-    def __init__(self):
-        self.env = None
-
-    def run(self, fn, args=(), kwargs=None, env=None):
-        import horovod.keras as hvd
-
-        self.env = env
-        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
-        try:
-            return [function(*rest, **(kwargs or {}))]
-        finally:
-            hvd.shutdown()
-
-    def num_processes(self):
-        return 1
 
 
 def xor_model(outputs=1):
@@ -217,6 +198,13 @@ def test_custom_objects(local_spark, store, tmp_path):
 def test_arguments_that_are_refused(local_spark, store, more, message):
     with pytest.raises(ValueError, match=message):
         estimator(store, **more).fit(xor(local_spark))
+
+
+def test_shapes_of_a_model():
+    given = hvd_spark.KerasEstimator(model=xor_model(2), tensorflow_dataset_prefetch_buffer_size=3)
+    assert given.get_model_shapes() == ([[-1, 2]], [[-1, 2]])
+    assert given.getTensorflowDatasetPrefetchBufferSize() == 3
+    assert hvd_spark.KerasEstimator(model=keras.Sequential([keras.layers.Dense(1)])).get_model_shapes() == (None, None)
 
 
 def test_batches_have_the_shapes_of_the_model():

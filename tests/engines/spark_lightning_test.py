@@ -9,9 +9,9 @@ from torch.nn import functional
 
 import horovod.spark.lightning as hvd_spark
 from horovod.spark.common import util
-from horovod.spark.common.backend import Backend
 from horovod.spark.common.store import Store
 from horovod.spark.lightning.estimator import MIN_PL_VERSION
+from in_this_process import InThisProcess
 from spark_tables import xor
 
 pl = pytest.importorskip("pytorch_lightning", reason="needs Lightning on the path")
@@ -53,20 +53,6 @@ class OldXor(Xor):
 
 
 cloudpickle.register_pickle_by_value(__import__(__name__))  # the processes have no tests
-
-
-class InThisProcess(Backend):
-    def run(self, fn, args=(), kwargs=None, env=None):
-        import horovod.torch as hvd
-
-        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
-        try:
-            return [function(*rest, **(kwargs or {}))]
-        finally:
-            hvd.shutdown()
-
-    def num_processes(self):
-        return 1
 
 
 @pytest.fixture

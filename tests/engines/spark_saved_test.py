@@ -67,3 +67,19 @@ def test_what_was_saved_as_text_is_loaded(local_spark, tmp_path, monkeypatch):
     assert not (tmp_path / "model" / "values").exists()
     loaded = hvd_spark.TorchModel.load(str(tmp_path / "model"))
     assert torch.equal(loaded.getModel().weight, model.getModel().weight)
+
+
+def test_subclasses_elsewhere_find_the_names_of_horovod(local_spark, tmp_path):
+    from horovod.spark.common.estimator import HorovodModel
+    from horovod.spark.common.serialization import HorovodParamsReader, HorovodParamsWriter
+    from horovod.spark.torch import estimator
+
+    class Own(HorovodModel, estimator.TorchEstimatorParamsReadable, estimator.TorchEstimatorParamsWritable):
+        def _transform(self, df):
+            return df
+
+    assert isinstance(Own.read(), estimator.TorchEstimatorParamsReader)
+    assert isinstance(Own().write(), estimator.TorchEstimatorParamsWriter)
+    model = hvd_spark.TorchModel(model=torch.nn.Linear(1, 1), run_id="one")
+    HorovodParamsWriter(model).save(str(tmp_path / "model"))
+    assert HorovodParamsReader(hvd_spark.TorchModel).load(str(tmp_path / "model")).getRunId() == "one"

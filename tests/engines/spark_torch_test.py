@@ -14,13 +14,13 @@ from torch.nn import functional
 import horovod.spark.torch as hvd_spark
 from horovod.spark.common import util
 from horovod.spark.common._columns import measured_metadata
-from horovod.spark.common.backend import Backend
 from horovod.spark.common.datamodule import DataModule, datamodule_from_name
 from horovod.spark.common.estimator import shuffle_size
 from horovod.spark.common.store import Store
 from horovod.spark.torch._losses import Means, calculate_loss
 from horovod.spark.torch._training import with_scaled_rate
 from horovod.spark.torch.datamodule import NVTabularDataModule, PetastormDataModule
+from in_this_process import InThisProcess
 from spark_tables import table, vectors, xor
 
 
@@ -35,23 +35,6 @@ class Xor(torch.nn.Module):
 
 
 cloudpickle.register_pickle_by_value(__import__(__name__))  # the processes have no tests
-
-
-class InThisProcess(Backend):
-    """One process, with what the training was given, pickled as it would be."""
-
-    def run(self, fn, args=(), kwargs=None, env=None):
-        import horovod.torch as hvd
-
-        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
-        self.plan = rest[0]
-        try:
-            return [function(*rest, **(kwargs or {}))]
-        finally:
-            hvd.shutdown()
-
-    def num_processes(self):
-        return 1
 
 
 @pytest.fixture

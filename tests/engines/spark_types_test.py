@@ -19,10 +19,10 @@ import horovod.spark.lightning as hvd_lightning
 import horovod.spark.torch as hvd_torch
 from horovod.spark.common import util
 from horovod.spark.common._arrays import array_types, arrays_of, check_arrow_types, check_whole_numbers
-from horovod.spark.common.backend import Backend
 from horovod.spark.common.store import Store
 from horovod.spark.keras._arrays import all_typed
 from horovod.spark.keras._training import Batches
+from in_this_process import InThisProcess
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras", reason="needs Keras")
@@ -32,20 +32,6 @@ import horovod.spark.keras as hvd_keras  # noqa: E402
 cloudpickle.register_pickle_by_value(__import__(__name__))  # the processes have no tests
 FIRST = 2**24 + 1  # the first whole number that float32 does not hold
 IDS = [FIRST + n for n in range(8)]
-
-
-class InThisProcess(Backend):
-    def run(self, fn, args=(), kwargs=None, env=None):
-        import horovod.numpy as hvd
-
-        function, *rest = cloudpickle.loads(cloudpickle.dumps([fn, *args]))
-        try:
-            return [function(*rest, **(kwargs or {}))]
-        finally:
-            hvd.shutdown()
-
-    def num_processes(self):
-        return 1
 
 
 class Never(InThisProcess):

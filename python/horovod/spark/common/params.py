@@ -1,6 +1,6 @@
 """The parameters of estimators and of their models, as pyspark.ml defines them: each a `Param` with a setter and a getter."""
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, ClassVar, NamedTuple, Optional
 
 from pyspark import keyword_only
 from pyspark.ml.param.shared import HasOutputCols, Param, Params, TypeConverters
@@ -74,6 +74,25 @@ def _add_accessors(cls: Any, parameter: Parameter) -> None:
             setattr(cls, function.__name__, function)
 
 
+class WithDefaults(Params):  # type: ignore[misc]  # pyspark has no types here
+    """An object whose parameters have the defaults of its class, and can be set together."""
+
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(**self._defaults)
+
+    @keyword_only  # type: ignore[untyped-decorator]
+    def setParams(self, **kwargs: Any) -> Any:
+        """Sets the parameters with these names.
+
+        Args:
+          kwargs: the values; None: the parameter is not changed.
+        """
+        return set_given(self, kwargs)
+
+
 @with_parameters(
     Parameter("num_proc", "NumProc", "number of processes"),
     Parameter("backend", "Backend", "the backend that runs the processes; default: SparkBackend with num_proc of them"),
@@ -116,21 +135,8 @@ def _add_accessors(cls: Any, parameter: Parameter) -> None:
     Parameter("backward_passes_per_step", "BackwardPassesPerStep", "batches whose gradients are accumulated for a step", 1, _INT),
     Parameter("data_module", "DataModule", "class that reads the prepared data; default: ParquetDataModule"),
 )  # fmt: skip
-class EstimatorParams(Params):  # type: ignore[misc]  # pyspark has no types here
+class EstimatorParams(WithDefaults):
     """The parameters that estimators of all frameworks share."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._setDefault(**self._defaults)
-
-    @keyword_only  # type: ignore[untyped-decorator]
-    def setParams(self, **kwargs: Any) -> Any:
-        """Sets the parameters with these names.
-
-        Args:
-          kwargs: the values; None: the parameter is not changed.
-        """
-        return set_given(self, kwargs)
 
     def _check_params(self, metadata: Metadata) -> None:
         """Raises ValueError if the model is missing, or columns have no metadata."""
@@ -151,21 +157,8 @@ class EstimatorParams(Params):  # type: ignore[misc]  # pyspark has no types her
     Parameter("run_id", "RunId", "name of the run that has trained the model", converter=_TEXT),
     Parameter("_metadata", "Metadata", "the columns' types and shapes"),
 )
-class ModelParams(HasOutputCols):  # type: ignore[misc]  # pyspark has no types here
+class ModelParams(WithDefaults, HasOutputCols):  # type: ignore[misc]  # pyspark has no types here
     """The parameters that models of all frameworks share."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._setDefault(**self._defaults)
-
-    @keyword_only  # type: ignore[untyped-decorator]
-    def setParams(self, **kwargs: Any) -> Any:
-        """Sets the parameters with these names.
-
-        Args:
-          kwargs: the values; None: the parameter is not changed.
-        """
-        return set_given(self, kwargs)
 
     def setOutputCols(self, value: list[str]) -> Any:
         """Sets the names of the columns with the model's predictions; by default LABEL__output.

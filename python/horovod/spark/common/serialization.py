@@ -20,7 +20,7 @@ _LARGE = 1 << 16  # bytes of a value for a file of its own
 _NOT_SAVED = ("backend", "store")
 
 
-class ParamsWriter(MLWriter):  # type: ignore[misc]  # pyspark has no types here
+class HorovodParamsWriter(MLWriter):  # type: ignore[misc]  # pyspark has no types here
     """Writes an object with parameters."""
 
     def __init__(self, instance: Any) -> None:
@@ -45,8 +45,8 @@ class ParamsWriter(MLWriter):  # type: ignore[misc]  # pyspark has no types here
                 files.put(os.path.join(folder, name), name)
 
 
-class ParamsReader(MLReader):  # type: ignore[misc]
-    """Reads what :class:`ParamsWriter` has written, for one class."""
+class HorovodParamsReader(MLReader):  # type: ignore[misc]
+    """Reads what :class:`HorovodParamsWriter` has written, for one class."""
 
     def __init__(self, cls: Any) -> None:
         super().__init__()
@@ -87,18 +87,22 @@ class _Files:
                 return file.read()
 
 
-class Saved(MLWritable, MLReadable):  # type: ignore[misc]
-    """Can be saved and loaded. A subclass may say how the values of some parameters are pickled."""
+class ParamsWritable(MLWritable):  # type: ignore[misc]
+    """Can be saved. A subclass may say how the values of some parameters are pickled."""
 
-    def write(self) -> ParamsWriter:
-        return ParamsWriter(self)
-
-    @classmethod
-    def read(cls) -> ParamsReader:
-        return ParamsReader(cls)
+    def write(self) -> HorovodParamsWriter:
+        return HorovodParamsWriter(self)
 
     def _pickled(self, name: str, value: Any) -> bytes:
         return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+
+
+class ParamsReadable(MLReadable):  # type: ignore[misc]
+    """Can be loaded. A subclass may say how the values of some parameters are unpickled."""
+
+    @classmethod
+    def read(cls) -> HorovodParamsReader:
+        return HorovodParamsReader(cls)
 
     @classmethod
     def _unpickled(cls, name: str, data: bytes) -> Any:

@@ -16,7 +16,12 @@ from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import ParquetDataModule, datamodule_from_name
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
 from horovod.spark.common.params import Parameter, set_given, with_parameters
-from horovod.spark.common.serialization import Saved
+from horovod.spark.common.serialization import (
+    HorovodParamsReader,
+    HorovodParamsWriter,
+    ParamsReadable,
+    ParamsWritable,
+)
 from horovod.spark.keras._arrays import all_typed, dtypes
 from horovod.spark.keras._files import Package, model_bytes, shapes
 from horovod.spark.keras._training import Plan, checkpoint_name, train
@@ -24,8 +29,12 @@ from horovod.spark.keras._training import Plan, checkpoint_name, train
 _CUSTOM_OBJECTS = Parameter("custom_objects", "CustomObjects", "classes and functions of the model by name", {})
 
 
-class _Saved(Saved):
-    """With models as Keras saves them, and optimizers by their settings."""
+# Horovod's names, for subclasses elsewhere.
+KerasEstimatorParamsWriter, KerasEstimatorParamsReader = HorovodParamsWriter, HorovodParamsReader
+
+
+class KerasEstimatorParamsWritable(ParamsWritable):
+    """Can be saved, with models as Keras saves them, and optimizers by their settings."""
 
     def _pickled(self, name: str, value: Any) -> bytes:
         values: Any = self
@@ -35,6 +44,10 @@ class _Saved(Saved):
             package = Package.of(values.getModel())
             return cloudpickle.dumps(("optimizer", package, None, package.load().optimizers.serialize(value)))  # type: ignore[no-any-return]
         return super()._pickled(name, value)
+
+
+class KerasEstimatorParamsReadable(ParamsReadable):
+    """Can be loaded, from what :class:`KerasEstimatorParamsWritable` has saved."""
 
     @classmethod
     def _unpickled(cls, name: str, data: bytes) -> Any:
@@ -49,9 +62,10 @@ class _Saved(Saved):
 @with_parameters(
     _CUSTOM_OBJECTS,
     Parameter("checkpoint_callback", "CheckpointCallback", "the callback that saves checkpoints; default: the newest model"),
+    Parameter("tensorflow_dataset_prefetch_buffer_size", "TensorflowDatasetPrefetchBufferSize", "accepted: a block is read ahead"),
     Parameter("backend_env", "BackendEnv", "further environment variables of the processes", {"LIBHDFS_OPTS": "-Xms2048m -Xmx2048m"}),
 )  # fmt: skip
-class KerasEstimator(HorovodEstimator, _Saved):
+class KerasEstimator(HorovodEstimator, KerasEstimatorParamsReadable, KerasEstimatorParamsWritable):
     """Trains a Keras model on the rows of a DataFrame::
 
         estimator = KerasEstimator(num_proc=2, store=Store.create("hdfs:///jobs"), model=model,
@@ -77,15 +91,17 @@ class KerasEstimator(HorovodEstimator, _Saved):
         super().__init__()
         set_given(self, kwargs)
 
-    def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
+    def get_model_shapes(self) -> tuple[Optional[list[list[int]]], Optional[list[list[int]]]]:
+        """Returns the shapes of the model's inputs, and those of its outputs, with -1 for the rows of a batch; None in place of a list
+        that the model does not know yet.
+        """
         model = self.getModel()
+        return shapes(getattr(model, "inputs", None)), shapes(getattr(model, "outputs", None))
+
+    def _check_metadata_compatibility(self, metadata: dict[str, Any]) -> None:
+        inputs, outputs = self.get_model_shapes()
         util.check_shape_compatibility(
-            metadata,
-            self.getFeatureCols(),
-            self.getLabelCols(),
-            shapes(getattr(model, "inputs", None)),
-            shapes(getattr(model, "outputs", None)),
-            self.getLabelShapes(),
+            metadata, self.getFeatureCols(), self.getLabelCols(), inputs, outputs, self.getLabelShapes()
         )
 
     def _fit_on_prepared_data(self, backend: Backend, properties: DataProperties, dataset_idx: Optional[int]) -> Any:
@@ -169,7 +185,7 @@ class KerasEstimator(HorovodEstimator, _Saved):
 
 
 @with_parameters(_CUSTOM_OBJECTS, Parameter("_floatx", "Floatx", "the type of Keras's floats"))
-class KerasModel(HorovodModel, _Saved):
+class KerasModel(HorovodModel, KerasEstimatorParamsReadable, KerasEstimatorParamsWritable):
     """A trained Keras model. ``getModel()`` is the model, ``getHistory()`` the history of fit(), {name: [value of each epoch]}.
 
     ``transform`` gives an output the type of its label: a number for a number, rounded for whole numbers. An output of several

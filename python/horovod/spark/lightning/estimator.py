@@ -19,10 +19,20 @@ from horovod.spark.common.backend import Backend
 from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import datamodule_from_name
 from horovod.spark.common.params import Parameter, with_parameters
+from horovod.spark.common.serialization import (
+    HorovodParamsReader,
+    HorovodParamsWriter,
+    ParamsReadable,
+    ParamsWritable,
+)
 from horovod.spark.lightning._plain_model import PlainModel
 from horovod.spark.lightning._training import Plan, train
 from horovod.spark.torch import estimator as of_torch
 from horovod.spark.torch._predictor import Prediction
+
+# Horovod's names, for subclasses elsewhere.
+TorchEstimatorParamsWriter, TorchEstimatorParamsReader = HorovodParamsWriter, HorovodParamsReader
+TorchEstimatorParamsWritable, TorchEstimatorParamsReadable = ParamsWritable, ParamsReadable
 
 MIN_PL_VERSION = "2.1.0"
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")

@@ -18,10 +18,19 @@ from horovod.spark.common.cache import DataProperties
 from horovod.spark.common.datamodule import datamodule_from_name
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
 from horovod.spark.common.params import Parameter, set_given, with_parameters
-from horovod.spark.common.serialization import Saved
+from horovod.spark.common.serialization import (
+    HorovodParamsReader,
+    HorovodParamsWriter,
+    ParamsReadable,
+    ParamsWritable,
+)
 from horovod.spark.torch._predictor import Prediction, Predictor
 from horovod.spark.torch._training import Plan, State, train
 from horovod.spark.torch.datamodule import PetastormDataModule
+
+# Horovod's names, for subclasses elsewhere.
+TorchEstimatorParamsWriter, TorchEstimatorParamsReader = HorovodParamsWriter, HorovodParamsReader
+TorchEstimatorParamsWritable, TorchEstimatorParamsReadable = ParamsWritable, ParamsReadable
 
 
 class _HasOptimizer:
@@ -51,7 +60,7 @@ def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
     Parameter("loss_constructors", "LossConstructors", "functions that make the losses, in each process"),
     Parameter("train_minibatch_fn", "TrainMinibatchFn", "function that trains on a batch in place of the usual steps"),
 )
-class TorchEstimator(_HasOptimizer, HorovodEstimator, Saved):
+class TorchEstimator(_HasOptimizer, HorovodEstimator, ParamsReadable, ParamsWritable):
     """Trains a PyTorch model on the rows of a DataFrame::
 
         estimator = TorchEstimator(num_proc=2, store=Store.create("hdfs:///jobs"), model=model,
@@ -195,7 +204,7 @@ def _restore(model: Any, optimizer: Any, state: State) -> None:
     Parameter("loss", "Loss", "loss function, or one for each label"),
     Parameter("loss_constructors", "LossConstructors", "functions that make the losses"),
 )
-class TorchModel(_HasOptimizer, HorovodModel, Saved):
+class TorchModel(_HasOptimizer, HorovodModel, ParamsReadable, ParamsWritable):
     """A trained PyTorch model. ``getModel()`` is the module, ``getHistory()`` the metrics of each epoch,
     {"epoch": 0, "train": {"loss": ..., "all_metrics": [...]}, "validation": {...}}.
 
