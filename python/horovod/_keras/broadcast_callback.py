@@ -31,7 +31,8 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
     whether from random weights or from a checkpoint.
 
     The weights are broadcast before the first batch, if all ranks have them by then. All variables are broadcast after the
-    first batch, because an optimizer creates its slots in its first step. In an elastic job this is done in each fit().
+    first batch, because an optimizer creates its slots in its first step. Each rank keeps the gradients that it accumulates for
+    the next step. In an elastic job this is done in each fit().
 
     Args:
       root_rank: the rank whose values all ranks get.
@@ -85,7 +86,10 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
         tensors.take_from_training(self.model)
         self._broadcast_weights()
         optimizer = self.model.optimizer
-        self._broadcast(optimizer, tensors.variables_of_optimizer(optimizer), "optimizer")
+        # Accumulated gradients are of each rank's own batches, and are summed over the ranks later.
+        own = {id(variable) for variable in tensors.accumulators_of(optimizer)}
+        variables = [each for each in tensors.variables_of_optimizer(optimizer) if id(each) not in own]
+        self._broadcast(optimizer, variables, "optimizer")
         self.broadcast_done = True
 
     def _broadcast_weights(self) -> None:

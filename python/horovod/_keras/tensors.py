@@ -87,6 +87,12 @@ def _beside_variables(optimizer: Any) -> list[Any]:
     return [*others, getattr(scale, "current_loss_scale", None), getattr(scale, "counter", None)]
 
 
+def accumulators_of(optimizer: Any) -> list[Any]:
+    """Returns those variables of an optimizer of Keras 3 that hold the gradients that this rank accumulates for the next update."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return [variable for variable in getattr(inner, "_accumulated_gradients", ()) if variable is not None]
+
+
 def drop_passes(optimizer: Any) -> None:
     """Drops the gradients of Keras 2 that are accumulated for the next update, because ranks need not be at the same pass."""
     accumulation = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_accumulation", None)

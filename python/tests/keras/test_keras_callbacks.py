@@ -72,6 +72,15 @@ def test_weights_and_slots_are_the_roots_after_the_first_batch(kind):
     assert float(value_of(model.optimizer.learning_rate)) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_broadcast_leaves_each_rank_the_gradients_that_it_accumulates(kind):
+    """The broadcast comes after the first batch, in the midst of the first two passes."""
+    optimizer = hvd.DistributedOptimizer(sgd(kind), backward_passes_per_step=2, average_aggregated_gradients=True)
+    model = compiled(optimizer)
+    fit(model, batches()[1], BATCH, callbacks=[callbacks.BroadcastGlobalVariablesCallback(0)])
+    assert_weights(model, weights_alone(kind, joined=2))
+
+
 def test_local_variables_are_not_broadcast():
     model = compiled(hvd.DistributedOptimizer(sgd(rate=0.0)), seed=1 + hvd.rank())
     own = model.trainable_variables[0]
