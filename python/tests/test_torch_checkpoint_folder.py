@@ -309,6 +309,20 @@ def test_full_disk_is_one_line_and_training_goes_on(tmp_path, process, capfd):
     assert torch.equal(found.trees["model"]["weight"], model.weight)
 
 
+def test_full_disk_is_said_again_at_the_end(tmp_path, process, capfd):
+    """A drain, for example, would look as if the last commit had been written."""
+    model = torch.nn.Linear(1000, 500)
+    state = hvd.elastic.TorchState(model, checkpoint_dir=str(tmp_path))
+    with largest_file(1 << 20):
+        for _ in range(3):
+            state.commit()
+            state._checkpoints.wait()
+        state._checkpoints._finish()
+    first, last = lines(capfd)
+    assert first == f"Horovod: checkpoint 1 in {tmp_path} can't be written: File too large"
+    assert last == f"Horovod: the last commit that was due, 3, is in no checkpoint in {tmp_path}: File too large"
+
+
 def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypatch, capfd):
     hangs, ends = threading.Event(), threading.Event()
     real = os.fsync

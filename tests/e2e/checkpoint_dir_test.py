@@ -52,6 +52,7 @@ def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
     assert entries(result.stdout) == [{"step": step, "found": kept} for step in (1, 2, 3)]
     lines = [line for line in result.stderr.splitlines() if "can't be written" in line]
     assert len(lines) == 1 and lines[0].endswith("can't be written: No space left on device")
+    assert f"the last commit that was due, 3, is in no checkpoint in {small}: No space left on device" in result.stderr
 
 
 def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):

@@ -71,7 +71,7 @@ class Checkpoints:
 
     One thread uses it; another thread writes files, one at a time. A commit that is due while a file is being written is
     written at the end of the process, unless a newer one has followed. A file that can't be written, or that takes more than a
-    minute, is reported in one line on stderr, and training continues.
+    minute, is reported in one line on stderr, and training continues. So is a last file that could not be written, at the end.
 
     `keep` is the number of files that are kept. `best`: the best checkpoint is kept, too, by a value of the state.
 
@@ -190,9 +190,13 @@ class Checkpoints:
         self._watches_end = True
 
     def _finish(self) -> None:
-        """Writes the last commit and releases the folder, at the end of the process."""
+        """Writes the last commit and releases the folder, at the end of the process. Says if no file has that commit: an earlier
+        line about it may be far above.
+        """
         self._ending.set()
         self._write_last()
+        if self._warned and not self._writing():
+            say(f"the last commit that was due, {self._newest}, is in no checkpoint in {self._folder.path}: {self._warned}")
         self._folder.release()
 
     def _write_last(self) -> None:
@@ -296,7 +300,7 @@ class Checkpoints:
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now
             reason = _reason(error)
-            if reason != self._warned:
+            if reason != self._warned and not self._ending.is_set():
                 where = self._folder.path
                 say(f"checkpoint {due.commit} in {where} can't be written: {reason}")
             self._warned = reason
