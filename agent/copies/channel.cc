@@ -130,6 +130,11 @@ absl::StatusOr<bool> Channel::StepOpen() {
   return true;
 }
 
+net::Strangers::Stage Channel::stage() const {
+  if (is_open_) return net::Strangers::Stage::kCertified;
+  return wire_.heard() ? net::Strangers::Stage::kHeard : net::Strangers::Stage::kSilent;
+}
+
 absl::Status Channel::CheckProof(absl::string_view theirs) {
   const bool accepts = end_ == net::TlsEnd::kAccepts;
   const net::TlsEnd other = accepts ? net::TlsEnd::kConnects : net::TlsEnd::kAccepts;

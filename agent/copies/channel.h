@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/cancellation.h"
 #include "base/fd.h"
+#include "base/net/strangers.h"
 #include "base/net/wire.h"
 
 namespace hvd::agent::copies {
@@ -65,6 +66,8 @@ class Channel {
   // whether the peer is authenticated; if not, call it again when there is something to read.
   // Errors: those of Open.
   absl::StatusOr<bool> StepOpen();
+  // How far the peer of StepOpen has come.
+  net::Strangers::Stage stage() const;
 
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(char* buffer, size_t size);

@@ -6,10 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/net/address.h"
+#include "base/net/peer_source.h"
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
@@ -19,10 +21,10 @@ namespace {
 
 // The interval of checks for a newer commit while a keeper waits for one.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
-// How long a peer may take to authenticate itself, and the number of peers that may be doing so. A
-// keeper that was sent away connects again.
-constexpr absl::Duration kHandshakeTime = absl::Seconds(2);
-constexpr size_t kMostStrangers = 256;
+// How long a peer may take to authenticate itself: as long as a keeper tries. And the number of
+// peers at each stage of it; a keeper that was sent away connects again.
+constexpr absl::Duration kHandshakeTime = Channel::kPatience;
+constexpr size_t kMostStrangers = 128;
 
 // The kernel paces the packets (SO_MAX_PACING_RATE), so there are no bursts that would delay the
 // traffic of training.
@@ -49,7 +51,8 @@ CommitSource::CommitSource(Fd listener, std::string address, Trust trust, size_t
     : listener_(std::move(listener)),
       address_(std::move(address)),
       trust_(std::move(trust)),
-      bytes_per_second_(bytes_per_second) {}
+      bytes_per_second_(bytes_per_second),
+      strangers_(kMostStrangers) {}
 
 CommitSource::~CommitSource() {
   ending_.Cancel(absl::CancelledError("the agent ends"));
@@ -72,7 +75,7 @@ absl::Status CommitSource::Begin(const std::string& job) {
   ASSIGN_OR_RETURN(loop_, EventLoop::Create());
   acceptor_ = std::make_unique<net::Acceptor>(
       *loop_, std::move(listener_), [this](Fd connection) { Greet(std::move(connection)); },
-      [this] { return SendOldestAway(); });
+      [this] { return MakeRoom(); });
   RETURN_IF_ERROR(acceptor_->Begin());
   accepting_ = StartSignalFreeThread([this] {
     RunInBackground();
@@ -91,42 +94,50 @@ void CommitSource::Offer(int arena) {
 }
 
 void CommitSource::Greet(Fd connection) {
-  if (strangers_.size() >= kMostStrangers) SendOldestAway();
   BoundRate(connection.get(), bytes_per_second_);
   net::TuneForMessages(connection.get()).IgnoreError();
+  const Id id = strangers_.Add(net::PeerSource(connection.get()));
   auto channel =
       std::make_unique<Channel>(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
-  const auto stranger = strangers_.insert(strangers_.end(), Stranger{std::move(channel), {}});
-  stranger->patience = loop_->After(kHandshakeTime, [this, stranger] { TakeOut(stranger); });
-  const absl::Status watched = loop_->Watch(stranger->channel->fd(), EPOLLIN,
-                                            [this, stranger](uint32_t) { Advance(stranger); });
-  if (!watched.ok()) TakeOut(stranger);
+  const EventLoop::TimerId patience = loop_->After(kHandshakeTime, [this, id] { TakeOut(id); });
+  const int fd = channel->fd();
+  openings_.emplace(id, Stranger{std::move(channel), patience});
+  if (!loop_->Watch(fd, EPOLLIN, [this, id](uint32_t) { Advance(id); }).ok()) {
+    TakeOut(id);
+    return;
+  }
+  Advance(id);  // it may have sent something already; then it does not count as silent
 }
 
-void CommitSource::Advance(Strangers::iterator stranger) {
-  const absl::StatusOr<bool> is_keeper = stranger->channel->StepOpen();
-  if (is_keeper.ok() && !*is_keeper) return;
-  std::unique_ptr<Channel> channel = TakeOut(stranger);
+void CommitSource::Advance(Id id) {
+  Channel& opening = *openings_.at(id).channel;
+  const absl::StatusOr<bool> is_keeper = opening.StepOpen();
+  if (is_keeper.ok() && !*is_keeper) {
+    strangers_.Reach(id, opening.stage());
+    while (const std::optional<Id> surplus = strangers_.Surplus()) TakeOut(*surplus);
+    return;
+  }
+  std::unique_ptr<Channel> channel = TakeOut(id);
   if (!is_keeper.ok()) return;  // it may connect again
   absl::MutexLock lock(&mutex_);
   // Replaces a keeper that waits: the newest one is the one that the daemon wants.
   next_ = std::move(channel);
 }
 
-std::unique_ptr<Channel> CommitSource::TakeOut(Strangers::iterator stranger) {
-  loop_->Cancel(stranger->patience);
-  loop_->Forget(stranger->channel->fd());
-  std::unique_ptr<Channel> channel = std::move(stranger->channel);
-  strangers_.erase(stranger);
+std::unique_ptr<Channel> CommitSource::TakeOut(Id id) {
+  const auto found = openings_.find(id);
+  std::unique_ptr<Channel> channel = std::move(found->second.channel);
+  loop_->Cancel(found->second.patience);
+  loop_->Forget(channel->fd());
+  openings_.erase(found);
+  strangers_.Remove(id);
   return channel;
 }
 
-// Members of the job authenticate themselves at once, so the oldest one is the least likely to be
-// one.
-bool CommitSource::SendOldestAway() {
-  if (strangers_.empty()) return false;
-  TakeOut(strangers_.begin());
-  return true;
+bool CommitSource::MakeRoom() {
+  const std::optional<Id> gone = strangers_.LeastLikelyMember();
+  if (gone.has_value()) TakeOut(*gone);
+  return gone.has_value();
 }
 
 void CommitSource::Serve() {

@@ -4,7 +4,6 @@
 #define AGENT_COPIES_COMMIT_SOURCE_H_
 
 #include <cstddef>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/net/acceptor.h"
+#include "base/net/strangers.h"
 #include "worker_runtime/commit_store/arena_view.h"
 
 namespace hvd::agent::copies {
@@ -56,13 +56,13 @@ class CommitSource {
     std::unique_ptr<Channel> channel;
     EventLoop::TimerId patience;
   };
-  using Strangers = std::list<Stranger>;
+  using Id = net::Strangers::Id;
 
   CommitSource(Fd listener, std::string address, Trust trust, size_t bytes_per_second);
   void Greet(Fd connection);
-  void Advance(Strangers::iterator stranger);
-  std::unique_ptr<Channel> TakeOut(Strangers::iterator stranger);
-  bool SendOldestAway();
+  void Advance(Id id);
+  std::unique_ptr<Channel> TakeOut(Id id);
+  bool MakeRoom();
   void Serve();
   // The next keeper; nullptr when this source ends.
   std::unique_ptr<Channel> AwaitKeeper();
@@ -81,7 +81,8 @@ class CommitSource {
   // From Begin on; used by the accepting thread only.
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<net::Acceptor> acceptor_;
-  Strangers strangers_;  // oldest first
+  net::Strangers strangers_;
+  std::map<Id, Stranger> openings_;  // of strangers_
   absl::Mutex mutex_;
   // Keyed by the descriptor's number, which is unique: the agent keeps all arenas open.
   std::map<int, std::unique_ptr<ArenaView>> arenas_ ABSL_GUARDED_BY(mutex_);

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -14,6 +15,7 @@
 #include "agent/copies/commit_source.h"
 #include "base/clock.h"
 #include "base/net/address.h"
+#include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
@@ -195,6 +197,22 @@ TEST_F(StrangerTest, ManyThatAuthenticateNothing_HoldNobodyUp) {
   CommitKeeper keeper("job", TrustOf(*authority_));
   Follow(keeper);
   AwaitKept(3);
+}
+
+// A keeper in the middle of a slow handshake keeps its place among ClientHellos from elsewhere.
+TEST_F(StrangerTest, ClientHellosFromElsewhere_DoNotDriveOutASlowKeeper) {
+  constexpr size_t kMostOfAStage = 128;
+  const Trust trust = TrustOf(*authority_);
+  net::Wire slow = net::BeginHandshake("127.0.0.2", source_->address(), trust.tls);
+  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.3", source_->address(), trust.tls,
+                                                         kMostOfAStage + 200, kMostOfAStage - 1);
+  net::Opening step;
+  while ((step = slow.Open()) == net::Opening::kWantsToRead) {
+    ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Clock::Real().Now() + absl::Minutes(1)).ok());
+  }
+  EXPECT_EQ(step, net::Opening::kDone);
+  char byte = 0;
+  EXPECT_TRUE(slow.Read(&byte, 1).would_block) << "hung up on";
 }
 
 }  // namespace

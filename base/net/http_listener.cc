@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +17,8 @@
 #include "base/fd.h"
 #include "base/net/acceptor.h"
 #include "base/net/listen_address.h"
+#include "base/net/peer_source.h"
+#include "base/net/strangers.h"
 #include "base/status_macros.h"
 
 namespace hvd::net {
@@ -54,7 +56,9 @@ class HttpListenerImpl final : public HttpListener {
       : address_(std::move(address)),
         loop_(std::move(loop)),
         handler_(std::move(handler)),
-        acceptor_(*loop_, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); }) {}
+        acceptor_(
+            *loop_, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); },
+            [this] { return MakeRoom(); }) {}
 
   ~HttpListenerImpl() override {
     if (!thread_.joinable()) return;
@@ -71,6 +75,8 @@ class HttpListenerImpl final : public HttpListener {
   const std::string& address() const override { return address_; }
 
  private:
+  // Every client is a stranger: heard from its first byte on, until it has its answer.
+  using Id = Strangers::Id;
   struct Connection {
     Fd fd;
     EventLoop::TimerId patience;
@@ -79,28 +85,35 @@ class HttpListenerImpl final : public HttpListener {
   };
 
   void OnConnection(Fd fd) {
-    if (connections_.size() >= kMostConnections) {
-      // All timers have the same duration, so the earliest one belongs to the oldest connection.
-      const auto oldest = std::min_element(
-          connections_.begin(), connections_.end(),
-          [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
-      Drop(oldest->first);
-    }
-    // The callbacks find the connection by its number. That is not ambiguous: Drop cancels both
-    // before the descriptor is closed and its number may be used again.
     const int number = fd.get();
-    if (!loop_->Watch(number, EPOLLIN, [this, number](uint32_t) { OnReady(number); }).ok()) return;
-    const EventLoop::TimerId patience = loop_->After(kPatience, [this, number] { Drop(number); });
-    connections_.emplace(number, Connection{std::move(fd), patience, "", ""});
+    const Id id = clients_.Add(PeerSource(number));
+    const EventLoop::TimerId patience = loop_->After(kPatience, [this, id] { Drop(id); });
+    connections_.emplace(id, Connection{std::move(fd), patience, "", ""});
+    if (!loop_->Watch(number, EPOLLIN, [this, id](uint32_t) { OnReady(id); }).ok()) {
+      return Drop(id);
+    }
+    KeepToTheBound();
   }
 
-  void OnReady(int fd) {
-    Connection& connection = connections_.at(fd);
-    if (!connection.answer.empty()) return Send(fd);
+  void KeepToTheBound() {
+    while (const std::optional<Id> surplus = clients_.Surplus()) Drop(*surplus);
+  }
+
+  bool MakeRoom() {
+    const std::optional<Id> gone = clients_.LeastLikelyMember();
+    if (gone.has_value()) Drop(*gone);
+    return gone.has_value();
+  }
+
+  void OnReady(Id id) {
+    Connection& connection = connections_.at(id);
+    if (!connection.answer.empty()) return Send(id);
     char buffer[2048];
-    const IoResult got = ReadSome(fd, buffer, sizeof(buffer));
+    const IoResult got = ReadSome(connection.fd.get(), buffer, sizeof(buffer));
     if (got.would_block) return;
-    if (got.end) return Drop(fd);
+    if (got.end) return Drop(id);
+    clients_.Reach(id, Strangers::Stage::kHeard);
+    KeepToTheBound();
     connection.head.append(buffer, got.bytes);
     const size_t end = connection.head.find(kEndOfHead);
     if (end == std::string::npos && connection.head.size() <= kLargestHead) return;
@@ -109,7 +122,7 @@ class HttpListenerImpl final : public HttpListener {
         end > kLargestHead ? ErrorPage(431)
                            : Answer(absl::string_view(connection.head).substr(0, end)));
     // From now on input is ignored: there is one request for each connection.
-    loop_->Change(fd, EPOLLOUT);
+    loop_->Change(connection.fd.get(), EPOLLOUT);
   }
 
   HttpResponse Answer(absl::string_view head) {
@@ -117,12 +130,14 @@ class HttpListenerImpl final : public HttpListener {
     return request.error != 0 ? ErrorPage(request.error) : handler_(request.path);
   }
 
-  void Send(int fd) {
-    std::string& answer = connections_.at(fd).answer;
+  void Send(Id id) {
+    Connection& connection = connections_.at(id);
+    const int fd = connection.fd.get();
+    std::string& answer = connection.answer;
     const ssize_t sent = send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     // The watch is level-triggered and calls again.
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (sent < 0) return Drop(fd);
+    if (sent < 0) return Drop(id);
     answer.erase(0, static_cast<size_t>(sent));
     if (!answer.empty()) return;
     // close() with unread input sends a reset, which could discard the answer at the client. So the
@@ -130,21 +145,23 @@ class HttpListenerImpl final : public HttpListener {
     shutdown(fd, SHUT_WR);
     char rest[kLargestHead];
     (void)ReadSome(fd, rest, sizeof(rest));
-    Drop(fd);
+    Drop(id);
   }
 
-  void Drop(int fd) {
-    const auto entry = connections_.find(fd);
+  void Drop(Id id) {
+    const auto entry = connections_.find(id);
     loop_->Cancel(entry->second.patience);
-    loop_->Forget(fd);
+    loop_->Forget(entry->second.fd.get());
     connections_.erase(entry);
+    clients_.Remove(id);
   }
 
   const std::string address_;
   const std::unique_ptr<EventLoop> loop_;
   const Handler handler_;
-  Acceptor acceptor_;  // used by the thread only, as connections_
-  std::map<int, Connection> connections_;
+  Acceptor acceptor_;  // used by the thread only, like the two below
+  Strangers clients_{kMostConnections};
+  std::map<Id, Connection> connections_;  // of clients_
   std::thread thread_;
 };
 

@@ -36,7 +36,8 @@ class HttpListener {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(5);
   static constexpr size_t kLargestHead = 8192;
-  // The limit of simultaneous connections; beyond it a new connection replaces the oldest one.
+  // The limit of clients that have sent nothing yet, and of others. Beyond it one goes, of the
+  // address with the most of them (net::Strangers).
   static constexpr size_t kMostConnections = 32;
 
   // Called by the listener's thread, one call at a time.

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/fd.h"
+#include "base/net/strangers_test_util.h"
 #include "gtest/gtest.h"
 
 namespace hvd::net {
@@ -132,6 +133,24 @@ TEST_F(HttpListenerTest, ManySilentConnections_DoNotKeepOthersOut) {
   Send(fd, "GET /here HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(absl::EndsWith(Rest(fd), "hello\n"));
   EXPECT_EQ(Rest(silent.front()), "") << "it made room";
+}
+
+// A health check whose request is on its way keeps its place, however many come from elsewhere.
+TEST_F(HttpListenerTest, CrowdFromAnotherAddress_CostsASlowClientNothing) {
+  const Fd silent = ConnectFrom("127.0.0.2", listener_->address());
+  const Fd slow = ConnectFrom("127.0.0.2", listener_->address());
+  Send(slow, "GET /here HT");
+  std::vector<Fd> crowd;
+  for (size_t i = 0; i < 2 * HttpListener::kMostConnections; ++i) {
+    crowd.push_back(ConnectFrom("127.0.0.3", listener_->address()));
+    crowd.push_back(ConnectFrom("127.0.0.3", listener_->address()));
+    Send(crowd.back(), "GET /here HT");
+  }
+  for (const Fd* made_room : {&crowd[0], &crowd[1]}) EXPECT_EQ(Rest(*made_room), "");
+  Send(slow, "TP/1.1\r\n\r\n");
+  Send(silent, "GET /here HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::EndsWith(Rest(slow), "hello\n"));
+  EXPECT_TRUE(absl::EndsWith(Rest(silent), "hello\n"));
 }
 
 TEST_F(HttpListenerTest, Destructor_DropsWhoIsConnected) {

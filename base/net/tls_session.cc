@@ -86,15 +86,19 @@ auto FromPem(const std::string& pem, Read read, Free free) {
                          Free>(read(bio.get(), nullptr, NoPassword, nullptr), free);
 }
 
-absl::Status Believe(SSL_CTX* context, const std::string& authority) {
-  const auto root = FromPem(authority, PEM_read_bio_X509, &X509_free);
+absl::Status Believe(SSL_CTX* context, const TlsIdentity& identity) {
+  const auto root = FromPem(identity.authority, PEM_read_bio_X509, &X509_free);
   if (root == nullptr) {
     return absl::InvalidArgumentError("the authority's certificate can't be read");
   }
   if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get()) != 1 ||
-      // Hosts have client certificates, and both ends are hosts here. This also refuses the
-      // daemon's certificate, which is only for servers.
-      SSL_CTX_set_purpose(context, X509_PURPOSE_SSL_CLIENT) != 1) {
+      // Hosts have client certificates, even if both ends are hosts. This also refuses the daemon's
+      // certificate, which is only for servers, in place of a host's.
+      SSL_CTX_set_purpose(context, identity.server.empty() ? X509_PURPOSE_SSL_CLIENT
+                                                           : X509_PURPOSE_SSL_SERVER) != 1 ||
+      // No name, if it is empty: any host's certificate is valid.
+      X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(context), identity.server.data(),
+                                  identity.server.size()) != 1) {
     return OpenSslError("take the authority's certificate");
   }
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
@@ -127,7 +131,7 @@ absl::Status Configure(SSL_CTX* context, const TlsIdentity& identity) {
   // several records per recv.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context, 1);
-  RETURN_IF_ERROR(Believe(context, identity.authority));
+  RETURN_IF_ERROR(Believe(context, identity));
   return Show(context, identity);
 }
 
@@ -222,6 +226,8 @@ IoResult TlsSession::Explain(int returned) {
   ERR_clear_error();
   return result;
 }
+
+bool TlsSession::heard() const { return BIO_number_read(SSL_get_rbio(ssl_)) > 0; }
 
 bool TlsSession::HasBuffered() const { return SSL_has_pending(ssl_) == 1; }
 

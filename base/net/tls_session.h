@@ -20,6 +20,9 @@ struct TlsIdentity {
   std::string authority;
   std::string certificate;
   std::string private_key;
+  // The name in the certificate of the server at the other end of each session; empty: the other
+  // ends are hosts.
+  std::string server = {};
 };
 
 // The context shared by the sessions of one process. Immutable; thread-safe.
@@ -54,8 +57,9 @@ enum class TlsEnd { kAccepts, kConnects };
 // The result of one step of a handshake.
 enum class Opening { kDone, kWantsToRead, kWantsToWrite, kFailed };
 
-// One end of one connection. Not thread-safe. Both ends must present a host's certificate; the
-// daemon's certificate is refused. Never raises SIGPIPE.
+// One end of one connection. Not thread-safe. Both ends must present a certificate of the same
+// authority, a host's or, if the context says so, the named server's; each is refused in place of
+// the other. Never raises SIGPIPE.
 class TlsSession {
  public:
   // Borrows `fd`, a non-blocking socket. Only the destructor may be called after `fd` was closed.
@@ -73,6 +77,9 @@ class TlsSession {
   // REQUIRES: Open() is done.
   IoResult Read(char* buffer, size_t size);
   IoResult Write(absl::string_view data);
+
+  // Whether the other end has sent anything at all.
+  bool heard() const;
 
   // Whether the session has buffered bytes, or a part of a record, that Read has not returned yet.
   // poll on the socket does not report these.

@@ -17,6 +17,7 @@ Wire& Wire::operator=(Wire&& other) noexcept {
   tls_ = std::move(other.tls_);
   fd_ = std::move(other.fd_);
   failure_ = std::move(other.failure_);
+  heard_ = other.heard_;
   return *this;
 }
 
@@ -35,6 +36,7 @@ IoResult Wire::Outcome(ssize_t bytes, bool reading) {
   IoResult result;
   if (bytes > 0) {
     result.bytes = static_cast<size_t>(bytes);
+    heard_ |= reading;
   } else if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
     result.would_block = true;
   } else if (bytes < 0) {

@@ -28,6 +28,10 @@ class Wire {
   // kDone.
   Opening Open() { return tls_ == nullptr ? Opening::kDone : tls_->Open(); }
 
+  // Whether the other end has sent anything at all, and it was read.
+  bool heard() const { return tls_ == nullptr ? heard_ : tls_->heard(); }
+  bool encrypted() const { return tls_ != nullptr; }
+
   // See TlsSession.
   IoResult Read(char* buffer, size_t size);
   IoResult Write(absl::string_view data);
@@ -53,6 +57,7 @@ class Wire {
   Fd fd_;
   std::unique_ptr<TlsSession> tls_;  // borrows fd_
   std::string failure_;
+  bool heard_ = false;  // without TLS
 };
 
 }  // namespace hvd::net

@@ -3,6 +3,7 @@ makes the certificates; runs in one process."""
 
 import contextlib
 import json
+import select
 import socket
 import ssl
 import struct
@@ -185,21 +186,57 @@ def test_what_was_recorded_can_not_be_played_again(meeting, serving):
     assert serving.handover.results() == {}
 
 
-def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving, monkeypatch):
+@pytest.mark.parametrize("words", [b"", b"\x16"], ids=["silent", "begun"])
+def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving, monkeypatch, words):
     monkeypatch.setattr(_tls_server, "_HANDSHAKE_SECONDS", 3600.0)
-    most = _tls_server._MOST_CONNECTIONS
+    most = _tls_server._MOST_STRANGERS
     address = meeting.worker().address
     threads = threading.active_count()
     strangers = []
     try:
         for _ in range(most + 50):
             strangers.append(socket.create_connection(address, timeout=60))
+            strangers[-1].sendall(words)
         assert _handover.loaded(meeting.worker().get_function())() == 5
-        assert len(serving.server._connections) <= most
+        assert len(serving.server._strangers(bool(words))) <= most
         assert threading.active_count() == threads
     finally:
         for stranger in strangers:
             stranger.close()
+
+
+@pytest.mark.parametrize("words", [b"", b"\x16"], ids=["silent", "begun"])
+def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, serving, monkeypatch, words):
+    monkeypatch.setattr(_tls_server, "_HANDSHAKE_SECONDS", 3600.0)
+    worker = meeting.worker()
+    with (
+        contextlib.ExitStack() as strangers,
+        socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.2", 0)) as plain,
+    ):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        handshake = worker._context.wrap_bio(incoming, outgoing, server_hostname=_handover.SERVER_NAME)
+        with contextlib.suppress(ssl.SSLWantReadError):
+            handshake.do_handshake()
+        hello = outgoing.read()
+        if words:
+            plain.sendall(hello)
+        crowd = [
+            strangers.enter_context(
+                socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.3", 0))
+            )
+            for _ in range(_tls_server._MOST_STRANGERS)
+        ]
+        for stranger in crowd:
+            stranger.sendall(words)
+        one_more = strangers.enter_context(
+            socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.3", 0))
+        )
+        one_more.sendall(words)
+        assert select.select(crowd, [], [], 60)[0], "one was hung up on"
+        if not words:
+            plain.sendall(hello)
+        assert plain.recv(1) == b"\x16"  # the server's part of the handshake
+        assert any(one.source == socket.inet_aton("127.0.0.2") for one in serving.server._connections)
 
 
 def test_a_stranger_that_has_reset_its_connection_ends_nothing(meeting):

@@ -3,10 +3,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/net/descriptor_passing.h"
+#include "base/net/peer_source.h"
 #include "base/status_macros.h"
 
 namespace hvd::rendezvous::bootstrap {
@@ -68,7 +69,9 @@ BootstrapSocket::BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std
       user_(user),
       answer_(std::move(answer)),
       name_(std::move(name)),
-      acceptor_(loop, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); }) {}
+      acceptor_(
+          loop, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); },
+          [this] { return MakeRoom(); }) {}
 
 BootstrapSocket::~BootstrapSocket() {
   while (!clients_.empty()) Drop(clients_.begin()->first);
@@ -88,37 +91,42 @@ void BootstrapSocket::OnConnection(Fd fd) {
 }
 
 void BootstrapSocket::Admit(Fd fd, pid_t pid) {
-  if (clients_.size() >= kMaxClients) {
-    // A timer's id begins with its deadline, and all timers have the same length, so the smallest
-    // id is the oldest client's.
-    const auto oldest = std::min_element(
-        clients_.begin(), clients_.end(),
-        [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
-    Drop(oldest->first);
-  }
-  // Handlers refer to the client by its descriptor's number, which is unique while the client is in
-  // clients_.
   const int number = fd.get();
-  if (!loop_.Watch(number, EPOLLIN, [this, number](uint32_t) { OnHello(number); }).ok()) return;
-  const EventLoop::TimerId patience = loop_.After(kPatience, [this, number] { Drop(number); });
-  clients_.emplace(number, Client{std::move(fd), pid, net::FrameDecoder(kMaxHelloBytes), patience});
+  const Id id = strangers_.Add(net::PeerSource(number));
+  const EventLoop::TimerId patience = loop_.After(kPatience, [this, id] { Drop(id); });
+  clients_.emplace(id, Client{std::move(fd), pid, net::FrameDecoder(kMaxHelloBytes), patience});
+  if (!loop_.Watch(number, EPOLLIN, [this, id](uint32_t) { OnHello(id); }).ok()) return Drop(id);
+  KeepToTheBound();
 }
 
-void BootstrapSocket::OnHello(int fd) {
-  Client& client = clients_.at(fd);
+void BootstrapSocket::KeepToTheBound() {
+  while (const std::optional<Id> surplus = strangers_.Surplus()) Drop(*surplus);
+}
+
+bool BootstrapSocket::MakeRoom() {
+  const std::optional<Id> gone = strangers_.LeastLikelyMember();
+  if (gone.has_value()) Drop(*gone);
+  return gone.has_value();
+}
+
+void BootstrapSocket::OnHello(Id id) {
+  Client& client = clients_.at(id);
   char buffer[kMaxHelloBytes];
-  const IoResult got = ReadSome(fd, buffer, sizeof(buffer));
+  const IoResult got = ReadSome(client.fd.get(), buffer, sizeof(buffer));
   if (got.would_block) return;
   client.decoder.Append({buffer, got.bytes});
   const absl::StatusOr<std::optional<std::string>> payload = client.decoder.Next();
-  if (payload.ok() && !payload->has_value() && !got.end) return;
+  if (payload.ok() && !payload->has_value() && !got.end) {
+    strangers_.Reach(id, net::Strangers::Stage::kHeard);
+    return KeepToTheBound();
+  }
   if (payload.ok() && payload->has_value()) {
     pb::WorkerHello hello;
-    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello, client.pid)
-                                               : Refusal("this is not a WorkerHello"));
+    Reply(client.fd.get(), hello.ParseFromString(**payload) ? answer_(hello, client.pid)
+                                                            : Refusal("this is not a WorkerHello"));
   }
   // After one answer, or one error: a client that keeps its connection gains nothing.
-  Drop(fd);
+  Drop(id);
 }
 
 void BootstrapSocket::Reply(int fd, Response response) {
@@ -136,12 +144,13 @@ void BootstrapSocket::Reply(int fd, Response response) {
       .IgnoreError();
 }
 
-void BootstrapSocket::Drop(int fd) {
-  const auto entry = clients_.find(fd);
+void BootstrapSocket::Drop(Id id) {
+  const auto entry = clients_.find(id);
   loop_.Cancel(entry->second.patience);
   // Before erase closes the descriptor, whose number the next connection may get.
-  loop_.Forget(fd);
+  loop_.Forget(entry->second.fd.get());
   clients_.erase(entry);
+  strangers_.Remove(id);
 }
 
 }  // namespace hvd::rendezvous::bootstrap

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/net/acceptor.h"
 #include "base/net/frames.h"
+#include "base/net/strangers.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::rendezvous::bootstrap {
@@ -28,7 +29,8 @@ class BootstrapSocket {
   // The time limit for a hello. Long, since a client may be starved of CPU between connecting and
   // sending.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
-  // The maximum number of simultaneous connections. Beyond it, the oldest one is closed.
+  // The maximum number of clients that have sent nothing yet, and of others. Beyond it one goes, of
+  // the process with the most of them (net::Strangers).
   static constexpr size_t kMaxClients = 256;
 
   struct Response {
@@ -59,6 +61,7 @@ class BootstrapSocket {
   const std::string& name() const { return name_; }
 
  private:
+  using Id = net::Strangers::Id;
   struct Client {
     Fd fd;
     pid_t pid;
@@ -69,16 +72,19 @@ class BootstrapSocket {
   BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std::string name, Fd listener);
   void OnConnection(Fd fd);
   void Admit(Fd fd, pid_t pid);
-  void OnHello(int fd);
+  void KeepToTheBound();
+  bool MakeRoom();
+  void OnHello(Id id);
   static void Reply(int fd, Response response);
-  void Drop(int fd);
+  void Drop(Id id);
 
   EventLoop& loop_;
   const uid_t user_;
   const Answer answer_;
   const std::string name_;
   net::Acceptor acceptor_;
-  std::map<int, Client> clients_;
+  net::Strangers strangers_{kMaxClients};
+  std::map<Id, Client> clients_;  // of strangers_
 };
 
 }  // namespace hvd::rendezvous::bootstrap

@@ -13,35 +13,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/net/listen_address.h"
+#include "base/net/peer_source.h"
 #include "base/status_macros.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd::rendezvous::server {
 namespace {
 
-// Bounds gRPC's memory, about 100 KB for each: more than there are members that are in the
-// middle of their handshakes, even in the largest job.
-constexpr size_t kMostPassed = 4096;
+// Bounds gRPC's memory, about 100 KB for each.
+constexpr size_t kMostOfAStage = 1024;
 
-// A part of the descriptors that this process may open.
-size_t Descriptors(int divisor) {
+// Three eighths of the descriptors that this process may open: silent strangers have one each,
+// those of gRPC two. The others are left for authenticated connections and files.
+size_t MostStrangers() {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
-  return static_cast<size_t>(files.rlim_cur / divisor);
+  return std::min(static_cast<size_t>(files.rlim_cur / 8), kMostOfAStage);
 }
-
-// Each kind of strangers has a quarter of the descriptors; the other half is left for authenticated
-// connections and files. So those that have begun a handshake do not drive out clients whose first
-// bytes are on the way, and vice versa.
-size_t MostSilent() { return Descriptors(4); }
-size_t MostPassed() { return std::min(Descriptors(8), kMostPassed); }  // two descriptors for each
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     const std::vector<std::string>& listen) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop)));
+  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop), MostStrangers()));
   GrpcListener* const self = listener.get();
   for (const std::string& text : listen) {
     ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
@@ -50,7 +45,7 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     listener->acceptors_.push_back(std::make_unique<net::Acceptor>(
         *listener->loop_, std::move(socket),
         [self](Fd connection) { self->Take(std::move(connection)); },
-        [self] { return self->CloseOldest(); }));
+        [self] { return self->MakeRoom(); }));
     RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
   }
   return listener;
@@ -83,47 +78,52 @@ void GrpcListener::Take(Fd connection) {
   // or the end of the stream is left to the watch below, which then fires at once.
   char first = 0;
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
-  // The oldest silent connection is the least likely one to be a client in the middle of its
-  // handshake.
-  if (silent_.size() >= MostSilent()) TakeOut(silent_.begin());
-  // A list, because its iterators stay valid while other connections come and go: the watch keeps
-  // one.
-  const auto silent = silent_.insert(silent_.end(), std::move(connection));
+  const int number = connection.get();
+  const Id id = strangers_.Add(net::PeerSource(number));
+  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { HangUp(id); });
+  silent_.emplace(id, Silent{std::move(connection), patience});
   const absl::Status watched =
-      loop_->Watch(silent->get(), EPOLLIN, [this, silent](uint32_t) { Pass(TakeOut(silent)); });
-  if (!watched.ok()) silent_.erase(silent);
+      loop_->Watch(number, EPOLLIN, [this, id](uint32_t) { Pass(TakeOut(id)); });
+  if (!watched.ok()) return HangUp(id);
+  KeepToTheBound();
 }
 
-Fd GrpcListener::TakeOut(Silent::iterator silent) {
+Fd GrpcListener::TakeOut(Id silent) {
+  const auto found = silent_.find(silent);
+  Fd connection = std::move(found->second.connection);
   // Before gRPC gets the descriptor, or it is closed: the loop must not watch a number that no
   // longer belongs to it.
-  loop_->Forget(silent->get());
-  Fd connection = std::move(*silent);
-  silent_.erase(silent);
+  loop_->Forget(connection.get());
+  loop_->Cancel(found->second.patience);
+  silent_.erase(found);
+  strangers_.Remove(silent);
   return connection;
 }
 
-bool GrpcListener::CloseOldest() {
-  if (silent_.empty()) return CloseOldestPassed();
-  TakeOut(silent_.begin());
-  return true;
+void GrpcListener::KeepToTheBound() {
+  while (const std::optional<Id> surplus = strangers_.Surplus()) HangUp(*surplus);
 }
 
-bool GrpcListener::CloseOldestPassed() {
-  Strangers::iterator oldest;
+bool GrpcListener::MakeRoom() {
+  const std::optional<Id> gone = strangers_.LeastLikelyMember();
+  if (gone.has_value()) HangUp(*gone);
+  return gone.has_value();
+}
+
+// On a connection whose token was accepted meanwhile it only ends being a stranger's.
+void GrpcListener::HangUp(Id stranger) {
+  if (silent_.count(stranger) > 0) {
+    TakeOut(stranger);
+    return;
+  }
   {
     // Whoever has the lock first decides: a token that was accepted before keeps the connection.
     absl::MutexLock lock(&mutex_);
-    oldest = std::find_if(passed_.begin(), passed_.end(), [this](const Passed& stranger) {
-      mutex_.AssertHeld();
-      return !by_peer_.at(stranger.peer).proved;
-    });
-    if (oldest == passed_.end()) return false;
+    const Passed& passed = passed_.at(stranger);
     // gRPC sees the end of the stream, and closes its descriptor.
-    shutdown(oldest->copy.get(), SHUT_RDWR);
+    if (!by_peer_.at(passed.peer).proved) shutdown(passed.copy.get(), SHUT_RDWR);
   }
-  Untrack(oldest);
-  return true;
+  Untrack(stranger);
 }
 
 // Passes the connection to gRPC, with the socket options that gRPC's own listener would set.
@@ -142,47 +142,52 @@ void GrpcListener::Pass(Fd connection) {
 bool GrpcListener::Track(int connection) {
   const std::optional<transport::PeerAddress> peer = transport::PeerOfSocket(connection);
   if (!peer.has_value()) return false;
-  if (passed_.size() >= MostPassed()) CloseOldestPassed();
   Fd copy(fcntl(connection, F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid() && CloseOldest()) copy.reset(fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid() && MakeRoom()) copy.reset(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return false;
-  const auto stranger = passed_.insert(passed_.end(), Passed{std::move(copy), *peer, {}});
+  const int number = copy.get();
+  const Id id = strangers_.Add(net::PeerSource(connection));
+  strangers_.Reach(id, net::Strangers::Stage::kHeard);
   // After that time gRPC has hung up on a peer without a certificate. So a connection that lives is
   // no stranger's, even if no call has come.
-  stranger->patience = loop_->After(handshake_time_, [this, stranger] { Untrack(stranger); });
+  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { Untrack(id); });
+  passed_.emplace(id, Passed{std::move(copy), *peer, patience});
   {
     absl::MutexLock lock(&mutex_);
-    by_peer_[*peer].connections.push_back(stranger);
+    by_peer_[*peer].connections.push_back(id);
   }
+  KeepToTheBound();
   // The end of the stream: the peer has hung up, or gRPC, which shuts down what it closes.
-  const absl::Status watched = loop_->Watch(stranger->copy.get(), EPOLLRDHUP,
-                                            [this, stranger](uint32_t) { Untrack(stranger); });
+  const absl::Status watched =
+      loop_->Watch(number, EPOLLRDHUP, [this, id](uint32_t) { Untrack(id); });
   if (watched.ok()) return true;
-  Untrack(stranger);
+  Untrack(id);
   return false;
 }
 
-void GrpcListener::Untrack(Strangers::iterator stranger) {
-  loop_->Cancel(stranger->patience);
-  loop_->Forget(stranger->copy.get());
+void GrpcListener::Untrack(Id stranger) {
+  const auto found = passed_.find(stranger);
+  loop_->Cancel(found->second.patience);
+  loop_->Forget(found->second.copy.get());
   {
     absl::MutexLock lock(&mutex_);
-    const auto peer = by_peer_.find(stranger->peer);
-    std::vector<Strangers::iterator>& connections = peer->second.connections;
+    const auto peer = by_peer_.find(found->second.peer);
+    std::vector<Id>& connections = peer->second.connections;
     connections.erase(std::find(connections.begin(), connections.end(), stranger));
     if (connections.empty()) by_peer_.erase(peer);
   }
-  passed_.erase(stranger);
+  passed_.erase(found);
+  strangers_.Remove(stranger);
 }
 
 void GrpcListener::UntrackAllOf(const transport::PeerAddress& peer) {
-  std::vector<Strangers::iterator> connections;
+  std::vector<Id> connections;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = by_peer_.find(peer);
     if (found != by_peer_.end()) connections = found->second.connections;
   }
-  for (const Strangers::iterator& stranger : connections) Untrack(stranger);
+  for (const Id stranger : connections) Untrack(stranger);
 }
 
 void GrpcListener::Proved(const std::string& peer) {

@@ -2,10 +2,11 @@
 #ifndef RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 #define RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 
-#include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +17,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/net/acceptor.h"
+#include "base/net/strangers.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/transport/peer_address.h"
 
@@ -25,10 +27,10 @@ namespace hvd::rendezvous::server {
 // descriptors, and which lets unauthenticated peers take all of them.
 //
 // A connection is passed to gRPC with its first bytes, since the client speaks first. Until a call
-// with a valid token has come on it, its peer is a stranger. Strangers use at most half of the
-// descriptors that this process may open: silent ones a quarter, and those of gRPC a quarter. At
-// that limit the oldest one of the kind is hung up on, and so is one whenever descriptors run out.
-// So strangers cannot lock others out, whether they are silent or have begun a handshake; a client
+// with a valid token has come on it, its peer is a stranger. There are at most 1024 silent ones and
+// 1024 of gRPC, and both use at most three eighths of the descriptors that this process may open.
+// Beyond that, and whenever descriptors run out, net::Strangers decides which one is hung up on. So
+// strangers cannot lock others out, whether they are silent or have begun a handshake; a client
 // that is hung up on connects again. A connection on which a token was accepted is never hung up
 // on. Owns its sockets and a thread. Not thread-safe, except for
 // Proved.
@@ -58,39 +60,44 @@ class GrpcListener {
   void End();
 
  private:
-  using Silent = std::list<Fd>;
+  using Id = net::Strangers::Id;
+  struct Silent {
+    Fd connection;
+    EventLoop::TimerId patience;
+  };
   // A stranger's connection that gRPC owns.
   struct Passed {
     Fd copy;  // to shut it down with: gRPC may close its own descriptor at any time
     transport::PeerAddress peer;
     EventLoop::TimerId patience;
   };
-  using Strangers = std::list<Passed>;
   // The strangers' connections from one address. There may be several: to different addresses of
   // ours, or a new one beside one whose end was not noticed yet. Calls don't say which of them they
   // came on, so all count as proved with the first one.
   struct Peer {
-    std::vector<Strangers::iterator> connections;  // used by the thread only
+    std::vector<Id> connections;  // used by the thread only
     bool proved = false;
   };
 
-  explicit GrpcListener(std::unique_ptr<EventLoop> loop) : loop_(std::move(loop)) {}
+  GrpcListener(std::unique_ptr<EventLoop> loop, size_t most_strangers)
+      : loop_(std::move(loop)), strangers_(most_strangers) {}
   void Take(Fd connection);
-  Fd TakeOut(Silent::iterator silent);
-  // Hang up on one stranger. Return whether there was one.
-  bool CloseOldest();
-  bool CloseOldestPassed();
+  Fd TakeOut(Id silent);
+  void KeepToTheBound();
+  bool MakeRoom();
+  void HangUp(Id stranger);
   void Pass(Fd connection);
   bool Track(int connection);
-  void Untrack(Strangers::iterator stranger);
+  void Untrack(Id stranger);
   void UntrackAllOf(const transport::PeerAddress& peer);
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  // Used by the thread only, like `silent_` and `passed_`.
+  // Used by the thread only, like the three below.
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
-  Silent silent_;     // oldest first
-  Strangers passed_;  // oldest first
+  net::Strangers strangers_;
+  std::map<Id, Silent> silent_;  // of strangers_
+  std::map<Id, Passed> passed_;  // of strangers_
   absl::Mutex mutex_;
   absl::flat_hash_map<transport::PeerAddress, Peer> by_peer_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Door> door_;

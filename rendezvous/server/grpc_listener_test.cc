@@ -15,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/net/address.h"
 #include "base/net/listen_address.h"
+#include "base/net/strangers_test_util.h"
 #include "gtest/gtest.h"
 
 namespace hvd::rendezvous::server {
@@ -26,12 +27,13 @@ constexpr int kMostPassed = kFiles / 8;
 // A client's connection that has sent a first byte.
 class Client {
  public:
-  // With a `port` other than 0 it comes from this port of 127.0.0.1.
-  explicit Client(const std::string& listener, int port = 0)
+  // With a `port` other than 0 it comes from this port of `source`.
+  explicit Client(const std::string& listener, int port = 0,
+                  const std::string& source = "127.0.0.1")
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const int reuse = 1;
     setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
-    const net::SocketAddress from = *net::ParseSocketAddress(absl::StrCat("127.0.0.1:", port));
+    const net::SocketAddress from = *net::ParseSocketAddress(absl::StrCat(source, ":", port));
     const net::SocketAddress to = *net::ParseSocketAddress(listener);
     EXPECT_EQ(bind(fd_.get(), reinterpret_cast<const sockaddr*>(&from.storage), from.length), 0);
     EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length), 0);
@@ -119,6 +121,25 @@ TEST_F(GrpcListenerTest, ProvedConnection_Stays_TheOldestStrangerGoes) {
   door_->Await(2 + kMostPassed);
   EXPECT_FALSE(member.hung_up());
   EXPECT_TRUE(stranger.hung_up());
+}
+
+// A client in the middle of a slow handshake, and one whose first bytes are on the way.
+TEST_F(GrpcListenerTest, CrowdFromAnotherAddress_CostsOthersNothing) {
+  constexpr int kCrowd = kMostPassed + 4;
+  const Fd silent = net::ConnectFrom("127.0.0.2", address(0));
+  const Client slow(address(0), 0, "127.0.0.2");
+  door_->Await(1);
+  std::vector<Fd> silent_crowd;
+  for (int i = 0; i < kCrowd; ++i) {
+    silent_crowd.push_back(net::ConnectFrom("127.0.0.1", address(i % 4)));
+  }
+  net::AwaitHangUps(silent_crowd, kCrowd + 1 - kMostPassed);
+  std::vector<Client> crowd;
+  Come(kCrowd, crowd);
+  door_->Await(1 + kCrowd);
+  EXPECT_FALSE(slow.hung_up());
+  ASSERT_EQ(send(silent.get(), "\x16", 1, MSG_NOSIGNAL), 1);
+  door_->Await(2 + kCrowd);
 }
 
 // A client may use one port for two of our addresses.

@@ -1,18 +1,21 @@
 // Rank 0's side of the connection setup of a control channel.
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <list>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/net/accept.h"
+#include "base/net/peer_source.h"
+#include "base/net/strangers.h"
 #include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "worker_runtime/control/control_connect.h"
@@ -21,28 +24,27 @@
 namespace hvd::worker_runtime::control {
 namespace {
 
-// The limit of unproven connections is the number of members plus this.
-constexpr size_t kMostStrangers = 256;
-// A stranger that has named its rank has this long to prove it. After that it may be dismissed to
-// free a descriptor.
-constexpr absl::Duration kPatience = absl::Seconds(5);
-// How long to stop accepting when no descriptors are left.
-constexpr absl::Duration kPause = absl::Milliseconds(100);
+// At each stage of the handshake there may be as many unproven connections as members, and these.
+constexpr size_t kSpareStrangers = 128;
+// How long a connection may take to prove that it is a member's. Long, since a member may be
+// starved of CPU.
+constexpr absl::Duration kPatience = absl::Seconds(30);
 // The largest number of events, and of accepted connections, handled in one turn, so that neither
 // delays the other for long.
 constexpr int kMostAtOnce = 64;
 
 // Accepts the members' connections among those of strangers: connections without a proof yet.
 //
-// When there are too many strangers, one must go. Members send their rank at once, so the oldest
-// silent stranger goes first. Since anyone can send a rank, the oldest one that has named a rank
-// goes next, never the newest connection: otherwise idle strangers could keep all members out for
-// as long as they like. Members alone never exceed the limit, and a member that was dismissed
-// connects again.
+// net::Strangers decides who goes when there are too many. Members alone never exceed the bound,
+// and a member that was dismissed connects again.
 class Acceptor {
  public:
   Acceptor(const collectives::GroupInfo& group, int listener, Fd epoll)
-      : group_(group), listener_(listener), epoll_(std::move(epoll)), members_(group.size) {}
+      : group_(group),
+        listener_(listener),
+        epoll_(std::move(epoll)),
+        members_(group.size),
+        strangers_(kSpareStrangers + static_cast<size_t>(group.size)) {}
 
   absl::StatusOr<std::vector<net::Wire>> Run(const WaitBounds& bounds) {
     const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
@@ -52,62 +54,60 @@ class Acceptor {
     }
     while (missing_ > 0) {
       std::array<epoll_event, kMostAtOnce> events;
-      const int count = epoll_wait(epoll_.get(), events.data(), kMostAtOnce,
-                                   net::TimeoutUntil(std::min(deadline, accepts_again_)));
+      const int count =
+          epoll_wait(epoll_.get(), events.data(), kMostAtOnce,
+                     net::TimeoutUntil(std::min({deadline, accepts_again_, NextExpiry()})));
       if (count < 0 && errno != EINTR) return Failed("epoll_wait");
       const absl::Time now = Clock::Real().Now();
       if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
       if (now >= deadline) return MissingError(bounds.timeout);
-      bool newcomers = false;
-      for (int i = 0; i < count; ++i) {
-        Stranger* const stranger = static_cast<Stranger*>(events[i].data.ptr);
-        if (stranger == kListener) newcomers = true;
-        if (stranger != kListener && stranger != kCancellation) Serve(*stranger, now);
-      }
-      // Last, because it may destroy connections that `events` points to.
-      if (newcomers) Accept(now);
+      for (int i = 0; i < count; ++i) Serve(events[i].data.u64);
+      while (NextExpiry() <= now) Dismiss(openings_.begin()->first);
       if (now >= accepts_again_) RETURN_IF_ERROR(GoOnAccepting());
     }
     return std::move(members_);
   }
 
  private:
-  struct Stranger;
-  using Strangers = std::list<Stranger>;
+  using Id = net::Strangers::Id;
+  using Stage = net::Strangers::Stage;
   struct Stranger {
     net::Wire wire;
+    absl::Time expires;
     std::unique_ptr<collectives::PeerHandshake> handshake;  // null: the wire is not open yet
     std::string buffer;
-    absl::Time since;            // when it was added to silent_ or moved to named_
-    bool told_name = false;      // whether it is in named_, not in silent_
-    Strangers::iterator self{};  // its position in that list
   };
-  // The event sources other than strangers: two values that differ from every stranger's address.
-  Stranger* const kListener = nullptr;
-  Stranger* const kCancellation = reinterpret_cast<Stranger*>(&missing_);
+  // The event sources other than strangers: no stranger has such an id.
+  static constexpr Id kListener = ~Id{0};
+  static constexpr Id kCancellation = ~Id{1};
 
   absl::Status Failed(absl::string_view what) {
     return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
   }
 
-  absl::Status Watch(int fd, Stranger* source) {
+  absl::Status Watch(int fd, Id source) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.ptr = source;
+    event.data.u64 = source;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Failed("epoll_ctl");
     return absl::OkStatus();
   }
 
-  void Accept(absl::Time now) {
+  // All have the same time, so the first one's ends first.
+  absl::Time NextExpiry() const {
+    return openings_.empty() ? absl::InfiniteFuture() : openings_.begin()->second.expires;
+  }
+
+  void Accept() {
     for (int i = 0; i < kMostAtOnce; ++i) {
-      Fd fd(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (fd.valid()) {
-        Add(std::move(fd), now);
-      } else if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) {
+      net::Accepted accepted = net::Accept(listener_);
+      if (accepted.connection.valid()) {
+        Add(std::move(accepted.connection));
+      } else if (!accepted.out_of_files) {
         return;
-      } else if (!SendOneAway(now)) {
+      } else if (!MakeRoom()) {
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_, nullptr);
-        accepts_again_ = now + kPause;
+        accepts_again_ = Clock::Real().Now() + net::kAcceptPause;
         return;
       }
     }
@@ -118,69 +118,92 @@ class Acceptor {
     return Watch(listener_, kListener);
   }
 
-  void Add(Fd fd, absl::Time now) {
-    if (silent_.size() + named_.size() >= members_.size() + kMostStrangers) {
-      Dismiss(silent_.empty() ? named_.front() : silent_.front());
-    }
-    Stranger& added = silent_.emplace_back(
-        Stranger{net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts), nullptr, "", now});
-    added.self = std::prev(silent_.end());
-    if (!Watch(added.wire.fd(), &added).ok()) return Dismiss(added);
-    Serve(added, now);  // the rank may have arrived already; then it does not count as silent
+  void Add(Fd fd) {
+    const Id id = strangers_.Add(net::PeerSource(fd.get()));
+    const Stranger& added =
+        openings_
+            .emplace(id, Stranger{net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts),
+                                  Clock::Real().Now() + kPatience, nullptr, ""})
+            .first->second;
+    if (!Watch(added.wire.fd(), id).ok()) return Dismiss(id);
+    Serve(id);  // its first message may have arrived already; then it does not count as silent
   }
 
-  // Frees a descriptor: dismisses the oldest silent stranger, or else the oldest one that has named
-  // its rank, if its time has passed. Returns false if there is none.
-  bool SendOneAway(absl::Time now) {
-    if (silent_.empty() && (named_.empty() || now < named_.front().since + kPatience)) return false;
-    Dismiss(silent_.empty() ? named_.front() : silent_.front());
-    return true;
+  bool MakeRoom() {
+    const std::optional<Id> gone = strangers_.LeastLikelyMember();
+    if (gone.has_value()) Dismiss(*gone);
+    return gone.has_value();
   }
 
-  void Dismiss(Stranger& stranger) {
+  void Dismiss(Id id) {
     ++refused_;
-    Forget(stranger);
+    Forget(id);
   }
 
-  void Forget(Stranger& stranger) {
-    Strangers& place = stranger.told_name ? named_ : silent_;
-    place.erase(stranger.self);
+  void Forget(Id id) {
+    openings_.erase(id);
+    strangers_.Remove(id);
   }
 
-  void Serve(Stranger& stranger, absl::Time now) {
+  // An event of `source`. A stranger may have gone since the event.
+  void Serve(Id source) {
+    if (source == kCancellation) return;
+    if (source == kListener) return Accept();
+    const auto found = openings_.find(source);
+    if (found == openings_.end()) return;
+    switch (Advance(found->second)) {
+      case Progress::kFailed:
+        return Dismiss(source);
+      case Progress::kProved:
+        return Forget(source);
+      case Progress::kWants:
+        break;
+    }
+    strangers_.Reach(source, StageOf(found->second));
+    while (const std::optional<Id> surplus = strangers_.Surplus()) Dismiss(*surplus);
+  }
+
+  static Stage StageOf(const Stranger& stranger) {
+    // This end's TLS handshake is complete only once it has checked the peer's certificate.
+    if (stranger.handshake != nullptr && stranger.wire.encrypted()) return Stage::kCertified;
+    return stranger.wire.heard() ? Stage::kHeard : Stage::kSilent;
+  }
+
+  enum class Progress { kWants, kProved, kFailed };
+
+  Progress Advance(Stranger& stranger) {
     if (stranger.handshake == nullptr) {
       const net::Opening opening = stranger.wire.Open();
-      if (opening == net::Opening::kWantsToRead) return;
+      if (opening == net::Opening::kWantsToRead) return Progress::kWants;
       // kWantsToWrite is a failure: the handshake's bytes are far fewer than a new socket's buffer
       // takes.
-      if (opening != net::Opening::kDone) return Dismiss(stranger);
+      if (opening != net::Opening::kDone) return Progress::kFailed;
       stranger.handshake =
           collectives::MakeAcceptorHandshake(kControlProtocol, group_, stranger.wire.Binding());
     }
-    const size_t wanted = stranger.handshake->wanted();
-    const ReadOutcome read = ReadTowards(stranger.wire, wanted, stranger.buffer);
-    if (read == ReadOutcome::kPartial) return;
-    if (read == ReadOutcome::kEnd) return Dismiss(stranger);
-    auto answer = stranger.handshake->Step(std::exchange(stranger.buffer, ""));
-    if (!answer.ok()) return Dismiss(stranger);
-    if (stranger.handshake->wanted() == 0) return Admit(stranger, *answer);
-    if (!SendAll(stranger.wire, *answer)) return Dismiss(stranger);
-    named_.splice(named_.end(), silent_, stranger.self);
-    stranger.told_name = true;
-    stranger.since = now;
+    while (true) {
+      const ReadOutcome read =
+          ReadTowards(stranger.wire, stranger.handshake->wanted(), stranger.buffer);
+      if (read == ReadOutcome::kPartial) return Progress::kWants;
+      if (read == ReadOutcome::kEnd) return Progress::kFailed;
+      auto answer = stranger.handshake->Step(std::exchange(stranger.buffer, ""));
+      if (!answer.ok()) return Progress::kFailed;
+      if (stranger.handshake->wanted() == 0) return Admit(stranger, *answer);
+      if (!SendAll(stranger.wire, *answer)) return Progress::kFailed;
+    }
   }
 
-  void Admit(Stranger& stranger, const std::string& welcome) {
+  Progress Admit(Stranger& stranger, const std::string& welcome) {
     net::Wire& member = members_[stranger.handshake->peer()];
     // The first proven connection of a rank is kept.
     if (member.valid() || !net::TuneForMessages(stranger.wire.fd()).ok() ||
         !SendAll(stranger.wire, welcome)) {
-      return Dismiss(stranger);
+      return Progress::kFailed;
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stranger.wire.fd(), nullptr);
     member = std::move(stranger.wire);
     --missing_;
-    Forget(stranger);
+    return Progress::kProved;
   }
 
   absl::Status MissingError(absl::Duration timeout) const {
@@ -200,8 +223,8 @@ class Acceptor {
   const Fd epoll_;
   std::vector<net::Wire> members_;
   int missing_ = group_.size - 1;
-  Strangers silent_;                                   // oldest first
-  Strangers named_;                                    // have named their rank; oldest first
+  net::Strangers strangers_;
+  std::map<Id, Stranger> openings_;                    // of strangers_, in the order of arrival
   absl::Time accepts_again_ = absl::InfiniteFuture();  // when to accept again, if that has stopped
   int refused_ = 0;
 };

@@ -12,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 #include "worker_runtime/control/handshake_io.h"
 
 namespace hvd::worker_runtime::control {
@@ -156,6 +159,40 @@ TEST_F(ControlConnectTest, StrangersWhoSendAName_DoNotKeepAMemberOut) {
   member.TakeChallenge();
   member.Prove();
   EXPECT_TRUE(member.IsWelcome());
+  ExpectAllCame();
+}
+
+// With TLS a member within its handshake has not named its rank yet. It keeps its place among
+// ClientHellos from another address.
+TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
+  constexpr size_t kMostOfAStage = 128 + 2;
+  const auto authority = *rendezvous::security::JobAuthority::Create("job");
+  const rendezvous::security::PeerCredentials own = *authority->IssueForHost("host");
+  collectives::GroupInfo root = Group(0, 2), member = Group(1, 2);
+  root.tls = member.tls =
+      *net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
+  root_ = std::thread([&] { accepted_ = AcceptMembers(root, listener_.get(), kLong); });
+  const std::string to = absl::StrCat(kAddress, ":", port_);
+  net::Wire slow = net::BeginHandshake("127.0.0.2", to, member.tls);
+  const std::vector<Fd> crowd =
+      net::CrowdOfClientHellos("127.0.0.3", to, member.tls, kMostOfAStage + 100, kMostOfAStage - 1);
+  while (slow.Open() == net::Opening::kWantsToRead) {
+    ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Soon()).ok());
+  }
+  const auto handshake =
+      collectives::MakeDialerHandshake(kControlProtocol, member, 0, slow.Binding());
+  std::string answer = handshake->Start();
+  while (true) {
+    ASSERT_TRUE(SendAll(slow, answer));
+    if (handshake->wanted() == 0) break;
+    std::string bytes;
+    ReadOutcome read;
+    while ((read = ReadTowards(slow, handshake->wanted(), bytes)) == ReadOutcome::kPartial) {
+      ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Soon()).ok());
+    }
+    ASSERT_EQ(read, ReadOutcome::kWhole) << "hung up on";
+    answer = *handshake->Step(bytes);
+  }
   ExpectAllCame();
 }
 

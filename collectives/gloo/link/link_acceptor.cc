@@ -4,12 +4,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/net/accept.h"
+#include "base/net/peer_source.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/link/await_descriptor.h"
@@ -26,8 +26,7 @@ absl::StatusOr<std::unique_ptr<LinkAcceptor>> LinkAcceptor::Start(const GroupInf
   std::unique_ptr<LinkAcceptor> acceptor(
       new LinkAcceptor(group, patience, std::move(loop), std::move(listener), std::move(address)));
   if (!acceptor->news_.valid()) return absl::ErrnoToStatus(errno, "no eventfd");
-  RETURN_IF_ERROR(acceptor->loop_->Watch(acceptor->listener_.get(), EPOLLIN,
-                                         [&self = *acceptor](uint32_t) { self.TakeNext(); }));
+  RETURN_IF_ERROR(acceptor->acceptor_.Begin());
   acceptor->thread_ = StartSignalFreeThread([&loop = *acceptor->loop_] { loop.Run(); });
   return acceptor;
 }
@@ -37,9 +36,12 @@ LinkAcceptor::LinkAcceptor(const GroupInfo& group, absl::Duration patience,
     : group_(group),
       patience_(patience),
       loop_(std::move(loop)),
-      listener_(std::move(listener)),
       address_(std::move(address)),
-      news_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      news_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      acceptor_(
+          *loop_, std::move(listener), [this](Fd fd) { Admit(std::move(fd)); },
+          [this] { return MakeRoom(); }),
+      strangers_(kSpareStrangers + static_cast<size_t>(group.size)) {}
 
 LinkAcceptor::~LinkAcceptor() {
   // Start has failed before it started the thread, so nobody runs the loop.
@@ -86,71 +88,64 @@ void LinkAcceptor::Drop() {
   arrived_.clear();
 }
 
-// Without a free file descriptor, the pending connection keeps the listener readable. Closing a
-// silent stranger frees a descriptor for it. If there is none, accepting pauses, since the loop
-// would spin.
-void LinkAcceptor::TakeNext() {
-  net::Accepted accepted = net::Accept(listener_.get());
-  if (accepted.connection.valid()) return Admit(std::move(accepted.connection));
-  if (accepted.out_of_files && !ForgetOldestSilent()) PauseListening();
-}
-
-void LinkAcceptor::PauseListening() {
-  loop_->Change(listener_.get(), 0);
-  loop_->After(net::kAcceptPause, [this] { loop_->Change(listener_.get(), EPOLLIN); });
-}
-
 void LinkAcceptor::Admit(Fd fd) {
-  if (strangers_.size() >= kSpareStrangers + group_.size && !ForgetOldestSilent()) {
-    Forget(strangers_.begin());
-  }
-  const auto stranger = strangers_.emplace(strangers_.end(), std::move(fd), group_);
-  const absl::Status watched = loop_->Watch(stranger->opening.fd(), EPOLLIN,
-                                            [this, stranger](uint32_t) { Advance(stranger); });
-  stranger->expiry = loop_->After(patience_, [this, stranger] { Forget(stranger); });
-  if (!watched.ok()) return Forget(stranger);
+  const Id id = strangers_.Add(net::PeerSource(fd.get()));
+  Stranger& stranger = openings_.try_emplace(id, std::move(fd), group_).first->second;
+  stranger.expiry = loop_->After(patience_, [this, id] { Refuse(id); });
+  const absl::Status watched =
+      loop_->Watch(stranger.opening.fd(), EPOLLIN, [this, id](uint32_t) { Advance(id); });
+  if (!watched.ok()) return Refuse(id);
   // Its first message may have arrived already. Reading it now keeps the stranger from being closed
   // as a silent one.
-  Advance(stranger);
+  Advance(id);
 }
 
-void LinkAcceptor::Advance(Strangers::iterator stranger) {
+void LinkAcceptor::Advance(Id id) {
   using Progress = LinkOpening::Progress;
-  const Progress progress = stranger->opening.Advance();
-  if (progress == Progress::kFailed) return Forget(stranger);
+  Stranger& stranger = openings_.at(id);
+  const Progress progress = stranger.opening.Advance();
+  if (progress == Progress::kFailed) return Refuse(id);
   if (progress == Progress::kProved) {
-    const int peer = stranger->opening.peer();
-    loop_->Forget(stranger->opening.fd());
-    loop_->Cancel(stranger->expiry);
-    net::Wire wire = stranger->opening.TakeWire();
-    strangers_.erase(stranger);
-    return Keep(peer, std::move(wire));
+    Stranger peer = TakeOut(id);
+    return Keep(peer.opening.peer(), peer.opening.TakeWire());
   }
   const bool writes = progress == Progress::kWantsToWrite;
-  if (writes != stranger->writes) {
-    stranger->writes = writes;
-    loop_->Change(stranger->opening.fd(), writes ? EPOLLOUT : EPOLLIN);
+  if (writes != stranger.writes) {
+    stranger.writes = writes;
+    loop_->Change(stranger.opening.fd(), writes ? EPOLLOUT : EPOLLIN);
   }
+  strangers_.Reach(id, stranger.opening.stage());
+  KeepToTheBound();
 }
 
-void LinkAcceptor::Forget(Strangers::iterator stranger) {
+void LinkAcceptor::KeepToTheBound() {
+  while (const std::optional<Id> surplus = strangers_.Surplus()) Refuse(*surplus);
+}
+
+bool LinkAcceptor::MakeRoom() {
+  const std::optional<Id> gone = strangers_.LeastLikelyMember();
+  if (gone.has_value()) Refuse(*gone);
+  return gone.has_value();
+}
+
+LinkAcceptor::Stranger LinkAcceptor::TakeOut(Id id) {
+  const auto found = openings_.find(id);
+  loop_->Forget(found->second.opening.fd());
+  loop_->Cancel(found->second.expiry);
+  Stranger stranger = std::move(found->second);
+  openings_.erase(found);
+  strangers_.Remove(id);
+  return stranger;
+}
+
+void LinkAcceptor::Refuse(Id id) {
   {
     // Counted before the connection is closed, so that a peer that sees it close knows that it has
     // been counted.
     absl::MutexLock lock(&mutex_);
     ++refused_;
   }
-  loop_->Forget(stranger->opening.fd());
-  loop_->Cancel(stranger->expiry);
-  strangers_.erase(stranger);
-}
-
-bool LinkAcceptor::ForgetOldestSilent() {
-  const auto silent = std::find_if(strangers_.begin(), strangers_.end(),
-                                   [](const Stranger& s) { return !s.opening.heard(); });
-  if (silent == strangers_.end()) return false;
-  Forget(silent);
-  return true;
+  TakeOut(id);
 }
 
 // A peer whose connection was closed dials again, so its newest connection replaces an older one

@@ -3,7 +3,6 @@
 #ifndef COLLECTIVES_GLOO_LINK_LINK_ACCEPTOR_H_
 #define COLLECTIVES_GLOO_LINK_LINK_ACCEPTOR_H_
 
-#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +17,8 @@
 #include "base/cancellation.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/net/acceptor.h"
+#include "base/net/strangers.h"
 #include "base/net/wire.h"
 #include "collectives/gloo/link/link_opening.h"
 #include "collectives/types.h"
@@ -27,15 +28,15 @@ namespace hvd::collectives::gloo::link {
 // Accepts on a separate thread, so that a peer can connect even while this rank is busy.
 //
 // A connection that is not authenticated yet is a stranger. It is closed after `patience`, or at
-// once after a wrong proof. At most one stranger per peer and kSpareStrangers are kept; at the
-// limit the oldest one that has sent nothing is closed or, if all have sent something, the oldest.
+// once after a wrong proof. At each stage of the handshake at most one stranger per peer and
+// kSpareStrangers are kept; net::Strangers decides which one goes.
 // While the process has no file descriptor left, new connections wait in the listener's backlog.
 //
 // Await and Drop belong to one thread.
 class LinkAcceptor {
  public:
-  static constexpr size_t kSpareStrangers = 256;  // beside one connection per peer
-  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  static constexpr size_t kSpareStrangers = 128;                  // beside one connection per peer
+  static constexpr absl::Duration kPatience = absl::Seconds(30);  // a peer may be starved of CPU
 
   // Listens at group.address.
   // Errors:
@@ -71,18 +72,18 @@ class LinkAcceptor {
     EventLoop::TimerId expiry;
     bool writes = false;  // whether the loop waits until it is writable, not readable
   };
-  using Strangers = std::list<Stranger>;
+  using Id = net::Strangers::Id;
 
   LinkAcceptor(const GroupInfo& group, absl::Duration patience, std::unique_ptr<EventLoop> loop,
                Fd listener, std::string address);
 
   // These run on thread_.
-  void TakeNext();
   void Admit(Fd fd);
-  void Advance(Strangers::iterator stranger);
-  void Forget(Strangers::iterator stranger);
-  bool ForgetOldestSilent();
-  void PauseListening();
+  void Advance(Id id);
+  void KeepToTheBound();
+  bool MakeRoom();
+  Stranger TakeOut(Id id);
+  void Refuse(Id id);
 
   void Keep(int peer, net::Wire wire);
   absl::Status NotCome(int peer);
@@ -90,11 +91,13 @@ class LinkAcceptor {
   const GroupInfo group_;
   const absl::Duration patience_;
   const std::unique_ptr<EventLoop> loop_;
-  const Fd listener_;
   const std::string address_;
   const Fd news_;  // an eventfd: a peer has arrived
 
-  Strangers strangers_;  // oldest first; used by thread_ only
+  // Used by thread_ only.
+  net::Acceptor acceptor_;
+  net::Strangers strangers_;
+  std::map<Id, Stranger> openings_;  // of strangers_
 
   absl::Mutex mutex_;
   std::map<int, net::Wire> arrived_ ABSL_GUARDED_BY(mutex_);

@@ -66,7 +66,6 @@ LinkOpening::Progress LinkOpening::Advance() {
     received_.resize(wanted);
     const IoResult got = wire_.Read(&received_[had], wanted - had);
     received_.resize(had + got.bytes);
-    heard_ |= got.bytes > 0;
     if (got.end) return HungUp();
     if (received_.size() < wanted) return Progress::kWantsToRead;
     absl::StatusOr<std::string> answer = handshake_->Step(std::exchange(received_, ""));
@@ -74,6 +73,12 @@ LinkOpening::Progress LinkOpening::Advance() {
     unsent_ = *std::move(answer);
   }
   return Progress::kFailed;
+}
+
+net::Strangers::Stage LinkOpening::stage() const {
+  // An accepting end's TLS handshake is complete only once it has checked the other's certificate.
+  if (handshake_ != nullptr && wire_.encrypted()) return net::Strangers::Stage::kCertified;
+  return wire_.heard() ? net::Strangers::Stage::kHeard : net::Strangers::Stage::kSilent;
 }
 
 LinkOpening::Progress LinkOpening::HungUp() {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/net/strangers.h"
 #include "base/net/wire.h"
 #include "collectives/peer_handshake.h"
 
@@ -33,8 +34,8 @@ class LinkOpening {
   // The rank of the other end; before kProved only the rank that it claims to be; -1: it has sent
   // none.
   int peer() const { return handshake_ == nullptr ? -1 : handshake_->peer(); }
-  // Whether the other end has sent anything at all.
-  bool heard() const { return heard_; }
+  // How far the other end has come, at an accepting end.
+  net::Strangers::Stage stage() const;
   // The reason for kFailed.
   // Errors:
   //   - Unavailable: the other end closed the connection.
@@ -53,7 +54,6 @@ class LinkOpening {
   std::unique_ptr<PeerHandshake> handshake_;  // nullptr until the wire is open
   std::string unsent_;
   std::string received_;  // of the handshake's next message
-  bool heard_ = false;
   absl::Status status_;
 };
 

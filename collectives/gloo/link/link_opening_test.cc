@@ -27,7 +27,7 @@ TEST(LinkOpeningTest, TakesWhatComesInPieces) {
   const auto dialer = MakeDialerHandshake(kLinkProtocol, two, 1);
   std::string next = dialer->Start();
   EXPECT_EQ(acceptor.Advance(), LinkOpening::Progress::kWantsToRead);
-  EXPECT_FALSE(acceptor.heard());
+  EXPECT_EQ(acceptor.stage(), net::Strangers::Stage::kSilent);
   for (int part = 0; part < 2; ++part) {
     if (part == 1) next += "data";
     for (size_t i = 0; i < next.size(); ++i) {
@@ -35,6 +35,9 @@ TEST(LinkOpeningTest, TakesWhatComesInPieces) {
       const bool last = part == 1 && i + 5 >= next.size();
       ASSERT_EQ(acceptor.Advance(),
                 last ? LinkOpening::Progress::kProved : LinkOpening::Progress::kWantsToRead);
+      if (!last) {
+        EXPECT_EQ(acceptor.stage(), net::Strangers::Stage::kHeard);
+      }
     }
     if (part == 1) break;
     std::string answer(dialer->wanted(), '\0');

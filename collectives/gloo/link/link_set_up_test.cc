@@ -1,5 +1,6 @@
 // LinkAcceptor and DialLink: peers, and strangers that misbehave in all ways.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -8,11 +9,14 @@
 #include <thread>  // NOLINT: a peer that dials
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/net/strangers_test_util.h"
 #include "collectives/gloo/link/link_acceptor.h"
 #include "collectives/gloo/link/link_address.h"
 #include "collectives/gloo/link/link_dialer.h"
 #include "collectives/gloo/link/link_opening.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd::collectives::gloo::link {
 namespace {
@@ -104,6 +108,31 @@ TEST_F(LinkSetUpTest, StrangersWhoTalkDoNotKeepAPeerOut) {
   }
   for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);
   ExpectRank1GetsIn();
+}
+
+// With TLS a peer within its handshake has sent nothing of its own protocol yet. It keeps its place
+// among ClientHellos from another address.
+TEST_F(LinkSetUpTest, ClientHellosFromElsewhereDoNotDriveOutASlowPeer) {
+  const auto authority = *rendezvous::security::JobAuthority::Create("job");
+  const rendezvous::security::PeerCredentials own = *authority->IssueForHost("host");
+  GroupInfo rank0 = Group(0), rank1 = Group(1);
+  rank0.tls = rank1.tls =
+      *net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
+  acceptor_ = *LinkAcceptor::Start(rank0, absl::Hours(1));
+  const auto to = ParseLinkAddress(door());
+  const std::string text =
+      absl::StrCat("127.0.0.1:", ntohs(reinterpret_cast<const sockaddr_in&>(to->storage).sin_port));
+  net::Wire slow = net::BeginHandshake("127.0.0.2", text, rank1.tls);
+  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.3", text, rank1.tls,
+                                                         kMostStrangers + 100, kMostStrangers - 1);
+  LinkOpening opening(std::move(slow), [&](std::string binding) {
+    return MakeDialerHandshake(kLinkProtocol, rank1, 0, std::move(binding));
+  });
+  while (opening.Advance() == LinkOpening::Progress::kWantsToRead) {
+    pollfd poll_fd = {opening.fd(), POLLIN, 0};
+    poll(&poll_fd, 1, -1);
+  }
+  EXPECT_EQ(opening.Advance(), LinkOpening::Progress::kProved) << opening.status();
 }
 
 TEST_F(LinkSetUpTest, WhoTalksNonsenseIsHungUpOn) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/net/accept.h"
+#include "base/net/peer_source.h"
+#include "base/net/strangers.h"
 #include "collectives/shm/segment/segment_setup_protocol.h"
 #include "collectives/shm/segment/segment_setup_sides.h"
 
@@ -22,7 +25,7 @@ namespace {
 
 constexpr size_t kNameBytes = 16;  // random
 // The maximum number of connections that have sent no Hello yet, in addition to one per member.
-constexpr size_t kMostStrangers = 64;
+constexpr size_t kSpareStrangers = 64;
 // How long to wait for the true rank after another process has claimed its rank with a wrong proof.
 constexpr absl::Duration kClaimTime = absl::Seconds(1);
 
@@ -45,6 +48,7 @@ class HostSide {
   HostSide(const GroupInfo& group, Fd bell, const WaitBounds& bounds)
       : group_(group),
         patience_(bounds),
+        strangers_(kSpareStrangers + static_cast<size_t>(group.size)),
         links_(group.size),
         bells_(group.size),
         processes_(group.size) {
@@ -76,6 +80,7 @@ class HostSide {
   }
 
  private:
+  using Id = net::Strangers::Id;
   struct Claim {
     Fd link, bell;
   };
@@ -110,14 +115,17 @@ class HostSide {
       if (Clock::Real().Now() >= believed) return BelieveClaims();
       const bool rests = Clock::Real().Now() < rests_until_;
       std::vector<pollfd> fds = {{rests ? -1 : listener_.get(), POLLIN, 0}};
-      for (const Fd& stranger : strangers_) fds.push_back({stranger.get(), POLLIN, 0});
+      std::vector<Id> polled;
+      for (const auto& [id, connection] : silent_) {
+        fds.push_back({connection.get(), POLLIN, 0});
+        polled.push_back(id);
+      }
       const absl::Status waited =
           patience_.Await(fds, std::min(believed, rests ? rests_until_ : absl::InfiniteFuture()));
       if (absl::IsDeadlineExceeded(waited)) return InVainFor(Missing());
       RETURN_IF_ERROR(waited);
-      // From the end, since Greet removes the stranger from the list.
-      for (size_t i = strangers_.size(); i > 0; --i) {
-        if (fds[i].revents != 0) Greet(i - 1);
+      for (size_t i = 0; i < polled.size(); ++i) {
+        if (fds[i + 1].revents != 0) Greet(TakeOut(polled[i]));
       }
       if (fds[0].revents != 0) LetIn();
     }
@@ -126,18 +134,32 @@ class HostSide {
 
   void LetIn() {
     net::Accepted accepted = net::Accept(listener_.get());
-    if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + net::kAcceptPause;
+    if (accepted.out_of_files) return MakeRoom();
     if (!accepted.connection.valid() || UserOf(accepted.connection.get()).uid != geteuid()) return;
-    // Members send their Hello at once, so the connection that has been silent for longest is the
-    // least likely to be one.
-    const size_t most = kMostStrangers + static_cast<size_t>(group_.size);
-    if (strangers_.size() >= most) strangers_.erase(strangers_.begin());
-    strangers_.push_back(std::move(accepted.connection));
+    const Id id = strangers_.Add(net::PeerSource(accepted.connection.get()));
+    silent_.emplace(id, std::move(accepted.connection));
+    while (const std::optional<Id> surplus = strangers_.Surplus()) TakeOut(*surplus);
   }
 
-  void Greet(size_t index) {
-    Fd stranger = std::move(strangers_[index]);
-    strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(index));
+  void MakeRoom() {
+    const std::optional<Id> gone = strangers_.LeastLikelyMember();
+    if (gone.has_value()) {
+      TakeOut(*gone);
+    } else {
+      rests_until_ = Clock::Real().Now() + net::kAcceptPause;
+    }
+  }
+
+  Fd TakeOut(Id id) {
+    const auto found = silent_.find(id);
+    Fd connection = std::move(found->second);
+    silent_.erase(found);
+    strangers_.Remove(id);
+    return connection;
+  }
+
+  // A Hello is one message: no stranger has sent a part of it.
+  void Greet(Fd stranger) {
     std::vector<Fd> passed;
     const absl::StatusOr<Hello> hello = Receive<Hello>(stranger.get(), passed);
     const bool makes_sense = hello.ok() && passed.size() == 1 && hello->rank > 0 &&
@@ -220,7 +242,8 @@ class HostSide {
   Fd listener_;
   Invitation invitation_;
   absl::Time rests_until_ = absl::InfinitePast();  // accepts nothing until then: out of descriptors
-  std::vector<Fd> strangers_;                      // connections without a Hello; oldest first
+  net::Strangers strangers_;                       // connections without a Hello
+  std::map<Id, Fd> silent_;                        // of strangers_
   std::map<int, Claim> claims_;                    // by rank: Hellos with a wrong proof
   absl::Time last_claim_ = absl::InfinitePast();
   std::vector<Fd> links_, bells_, processes_;

@@ -1,5 +1,7 @@
 """A single-threaded server of short requests over mutual TLS; unauthenticated clients can't block it."""
 
+import collections
+import ipaddress
 import os
 import selectors
 import socket
@@ -12,7 +14,8 @@ from typing import Any, Callable, NamedTuple, Optional
 
 LENGTH = struct.Struct("!Q")  # before a request, and before its answer
 
-_MOST_CONNECTIONS = 256
+_MOST_FRIENDS = 256
+_MOST_STRANGERS = 128  # silent ones, and as many others
 _HANDSHAKE_SECONDS = 10.0
 _REQUEST_SECONDS = 60.0  # for a whole request, or an answer, and a second for each
 _SLOWEST = 1 << 20  # bytes a second
@@ -51,14 +54,35 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
 class _Connection:
     """A connection and its progress."""
 
-    def __init__(self, stream: ssl.SSLSocket, serve: Callable[["_Connection"], _Steps]) -> None:
-        self.stream = stream
+    def __init__(self, stream: ssl.SSLSocket, source: bytes, serve: Callable[["_Connection"], _Steps]) -> None:
+        self.stream, self.source = stream, source
         self.since = time.monotonic()
         self.deadline = self.since + _HANDSHAKE_SECONDS
         self.has_spoken = False
+        self.spoken_since = 0.0
         self.is_friend = False  # it has proven that it has a certificate
         self.events = selectors.EVENT_READ
         self.steps = serve(self)
+
+
+def _source(host: str) -> bytes:
+    """Returns a value that is equal for connections which one peer can make as many of as it likes: its IPv4 address, or the network
+    of its IPv6 address, 64 bits.
+    """
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        return address.packed[:8] if address.ipv4_mapped is None else address.ipv4_mapped.packed
+    return address.packed
+
+
+def _first_to_go(strangers: list[_Connection]) -> Optional[_Connection]:
+    """Returns the oldest connection of the address that has the most of these: a crowd from one address costs others nothing."""
+    counts = collections.Counter(one.source for one in strangers)
+    return min(
+        strangers,
+        key=lambda one: (-counts[one.source], one.spoken_since if one.has_spoken else one.since),
+        default=None,
+    )
 
 
 def _when_ready(action: Callable[[], Any]) -> _Steps:
@@ -94,8 +118,8 @@ class TlsServer:
     """Answers the requests of clients with a certificate, one per connection, on a separate thread, from `start` to `stop`.
 
     `answer(request)` is called on that thread; its exceptions end that connection. All time limits are for the whole of a
-    handshake or request. There are at most 256 connections: a further one replaces an unauthenticated one, silent ones first,
-    or waits in the kernel's queue.
+    handshake or request. There are at most 256 authenticated connections; further ones wait in the kernel's queue. Of those that
+    are not, at most 128 have sent nothing, and 128 have sent something: see `_first_to_go`.
     """
 
     def __init__(
@@ -150,7 +174,8 @@ class TlsServer:
         """Watches the listeners only while there is room for a connection."""
         if self._accepts_from and time.monotonic() >= self._accepts_from:
             self._accepts_from = 0.0
-        wanted = not self._accepts_from and (len(self._connections) < _MOST_CONNECTIONS or self._stranger() is not None)
+        friends = sum(one.is_friend for one in self._connections)
+        wanted = not self._accepts_from and friends < _MOST_FRIENDS
         for listener in self._listeners:
             if wanted != (listener in self._selector.get_map()):
                 if wanted:
@@ -158,32 +183,41 @@ class TlsServer:
                 else:
                     self._selector.unregister(listener)
 
-    def _stranger(self) -> Optional[_Connection]:
-        """Returns the unauthenticated connection that is to be closed first."""
-        strangers = [one for one in self._connections if not one.is_friend]
-        return min(strangers, key=lambda one: (one.has_spoken, one.since), default=None)
+    def _strangers(self, have_spoken: bool) -> list[_Connection]:
+        return [one for one in self._connections if not one.is_friend and one.has_spoken == have_spoken]
+
+    def _keep_to_the_bound(self) -> None:
+        for have_spoken in (False, True):
+            strangers = self._strangers(have_spoken)
+            gone = _first_to_go(strangers)
+            if gone is not None and len(strangers) > _MOST_STRANGERS:
+                self._drop(gone)
+
+    def _make_room(self) -> bool:
+        """Closes an unauthenticated connection, a silent one first. Returns whether there was one."""
+        gone = _first_to_go(self._strangers(False)) or _first_to_go(self._strangers(True))
+        if gone is not None:
+            self._drop(gone)
+        return gone is not None
 
     def _accept(self, listener: socket.socket) -> None:
-        if len(self._connections) >= _MOST_CONNECTIONS:
-            stranger = self._stranger()
-            if stranger is None:
-                return
-            self._drop(stranger)
         try:
-            plain, _ = listener.accept()
+            plain, address = listener.accept()
         except (BlockingIOError, ConnectionError):
             return
-        except OSError:
-            self._accepts_from = time.monotonic() + _PAUSE
+        except OSError:  # no descriptor is left
+            if not self._make_room():
+                self._accepts_from = time.monotonic() + _PAUSE
             return
         plain.setblocking(False)
         try:
             stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         except (OSError, ValueError):  # the client has reset the connection
             return plain.close()
-        connection = _Connection(stream, self._serve)
+        connection = _Connection(stream, _source(address[0]), self._serve)
         self._connections.append(connection)
         self._selector.register(stream, connection.events, connection)
+        self._keep_to_the_bound()
 
     def _serve(self, connection: _Connection) -> _Steps:
         stream = connection.stream
@@ -210,7 +244,9 @@ class TlsServer:
             return self._drop(connection)
         except Exception:
             return self._drop(connection)
-        connection.has_spoken = True
+        if not connection.has_spoken:
+            connection.has_spoken, connection.spoken_since = True, time.monotonic()
+            self._keep_to_the_bound()
         if events != connection.events:
             connection.events = events
             self._selector.modify(connection.stream, events, connection)
