@@ -3,11 +3,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/crypto.h"
 #include "base/net/address.h"
 #include "base/net/interfaces.h"
@@ -18,6 +21,7 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "rendezvous/security/credentials_message.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd::agent {
 namespace {
@@ -94,6 +98,16 @@ void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
     daemon_may_come_ = true;
     loop_.After(settings_.start_timeout, [this] { daemon_may_come_ = false; });
   }
+  if (bootstrap_.daemon_addresses_size() > 1) {
+    const pb::Credentials& own = bootstrap_.credentials();
+    absl::StatusOr<std::shared_ptr<const net::TlsContext>> tls =
+        net::TlsContext::Create({own.ca_certificate(), own.certificate(), own.private_key(),
+                                 rendezvous::security::kDaemonTlsName});
+    if (!tls.ok()) {
+      return Refuse(absl::StrCat(plan_.host, ": the job's credentials: ", tls.status().message()));
+    }
+    daemons_tls_ = *std::move(tls);
+  }
   FindRoute();
 }
 
@@ -102,7 +116,7 @@ void Agent::FindRoute() {
   const absl::Duration patience =
       daemon_may_come_ ? std::min(settings_.start_timeout, kRouteTime) : kRouteTime;
   route_finder_.emplace(loop_, std::vector<std::string>(addresses.begin(), addresses.end()),
-                        patience,
+                        daemons_tls_, patience,
                         [this](absl::StatusOr<Route> route) { OnRoute(std::move(route)); });
 }
 
@@ -121,8 +135,19 @@ void Agent::OnRoute(absl::StatusOr<Route> route) {
                                                  "--network-interfaces"));
   }
   route_ = *std::move(route);
+  daemon_target_ = TargetOf(route_);
   const absl::Status attached = Attach(route_);
   if (!attached.ok()) Refuse(absl::StrCat(plan_.host, ": ", attached.message()));
+}
+
+// Of several daemons the one that was found comes first: at another one's address there may be a
+// program that accepts connections and keeps each waiting.
+std::string Agent::TargetOf(const Route& route) const {
+  if (settings_.daemon_name.empty()) return route.daemon_address;
+  std::vector<std::string> targets = absl::StrSplit(settings_.daemon_name, ',');
+  const auto found = std::find(targets.begin(), targets.end(), route.daemon_address);
+  if (found != targets.end()) std::rotate(targets.begin(), found, found + 1);
+  return absl::StrJoin(targets, ",");
 }
 
 absl::Status Agent::Attach(const Route& route) {
@@ -175,7 +200,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
       loop_,
       [this, credentials](const pb::AgentHello& said,
                           rendezvous::client::AgentLink::Callbacks callbacks) {
-        return open_link_(DaemonTarget(), credentials, said, std::move(callbacks), patience_);
+        return open_link_(daemon_target_, credentials, said, std::move(callbacks), patience_);
       },
       hello,
       Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },
@@ -225,7 +250,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
   answer.set_worker_id(hello.worker_id());
   answer.set_host(bootstrap_.host());
   *answer.mutable_credentials() = bootstrap_.credentials();
-  answer.set_daemon_address(DaemonTarget());
+  answer.set_daemon_address(daemon_target_);
   answer.set_advertise_address(route_.own_address);
   answer.set_elastic(welcome_->elastic());
   answer.set_reattach_ms(welcome_->reattach_ms());

@@ -23,6 +23,7 @@
 #include "agent/worker_set.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/net/wire.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/client/agent_link.h"
@@ -98,10 +99,7 @@ class Agent {
   absl::Status Attach(const Route& route);
   std::unique_ptr<Attachment> OpenAttachment();
   void ReserveStorePort(pb::AgentHello* hello);
-  // The target of all connections to the daemon, made by this process or by its workers.
-  const std::string& DaemonTarget() const {
-    return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
-  }
+  std::string TargetOf(const Route& route) const;
   rendezvous::bootstrap::BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello,
                                                                 pid_t asker);
   void HandOver(uint64_t worker_id, pid_t asker,
@@ -147,7 +145,10 @@ class Agent {
   Fd signals_;
   pb::AgentBootstrap bootstrap_;
   LaunchPlan plan_;
+  std::shared_ptr<const net::TlsContext> daemons_tls_;  // null: there is one address
   Route route_;
+  // The target of all connections to the daemon, made by this process or by its workers.
+  std::string daemon_target_;
   absl::Duration patience_;       // how long to wait for a daemon that does not answer
   bool daemon_may_come_ = false;  // start_timeout has not passed
   Fd store_port_;  // reserves the port on which torch.distributed's store listens if rank 0 is here

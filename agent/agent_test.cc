@@ -13,14 +13,18 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "agent/output/frame_writer.h"
 #include "agent/protocol/agent_protocol.h"
 #include "agent/testing/agent_fixture.h"
+#include "agent/testing/tls_program.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/version.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/credentials_message.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd::agent {
 namespace {
@@ -210,6 +214,23 @@ TEST_F(AgentTest, Refusal_DaemonNotReachable_NamesTheAddress) {
   EXPECT_NE(message.find("node7: can't reach"), std::string::npos) << message;
   EXPECT_NE(message.find("nonsense"), std::string::npos) << message;
   EXPECT_EQ(Join(), 2);
+}
+
+// At the first of two addresses a program accepts connections and says nothing.
+TEST_F(AgentTest, SeveralDaemons_TheOneThatProvesItselfComesFirst) {
+  const auto authority = *rendezvous::security::JobAuthority::Create("job");
+  const TlsProgram real(*authority->IssueForDaemon());
+  *bootstrap_.mutable_credentials() =
+      rendezvous::security::ToMessage(*authority->IssueForHost("node7"));
+  bootstrap_.add_daemon_addresses(real.address());
+  settings_.daemon_name = absl::StrCat(listener_.address(), ",", real.address());
+  SetScript("true");
+  StartAgent();
+  daemon_.AwaitHello();
+  EXPECT_EQ(link_address_, absl::StrCat(real.address(), ",", listener_.address()));
+  SendWelcome();
+  SendEnd();
+  EXPECT_EQ(Join(), 0);
 }
 
 TEST_F(AgentTest, Refusal_DaemonDoesNotTakeIt_SaysWhy) {

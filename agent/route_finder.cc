@@ -15,24 +15,35 @@
 namespace hvd::agent {
 
 RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates,
-                         absl::Duration timeout, Done done)
-    : loop_(loop), done_(std::move(done)) {
+                         std::shared_ptr<const net::TlsContext> tls, absl::Duration timeout,
+                         Done done)
+    : loop_(loop), tls_(candidates.size() > 1 ? std::move(tls) : nullptr), done_(std::move(done)) {
   // All at once: a firewall that drops packets would hold up those that come after it.
   for (const std::string& candidate : candidates) Try(candidate);
   // If all attempts failed at once, the timer fires immediately: `done` is always called from the
   // loop, never by the constructor.
   if (attempts_.empty()) timeout = absl::ZeroDuration();
-  deadline_ = loop_.After(timeout, [this, timeout] {
-    if (!attempts_.empty()) {
-      failures_.push_back(absl::StrCat("no answer within ", text::DurationText(timeout)));
-    }
-    Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
-  });
+  deadline_ = loop_.After(timeout, [this, timeout] { OnLate(timeout); });
+}
+
+// A daemon that is busy with many agents accepts connections, but needs time for its proofs.
+void RouteFinder::OnLate(absl::Duration timeout) {
+  bool connected = false;
+  for (const auto& [fd, attempt] : attempts_) connected |= !attempt.own_address.empty();
+  if (connected && !is_late_) {
+    is_late_ = true;
+    deadline_ = loop_.After(2 * timeout, [this, timeout] { OnLate(3 * timeout); });
+    return;
+  }
+  for (const auto& [fd, attempt] : attempts_) {
+    Fail(attempt.candidate, absl::StrCat("no answer within ", text::DurationText(timeout)));
+  }
+  Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
 }
 
 RouteFinder::~RouteFinder() {
   loop_.Cancel(deadline_);
-  for (const auto& [fd, owner] : attempts_) loop_.Forget(fd);
+  for (const auto& [fd, attempt] : attempts_) loop_.Forget(fd);
 }
 
 void RouteFinder::Try(const std::string& candidate) {
@@ -44,13 +55,19 @@ void RouteFinder::Try(const std::string& candidate) {
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length);
   if (rc != 0 && errno != EINPROGRESS) return Fail(candidate, strerror(errno));
   const int number = fd.get();
-  const absl::Status watched = loop_.Watch(
-      number, EPOLLOUT, [this, number, candidate](uint32_t) { OnConnected(number, candidate); });
+  const absl::Status watched =
+      loop_.Watch(number, EPOLLOUT, [this, number](uint32_t) { Advance(number); });
   if (!watched.ok()) return Fail(candidate, std::string(watched.message()));
-  attempts_.emplace(number, std::move(fd));
+  attempts_[number] = {candidate, "", std::move(fd), net::Wire()};
 }
 
-void RouteFinder::OnConnected(int fd, const std::string& candidate) {
+void RouteFinder::Advance(int fd) {
+  if (attempts_.at(fd).own_address.empty()) return OnConnected(fd);
+  Prove(fd);
+}
+
+void RouteFinder::OnConnected(int fd) {
+  Attempt& attempt = attempts_.at(fd);
   int error = 0;
   socklen_t size = sizeof(error);
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
@@ -59,12 +76,35 @@ void RouteFinder::OnConnected(int fd, const std::string& candidate) {
   if (error == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) {
     error = errno;
   }
+  if (error != 0) return Drop(fd, strerror(error));
   // The source address is one at which the daemon's network reaches this host, whatever its
   // interfaces are called.
-  if (error == 0) return Finish(Route{candidate, net::NumericHost(own)});
+  attempt.own_address = net::NumericHost(own);
+  attempt.wire = net::Wire(std::move(attempt.fd), tls_, net::TlsEnd::kConnects);
+  Prove(fd);
+}
+
+void RouteFinder::Prove(int fd) {
+  Attempt& attempt = attempts_.at(fd);
+  switch (attempt.wire.Open()) {
+    case net::Opening::kDone:
+      return Finish(Route{attempt.candidate, attempt.own_address});
+    case net::Opening::kWantsToRead:
+      return loop_.Change(fd, EPOLLIN);
+    case net::Opening::kWantsToWrite:
+      return loop_.Change(fd, EPOLLOUT);
+    case net::Opening::kFailed:
+      return Drop(
+          fd, absl::StrCat("what answers there is not the daemon of this job (",
+                           attempt.wire.failure().empty() ? "it hung up" : attempt.wire.failure(),
+                           ")"));
+  }
+}
+
+void RouteFinder::Drop(int fd, const std::string& why) {
   loop_.Forget(fd);
+  Fail(attempts_.at(fd).candidate, why);
   attempts_.erase(fd);
-  Fail(candidate, strerror(error));
   if (attempts_.empty()) Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
 }
 
@@ -74,7 +114,7 @@ void RouteFinder::Fail(const std::string& candidate, const std::string& why) {
 
 void RouteFinder::Finish(absl::StatusOr<Route> result) {
   loop_.Cancel(deadline_);
-  for (const auto& [fd, owner] : attempts_) loop_.Forget(fd);
+  for (const auto& [fd, attempt] : attempts_) loop_.Forget(fd);
   attempts_.clear();
   // Moved out first, since `done` may destroy this object.
   const Done done = std::move(done_);

@@ -2,19 +2,34 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/testing/joining_program.h"
+#include "agent/testing/tls_program.h"
 #include "base/net/address.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd::agent {
 namespace {
 
+using rendezvous::security::JobAuthority;
+using Context = std::shared_ptr<const net::TlsContext>;
+
+// A host's context for connections to the daemon.
+Context HostsContext(JobAuthority& authority) {
+  const rendezvous::security::PeerCredentials own = *authority.IssueForHost("host");
+  return *net::TlsContext::Create(
+      {own.ca_certificate, own.certificate, own.private_key, rendezvous::security::kDaemonTlsName});
+}
+
 absl::StatusOr<Route> FindRoute(const std::vector<std::string>& candidates,
-                                absl::Duration timeout = absl::Seconds(30)) {
+                                absl::Duration timeout = absl::Seconds(30),
+                                Context tls = HostsContext(**JobAuthority::Create("job"))) {
   std::unique_ptr<EventLoop> loop = EventLoop::Create().value();
   absl::StatusOr<Route> result = absl::UnknownError("not called");
-  RouteFinder finder(*loop, candidates, timeout, [&](absl::StatusOr<Route> found) {
+  RouteFinder finder(*loop, candidates, std::move(tls), timeout, [&](absl::StatusOr<Route> found) {
     result = std::move(found);
     loop->Stop();
   });
@@ -22,13 +37,59 @@ absl::StatusOr<Route> FindRoute(const std::vector<std::string>& candidates,
   return result;
 }
 
-TEST(RouteFinderTest, Find_OneOfSeveralAnswers_GivesItAndTheOwnAddress) {
+TEST(RouteFinderTest, Find_OnlyCandidate_GivesItAndTheOwnAddress) {
   const BoundSocket listening(8);
-  const BoundSocket deaf;
-  const absl::StatusOr<Route> route = FindRoute({"nonsense", deaf.address(), listening.address()});
+  const absl::StatusOr<Route> route = FindRoute({listening.address()});
   ASSERT_TRUE(route.ok()) << route.status();
   EXPECT_EQ(route->daemon_address, listening.address());
   EXPECT_EQ(route->own_address, "127.0.0.1");
+}
+
+// At the first addresses there are: nobody; a program that accepts and says nothing; a process of
+// the job which is not the daemon; the daemon of another job.
+TEST(RouteFinderTest, Find_StrangersAtOtherAddresses_TheDaemonIsFound) {
+  const auto authority = *JobAuthority::Create("job");
+  const auto other = *JobAuthority::Create("job");
+  const BoundSocket deaf;
+  const BoundSocket silent(8);
+  const TlsProgram host(*authority->IssueForHost("host"));
+  const TlsProgram daemon_of_other(*other->IssueForDaemon());
+  const TlsProgram daemon(*authority->IssueForDaemon());
+  const absl::StatusOr<Route> route =
+      FindRoute({"nonsense", deaf.address(), silent.address(), host.address(),
+                 daemon_of_other.address(), daemon.address()},
+                absl::Seconds(30), HostsContext(*authority));
+  ASSERT_TRUE(route.ok()) << route.status();
+  EXPECT_EQ(route->daemon_address, daemon.address());
+  EXPECT_EQ(route->own_address, "127.0.0.1");
+}
+
+TEST(RouteFinderTest, Find_OnlyStrangers_SaysWhyForEach) {
+  const auto authority = *JobAuthority::Create("job");
+  const auto other = *JobAuthority::Create("job");
+  const TlsProgram host(*authority->IssueForHost("host"));
+  const TlsProgram daemon_of_other(*other->IssueForDaemon());
+  const absl::Status status = FindRoute({host.address(), daemon_of_other.address()},
+                                        absl::Seconds(30), HostsContext(*authority))
+                                  .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  for (const std::string& stranger : {host.address(), daemon_of_other.address()}) {
+    EXPECT_NE(
+        status.message().find(stranger + ": what answers there is not the daemon of this job ("),
+        absl::string_view::npos)
+        << status;
+  }
+}
+
+TEST(RouteFinderTest, Find_SilentStrangers_EndsAtTheDeadline) {
+  const BoundSocket silent(8);
+  const BoundSocket another(8);
+  const absl::Status status =
+      FindRoute({silent.address(), another.address()}, absl::Milliseconds(20)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find(silent.address() + ": no answer within 60ms"),
+            absl::string_view::npos)
+      << status;
 }
 
 TEST(RouteFinderTest, Find_NoneAnswers_SaysWhyForEach) {
