@@ -26,6 +26,9 @@ bool ParsePort(absl::string_view text, uint16_t* port) {
   return true;
 }
 
+// inet_pton would read only what precedes a NUL.
+bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 bool FillV4(const std::string& host, uint16_t port, SocketAddress* result) {
   auto* const v4 = reinterpret_cast<sockaddr_in*>(&result->storage);
   if (inet_pton(AF_INET, host.c_str(), &v4->sin_addr) != 1) return false;
@@ -63,6 +66,7 @@ std::string JoinHostPort(absl::string_view host, absl::string_view port) {
 }
 
 std::string AddressBytes(const std::string& address) {
+  if (HasNul(address)) return "";
   char bytes[sizeof(in6_addr)];
   if (inet_pton(AF_INET, address.c_str(), bytes) == 1) return std::string(bytes, 4);
   if (inet_pton(AF_INET6, address.c_str(), bytes) == 1) return std::string(bytes, 16);
@@ -76,7 +80,7 @@ absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address) {
   // IPv6 addresses require brackets, others must not have them: the parts must join to the same
   // text.
   const bool whole = JoinHostPort(parts.host, parts.port) == address;
-  if (whole && ParsePort(parts.port, &port) &&
+  if (whole && !HasNul(parts.host) && ParsePort(parts.port, &port) &&
       (FillV4(parts.host, port, &result) || FillV6(parts.host, port, &result))) {
     return result;
   }

@@ -25,6 +25,12 @@ TEST(AddressTest, ParseSocketAddress_Numeric_RoundTrips) {
   EXPECT_EQ(NumericHost(ParseSocketAddress("[fd00::1]:80").value()), "fd00::1");
 }
 
+TEST(AddressTest, WhatFollowsANul_IsNotOverlooked) {
+  const std::string nul("10.0.0.1\0x", 10);
+  EXPECT_EQ(AddressBytes(nul), "");
+  EXPECT_FALSE(ParseSocketAddress(nul + ":80").ok());
+}
+
 TEST(AddressTest, ParseSocketAddress_Other_IsInvalidArgument) {
   for (const char* bad : {"", "localhost:80", "10.0.0.1", "10.0.0.1:http", ":80x", "[::1]",
                           "::1:80", "10.1:80", "10.0.0.1:65536", "[10.0.0.1]:80", "10.0.0.1:"}) {

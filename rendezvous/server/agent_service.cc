@@ -20,6 +20,14 @@ namespace {
 
 // Far more than any host has. Bounds the work that one hello can cause.
 constexpr uint32_t kMostSlots = 1 << 16;
+constexpr int32_t kMostSignals = 64;
+
+// An address at which another host finds a listener.
+absl::Status CheckReachable(const std::string& address) {
+  RETURN_IF_ERROR(net::ParseSocketAddress(address).status());
+  if (net::SplitHostPort(address).port != "0") return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("nobody can listen at port 0: ", address));
+}
 
 absl::Status CheckHello(const pb::AgentHello& hello) {
   if (hello.host().empty()) return absl::InvalidArgumentError("the agent names no host");
@@ -37,16 +45,29 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
     return absl::InvalidArgumentError(
         absl::StrCat("the agent of ", hello.host(), " has no incarnation"));
   }
-  if (!hello.store_address().empty()) {
-    RETURN_IF_ERROR(net::ParseSocketAddress(hello.store_address()).status());
-  }
-  if (!hello.commit_address().empty()) {
-    RETURN_IF_ERROR(net::ParseSocketAddress(hello.commit_address()).status());
+  for (const std::string& address : {hello.store_address(), hello.commit_address()}) {
+    if (!address.empty()) RETURN_IF_ERROR(CheckReachable(address));
   }
   if (hello.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("horovod-agent on ", hello.host(),
                                                       " has version ", hello.version(),
                                                       ", the daemon has ", kVersion));
+  }
+  return absl::OkStatus();
+}
+
+// Errors:
+//   - InvalidArgument: a number can't be what it stands for; names it.
+absl::Status CheckNumbers(const pb::AgentMessage& message) {
+  const int64_t pid = message.started().pid();
+  if (pid < 0 || pid > INT32_MAX) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", message.started().worker_id(), " can't have the pid ", pid));
+  }
+  const int32_t signal = message.exited().signal();
+  if (signal < 0 || signal > kMostSignals) {
+    return absl::InvalidArgumentError(absl::StrCat("worker ", message.exited().worker_id(),
+                                                   " can't have ended by signal ", signal));
   }
   return absl::OkStatus();
 }
@@ -163,15 +184,21 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
   return absl::OkStatus();
 }
 
-void AgentService::Received(const AgentStream& stream, const std::string& host,
-                            const pb::AgentMessage& message) {
+absl::Status AgentService::Received(const AgentStream& stream, const std::string& host,
+                                    const pb::AgentMessage& message) {
+  RETURN_IF_ERROR(CheckNumbers(message));
   {
     absl::MutexLock lock(&mu_);
     const auto found = attached_.find(host);
-    if (found == attached_.end() || found->second.stream.get() != &stream) return;
-    if (!MaySpeakFor(host, message)) return;
+    if (found == attached_.end() || found->second.stream.get() != &stream) return absl::OkStatus();
+    if (!MaySpeakFor(host, message)) return absl::OkStatus();
     if (message.has_leaving()) found->second.leaves_for = message.leaving().reason();
   }
+  Post(host, message);
+  return absl::OkStatus();
+}
+
+void AgentService::Post(const std::string& host, const pb::AgentMessage& message) {
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
       return options_.post(membership::WorkerStarted{WorkerId(message.started().worker_id()),

@@ -64,9 +64,10 @@ class AgentService final : public pb::Agent::CallbackService {
   absl::Status Welcome(const pb::AgentHello& hello, const StreamPtr& stream);
   absl::Status TakePlace(const pb::AgentHello& hello, const StreamPtr& stream, StreamPtr& replaced);
   // Handle a message of an accepted agent and the end of its stream. Both ignore a stream that was
-  // replaced.
-  void Received(const AgentStream& stream, const std::string& host,
-                const pb::AgentMessage& message);
+  // replaced. A message that makes no sense is an error, for which the stream must be closed.
+  absl::Status Received(const AgentStream& stream, const std::string& host,
+                        const pb::AgentMessage& message);
+  void Post(const std::string& host, const pb::AgentMessage& message);
   void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
   // Whether a message may come from that host. False if it is about a worker of another host; true

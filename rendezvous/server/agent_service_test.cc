@@ -210,6 +210,21 @@ TEST_F(AgentServiceTest, Sample_IsAskedForAndAnswered) {
   EXPECT_EQ(sampled.stack, std::vector<std::string>{"a.py:1 in f"});
 }
 
+TEST_F(AgentServiceTest, MessageWithANumberThatCantBe_EndsTheStream) {
+  pb::AgentMessage pid, negative, signal;
+  pid.mutable_started()->set_pid(int64_t{1} << 40);
+  negative.mutable_started()->set_pid(-1);
+  signal.mutable_exited()->set_signal(65);
+  for (const pb::AgentMessage& message : {pid, negative, signal}) {
+    TestAgent agent(*stub_);
+    Attach(agent, "a", 9);
+    agent.Send(message);
+    const grpc::Status end = agent.End();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << end.error_message();
+    EXPECT_EQ(NextEvent<membership::HostLost>(events_).reason, end.error_message());
+  }
+}
+
 TEST_F(AgentServiceTest, Leaving_IsTheReasonOfTheLoss) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
@@ -307,9 +322,11 @@ TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
 }
 
 TEST_F(AgentServiceTest, StoreThatIsNoAddress_IsRefused) {
-  TestAgent agent(*stub_);
-  agent.Hello("a", 9, 1, kVersion, "10.0.0.1\nLD_PRELOAD=x:80");
-  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  for (const char* address : {"10.0.0.1\nLD_PRELOAD=x:80", "10.0.0.1:0", "10.0.0.1:65536"}) {
+    TestAgent agent(*stub_);
+    agent.Hello("a", 9, 1, kVersion, address);
+    EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << address;
+  }
 }
 
 TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {

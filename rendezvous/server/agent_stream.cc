@@ -98,8 +98,11 @@ void AgentStream::OnReadDone(bool ok) {
 
 bool AgentStream::TakeMessage() {
   if (!host_.empty()) {
-    service_.Received(*this, host_, incoming_);
-    return true;
+    const absl::Status received = service_.Received(*this, host_, incoming_);
+    if (received.ok()) return true;
+    service_.Left(*this, host_, std::string(received.message()));
+    Close(received, Queued::kDrop);
+    return false;
   }
   const absl::Status welcome =
       incoming_.has_hello() ? service_.Welcome(incoming_.hello(), self_) : NoHello();

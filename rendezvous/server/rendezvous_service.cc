@@ -11,12 +11,10 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/transport/placement_message.h"
+#include "rendezvous/transport/request_checks.h"
 
 namespace hvd::rendezvous::server {
 namespace {
-
-// An event with such a value still fits into one write to etcd, whose limit is 1.5 MiB.
-constexpr size_t kLargestValue = 1 << 20;
 
 membership::WorkerKey ToKey(const pb::WorkerIdentity& worker) {
   return {WorkerId(worker.worker_id()), Incarnation(worker.incarnation())};
@@ -106,10 +104,20 @@ RendezvousService::RendezvousService(RendezvousServiceOptions options)
     : options_(std::move(options)),
       calls_([this](membership::CallId call) { options_.post(membership::CallCancelled{call}); }) {}
 
+// Before the machine, so that an impossible value is not written to the journal. Ends the call if
+// the request has one.
+template <typename Request>
+bool RendezvousService::Accepts(const ParkedCall& call, const Request& request) {
+  const absl::Status status = transport::Check(request);
+  if (!status.ok()) calls_.Finish(call.id(), status);
+  return status.ok();
+}
+
 grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerContext*,
                                                        const pb::JoinWorldRequest* request,
                                                        pb::JoinWorldResponse* response) {
   ParkedCall* const call = calls_.Park(response);
+  if (!Accepts(*call, *request)) return call;
   options_.post(membership::JoinRequested{
       call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
       static_cast<int>(request->control_port()), request->may_defer(), request->commit(),
@@ -155,19 +163,10 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
   // machine knows nothing of selections.
   if (request->has_selection()) *response->mutable_selection() = request->selection();
   ParkedCall* const call = calls_.Park(response);
-  if (request->key().empty()) {
-    // Checked here as well as in the machine, so that an invalid value is not written to the
-    // journal.
-    calls_.Finish(call->id(), absl::InvalidArgumentError("an exchange needs a key"));
-  } else if (request->value().size() > kLargestValue) {
-    calls_.Finish(call->id(), absl::InvalidArgumentError(absl::StrCat(
-                                  "the value for \"", request->key(), "\" has ",
-                                  request->value().size(), " bytes, more than 1 MiB")));
-  } else {
-    options_.post(membership::ExchangeRequested{call->id(), ToKey(request->worker()),
-                                                Epoch(request->epoch()), request->key(),
-                                                request->value()});
-  }
+  if (!Accepts(*call, *request)) return call;
+  options_.post(membership::ExchangeRequested{call->id(), ToKey(request->worker()),
+                                              Epoch(request->epoch()), request->key(),
+                                              request->value()});
   return call;
 }
 
@@ -175,6 +174,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
                                                     const pb::ReportRequest* request,
                                                     pb::ReportResponse* response) {
   ParkedCall* const call = calls_.Park(response);
+  if (!Accepts(*call, *request)) return call;
   membership::Reported reported;
   reported.call = call->id();
   reported.worker = ToKey(request->worker());
@@ -205,6 +205,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerCon
                                                          const pb::ReportStallRequest* request,
                                                          pb::ReportStallResponse* response) {
   ParkedCall* const call = calls_.Park(response);
+  if (!Accepts(*call, *request)) return call;
   if (!options_.tells && !request->give_up()) {
     calls_.Finish(call->id(), absl::FailedPreconditionError("nobody would be told"));
     return call;

@@ -79,6 +79,8 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   bool busy() { return calls_.busy(); }
 
  private:
+  template <typename Request>
+  bool Accepts(const ParkedCall& call, const Request& request);
   // OK, or why the host can't be drained.
   absl::Status CheckDrain(const std::string& host, const membership::Membership::View& view) const;
 

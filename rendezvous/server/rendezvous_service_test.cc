@@ -40,6 +40,13 @@ class RendezvousServiceTest : public testing::Test {
     return request;
   }
 
+  static pb::JoinWorldRequest Join() {
+    auto request = From<pb::JoinWorldRequest>(5, 6);
+    request.set_address("10.0.0.1");
+    request.set_control_port(4000);
+    return request;
+  }
+
   static membership::WorldMember Member() {
     membership::WorldMember member;
     member.worker = {WorkerId(5), Incarnation(6)};
@@ -98,10 +105,8 @@ class RendezvousServiceTest : public testing::Test {
 };
 
 TEST_F(RendezvousServiceTest, JoinWorld_BecomesAnEvent_AndTheEffectItsAnswer) {
-  auto request = From<pb::JoinWorldRequest>(5, 6);
+  auto request = Join();
   request.set_last_epoch(3);
-  request.set_address("10.0.0.1");
-  request.set_control_port(4000);
   auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, request);
   const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_EQ(event.worker.id, WorkerId(5));
@@ -113,8 +118,29 @@ TEST_F(RendezvousServiceTest, JoinWorld_BecomesAnEvent_AndTheEffectItsAnswer) {
   EXPECT_EQ(outcome.get().response.world().epoch(), 4u);
 }
 
+// See request_checks_test; none of them becomes an event.
+TEST_F(RendezvousServiceTest, RequestsWithImpossibleValues_AreRefused) {
+  const auto code = [&](auto method, const auto& request) {
+    return Call(method, request).get().status.error_code();
+  };
+  auto join = Join();
+  join.set_control_port((1u << 30) + 1);
+  EXPECT_EQ(code(&pb::Rendezvous::Stub::JoinWorld, join), grpc::StatusCode::INVALID_ARGUMENT);
+  auto exchange = From<pb::ExchangeRequest>(5, 6);
+  exchange.set_key("k");
+  for (int i = 0; i < 2; ++i) exchange.mutable_selection()->add_ranks(0);
+  EXPECT_EQ(code(&pb::Rendezvous::Stub::Exchange, exchange), grpc::StatusCode::INVALID_ARGUMENT);
+  auto progress = From<pb::ReportRequest>(5, 6);
+  progress.mutable_progress()->set_commit_age_ms(~uint64_t{0});
+  EXPECT_EQ(code(&pb::Rendezvous::Stub::Report, progress), grpc::StatusCode::INVALID_ARGUMENT);
+  auto stall = From<pb::ReportStallRequest>(5, 6);
+  stall.add_waiting()->add_missing(-1);
+  EXPECT_EQ(code(&pb::Rendezvous::Stub::ReportStall, stall), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(events_.empty());
+}
+
 TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
-  auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
+  auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, Join());
   service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
                                          WorldOf(4, {Member()})});
   const pb::World world = outcome.get().response.world();
@@ -128,7 +154,7 @@ TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
 
 TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller) {
   for (const int rank : {0, 7}) {
-    auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
+    auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, Join());
     service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
                                            LargeWorld(), rank});
     const pb::World world = outcome.get().response.world();
@@ -162,7 +188,7 @@ TEST_F(RendezvousServiceTest, GetMembers_OfAnotherEpoch_Fails) {
 TEST_F(RendezvousServiceTest, ReplyWorld_SecretIsOfTheEpoch) {
   std::set<std::string> secrets;
   for (const uint64_t epoch : {1, 1, 2}) {
-    auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
+    auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, Join());
     service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
                                            WorldOf(epoch, {})});
     const std::string secret = outcome.get().response.world().secret();
@@ -195,7 +221,7 @@ TEST_F(RendezvousServiceTest, WatchEpoch_BecomesAnEvent_AndTheEffectItsAnswer) {
 }
 
 TEST_F(RendezvousServiceTest, JoinWorld_MayBeDeferredOrReleased) {
-  auto request = From<pb::JoinWorldRequest>(5, 6);
+  auto request = Join();
   request.set_may_defer(true);
   request.set_commit(12);
   auto deferred = Call(&pb::Rendezvous::Stub::JoinWorld, request);
@@ -311,7 +337,9 @@ TEST_F(RendezvousServiceTest, Report_WithoutAWord_IsRefused) {
 }
 
 TEST_F(RendezvousServiceTest, NoWorkerNamed_IsTheMachinesToJudge) {
-  auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, pb::JoinWorldRequest());
+  auto request = Join();
+  request.clear_worker();
+  auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, request);
   const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_EQ(event.worker.id, WorkerId(0));
   service_.Handle(membership::ReplyStatus{event.call, absl::NotFoundError("")});

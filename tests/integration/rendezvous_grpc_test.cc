@@ -35,11 +35,15 @@ class RendezvousGrpcTest : public testing::Test {
     return results;
   }
 
-  static auto Join(rendezvous::client::RendezvousClient& client, uint64_t worker) {
+  static pb::JoinWorldRequest JoinOf(uint64_t worker) {
     auto request = From<pb::JoinWorldRequest>(worker);
     request.set_address(absl::StrCat("10.0.0.", worker));
     request.set_control_port(static_cast<uint32_t>(worker));
-    return client.JoinWorld(request, absl::InfiniteDuration());
+    return request;
+  }
+
+  static auto Join(rendezvous::client::RendezvousClient& client, uint64_t worker) {
+    return client.JoinWorld(JoinOf(worker), absl::InfiniteDuration());
   }
 
   static auto Watch(rendezvous::client::RendezvousClient& client, uint64_t worker) {
@@ -157,7 +161,7 @@ TEST_F(RendezvousGrpcTest, ClientGivesUp_LeavesNoWaiter) {
 TEST_F(RendezvousGrpcTest, DeadlinePasses_LeavesNoWaiter) {
   const auto client = job_.NewClient();
   ASSERT_TRUE(client->GetStatus(absl::InfiniteDuration()).ok());  // connects
-  const auto late = client->JoinWorld(From<pb::JoinWorldRequest>(1), absl::Milliseconds(100));
+  const auto late = client->JoinWorld(JoinOf(1), absl::Milliseconds(100));
   EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded) << late.status();
   job_.AskUntilJoining(0);
 }
