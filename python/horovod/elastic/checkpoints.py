@@ -196,7 +196,8 @@ class Checkpoints:
         self._ending.set()
         self._write_last()
         if self._warned and not self._writing():
-            say(f"the last commit that was due, {self._newest}, is in no checkpoint in {self._folder.path}: {self._warned}")
+            path = self._folder.path
+            say(f"the last commit that was due, {self._newest}, is in no checkpoint in {path}: {self._warned}")
         self._folder.release()
 
     def _write_last(self) -> None:
