@@ -67,12 +67,13 @@ def test_connections_that_break_between_living_workers_lead_to_the_next_world(ho
 
 def test_ranks_that_only_lose_each_other_pause_and_end_by_time_not_by_number(horovodrun):
     job = JOB.replace('"NCCL: unhandled system error"', '"rank 7 is gone", code=14')  # UNAVAILABLE
-    flags = ["--min-np", "1", "--max-failures-in-a-row", "1", "--elastic-timeout", "2"]
+    # The limit holds for the start of the workers as well, which takes some seconds on a busy machine.
+    flags = ["--min-np", "1", "--max-failures-in-a-row", "1", "--elastic-timeout", "15"]
     result = horovodrun.run("-np", "2", *flags, sys.executable, "-c", job)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "as 1 world before it: rank" in result.stderr and "the next one follows after 1s" in result.stderr
     assert (
-        "gave up after 2s of worlds whose ranks lost each other before an operation was completed; the last: rank"
+        "gave up after 15s of worlds whose ranks lost each other before an operation was completed; the last: rank"
         in result.stderr
     )
 
