@@ -171,6 +171,37 @@ def test_validation_and_steps(local_spark, store):
     assert 0 <= with_constructor.fit(df).getHistory()[0]["validation"]["loss"] < 0.3
 
 
+def weights_after(spark, in_store, **more):
+    """The weights after training with eight equal rows, whose order does not matter."""
+    torch.manual_seed(5)
+    df = table(spark, [[0.5, 1.0]] * 8, x="float", y="float")
+    fitted = estimator(in_store, Xor(inputs=1), feature_cols=["x"], input_shapes=[[-1, 1]], **more)
+    return torch.nn.utils.parameters_to_vector(fitted.fit(df).getModel().parameters())
+
+
+def test_gradients_of_several_passes_are_averaged(local_spark, store):
+    expected = weights_after(local_spark, store, batch_size=4)
+    assert torch.allclose(weights_after(local_spark, store, batch_size=2, backward_passes_per_step=2), expected)
+
+
+def test_a_function_for_batches_may_know_the_passes(local_spark, store):
+    """Horovod's: it makes the step of a batch when it is called for the next one."""
+
+    def minibatch(model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights, passes, batch):
+        if batch % passes == 0:
+            if batch > 0:
+                optimizer.step()
+            optimizer.zero_grad()
+        outputs, labels = transform_outputs(model(*inputs), labels)
+        loss = loss_fn(outputs, labels, sample_weights)
+        (loss / passes).backward()
+        return outputs, loss
+
+    expected = weights_after(local_spark, store, batch_size=4)
+    own = weights_after(local_spark, store, batch_size=2, backward_passes_per_step=2, train_minibatch_fn=minibatch)
+    assert torch.allclose(own, expected)
+
+
 def test_rows_can_be_changed_before_they_are_used(local_spark, store):
     def changed(row):
         return {"features": row["features"] * 2, "y": row["y"], "extra": 1}

@@ -77,7 +77,8 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, ParamsReadable, ParamsWrit
       loss_constructors: instead of `loss`, functions that are called with ``model=...`` in each process and return one.
       metrics: lists of functions of (output, label): a single one is for all labels, or there is one for each.
       train_minibatch_fn: called with (model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights); returns
-        (outputs, loss).
+        (outputs, loss). If it takes two arguments more, they are `backward_passes_per_step` and the number of the batch in the
+        epoch; it then leaves the epoch's last step to the estimator, as in Horovod 0.28.
       callbacks: accepted for compatibility; not used.
     """
 
