@@ -1,6 +1,7 @@
 """The part of each process in an estimator's training."""
 
 import dataclasses
+import inspect
 import io
 import os
 from collections.abc import Iterator
@@ -63,6 +64,17 @@ def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], by
     return Training(plan, model, optimizer).run()
 
 
+def _takes_passes(train_minibatch: Callable[..., Any]) -> bool:
+    """Returns whether the function also takes backward_passes_per_step and the number of the batch, as in Horovod 0.28. Such a
+    function makes the step of a batch when it is called for the next one.
+    """
+    try:
+        inspect.signature(train_minibatch).bind(*[None] * 9)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 class Training:
     """One process's part."""
 
@@ -114,6 +126,7 @@ class Training:
 
     def _train(self, batches: Iterator[dict[str, torch.Tensor]]) -> dict[str, Any]:
         plan, means = self._plan, self._means()
+        steps_late = plan.train_minibatch is not None and _takes_passes(plan.train_minibatch)
         self._model.train()
         steps = self._steps(plan.train_steps, plan.train_rows, plan.batch_size)
         for step in range(steps):
@@ -124,11 +137,14 @@ class Training:
                     inputs, labels, weights, step % plan.backward_passes == 0, is_last
                 )
             else:
+                more = (plan.backward_passes, step) if steps_late else ()
                 outputs, loss = plan.train_minibatch(
-                    self._model, self._optimizer, self._transformed, self._loss, inputs, labels, weights
+                    self._model, self._optimizer, self._transformed, self._loss, inputs, labels, weights, *more
                 )
                 outputs, labels = self._transformed(outputs, labels)
             means.update(loss, outputs, labels)
+        if steps_late:
+            self._optimizer.step()
         return means.result(hvd.allreduce)
 
     def _minibatch(self, inputs: Any, labels: Any, weights: Any, is_first: bool, is_last: bool) -> Any:
@@ -137,7 +153,8 @@ class Training:
             self._optimizer.zero_grad()
         outputs, labels = self._transformed(self._model(*inputs), labels)
         loss = self._loss(outputs, labels, weights)
-        loss.backward()
+        passes = self._plan.backward_passes
+        (loss / passes if passes > 1 else loss).backward()
         if is_last:
             self._optimizer.step()
         return outputs, labels, loss
