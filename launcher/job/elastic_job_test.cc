@@ -278,7 +278,7 @@ TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
   EXPECT_EQ(stderr_,
             "horovodrun: world of 4 workers formed (world 7)\n"
             "horovodrun: rank 1 on host alpha failed: exit code 3; going on with 3 workers\n"
-            "horovodrun: 1 world; 1 failure (1 x exit code 3)\n");
+            "horovodrun: 4 ranks finished; 1 world; 1 failure (1 x exit code 3)\n");
 }
 
 }  // namespace

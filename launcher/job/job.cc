@@ -49,8 +49,10 @@ int JobRun::Run() {
   status_.reset();
   job_file_.reset();
   metrics_.reset();
+  rendezvous::membership::Membership::View last_view;
+  if (elastic_.has_value() && server_ != nullptr) last_view = server_->Describe();
   server_.reset();
-  Report();
+  Report(last_view);
   if (dependencies_.event_log != nullptr) {
     dependencies_.event_log->Flush();
     dependencies_.event_log->OnLost(nullptr);

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <csignal>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/text/duration_text.h"
 #include "launcher/job/job_run.h"
 #include "launcher/report/failure_report.h"
+#include "rendezvous/reporting/checkpoint_text.h"
 
 namespace hvd::launcher::job {
 namespace {
@@ -120,9 +123,23 @@ void JobRun::Escalate() {
   SetDeadline(kAgentExitTime);
 }
 
-void JobRun::Report() {
-  const std::string summary = elastic_.has_value() ? progress_.Summary() : "";
-  if (!summary.empty()) output_.Say(absl::StrCat("horovodrun: ", summary, "\n"));
+// How an elastic job has ended, unless the root cause follows; what happened in it, and its newest
+// checkpoint. Empty if there was no world.
+std::string JobRun::LastLine(const rendezvous::membership::Membership::View& view) const {
+  const std::string summary = progress_.Summary();
+  if (summary.empty()) return "";
+  const bool success = verdict_.has_value() && verdict_->success;
+  std::vector<std::string> parts;
+  if (success || (verdict_.has_value() && drain_signal_ != 0)) parts.push_back(verdict_->summary);
+  parts.push_back(summary);
+  parts.push_back(rendezvous::reporting::LastCheckpointText(view, success));
+  if (parts.back().empty()) parts.pop_back();
+  return absl::StrJoin(parts, "; ");
+}
+
+void JobRun::Report(const rendezvous::membership::Membership::View& view) {
+  const std::string last = elastic_.has_value() ? LastLine(view) : "";
+  if (!last.empty()) output_.Say(absl::StrCat("horovodrun: ", last, "\n"));
   // A root cause is reported once: not after a failure that the launcher has already explained, nor
   // for a stop that no rank caused.
   if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;

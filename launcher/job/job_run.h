@@ -94,7 +94,8 @@ class JobRun {
   void EndUnattached();
   void Hurry();
   void Escalate();
-  void Report();
+  std::string LastLine(const rendezvous::membership::Membership::View& view) const;
+  void Report(const rendezvous::membership::Membership::View& view);
   void Flush();
 
   bool Ending() const { return phase_ >= Phase::kEnding; }

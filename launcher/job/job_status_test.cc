@@ -92,7 +92,7 @@ TEST_F(JobStatusTest, ElasticJob_HasALineUntilItsLastWords) {
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
-  EXPECT_EQ(stderr_, "\r\x1b[Jhorovodrun: 1 world\n");
+  EXPECT_EQ(stderr_, "\r\x1b[Jhorovodrun: 4 ranks finished; 1 world\n");
 }
 
 TEST_F(JobStatusTest, StaticJob_HasNone) {

@@ -237,6 +237,7 @@ class JobTest : public ::testing::Test {
   static rendezvous::membership::Verdict Success() {
     rendezvous::membership::Verdict verdict;
     verdict.success = true;
+    verdict.summary = "4 ranks finished";
     return verdict;
   }
   static rendezvous::membership::Verdict Failure(int exit_code) {

@@ -110,10 +110,10 @@ std::string HostState(const pb::HostStatus& host, const std::string& first) {
 }  // namespace
 
 std::string StatusTable(const pb::GetStatusResponse& status) {
-  std::string text =
-      absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), ", ",
-                   Size(status), ", ", Count(status.worlds(), "world"), ", ", Failures(status),
-                   ProgressText(status), "\n", Explanation(status), "\n\n");
+  std::string text = absl::StrCat(
+      "job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), ", ", Size(status),
+      ", ", Count(status.worlds(), "world"), ", ", Failures(status), ProgressText(status), "\n",
+      Explanation(status), "\n", status.checkpoint(), status.checkpoint().empty() ? "\n" : "\n\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   std::map<std::string, std::string> first_hosts;  // by machine
   for (const pb::HostStatus& host : status.hosts()) {

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shutil
 import threading
 
 import pytest
@@ -291,3 +292,31 @@ def test_last_commit_is_not_written_beside_one_that_hangs(tmp_path, new_job, slo
 def test_nothing_there_is_no_checkpoint(tmp_path, capfd):
     assert Checkpoints(TORCH, str(tmp_path / "new"), 1).load_newest() is None
     assert capfd.readouterr().err == ""
+
+
+def test_failures_that_go_on_are_told_again(tmp_path, new_job, capfd, monkeypatch):
+    told = []
+    monkeypatch.setattr(_ffi, "note_checkpoints", lambda *words: told.append(words))
+    folder = tmp_path / "a"
+    state = state_in(folder)
+    train(state, 1)
+    shutil.rmtree(folder)
+    train(state, 12)
+    first, tenth = [line for line in capfd.readouterr().err.splitlines() if "can't be written" in line]
+    where = f"in {folder} can't be written: No such file or directory"
+    assert first == f"Horovod: checkpoint 2 {where}"
+    assert tenth == f"Horovod: checkpoint 11 {where} (10 in a row)"
+    assert [(commit & 0xFF, failure) for commit, _, _, failure in told] == [
+        (1, ""),
+        (1, first.removeprefix("Horovod: ")),
+        (1, tenth.removeprefix("Horovod: ")),
+    ]
+    folder.write_text("now a file")
+    train(state, 1)
+    assert "can't be written: Not a directory" in capfd.readouterr().err
+    folder.unlink()
+    folder.mkdir()
+    train(state, 1)
+    commit, age, place, failure = told[-1]
+    assert (commit & 0xFF, place, failure) == (15, str(folder / "checkpoint-15-w1.hvd"), "")
+    assert age >= 0

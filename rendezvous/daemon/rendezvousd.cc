@@ -166,7 +166,7 @@ class Daemon {
           text::DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
       return 128 + SIGTERM;
     }
-    reporter_->SumUp();
+    reporter_->SumUp(server_->Describe(), verdict_.success);
     Say(verdict_.summary);
     return verdict_.exit_code;
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "rendezvous/reporting/checkpoint_text.h"
+
 namespace hvd::rendezvous::daemon {
 
 void StderrReporter::Watch(server::Server& server) {
@@ -42,9 +45,11 @@ void StderrReporter::Report(const membership::Notice& notice, absl::Time when) {
   Plan();
 }
 
-void StderrReporter::SumUp() {
+void StderrReporter::SumUp(const membership::Membership::View& view, bool success) {
   const std::string summary = progress_.Summary();
-  if (!summary.empty()) say_(summary);
+  if (summary.empty()) return;
+  const std::string checkpoint = reporting::LastCheckpointText(view, success);
+  say_(checkpoint.empty() ? summary : absl::StrCat(summary, "; ", checkpoint));
 }
 
 }  // namespace hvd::rendezvous::daemon

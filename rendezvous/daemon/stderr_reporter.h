@@ -34,8 +34,8 @@ class StderrReporter {
   void Stop();
 
   void Report(const membership::Notice& notice, absl::Time when);
-  // Prints a one-line summary of the job, if there is one.
-  void SumUp();
+  // Prints a one-line summary of the job, if there was a world. `view` is of its end.
+  void SumUp(const membership::Membership::View& view, bool success);
 
  private:
   void Look();

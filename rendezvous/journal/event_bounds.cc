@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -78,6 +79,10 @@ class Bounder {
   void Visit(absl::string_view name, std::vector<std::string>& value) {
     if (value.size() > kMostLines) value.resize(kMostLines);
     for (std::string& each : value) Visit(name, each);
+  }
+  template <typename T>
+  void Visit(absl::string_view name, std::optional<T>& value) {
+    if (value.has_value()) Visit(name, *value);
   }
   template <typename T>
   void Visit(absl::string_view name, std::vector<T>& value) {

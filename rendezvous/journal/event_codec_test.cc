@@ -38,7 +38,9 @@ std::vector<membership::Event> AllEvents() {
           membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true,
                                CommitId(3, 12)},
           membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
-                                       absl::Milliseconds(1234)},
+                                       absl::Milliseconds(1234), CommitId(1, 7),
+                                       membership::Checkpoints{CommitId(1, 7), absl::Seconds(3),
+                                                               "/c/checkpoint-7-w1.hvd", "full"}},
           membership::StallReported{membership::CallId(8),
                                     kWorker,
                                     Epoch(2),
@@ -65,6 +67,8 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::HostJoined>(events[0]).commit = 0;
   std::get<membership::HostDraining>(events[3]).at_once = false;
   std::get<membership::Reported>(events[11]).commit = 0;
+  std::get<membership::ProgressReported>(events[12]).began_with.reset();
+  std::get<membership::ProgressReported>(events[12]).checkpoints.reset();
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
   std::get<membership::HostsDiscovered>(events[2]).ends_job = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();

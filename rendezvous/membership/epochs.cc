@@ -1,6 +1,7 @@
 #include "rendezvous/membership/epochs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/phrases/phrases.h"
@@ -43,18 +44,51 @@ Verdict Epochs::IdleVerdict() const {
   return idle;
 }
 
-void Epochs::CountLoss(uint64_t commit) {
-  if (!broken.has_value()) {
-    left = Leaving();
-    return;
+Loss Epochs::CountLoss(uint64_t commit, absl::Time now) {
+  is_planned = current > Epoch(0) && !broken.has_value();
+  has_begun = false;
+  if (is_planned) return {};
+  if (current > Epoch(0) && lost_at == absl::InfinitePast()) lost_at = broken_at;
+  const bool had_commits = reported_commit > 0 || formed_commit > 0;
+  const bool may_load_checkpoint = commit > 0 ? commit < checkpoint.commit : had_commits;
+  if (may_load_checkpoint && lost_at != absl::InfinitePast()) return {};
+  Loss loss{left.lost_steps, left.lost_time};
+  // Nobody has survived who knows the work since that commit: estimate it.
+  if (!left.any || commit < left.commit) loss.time = lost_at - times.TimeOf(commit, formed_at);
+  if (lost_at == absl::InfinitePast()) loss = {};
+  GoOnFrom(commit, now);
+  return Lose(loss);
+}
+
+Loss Epochs::CountBegin(uint64_t commit) {
+  if (std::exchange(has_begun, true) || is_planned) return {};
+  Loss loss;
+  if (lost_at != absl::InfinitePast()) {
+    loss.time = lost_at - times.TimeOf(commit, formed_at);
+  } else if (commit < formed_commit) {  // rank 0 could not restore the one that it had
+    loss.time = formed_at - times.TimeOf(commit, formed_at);
+  } else if (commit == formed_commit) {
+    return {};
   }
-  if (!left.any) {  // no member survived to report its lost work: estimate it
-    const bool known = reported_commit > 0 && reported_commit <= commit;
-    left.lost_time = std::max(absl::ZeroDuration(),
-                              broken_at - std::max(formed_at, known ? committed_at : formed_at));
+  GoOnFrom(commit, formed_at);
+  formed_commit = commit;
+  return Lose(loss);
+}
+
+Loss Epochs::Lose(Loss loss) {
+  loss.time = std::max(absl::ZeroDuration(), loss.time);
+  lost_steps += loss.steps;
+  lost_time += loss.time;
+  lost_at = absl::InfinitePast();
+  return loss;
+}
+
+void Epochs::GoOnFrom(uint64_t commit, absl::Time formed) {
+  if (reported_commit > commit && committed_at < formed) {
+    committed_at = commit > 0 ? times.TimeOf(commit, committed_at) : absl::InfinitePast();
+    reported_commit = commit;
   }
-  lost_steps += left.lost_steps;
-  lost_time += left.lost_time;
+  times.GoOn(commit, formed);
 }
 
 void Epochs::CountTry(absl::Time now) {

@@ -17,6 +17,7 @@
 #include "rendezvous/membership/exchange_rounds.h"
 #include "rendezvous/membership/parked_watches.h"
 #include "rendezvous/membership/workers.h"
+#include "rendezvous/policy/commit_times.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -58,13 +59,35 @@ struct Leaving {
   uint64_t lost_steps = 0;  // the maximum
   absl::Duration lost_time;
   bool caused_by_peer = false;  // `cause` is the loss of a peer
+  uint64_t commit = 0;          // the newest that one of them can restore
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [any, worked, cause, rank, host, lost_steps, lost_time, caused_by_peer] = *this;
+    auto& [any, worked, cause, rank, host, lost_steps, lost_time, caused_by_peer, commit] = *this;
     fields("any", any, "worked", worked, "cause", cause, "rank", rank, "host", host, "lost_steps",
-           lost_steps, "lost_time_ns", lost_time, "caused_by_peer", caused_by_peer);
+           lost_steps, "lost_time_ns", lost_time, "caused_by_peer", caused_by_peer, "commit",
+           commit);
   }
+};
+
+// The newest checkpoint, as rank 0 has reported it.
+struct Checkpoint {
+  uint64_t commit = 0;                        // 0: there is none
+  absl::Time made_at = absl::InfinitePast();  // the commit; InfinitePast: unknown
+  std::string place;                          // see Checkpoints; empty: the job writes none
+  std::string failure;                        // why the last write failed; empty: it did not
+
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [commit, made_at, place, failure] = *this;
+    fields("commit", commit, "made_at_ns", made_at, "place", place, "failure", failure);
+  }
+};
+
+// Work that a failure has cost.
+struct Loss {
+  uint64_t steps = 0;
+  absl::Duration time;
 };
 
 // Invariants:
@@ -94,8 +117,12 @@ struct Epochs {
   // The message and the verdict for `in_a_row` idle worlds in succession. REQUIRES: EndedIdle.
   std::string IdleText(int in_a_row) const;
   Verdict IdleVerdict() const;
-  // Adds the work lost in a broken world whose successor resumes from `commit` to the totals.
-  void CountLoss(uint64_t commit);
+  // For a world that is about to form at `now`, whose members can restore `commit`: adds the work
+  // lost in the broken world before it to the totals, and returns it. Nothing yet if rank 0 may
+  // load a checkpoint: then CountBegin does.
+  Loss CountLoss(uint64_t commit, absl::Time now);
+  // The same for a world in which training has begun with `commit`.
+  Loss CountBegin(uint64_t commit);
   // Counts a worker that was started in a slot in cooldown, and sets the pause before the next one.
   void CountTry(absl::Time now);
   // Clears the timers of the wait for the next world.
@@ -117,7 +144,8 @@ struct Epochs {
     auto& [current, world, broken, broken_at, changing, rounds, watches, stalls, left, failed_world,
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
-           failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try] = *this;
+           failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try, times,
+           lost_at, is_planned, has_begun, checkpoint] = *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -126,9 +154,13 @@ struct Epochs {
            "newest_commit", newest_commit, "reported_commit", reported_commit, "committed_at_ns",
            committed_at, "lost_steps", lost_steps, "lost_time_ns", lost_time, "failed_starts",
            failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
-           "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try);
+           "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try,
+           "times", times, "lost_at_ns", lost_at, "is_planned", is_planned, "has_begun", has_begun,
+           "checkpoint", checkpoint);
   }
 
+  Loss Lose(Loss loss);
+  void GoOnFrom(uint64_t commit, absl::Time formed);
   std::string CheckWorld(const Workers& workers) const;
   std::string CheckStalls() const;
 
@@ -164,6 +196,12 @@ struct Epochs {
   absl::Time peers_lost_since = absl::InfinitePast();  // the end of the first of these
   int tries = 0;  // starts in slots in cooldown since a world last brought a commit
   absl::Time next_try = absl::InfinitePast();  // the earliest time of another one
+  policy::CommitTimes times;
+  // When the world broke whose loss is not counted yet; InfinitePast: there is none.
+  absl::Time lost_at = absl::InfinitePast();
+  bool is_planned = false;  // the newest world goes on where the one before it ended
+  bool has_begun = false;   // rank 0 has said with which commit training began in it
+  Checkpoint checkpoint;
 };
 
 }  // namespace hvd::rendezvous::membership

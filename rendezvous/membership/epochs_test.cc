@@ -26,6 +26,12 @@ class EpochsTest : public testing::Test {
     epochs_.watches.Add({CallId(7), {WorkerId(1), Incarnation(1)}, Epoch(1)});
   }
 
+  static absl::Time At(int second) { return absl::UnixEpoch() + absl::Seconds(second); }
+  void Break(absl::Time now) {
+    epochs_.End("all died", &effects_);
+    epochs_.broken_at = now;
+  }
+
   Hosts hosts_;
   Workers workers_;
   Epochs epochs_;
@@ -70,28 +76,83 @@ TEST_F(EpochsTest, IdleInARow_LostPeersAreCountedApart) {
 TEST_F(EpochsTest, CountLoss_WhatMembersSay) {
   epochs_.End("a peer died", &effects_);
   epochs_.left.any = true;
+  epochs_.left.commit = 1;
   epochs_.left.lost_steps = 3;
   epochs_.left.lost_time = absl::Seconds(2);
-  epochs_.CountLoss(1);
+  const Loss loss = epochs_.CountLoss(1, At(9));
+  EXPECT_EQ(loss.steps, 3);
   EXPECT_EQ(epochs_.lost_steps, 3);
   EXPECT_EQ(epochs_.lost_time, absl::Seconds(2));
 }
 
-TEST_F(EpochsTest, CountLoss_NobodyIsLeftToSay_SinceTheNewestKnownCommit) {
-  epochs_.End("all died", &effects_);
-  epochs_.formed_at = absl::UnixEpoch();
-  epochs_.broken_at = absl::UnixEpoch() + absl::Seconds(9);
-  epochs_.reported_commit = 1;
-  epochs_.committed_at = absl::UnixEpoch() + absl::Seconds(5);
-  epochs_.CountLoss(1);
+TEST_F(EpochsTest, CountLoss_NobodyIsLeftToSay_SinceTheCommit) {
+  epochs_.times.GoOn(0, At(0));
+  epochs_.times.Made(1, At(5), false);
+  epochs_.times.Made(2, At(7), false);
+  Break(At(9));
+  EXPECT_EQ(epochs_.CountLoss(1, At(20)).time, absl::Seconds(4)) << "a copy, older than the newest";
   EXPECT_EQ(epochs_.lost_time, absl::Seconds(4));
+}
+
+TEST_F(EpochsTest, CountLoss_OlderThanWhatMembersSay_SinceThatCommit) {
+  epochs_.times.GoOn(0, At(0));
+  epochs_.times.Made(1, At(5), false);
+  epochs_.left.any = true;
+  epochs_.left.commit = 2;
+  epochs_.left.lost_time = absl::Milliseconds(10);
+  Break(At(9));
+  EXPECT_EQ(epochs_.CountLoss(1, At(20)).time, absl::Seconds(4));
 }
 
 TEST_F(EpochsTest, CountLoss_NotBroken_NothingIsLost) {
   epochs_.left.lost_steps = 3;
-  epochs_.CountLoss(1);
+  EXPECT_EQ(epochs_.CountLoss(1, At(1)).steps, 0);
   EXPECT_EQ(epochs_.lost_steps, 0);
-  EXPECT_EQ(epochs_.left.lost_steps, 0);
+  EXPECT_EQ(epochs_.CountBegin(0).time, absl::ZeroDuration());
+}
+
+TEST_F(EpochsTest, CountBegin_NobodyHasACommit_SinceTheCheckpointThatWasLoaded) {
+  epochs_.times.GoOn(0, At(0));
+  epochs_.times.Made(7, At(31), true);
+  epochs_.times.Made(9, At(32), false);
+  epochs_.reported_commit = 9;
+  epochs_.committed_at = At(32);
+  Break(At(33));
+  EXPECT_EQ(epochs_.CountLoss(0, At(40)).time, absl::ZeroDuration());
+  epochs_.formed_at = At(40);
+  epochs_.formed_commit = 0;
+  EXPECT_EQ(epochs_.CountBegin(7).time, absl::Seconds(2));
+  EXPECT_EQ(epochs_.CountBegin(7).time, absl::ZeroDuration()) << "reported again";
+  EXPECT_EQ(epochs_.lost_time, absl::Seconds(2));
+  EXPECT_EQ(epochs_.reported_commit, 7);
+  EXPECT_EQ(epochs_.formed_commit, 7);
+  epochs_.broken.reset();
+  Break(At(41));
+  EXPECT_EQ(epochs_.CountLoss(0, At(50)).time, absl::ZeroDuration());
+  epochs_.formed_at = At(50);
+  EXPECT_EQ(epochs_.CountBegin(7).time, absl::Seconds(1)) << "only what was done since then";
+}
+
+TEST_F(EpochsTest, CountBegin_NoCheckpoint_SinceTheStart) {
+  epochs_.times.GoOn(0, At(0));
+  epochs_.times.Made(9, At(32), false);
+  epochs_.reported_commit = 9;
+  Break(At(33));
+  EXPECT_EQ(epochs_.CountLoss(0, At(40)).time, absl::ZeroDuration());
+  epochs_.formed_at = At(40);
+  EXPECT_EQ(epochs_.CountBegin(0).time, absl::Seconds(33));
+}
+
+TEST_F(EpochsTest, CountLoss_ACopyIsOlderThanTheCheckpoint_WaitsForRankZero) {
+  epochs_.times.GoOn(0, At(0));
+  epochs_.times.Made(5, At(5), false);
+  epochs_.times.Made(7, At(7), true);
+  epochs_.checkpoint.commit = 7;
+  Break(At(9));
+  EXPECT_EQ(epochs_.CountLoss(5, At(20)).time, absl::ZeroDuration());
+  epochs_.formed_at = At(20);
+  epochs_.formed_commit = 5;
+  EXPECT_EQ(epochs_.CountBegin(7).time, absl::Seconds(2));
 }
 
 TEST_F(EpochsTest, Check_NamesWhatIsWrong) {

@@ -101,10 +101,16 @@ void KeepFields(Fields& fields, Reported& kept) {
 }
 
 template <typename Fields>
+void KeepFields(Fields& fields, Checkpoints& kept) {
+  auto& [commit, age, place, failure] = kept;
+  fields("commit", commit, "age_ns", age, "place", place, "failure", failure);
+}
+
+template <typename Fields>
 void KeepFields(Fields& fields, ProgressReported& kept) {
-  auto& [call, worker, epoch, commit, commit_age] = kept;
+  auto& [call, worker, epoch, commit, commit_age, began_with, checkpoints] = kept;
   fields("call", call, "worker", worker, "epoch", epoch, "commit", commit, "commit_age_ns",
-         commit_age);
+         commit_age, "began_with", began_with, "checkpoints", checkpoints);
 }
 
 template <typename Fields>

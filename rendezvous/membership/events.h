@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -157,6 +158,14 @@ struct Reported {
   uint64_t commit = 0;  // the newest that a failed worker leaves in its agent's memory; 0: none
 };
 
+// What a worker knows of the checkpoints that it writes.
+struct Checkpoints {
+  uint64_t commit = 0;                            // of the newest one; 0: there is none
+  absl::Duration age = absl::InfiniteDuration();  // of that commit; infinite: unknown
+  std::string place;    // the newest one's path or URL, or the folder's if there is none
+  std::string failure;  // why the last write failed; empty: it did not
+};
+
 // Rank 0's Report RPC about its progress. The answer OK means that its epoch is the newest one and
 // not broken; rank 0's lease depends on that.
 struct ProgressReported {
@@ -165,6 +174,9 @@ struct ProgressReported {
   Epoch epoch;
   uint64_t commit = 0;  // the newest commit; 0: none
   absl::Duration commit_age;
+  // The commit with which training began in this world, 0: at the start; empty: it has not.
+  std::optional<uint64_t> began_with = {};
+  std::optional<Checkpoints> checkpoints = {};  // empty: it has none to report
 };
 
 // Operations that wait for the same ranks.
@@ -383,8 +395,11 @@ struct Notice {
     kHostBack,     // its agent has attached again after a restart; also in static jobs
     kWorldIdle,    // the world ended although no worker had failed
     kLimitsChanged,
-    kHostWaits,    // its agent waits: the host is not offered to the job
-    kCommitsKept,  // a host has copies of the commits of another one
+    kHostWaits,          // its agent waits: the host is not offered to the job
+    kCommitsKept,        // a host has copies of the commits of another one
+    kWorldBegan,         // rank 0 of the newest world has said with which commit training goes on
+    kCheckpointWritten,  // the first one, or the first one after a failure
+    kCheckpointFailed,   // one could not be written; not each time
   };
   Kind kind;
   Epoch epoch;       // the current one; kWorkerFailed: of the newest world that the worker was in
@@ -392,8 +407,9 @@ struct Notice {
   WorkerId worker;   // 0: not about a worker
   int rank = -1;     // of that worker; -1: it has none
   int size = 0;      // kWorldFormed
-  uint64_t commit = 0;  // kWorldFormed: the newest commit of a member
-  // kWorldFormed after a broken world: the work done since the commit from which it resumes.
+  // kWorldFormed: the newest commit of a member. kWorldBegan: the one with which training goes on.
+  uint64_t commit = 0;
+  // In one of these two, after a broken world: the work done since that commit.
   uint64_t lost_steps = 0;
   absl::Duration lost_time = absl::ZeroDuration();
   std::string text;  // one line

@@ -93,6 +93,10 @@ class Membership {
     absl::Time committed_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
     uint64_t lost_steps = 0;                         // by failures, so far
     absl::Duration lost_time = absl::ZeroDuration();
+    uint64_t checkpoint = 0;  // the commit of the newest checkpoint; 0: none is known
+    absl::Time checkpoint_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
+    std::string checkpoint_place;    // its path or URL, or the folder's; empty: none are written
+    std::string checkpoint_failure;  // why the last one could not be written; empty: it was
     Wait waits_for = Wait::kNothing;
     // The deadline of the wait: then the job fails, or the awaited member is evicted.
     // InfiniteFuture: none.

@@ -132,6 +132,7 @@ void Membership::State::Leave(const Worker& worker, const JoinRequested& event) 
   epochs.left.worked = epochs.left.worked || event.worked;
   epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
   epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
+  epochs.left.commit = std::max(epochs.left.commit, event.commit);
   const bool explains_more = epochs.left.caused_by_peer && !event.caused_by_peer;
   if (event.left_for.empty() || (!epochs.left.cause.empty() && !explains_more)) return;
   epochs.left.cause = phrases::OneLine(event.left_for);
@@ -233,9 +234,13 @@ void Membership::State::On(const Reported& event, absl::Time now) {
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value() && verdict->success) {
+    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
     return Answer(event.call, absl::OkStatus());
   }
-  if (worker != nullptr && WasLast(event, *worker)) return Answer(event.call, absl::OkStatus());
+  if (worker != nullptr && WasLast(event, *worker)) {
+    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+    return Answer(event.call, absl::OkStatus());
+  }
   absl::Status status = CheckSpeaker(event.worker, worker);
   if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
@@ -243,9 +248,49 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
         absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
   }
   Answer(event.call, status);
-  if (!status.ok() || event.commit <= epochs.reported_commit) return;
+  if (!status.ok()) return;
+  const bool leads = worker->place.rank == 0;
+  if (leads && event.began_with.has_value()) NoteBegin(*event.began_with);
+  if (leads && event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+  if (event.commit <= epochs.reported_commit) return;
   epochs.reported_commit = event.commit;
   epochs.committed_at = now - event.commit_age;
+  epochs.times.Made(event.commit, epochs.committed_at, /*lasts=*/false);
+}
+
+// Rank 0 of the newest world has said with which commit training began. Only now the loss of the
+// world before it is known if nobody had a commit: there may have been a checkpoint.
+void Membership::State::NoteBegin(uint64_t commit) {
+  if (epochs.has_begun || !elastic()) return;
+  const Loss loss = epochs.CountBegin(commit);
+  Note(Notice::Kind::kWorldBegan,
+       absl::StrCat("world ", epochs.current.value(),
+                    commit > 0 ? absl::StrCat(" goes on from commit ", CommitNumber(commit))
+                               : " begins at the start"));
+  auto& began = std::get<Notice>(effects.back());
+  began.commit = CommitNumber(commit);
+  began.lost_steps = loss.steps;
+  began.lost_time = loss.time;
+}
+
+void Membership::State::NoteCheckpoints(const Checkpoints& told, absl::Time now) {
+  if (!elastic()) return;
+  Checkpoint& known = epochs.checkpoint;
+  const bool is_new = told.commit > 0 && told.commit != known.commit;
+  if (is_new) known.made_at = absl::InfinitePast();
+  if (told.age != absl::InfiniteDuration()) known.made_at = now - told.age;
+  if (is_new && known.made_at != absl::InfinitePast())
+    epochs.times.Made(told.commit, known.made_at, /*lasts=*/true);
+  const bool works_again = is_new && (known.commit == 0 || !known.failure.empty());
+  const bool fails = !told.failure.empty() && told.failure != known.failure;
+  known.commit = told.commit;
+  known.place = phrases::OneLine(told.place);
+  known.failure = phrases::OneLine(told.failure);
+  if (fails) return Note(Notice::Kind::kCheckpointFailed, known.failure);
+  if (works_again)
+    Note(Notice::Kind::kCheckpointWritten,
+         absl::StrCat("there is a checkpoint of commit ", CommitNumber(known.commit), ": ",
+                      known.place));
 }
 
 // Whether the worker was in the job's last world. Its progress report is accepted then although the

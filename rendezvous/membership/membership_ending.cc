@@ -155,6 +155,7 @@ void Membership::State::CheckDeadlines(absl::Time now) {
 void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now,
                                  bool keeps_world) {
   verdict = std::move(final_verdict);
+  ReportLeftHosts();
   grace = with_grace;
   finish_deadline = now + grace + kPatience;
   AnswerAllParked();

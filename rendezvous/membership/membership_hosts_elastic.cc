@@ -220,8 +220,33 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
       continue;
     }
     if (MustGiveCommit(host, now)) continue;
+    ReportLostCommit(&host);
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
+  }
+}
+
+// A host leaves for good with a commit that neither another host nor a checkpoint has: says so.
+void Membership::State::ReportLostCommit(Host* host) {
+  const bool is_lost = host->commit > epochs.checkpoint.commit && !HasElsewhere(*host);
+  if (!is_lost || host->drain->ends_job || IsFinishing()) return;
+  const uint64_t kept = epochs.checkpoint.commit;
+  host->drain->overran = true;
+  Note(Notice::Kind::kDrainOverran,
+       absl::StrCat("host ", host->slots.host, " leaves with commit ", CommitNumber(host->commit),
+                    ", which neither another host nor a checkpoint has",
+                    kept > 0
+                        ? absl::StrCat("; the newest checkpoint is of commit ", CommitNumber(kept))
+                        : ""),
+       nullptr, host);
+}
+
+// At the end of the job: the drained hosts whose workers have left have left, too, although their
+// agents go only now.
+void Membership::State::ReportLeftHosts() {
+  for (Host& host : hosts) {
+    const bool leaves = host.drain.has_value() && host.agent.has_value() && host.live == 0;
+    if (leaves) Note(Notice::Kind::kHostLeft, LeftText(host), nullptr, &host);
   }
 }
 

@@ -76,6 +76,8 @@ struct Membership::State {
   void LeaveLate(Host* host, const std::string& why);
   void LeaveLate(const Worker* worker, const std::string& what);
   void EndDrainedHosts(absl::Time now);
+  void ReportLostCommit(Host* host);
+  void ReportLeftHosts();
   void ForgetDepartedHosts();
 
   // membership_hosts.cc: offers, which limit the hosts and slots that may take part
@@ -113,6 +115,8 @@ struct Membership::State {
   void BreakEpoch(const std::string& reason);
   absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
   bool WasLast(const ProgressReported& event, const Worker& worker) const;
+  void NoteBegin(uint64_t commit);
+  void NoteCheckpoints(const Checkpoints& told, absl::Time now);
 
   // membership_worlds.cc
   void FormWorldWhenAllAsked();

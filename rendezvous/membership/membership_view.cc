@@ -221,11 +221,15 @@ Membership::View Membership::State::Describe() const {
   view.size = static_cast<int>(epochs.world->members.size());
   view.failures = counted_failures.total();
   if (elastic()) view.failures_left = counted_failures.Left(last_time);
-  const uint64_t newest = std::max(epochs.reported_commit, epochs.newest_commit);
+  const uint64_t newest = std::max(epochs.reported_commit, epochs.formed_commit);
   view.commit = CommitNumber(newest);
   if (newest > 0 && newest == epochs.reported_commit) view.committed_at = epochs.committed_at;
   view.lost_steps = epochs.lost_steps;
   view.lost_time = epochs.lost_time;
+  view.checkpoint = CommitNumber(epochs.checkpoint.commit);
+  view.checkpoint_at = epochs.checkpoint.made_at;
+  view.checkpoint_place = epochs.checkpoint.place;
+  view.checkpoint_failure = epochs.checkpoint.failure;
   view.waits_for = WaitsFor();
   view.waits_until = WaitsUntil(view.waits_for);
   const std::set<std::pair<int, int>> taken = workers.TakenSlots();

@@ -241,8 +241,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     worker->place = member.place;
     members.push_back(worker);
   }
-  epochs.CountLoss(newest);
-  const Leaving before = epochs.left;
+  const Loss loss = epochs.CountLoss(newest, now);
   epochs.formed_at = now;
   if (newest > epochs.formed_commit) epochs.tries = 0;
   epochs.formed_commit = newest;
@@ -255,8 +254,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
        absl::StrCat("world of ", phrases::Count(static_cast<int>(members.size()), "worker"),
                     " formed"));
   auto& formed = std::get<Notice>(effects.back());
-  formed.lost_steps = before.lost_steps;
-  formed.lost_time = before.lost_time;
+  formed.lost_steps = loss.steps;
+  formed.lost_time = loss.time;
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
   }

@@ -65,6 +65,12 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "host_waits";
     case membership::Notice::Kind::kCommitsKept:
       return "commits_kept";
+    case membership::Notice::Kind::kWorldBegan:
+      return "world_began";
+    case membership::Notice::Kind::kCheckpointWritten:
+      return "checkpoint_written";
+    case membership::Notice::Kind::kCheckpointFailed:
+      return "checkpoint_failed";
   }
   return "";
 }
@@ -87,9 +93,10 @@ std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time)
   // Ids begin with 1, ranks with 0.
   if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
   if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
-  if (notice.kind == membership::Notice::Kind::kWorldFormed) {
-    absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit,
-                    ",\"lost_steps\":", notice.lost_steps,
+  const bool formed = notice.kind == membership::Notice::Kind::kWorldFormed;
+  if (formed) absl::StrAppend(&line, ",\"size\":", notice.size);
+  if (formed || notice.kind == membership::Notice::Kind::kWorldBegan) {
+    absl::StrAppend(&line, ",\"commit\":", notice.commit, ",\"lost_steps\":", notice.lost_steps,
                     ",\"lost_seconds\":", absl::ToDoubleSeconds(notice.lost_time));
   }
   absl::StrAppend(&line, ",\"text\":", text::JsonString(notice.text), "}\n");

@@ -23,8 +23,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind);
 std::vector<membership::Notice::Kind> AllNoticeKinds();
 
 // One line, with its '\n'. Fields, in this order: "time" (RFC 3339, UTC, microseconds), "kind",
-// "world"; those of "host", "worker", "rank" that the notice has; "size", "commit", "lost_steps"
-// and "lost_seconds" if a world has formed; "text".
+// "world"; those of "host", "worker", "rank" that the notice has; "size" if a world has formed;
+// "commit", "lost_steps" and "lost_seconds" if one has formed or begun; "text".
 std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time);
 
 // The last line of a job: "time", kind "job_finished", "success", "exit_code"; "host" and "rank" if

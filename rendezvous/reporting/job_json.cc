@@ -30,15 +30,15 @@ void AppendHost(std::string* text, const Membership::HostView& host) {
 }  // namespace
 
 std::string JobJson(absl::string_view job_id, const Membership::View& view) {
-  return absl::StrCat("{\"job\":", text::JsonString(job_id), ",\"state\":\"",
-                      lifecycle::StateName(view.state), "\",\"world\":", view.epoch.value(),
-                      ",\"size\":", view.size, ",\"min_np\":", view.min_workers,
-                      ",\"max_np\":", view.max_workers,
-                      ",\"explanation\":", text::JsonString(view.explanation),
-                      ",\"failures\":", view.failures, ",\"failures_left\":", view.failures_left,
-                      ",\"commit\":", view.commit, ",\"lost_steps\":", view.lost_steps,
-                      ",\"lost_seconds\":", absl::ToDoubleSeconds(view.lost_time), ",\"hosts\":[",
-                      absl::StrJoin(view.hosts, ",", AppendHost), "]}");
+  return absl::StrCat(
+      "{\"job\":", text::JsonString(job_id), ",\"state\":\"", lifecycle::StateName(view.state),
+      "\",\"world\":", view.epoch.value(), ",\"size\":", view.size,
+      ",\"min_np\":", view.min_workers, ",\"max_np\":", view.max_workers,
+      ",\"explanation\":", text::JsonString(view.explanation), ",\"failures\":", view.failures,
+      ",\"failures_left\":", view.failures_left, ",\"commit\":", view.commit,
+      ",\"checkpoint\":", view.checkpoint, ",\"lost_steps\":", view.lost_steps,
+      ",\"lost_seconds\":", absl::ToDoubleSeconds(view.lost_time), ",\"hosts\":[",
+      absl::StrJoin(view.hosts, ",", AppendHost), "]}");
 }
 
 }  // namespace hvd::rendezvous::reporting

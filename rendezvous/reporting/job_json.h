@@ -10,9 +10,10 @@
 namespace hvd::rendezvous::reporting {
 
 // Returns one line without a newline. Members: "job", "state" (as in GetStatus), "world", "size",
-// "min_np", "max_np", "explanation", "failures", "failures_left", "commit", "lost_steps",
-// "lost_seconds", and "hosts": a list with "host", "slots", "machine", "attached", "condition", and
-// "workers": a list with "worker", "rank" (-1: none), "pid", "state". Pure.
+// "min_np", "max_np", "explanation", "failures", "failures_left", "commit", "checkpoint"
+// (its commit's number; 0: none), "lost_steps", "lost_seconds", and "hosts": a list with "host",
+// "slots", "machine", "attached", "condition", and "workers": a list with "worker", "rank" (-1:
+// none), "pid", "state". Pure.
 std::string JobJson(absl::string_view job_id, const membership::Membership::View& view);
 
 }  // namespace hvd::rendezvous::reporting

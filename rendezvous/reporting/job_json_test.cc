@@ -16,6 +16,7 @@ TEST(JobJsonTest, AllOfAJob) {
   view.failures = 2;
   view.failures_left = 18;
   view.commit = 7;
+  view.checkpoint = 6;
   view.lost_steps = 1;
   view.lost_time = absl::Milliseconds(1500);
   membership::Membership::HostView host;
@@ -28,8 +29,8 @@ TEST(JobJsonTest, AllOfAJob) {
   EXPECT_EQ(
       JobJson("j", view),
       R"({"job":"j","state":"running","world":3,"size":1,"min_np":1,"max_np":4,)"
-      R"("explanation":"all \"well\"","failures":2,"failures_left":18,"commit":7,"lost_steps":1,)"
-      R"("lost_seconds":1.5,"hosts":[{"host":"a","slots":2,"machine":"m","attached":true,)"
+      R"("explanation":"all \"well\"","failures":2,"failures_left":18,"commit":7,"checkpoint":6,)"
+      R"("lost_steps":1,"lost_seconds":1.5,"hosts":[{"host":"a","slots":2,"machine":"m","attached":true,)"
       R"("condition":"draining","workers":[{"worker":9,"rank":0,"pid":123,"state":"running"},)"
       R"({"worker":10,"rank":-1,"pid":0,"state":"starting"}]}]})");
 }

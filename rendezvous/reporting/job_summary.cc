@@ -20,13 +20,12 @@ std::string Ordinal(int n) {
   return absl::StrCat(n, ending);
 }
 
-std::string FormedText(const membership::Notice& notice) {
-  std::string text = absl::StrCat(notice.text, " (world ", notice.epoch.value(), ")");
-  if (notice.lost_time <= absl::ZeroDuration()) return text;
-  absl::StrAppend(&text, "; ", WorkText(notice.lost_steps, notice.lost_time), " since ",
-                  notice.commit > 0 ? absl::StrCat("commit ", notice.commit) : "the start",
-                  " lost");
-  return text;
+// "; 12 steps and 3.2s of work since commit 40 lost"; empty: nothing was lost.
+std::string LostText(const membership::Notice& notice) {
+  if (notice.lost_time <= absl::ZeroDuration()) return "";
+  return absl::StrCat("; ", WorkText(notice.lost_steps, notice.lost_time), " since ",
+                      notice.commit > 0 ? absl::StrCat("commit ", notice.commit) : "the start",
+                      " lost");
 }
 
 }  // namespace
@@ -47,7 +46,11 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kEpochChanging:
       return {absl::StrCat("another world is wanted: ", notice.text), false};
     case membership::Notice::Kind::kWorldFormed:
-      return {FormedText(notice), true};
+      return {absl::StrCat(notice.text, " (world ", notice.epoch.value(), ")", LostText(notice)),
+              true};
+    case membership::Notice::Kind::kWorldBegan:
+      // Otherwise the line about the world has said all.
+      return {absl::StrCat(notice.text, LostText(notice)), notice.lost_time > absl::ZeroDuration()};
     case membership::Notice::Kind::kHostLost:
     case membership::Notice::Kind::kHostLeft:
     case membership::Notice::Kind::kDrainOverran:
@@ -66,6 +69,9 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:
     case membership::Notice::Kind::kStack:
+    // The worker has said so.
+    case membership::Notice::Kind::kCheckpointWritten:
+    case membership::Notice::Kind::kCheckpointFailed:
       return {notice.text, false};
   }
   return {notice.text, false};

@@ -118,8 +118,24 @@ TEST_F(JobSummaryTest, Formed_AfterAFailure_SaysWhatIsLost) {
   notice.commit = notice.lost_steps = 0;
   EXPECT_EQ(Say(notice), "world of 3 workers formed (world 3); 3.2s of work since the start lost");
   EXPECT_EQ(progress_.Summary(),
-            "3 worlds; the last world began with commit 40; work since the newest commit lost 1 "
-            "time (12 steps and 6.4s of work); 0s without a world (longest 0s)");
+            "3 worlds; work since the newest commit lost 1 time (12 steps and 6.4s of work); 0s "
+            "without a world (longest 0s)");
+}
+
+TEST_F(JobSummaryTest, Began_WithACheckpoint_SaysWhatIsLostSinceThat) {
+  World(1, 1);
+  Say(Kind::kEpochBroken, "why", 1);
+  World(2, 1);
+  membership::Notice notice = Make(Kind::kWorldBegan, 2);
+  notice.text = "world 2 goes on from commit 7";
+  notice.commit = 7;
+  EXPECT_FALSE(progress_.Add(notice, now_).important) << "the line about the world has said all";
+  notice.lost_time = absl::Milliseconds(2100);
+  EXPECT_TRUE(progress_.Add(notice, now_).important);
+  EXPECT_EQ(Say(notice), "world 2 goes on from commit 7; 2.1s of work since commit 7 lost");
+  EXPECT_EQ(progress_.Summary(),
+            "2 worlds; the last world began with commit 7; work since the newest commit lost 1 "
+            "time (4.2s of work); 0s without a world (longest 0s)");
 }
 
 TEST_F(JobSummaryTest, Summary_WithoutAWorld_IsEmpty) {

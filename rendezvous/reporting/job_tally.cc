@@ -58,6 +58,8 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
       return;
     case membership::Notice::Kind::kWorldFormed:
       return Form(notice, now);
+    case membership::Notice::Kind::kWorldBegan:
+      return Begin(notice);
     case membership::Notice::Kind::kHostDraining:
     case membership::Notice::Kind::kWorkerStarted:
     case membership::Notice::Kind::kWorkerLeft:
@@ -72,6 +74,8 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kLimitsChanged:
     case membership::Notice::Kind::kHostWaits:
     case membership::Notice::Kind::kCommitsKept:
+    case membership::Notice::Kind::kCheckpointWritten:
+    case membership::Notice::Kind::kCheckpointFailed:
       return;
   }
 }
@@ -94,9 +98,7 @@ void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   size_ = notice.size;
   remaining_ = notice.size;
   rolled_back_ = false;
-  commit_ = std::max(commit_, notice.commit);
-  lost_steps_ += notice.lost_steps;
-  lost_time_ += notice.lost_time;
+  Begin(notice);
   if (!broken_since_.has_value()) return;
   // The clock of an earlier daemon may have been ahead.
   const absl::Duration time =
@@ -104,6 +106,12 @@ void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   ++breaks_;
   without_world_ += time;
   longest_break_ = std::max(longest_break_, time);
+}
+
+void JobTally::Begin(const membership::Notice& notice) {
+  commit_ = notice.commit;
+  lost_steps_ += notice.lost_steps;
+  lost_time_ += notice.lost_time;
 }
 
 std::string JobTally::Summary() const {

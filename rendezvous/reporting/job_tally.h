@@ -53,6 +53,7 @@ class JobTally {
  private:
   void Fail(const membership::Notice& notice);
   void Form(const membership::Notice& notice, absl::Time now);
+  void Begin(const membership::Notice& notice);
   void Break(absl::Time now);
 
   int worlds_ = 0;
@@ -71,7 +72,7 @@ class JobTally {
   int rollbacks_ = 0;
   absl::Duration without_world_;
   absl::Duration longest_break_;
-  uint64_t commit_ = 0;  // the newest commit that a world has started from
+  uint64_t commit_ = 0;  // the one from which the newest world has started
   uint64_t lost_steps_ = 0;
   absl::Duration lost_time_;
 };

@@ -108,6 +108,17 @@ void AddProgress(Page& page) {
              if (job.view.committed_at == absl::InfinitePast()) return;
              add("", "", absl::ToDoubleSeconds(job.now - job.view.committed_at));
            });
+  page.AddNumber("horovod_checkpoint", "gauge",
+                 "The number of the newest checkpoint's commit; 0: there is none.",
+                 [](const JobReport& job) { return job.view.checkpoint; });
+  page.Add("horovod_seconds_since_checkpoint", "gauge", "Since the newest checkpoint's commit.",
+           [](const JobReport& job, const Page::AddSample& add) {
+             if (job.view.checkpoint_at == absl::InfinitePast()) return;
+             add("", "", absl::ToDoubleSeconds(job.now - job.view.checkpoint_at));
+           });
+  page.AddNumber("horovod_checkpoint_fails", "gauge",
+                 "1 while the last checkpoint could not be written.",
+                 [](const JobReport& job) { return job.view.checkpoint_failure.empty() ? 0 : 1; });
   page.AddNumber("horovod_lost_steps_total", "counter",
                  "Steps since the commits that the job went back to after failures.",
                  [](const JobReport& job) { return job.view.lost_steps; });

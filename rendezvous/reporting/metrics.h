@@ -24,6 +24,9 @@ inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charse
 //   horovod_seconds_since_world           since the newest world formed; only if there was one
 //   horovod_commit                        the newest commit's number; 0: there is none
 //   horovod_seconds_since_commit          since that one; only if it is known
+//   horovod_checkpoint                    the number of the newest one's commit; 0: there is none
+//   horovod_seconds_since_checkpoint      since that commit; only if it is known
+//   horovod_checkpoint_fails              1 while the last one could not be written
 //   horovod_lost_steps_total, horovod_lost_seconds_total
 //                                         work since the commits that failures went back to
 //   horovod_failures_total                that counted against the budget

@@ -132,7 +132,16 @@ class GoldenSnapshotTest : public GoldenTest {
     const auto journal = Open();
     if (!journal.ok()) return journal.status().ToString();
     const auto job = Recover(Spec(), **journal);
-    return job.ok() ? SaveJob(*job->machine, job->history) : job.status().ToString();
+    return job.ok() ? WithoutTimes(SaveJob(*job->machine, job->history)) : job.status().ToString();
+  }
+
+ private:
+  // The files are older than the times of commits, which follow from the events alone.
+  static std::string WithoutTimes(const std::string& saved) {
+    pb::journal::SavedJob job;
+    EXPECT_TRUE(job.ParseFromString(saved));
+    job.mutable_membership()->mutable_epochs()->clear_times();
+    return job.SerializeAsString();
   }
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/reporting/checkpoint_text.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/transport/placement_message.h"
 #include "rendezvous/transport/request_checks.h"
@@ -40,6 +41,22 @@ pb::WatchEpochResponse::Change ToProto(membership::EpochChange change) {
       return pb::WatchEpochResponse::JOB_OVER;
   }
   return pb::WatchEpochResponse::CHANGE_UNSPECIFIED;
+}
+
+membership::ProgressReported ToEvent(membership::CallId call, const pb::ReportRequest& request) {
+  const pb::Progress& progress = request.progress();
+  membership::ProgressReported event{call, ToKey(request.worker()), Epoch(request.epoch()),
+                                     progress.commit(),
+                                     absl::Milliseconds(progress.commit_age_ms())};
+  if (progress.has_began_with()) event.began_with = progress.began_with();
+  if (progress.has_checkpoints()) {
+    const pb::Checkpoints& told = progress.checkpoints();
+    event.checkpoints = {
+        told.commit(),
+        told.has_age_ms() ? absl::Milliseconds(told.age_ms()) : absl::InfiniteDuration(),
+        told.place(), told.failure()};
+  }
+  return event;
 }
 
 uint64_t Milliseconds(absl::Duration duration) {
@@ -90,6 +107,7 @@ void ToProto(const reporting::JobReport& report, pb::GetStatusResponse& proto) {
   }
   proto.set_lost_steps(view.lost_steps);
   proto.set_lost_ms(Milliseconds(view.lost_time));
+  proto.set_checkpoint(reporting::CheckpointText(view));
   for (const reporting::JobHistory::Entry& entry : report.history.recent()) {
     pb::Happening& happening = *proto.add_recent();
     happening.set_kind(std::string(reporting::NoticeKindName(entry.notice.kind)));
@@ -189,9 +207,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.commit = request->failure().commit();
       break;
     case pb::ReportRequest::kProgress:
-      options_.post(membership::ProgressReported{
-          call->id(), reported.worker, reported.epoch, request->progress().commit(),
-          absl::Milliseconds(request->progress().commit_age_ms())});
+      options_.post(ToEvent(call->id(), *request));
       return call;
     case pb::ReportRequest::WORD_NOT_SET:
       calls_.Finish(call->id(), absl::InvalidArgumentError("a report needs a word"));

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from processes import program
 from training_log import TrainingLog
 
 JOB = Path(__file__).resolve().parent / "jobs" / "checkpoints.py"
@@ -46,13 +49,53 @@ def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
     small.mkdir()
     # In the worker's own mount namespace, and gone with it.
     mounted = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=3m none "$0" && exec "$@"', small]
-    result = horovodrun.run(*ALONE, *mounted, sys.executable, JOB, small, 3, 2)
+    result = horovodrun.run(*ALONE, "--event-log", "events", *mounted, sys.executable, JOB, small, 3, 2)
     assert result.returncode == 0, result.stdout + result.stderr
     kept = ["checkpoint-1-w1.hvd"]
     assert entries(result.stdout) == [{"step": step, "found": kept} for step in (1, 2, 3)]
-    lines = [line for line in result.stderr.splitlines() if "can't be written" in line]
+    lines = [line for line in result.stderr.splitlines() if "Horovod: checkpoint" in line]
     assert len(lines) == 1 and lines[0].endswith("can't be written: No space left on device")
     assert f"the last commit that was due, 3, is in no checkpoint in {small}: No space left on device" in result.stderr
+    assert result.stderr.splitlines()[-1] == (
+        f"horovodrun: 1 rank finished; 1 world; newest checkpoint: commit 1, {small}/checkpoint-1-w1.hvd "
+        f"(then: checkpoint 2 in {small} can't be written: No space left on device)"
+    )
+    told = [event["text"] for event in events(tmp_path) if event["kind"].startswith("checkpoint_")]
+    assert told == [
+        f"there is a checkpoint of commit 1: {small}/checkpoint-1-w1.hvd",
+        f"checkpoint 2 in {small} can't be written: No space left on device",
+    ]
+
+
+def events(directory):
+    return [json.loads(line) for line in (directory / "events").read_text().splitlines()]
+
+
+def seconds_of(event):
+    return datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
+
+
+def test_what_is_lost_counts_from_the_checkpoint(horovodrun, tmp_path):
+    checkpoints, gate = tmp_path / "checkpoints", tmp_path / "gate"
+    os.mkfifo(gate)
+    job = horovodrun.start(*ALONE, "--event-log", "events", sys.executable, JOB, checkpoints, 3, 0.1, gate)
+    job.stdout.wait_for(r'"step": 2', 60)
+    for pid in horovodrun.processes():  # the agent and its guard, with the commits in the agent's memory
+        if program(pid).endswith("horovod-agent"):
+            os.kill(pid, signal.SIGKILL)
+    job.stderr.wait_for(r"world 2 goes on from commit 2; .* of work since commit 2 lost", 60)
+    with open(gate, "w"):
+        pass
+    assert job.wait(60) == 0, job.everything()
+    assert "since the start lost" not in job.stderr.text
+    assert "; the last world began with commit 2; work since the newest commit lost 1 time (" in job.stderr.text
+    by_kind = {}
+    for event in events(tmp_path):
+        by_kind.setdefault(event["kind"], []).append(event)
+    first, second = by_kind["world_began"]
+    assert (first["commit"], second["commit"]) == (0, 2)
+    (broken,) = by_kind["world_broken"]
+    assert 0 < second["lost_seconds"] < seconds_of(broken) - seconds_of(first)
 
 
 def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
@@ -65,6 +108,11 @@ def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
     first.signal(signal.SIGTERM)
     assert first.wait(60) == 143, first.everything()  # nobody waits for another host, as in other drains
     assert "all workers leave at their next commit, within 10m" in first.stderr.text
+    assert re.fullmatch(
+        r"horovodrun: stopped: all workers have left, as SIGTERM asked for; 1 world; 1 host left; newest checkpoint: commit "
+        rf"\d+, {tmp_path}/checkpoint-\d+-w1\.hvd; the same command goes on from there",
+        first.stderr.text.splitlines()[-1],
+    ), first.stderr.text
     second = horovodrun.start(*command)
     resumed = TrainingLog(second.stdout)
     resumed.wait_until(lambda: resumed.last_step() > 0, 90, "it trains again")

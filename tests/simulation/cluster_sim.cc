@@ -233,6 +233,21 @@ rendezvous::membership::Event ClusterSim::ExitEvent(Command& command, int worker
   return exited;
 }
 
+rendezvous::membership::Event ClusterSim::ProgressEvent(Command& command,
+                                                        rendezvous::membership::CallId call,
+                                                        rendezvous::membership::WorkerKey key) {
+  rendezvous::membership::ProgressReported report{call, key, Epoch(command.Number("epoch")),
+                                                  ParseCommit(command.Text("commit")),
+                                                  command.Time("age", absl::ZeroDuration())};
+  if (command.IsGiven("began")) report.began_with = ParseCommit(command.Text("began"));
+  if (command.IsGiven("checkpoint") || command.IsGiven("failure")) {
+    report.checkpoints = {ParseCommit(command.Text("checkpoint")),
+                          command.Time("checkpoint-age", absl::InfiniteDuration()), "/c",
+                          command.Text("failure")};
+  }
+  return report;
+}
+
 rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker) {
   const std::string& name = command.name();
   const rendezvous::membership::CallId call(calls_.size() + 1);
@@ -255,9 +270,7 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         command.Has("by-peer")};
   }
   if (name == "progress") {
-    return rendezvous::membership::ProgressReported{call, key, Epoch(command.Number("epoch")),
-                                                    ParseCommit(command.Text("commit")),
-                                                    command.Time("age", absl::ZeroDuration())};
+    return ProgressEvent(command, call, key);
   }
   if (name == "watch") {
     return rendezvous::membership::WatchRequested{call, key, Epoch(command.Number("epoch")),

@@ -34,7 +34,8 @@ namespace hvd {
 //   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
 //   join WORKERS [last=EPOCH] [inc=] [defer] [commit=] [worked] [left-for=REASON] [by-peer]
 //       [lost-steps=N] [lost=DURATION]
-//   progress WORKERS epoch= commit= [age=] [inc=]
+//   progress WORKERS epoch= commit= [age=] [inc=] [began=COMMIT] [checkpoint=COMMIT]
+//       [checkpoint-age=] [failure=TEXT]
 //   watch WORKERS epoch= [inc=] [knows]
 //   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]
 //       value: by default "from-WORKER"
@@ -64,6 +65,8 @@ class ClusterSim {
   std::string Apply(const rendezvous::membership::Event& event);
   std::string Show(const rendezvous::membership::Effect& effect);
   rendezvous::membership::Event WorkerEvent(Command& command, int worker);
+  rendezvous::membership::Event ProgressEvent(Command& command, rendezvous::membership::CallId call,
+                                              rendezvous::membership::WorkerKey key);
   rendezvous::membership::Event CallEvent(Command& command, int worker);
   rendezvous::membership::Event ExitEvent(Command& command, int worker);
   rendezvous::membership::Event ReportEvent(Command& command,

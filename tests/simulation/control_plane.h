@@ -156,9 +156,10 @@ class ControlPlane {
     int operation = 0;  // index in its group
     int arena = 0;      // its slot on its host
     Commit commit;
-    bool in_step = false;  // has worked since its newest commit
-    bool worked = false;   // ... or at all, in its world
-    bool gave_up = false;  // left its world by itself
+    std::optional<uint64_t> began_with;  // the commit with which it began to train in its world
+    bool in_step = false;                // has worked since its newest commit
+    bool worked = false;                 // ... or at all, in its world
+    bool gave_up = false;                // left its world by itself
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;

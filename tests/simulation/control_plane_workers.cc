@@ -147,6 +147,7 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
   const bool is_new = process.epoch == 0;
   process.epoch = world.epoch.value();
   process.knows_of_change = process.worked = process.gave_up = false;
+  process.began_with.reset();
   process.operation = 0;
   process.phase = Phase::kConnecting;
   Group& group = groups_[process.epoch];
@@ -221,6 +222,8 @@ void ControlPlane::Submit(int index, Operation kind) {
   Group& group = groups_[process.epoch];
   process.phase = Phase::kTraining;
   if (kind == Operation::kConnect) process.phase = Phase::kConnecting;
+  const bool trains = kind != Operation::kConnect && kind != Operation::kSync;
+  if (trains && !process.began_with.has_value()) process.began_with = process.commit.id;
   if (group.operation != process.operation) return Fail("a collective was left out");
   if (group.arrived > 0 && group.kind != kind) {
     return Fail(absl::StrCat("in epoch ", process.epoch, " rank ", process.rank,
@@ -340,7 +343,8 @@ void ControlPlane::ReportProgress(int index) {
                                                     {asking.id, asking.incarnation},
                                                     Epoch(asking.epoch),
                                                     asking.commit.id,
-                                                    absl::Seconds(1)};
+                                                    absl::Seconds(1),
+                                                    asking.began_with};
   });
   Later(index, kProgressPause, [this, index] { ReportProgress(index); });
 }

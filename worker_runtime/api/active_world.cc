@@ -234,6 +234,13 @@ absl::Status ActiveWorld::CheckLease() {
   return lease == nullptr ? absl::OkStatus() : lease->Check();
 }
 
+void ActiveWorld::NoteBegin(uint64_t commit) {
+  absl::MutexLock lock(&mutex_);
+  if (lease_ == nullptr) return;
+  session_->NoteBegin(world_.epoch, commit);
+  lease_->ReportSoon();
+}
+
 void ActiveWorld::OnStall(const negotiation::StallReport& report) {
   session::StallReporter::Report told{session_->StallRequest(world_.epoch),
                                       negotiation::StallText(report)};

@@ -74,6 +74,9 @@ class ActiveWorld {
   // WorldLease::Check. On other ranks always OK.
   absl::Status CheckLease();
 
+  // On rank 0 of an elastic job: has the daemon told soon that training has begun with `commit`.
+  void NoteBegin(uint64_t commit);
+
   // Leaves the world cleanly; operations in flight fail. Idempotent.
   void Shutdown();
 

@@ -409,6 +409,14 @@ int32_t hvd_confirm_world(void) {
   return Guarded([] { return TheRuntime().ConfirmWorld(); });
 }
 
+void hvd_note_checkpoints(int64_t commit, double age_seconds, const char* place,
+                          const char* failure) {
+  const absl::Duration age =
+      age_seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(age_seconds);
+  TheRuntime().NoteCheckpoints({static_cast<uint64_t>(commit), age, place == nullptr ? "" : place,
+                                failure == nullptr ? "" : failure});
+}
+
 int32_t hvd_built(const char* what) {
   const absl::string_view name = what == nullptr ? "" : what;
   if (name == "nccl") return hvd::collectives::nccl::InstalledNcclVersion();

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 14
+#define HVD_ABI_VERSION 15
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -397,6 +397,13 @@ HVD_EXPORT void hvd_note_error(const char* message, int32_t caused_by_peer);
  *   - HVD_UNAVAILABLE: the daemon has not confirmed it for too long. */
 HVD_EXPORT int32_t hvd_check_world(void);
 HVD_EXPORT int32_t hvd_confirm_world(void);
+
+/* Tells the daemon which checkpoints this process writes; elastic jobs only. `commit`: the id of
+ * the newest one's commit, 0 if there is none; `age_seconds`: of that commit, negative if it is
+ * unknown; `place`: the newest one's path or URL, or the folder's if there is none; `failure`: why
+ * the last write failed, one line, "" if it did not. Best effort; takes a second at most. */
+HVD_EXPORT void hvd_note_checkpoints(int64_t commit, double age_seconds, const char* place,
+                                     const char* failure);
 
 /* Returns whether a component is available. "gloo": 1. "nccl": the version of the library that can
  * be loaded, e.g. 22307 for 2.23.7, or 0. "cuda": 1 if there is a driver, else 0. Others ("mpi",

@@ -196,6 +196,20 @@ void Runtime::SetCommit(uint64_t number) {
     session->NoteCommit(number);
 }
 
+void Runtime::BeginTraining() {
+  progress_.BeginTraining();
+  if (const std::shared_ptr<ActiveWorld> world = active()) world->NoteBegin(progress_.commit());
+}
+
+void Runtime::NoteCheckpoints(const session::Session::Checkpoints& checkpoints) {
+  const std::shared_ptr<session::Session> session = this->session();
+  if (session == nullptr || !session->standing().elastic) return;
+  session->NoteCheckpoints(checkpoints);
+  const std::shared_ptr<ActiveWorld> world = active();
+  const Epoch epoch = world == nullptr ? session->last_epoch() : world->world().epoch;
+  session->ReportProgress(epoch, kReportTimeout).IgnoreError();
+}
+
 absl::Status Runtime::CheckWorld() {
   const std::shared_ptr<ActiveWorld> world = active();
   return world == nullptr ? absl::OkStatus() : world->CheckLease();

@@ -71,7 +71,7 @@ class Runtime {
   // See hvd_set_commit.
   void SetCommit(uint64_t number);
   // See hvd_begin_training, hvd_count_step and hvd_note_error.
-  void BeginTraining() { progress_.BeginTraining(); }
+  void BeginTraining();
   void CountStep() { progress_.CountStep(); }
   void NoteError(const std::string& text, bool caused_by_peer) {
     progress_.NoteError(text, caused_by_peer);
@@ -81,6 +81,8 @@ class Runtime {
   // See hvd_check_world and hvd_confirm_world.
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();
+  // See hvd_note_checkpoints.
+  void NoteCheckpoints(const session::Session::Checkpoints& checkpoints);
 
   // The agent-owned commit store, which survives this process and holds the commits of earlier
   // processes of this slot; nullptr: none. Borrowed; available from Init on, replaced when the

@@ -21,6 +21,8 @@ class TrainingProgress {
   void BeginTraining();
   // Sets the newest commit to one made by an earlier process, without any progress since.
   void Restore(uint64_t commit) { commit_.store(commit); }
+  // The newest commit that this process can restore; 0: none.
+  uint64_t commit() const { return commit_.load(); }
   // See hvd_set_commit. Starts counting steps from 0.
   void SetCommit(uint64_t number);
   void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }

@@ -273,6 +273,18 @@ void Session::NoteCommit(uint64_t number) {
   committed_ = os::ReadBootTime().since_boot;
 }
 
+void Session::NoteBegin(Epoch epoch, uint64_t commit) {
+  absl::MutexLock lock(&mutex_);
+  begun_ = epoch;
+  began_with_ = commit;
+}
+
+void Session::NoteCheckpoints(const Checkpoints& checkpoints) {
+  absl::MutexLock lock(&mutex_);
+  checkpoints_ = checkpoints;
+  checkpoints_at_ = os::ReadBootTime().since_boot;
+}
+
 absl::Status Session::ReportProgress(rendezvous::client::RendezvousClient& client, Epoch epoch,
                                      absl::Duration timeout) {
   pb::ReportRequest request;
@@ -280,13 +292,28 @@ absl::Status Session::ReportProgress(rendezvous::client::RendezvousClient& clien
   request.set_epoch(epoch.value());
   {
     absl::MutexLock lock(&mutex_);
-    request.mutable_progress()->set_commit(commit_);
-    // An age, since the clocks of hosts differ; measured with the clock that also runs during a
-    // suspension.
-    request.mutable_progress()->set_commit_age_ms(static_cast<uint64_t>(
-        absl::ToInt64Milliseconds(os::ReadBootTime().since_boot - committed_)));
+    FillProgress(epoch, *request.mutable_progress());
   }
   return client.Report(request, timeout).status();
+}
+
+// Ages, since the clocks of hosts differ; measured with the clock that also runs during a
+// suspension.
+void Session::FillProgress(Epoch epoch, pb::Progress& progress) const {
+  const auto milliseconds = [](absl::Duration age) {
+    return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Milliseconds(age), 0));
+  };
+  const absl::Duration now = os::ReadBootTime().since_boot;
+  progress.set_commit(commit_);
+  progress.set_commit_age_ms(milliseconds(now - committed_));
+  if (begun_ == epoch && epoch > Epoch(0)) progress.set_began_with(began_with_);
+  if (!checkpoints_.has_value()) return;
+  pb::Checkpoints& told = *progress.mutable_checkpoints();
+  told.set_commit(checkpoints_->commit);
+  if (checkpoints_->age < absl::InfiniteDuration())
+    told.set_age_ms(milliseconds(checkpoints_->age + (now - checkpoints_at_)));
+  told.set_place(ToTell(checkpoints_->place));
+  told.set_failure(ToTell(checkpoints_->failure));
 }
 
 std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patience) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +108,17 @@ class Session {
 
   // Sets the newest commit, which rank 0 reports from now on.
   void NoteCommit(uint64_t number);
+  // Sets the commit with which training begins in the world `epoch`; 0: at the start.
+  void NoteBegin(Epoch epoch, uint64_t commit);
+  // The checkpoints that this process writes; see Checkpoints in rendezvous.proto.
+  struct Checkpoints {
+    uint64_t commit = 0;
+    absl::Duration age = absl::InfiniteDuration();
+    std::string place;
+    std::string failure;
+  };
+  // Sets them, to be reported from now on.
+  void NoteCheckpoints(const Checkpoints& checkpoints);
 
   // Reports the job's progress to the daemon. OK: `epoch` is the newest and not broken.
   // Errors: those of RendezvousClient::Report.
@@ -145,6 +157,8 @@ class Session {
   absl::Status ReportAndDisconnect(const pb::ReportRequest& request, absl::Duration timeout);
   absl::StatusOr<std::vector<Peer>> AskForMembers(Epoch epoch, int size);
   void FillIdentity(pb::WorkerIdentity* identity) const;
+  void FillProgress(Epoch epoch, pb::Progress& progress) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkerStanding standing_;
   const Incarnation incarnation_;
@@ -155,6 +169,10 @@ class Session {
   Epoch last_epoch_ ABSL_GUARDED_BY(mutex_);
   uint64_t commit_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration committed_ ABSL_GUARDED_BY(mutex_);  // time since boot
+  Epoch begun_ ABSL_GUARDED_BY(mutex_);  // the newest world in which training has begun; 0: none
+  uint64_t began_with_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<Checkpoints> checkpoints_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration checkpoints_at_ ABSL_GUARDED_BY(mutex_);  // since boot: when its age was right
 };
 
 }  // namespace hvd::worker_runtime::session

@@ -70,10 +70,18 @@ absl::Status WorldLease::Ask(absl::Duration timeout) {
       "the daemon has not confirmed that this world is still the job's newest: ", told.message()));
 }
 
+void WorldLease::ReportSoon() {
+  absl::MutexLock lock(&mutex_);
+  hurries_ = true;
+}
+
 void WorldLease::Run() {
   absl::MutexLock lock(&mutex_);
-  while (!Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&ended_),
-                                          Clock::Real().Now() + kPause)) {
+  while (true) {
+    Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(this, &WorldLease::MustAct),
+                                    Clock::Real().Now() + kPause);
+    if (ended_) return;
+    hurries_ = false;
     mutex_.Unlock();
     Confirm().IgnoreError();  // if the world is over, EpochWatch reports it
     mutex_.Lock();

@@ -49,9 +49,13 @@ class WorldLease {
   //   - Unavailable: there is no answer, and the lease has expired.
   absl::Status Confirm();
 
+  // Makes the next report without delay.
+  void ReportSoon();
+
  private:
   absl::Status Ask(absl::Duration timeout);
   bool Holds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MustAct() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_ || hurries_; }
   void Run();
 
   const Report report_;
@@ -61,6 +65,7 @@ class WorldLease {
   mutable absl::Mutex mutex_;
   os::BootTime confirmed_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hurries_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

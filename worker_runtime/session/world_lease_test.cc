@@ -105,5 +105,16 @@ TEST_F(WorldLeaseTest, Confirm_AlwaysAsks) {
   EXPECT_GT(asked(), before);
 }
 
+TEST_F(WorldLeaseTest, ReportSoon_DoesNotWaitForThePause) {
+  const int before = asked();
+  lease_->ReportSoon();
+  absl::MutexLock lock(&mutex_);
+  const auto has_asked = [&] {
+    mutex_.AssertHeld();
+    return asked_ > before;
+  };
+  mutex_.Await(absl::Condition(&has_asked));
+}
+
 }  // namespace
 }  // namespace hvd::worker_runtime::session

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 14
+_ABI_VERSION = 15
 
 
 def library_path() -> str:
@@ -38,6 +38,8 @@ def _declare(library: ctypes.CDLL) -> None:
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = None
     library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p, ctypes.c_int32], None
+    library.hvd_note_checkpoints.argtypes = [int64, ctypes.c_double, ctypes.c_char_p, ctypes.c_char_p]
+    library.hvd_note_checkpoints.restype = None
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_job_id.argtypes, library.hvd_job_id.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p

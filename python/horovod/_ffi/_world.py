@@ -70,6 +70,18 @@ def confirm_world() -> None:
     check(library.hvd_confirm_world())
 
 
+def note_checkpoints(commit: int, age: float, place: str, failure: str) -> None:
+    """Tells the daemon which checkpoints this process writes. Best effort; takes a second at most. Thread-safe.
+
+    Args:
+      commit: the id of the newest one's commit; 0: there is none.
+      age: of that commit, in seconds; negative: unknown.
+      place: the newest one's path or URL, or the folder's if there is none.
+      failure: why the last write failed; "": it did not.
+    """
+    library.hvd_note_checkpoints(commit, age, place.encode("utf-8", "replace"), failure.encode("utf-8", "replace"))
+
+
 def must_sync_state() -> bool:
     """Returns whether a member of this world lacks rank 0's state. The same on every rank."""
     return bool(library.hvd_must_sync_state())

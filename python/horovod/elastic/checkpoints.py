@@ -25,6 +25,7 @@ Contents = Callable[[], tuple[dict[str, Any], dict[str, Any]]]
 _NAMED = "values are given to a state by their names, as in epoch=0"
 _MAX_WAIT_S = 60.0  # limit for a file that is being written when the process ends
 _LONG_S = 60.0  # after this time a slow write is reported in one line
+_REMINDER_S = 600.0  # a failure that goes on is reported again after this time, and after 10, 100, ... writes
 # How long to wait for the next world, or for an unreachable daemon.
 _MAX_DOUBT_S = 60.0
 _PAUSE_S = 1.0
@@ -47,10 +48,50 @@ class _Due(NamedTuple):
     run: int
     past: Sequence[bytes]
     contents: Contents
+    made: float  # time.monotonic()
 
 
 def _due(commit: int, contents: Contents) -> _Due:
-    return _Due(commit, _world(), runs.newest(), runs.past(), contents)
+    return _Due(commit, _world(), runs.newest(), runs.past(), contents, time.monotonic())
+
+
+class _Standing:
+    """The newest checkpoint and the failures since, as the daemon and the user are told of them."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place  # of the newest checkpoint, or of all
+        self._commit = 0  # the id of the newest one's commit
+        self._made: Optional[float] = None  # when that was; None: unknown
+        self._failures = 0  # in a row
+        self.reason = ""  # of the last one
+        self._told = 0.0  # when it was said
+        self._text = ""
+
+    def has(self, commit: int, place: str, made: Optional[float]) -> None:
+        """Records a complete checkpoint of the commit with this id."""
+        self._commit, self._place, self._made = commit, place, made
+        self._failures, self.reason, self._text = 0, "", ""
+        self.tell()
+
+    def fails(self, number: int, where: str, reason: str, at_end: bool) -> None:
+        """Records that commit `number` could not be written. Says so if the reason is new, and again from time to time; but not at
+        the end of the process, which has a line of its own.
+        """
+        self._failures += 1
+        now = time.monotonic()
+        is_round = str(self._failures).strip("0") == "1"
+        if reason == self.reason and not is_round and now - self._told < _REMINDER_S:
+            return
+        self.reason, self._told = reason, now
+        in_a_row = f" ({self._failures} in a row)" if self._failures > 1 else ""
+        self._text = f"checkpoint {number} in {where} can't be written: {reason}{in_a_row}"
+        if not at_end:
+            say(self._text)
+        self.tell()
+
+    def tell(self) -> None:
+        age = -1.0 if self._made is None else time.monotonic() - self._made
+        _ffi.note_checkpoints(self._commit, age, self._place, self._text)
 
 
 class _Outdated(Exception):
@@ -72,6 +113,7 @@ class Checkpoints:
     One thread uses it; another thread writes files, one at a time. A commit that is due while a file is being written is
     written at the end of the process, unless a newer one has followed. A file that can't be written, or that takes more than a
     minute, is reported in one line on stderr, and training continues. So is a last file that could not be written, at the end.
+    The daemon is told which checkpoint is the newest.
 
     `keep` is the number of files that are kept. `best`: the best checkpoint is kept, too, by a value of the state.
 
@@ -98,7 +140,7 @@ class Checkpoints:
         self._trees: tuple[Any, ...] = ()
         self._postponed: Optional[_Due] = None
         self._watches_end = False  # of the process
-        self._warned = ""
+        self._standing = _Standing(self._folder.path)
         self._damaged: set[str] = set()  # files that were skipped
         self._has_read = threading.Event()  # all that the thread writes
         self._has_read.set()
@@ -195,9 +237,9 @@ class Checkpoints:
         """
         self._ending.set()
         self._write_last()
-        if self._warned and not self._writing():
+        if self._standing.reason and not self._writing():
             path = self._folder.path
-            say(f"the last commit that was due, {self._newest}, is in no checkpoint in {path}: {self._warned}")
+            say(f"the last commit that was due, {self._newest}, is in no checkpoint in {path}: {self._standing.reason}")
         self._folder.release()
 
     def _write_last(self) -> None:
@@ -222,6 +264,7 @@ class Checkpoints:
             path = self._folder.path_of(found.name)
             try:
                 origin = self._folder.read_origin(found.name)
+                self._standing.has(self.id_of(origin), path, None)
                 if not runs.is_in(origin.run) or self.id_of(origin) <= newer_than:
                     return None
                 checkpoint = self._folder.read(self._tensors, found.name)
@@ -235,6 +278,7 @@ class Checkpoints:
             if own and writer and writer != own:
                 say(f"checkpoint {path} was written by another script: {writer}, not {own}")
             return checkpoint
+        self._standing.has(0, self._folder.path, None)
         return None
 
     def past_of_later_run(self) -> Sequence[bytes]:
@@ -300,13 +344,9 @@ class Checkpoints:
         except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now
-            reason = _reason(error)
-            if reason != self._warned and not self._ending.is_set():
-                where = self._folder.path
-                say(f"checkpoint {due.commit} in {where} can't be written: {reason}")
-            self._warned = reason
+            self._standing.fails(due.commit, self._folder.path, _reason(error), at_end=self._ending.is_set())
         else:
-            self._warned = ""
+            self._standing.has(commits.id_of(due.epoch, due.commit), self._folder.path_of(written.name), due.made)
         finally:
             self._has_read.set()
 

@@ -1,0 +1,37 @@
+#include "rendezvous/reporting/checkpoint_text.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd::rendezvous::reporting {
+namespace {
+
+TEST(CheckpointTextTest, NamesTheNewestOneAndHowToGoOn) {
+  membership::Membership::View view;
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false), "");
+  view.checkpoint_place = "/c";
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false), "no checkpoint was written to /c");
+  view.checkpoint = 12;
+  view.checkpoint_place = "/c/checkpoint-12-w1.hvd";
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/true),
+            "newest checkpoint: commit 12, /c/checkpoint-12-w1.hvd");
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false),
+            "newest checkpoint: commit 12, /c/checkpoint-12-w1.hvd; the same command goes on from "
+            "there");
+}
+
+TEST(CheckpointTextTest, SaysWhyNoneWasWritten) {
+  membership::Membership::View view;
+  view.checkpoint_place = "/c";
+  view.checkpoint_failure = "checkpoint 2 in /c can't be written: No space left on device";
+  EXPECT_EQ(CheckpointText(view),
+            "no checkpoint was written: checkpoint 2 in /c can't be written: No space left on "
+            "device");
+  view.checkpoint = 1;
+  view.checkpoint_place = "/c/checkpoint-1-w1.hvd";
+  EXPECT_EQ(CheckpointText(view),
+            "newest checkpoint: commit 1, /c/checkpoint-1-w1.hvd (then: checkpoint 2 in /c can't "
+            "be written: No space left on device)");
+}
+
+}  // namespace
+}  // namespace hvd::rendezvous::reporting
