@@ -72,6 +72,7 @@ process::WorkerProcess::Callbacks Worker::Listen() {
 void Worker::TakeLine(absl::string_view line, bool is_stderr) {
   pb::WorkerOutput output;
   output.set_rank(rank_);
+  output.set_worker_id(id_);
   output.set_is_stderr(is_stderr);
   output.set_line(line.data(), line.size());
   callbacks_.on_output(std::move(output));

@@ -52,6 +52,7 @@ absl::Status DidYouMean(const std::string& written, const std::string& spelling)
 // otherwise be read as "-p" with the value "n". Empty if there is none.
 std::string WithTheSameLetters(const std::vector<FlagSpec>& flags, const std::string& written) {
   for (const FlagSpec& flag : flags) {
+    if (flag.exact) continue;
     for (const std::string& spelling : flag.spellings) {
       const bool same =
           std::is_permutation(spelling.begin(), spelling.end(), written.begin(), written.end());
@@ -70,6 +71,7 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
   std::pair<int, int> best_distance(allowed + 1, 0);
   std::string best;
   for (const FlagSpec& flag : flags) {
+    if (flag.exact) continue;
     for (const std::string& spelling : flag.spellings) {
       // One letter resembles everything.
       if (WithoutDashes(spelling).size() < 2) continue;
@@ -93,6 +95,7 @@ absl::StatusOr<const FlagSpec*> FindByBeginning(const std::vector<FlagSpec>& fla
   std::set<const FlagSpec*> matches;
   std::set<std::string> names;
   for (const FlagSpec& flag : flags) {
+    if (flag.exact) continue;
     for (const std::string& spelling : flag.spellings) {
       // "-p" itself would have been found already.
       if (spelling.size() == 2 || !absl::StartsWith(spelling, written)) continue;
@@ -146,6 +149,8 @@ absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::st
 }
 
 absl::Status TakeExtraValues(const std::vector<std::string>& args, size_t* next, Found* found) {
+  // "--name='1 2'" has them all.
+  if (found->has_value && absl::StrContains(found->value, ' ')) return absl::OkStatus();
   for (int i = 0; i < found->flag->extra_values; ++i) {
     if (*next == args.size() || (IsOption(args[*next]) && !IsNegativeNumber(args[*next]))) {
       return absl::InvalidArgumentError(

@@ -18,6 +18,8 @@ struct FlagSpec {
   bool takes_value = false;
   std::string unavailable;  // not empty: the flag is refused with this text
   int extra_values = 0;     // the number of values after the first; joined by blanks
+  // Neither an abbreviation nor a misspelling means this flag, only its spellings themselves.
+  bool exact = false;
 };
 
 struct SplitCommandLine {

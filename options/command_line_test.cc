@@ -23,6 +23,7 @@ const std::vector<FlagSpec>& Flags() {
       {"--network-interfaces", {"--network-interfaces"}, true, ""},
       {"--min-np", {"--min-np", "--min-num-proc"}, true, "no elastic jobs yet"},
       {"-x", {"-x"}, true, ""},
+      {"--hosting", {"--hosting"}, true, "nobody hosts", 0, /*exact=*/true},
   };
   return *flags;
 }
@@ -95,6 +96,11 @@ TEST(SplitArguments, UnknownOptionGetsASuggestion) {
 TEST(SplitArguments, UnavailableOptionSaysWhy) {
   EXPECT_EQ(Error({"--min-np", "2"}), "--min-np is not available: no elastic jobs yet");
   EXPECT_THAT(Error({"--min-n"}), HasSubstr("is not available"));
+}
+
+TEST(SplitArguments, ExactFlagIsMeantByItsWholeNameOnly) {
+  EXPECT_EQ(Error({"--hosting", "a"}), "--hosting is not available: nobody hosts");
+  EXPECT_EQ(Error({"--hostin", "a"}), "unknown option --hostin; did you mean --hosts?");
 }
 
 TEST(EditDistance, CountsSingleChanges) {

@@ -166,11 +166,13 @@ absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
 }
 
 absl::Status ElasticFlags::CheckSizes(int num_proc) const {
-  if (options_.min_workers > num_proc) {
+  // Without a number yet, who finds it checks it.
+  const bool is_known = num_proc > 0;
+  if (is_known && options_.min_workers > num_proc) {
     return Invalid(absl::StrCat("--min-np (", options_.min_workers, ") must not be more than -np (",
                                 num_proc, ")"));
   }
-  if (options_.max_workers > 0 && options_.max_workers < num_proc) {
+  if (is_known && options_.max_workers > 0 && options_.max_workers < num_proc) {
     return Invalid(absl::StrCat("--max-np (", options_.max_workers, ") must not be less than -np (",
                                 num_proc, ")"));
   }

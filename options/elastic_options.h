@@ -14,7 +14,7 @@
 namespace hvd::options {
 
 struct ElasticOptions {
-  int min_workers = 0;
+  int min_workers = 0;     // 0: num_proc, which was not known
   int max_workers = 0;     // 0: the number of slots
   std::string script;      // the host discovery script, as given; empty: none
   int slots_per_host = 0;  // 0: not given
@@ -38,7 +38,8 @@ class ElasticFlags {
   // Whether a discovery script was given.
   bool has_script() const { return !options_.script.empty(); }
 
-  // Returns the options, or nullopt for a static job. Call it after the table's Parse.
+  // Returns the options, or nullopt for a static job. Call it after the table's Parse. `num_proc`:
+  // 0 if it is not known yet.
   // Errors:
   //   - InvalidArgument: contradictory numbers, a flag of elastic jobs in a static job, or a
   //     HOROVOD_ELASTIC_TIMEOUT that is not a number.

@@ -40,21 +40,23 @@ void OutputSink::OnBroken(std::function<void(bool is_stderr, int error)> callbac
   on_broken_ = std::move(callback);
 }
 
-void OutputSink::Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host) {
+void OutputSink::Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host,
+                       bool shown) {
+  if (!shown && options_.files == nullptr) return;
   const Target target = is_stderr ? Target::kStderr : Target::kStdout;
   if (options_.json) {
     std::string object = OutputAsJson(options_.wall_now(), rank, host, is_stderr, line);
-    return Enqueue({target, rank, std::move(object), false, nullptr}, /*may_wait=*/true);
+    return Enqueue({target, rank, std::move(object), false, nullptr, shown}, /*may_wait=*/true);
   }
   std::optional<absl::Time> time;
   if (options_.timestamps) time = options_.wall_now();
   const bool ended = !line.empty() && (line.back() == '\n' || line.back() == '\r');
   std::string text = absl::StrCat(LinePrefix(rank, is_stderr, time), line);
-  Enqueue({target, rank, std::move(text), !ended, nullptr}, /*may_wait=*/true);
+  Enqueue({target, rank, std::move(text), !ended, nullptr, shown}, /*may_wait=*/true);
 }
 
 void OutputSink::Say(absl::string_view text) {
-  Enqueue({Target::kStderr, -1, Own(text), false, nullptr}, /*may_wait=*/false);
+  Enqueue({Target::kStderr, -1, Own(text), false, nullptr, true}, /*may_wait=*/false);
 }
 
 // A message of the launcher, in the output format of the sink.
@@ -93,7 +95,7 @@ void OutputSink::NotifyDrained(std::function<void()> on_drained) {
   {
     absl::MutexLock lock(&mutex_);
     if (!abandoned_) {
-      queue_.push_back({Target::kStderr, -1, "", false, std::move(on_drained)});
+      queue_.push_back({Target::kStderr, -1, "", false, std::move(on_drained), true});
       return;
     }
   }
@@ -169,6 +171,7 @@ void OutputSink::Put(const Chunk& chunk) {
                                                    "; the output is incomplete there\n")));
     }
   }
+  if (!chunk.shown) return;
   PutConsole(chunk.target, chunk.needs_newline ? chunk.text + "\n" : chunk.text);
 }
 

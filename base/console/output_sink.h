@@ -46,8 +46,10 @@ class OutputSink {
   void OnBroken(std::function<void(bool is_stderr, int error)> callback);
 
   // Writes one line of a worker, including its '\n' or '\r', if any. Blocks while the backlog is
-  // full, so that the workers are slowed down to the reader's pace. `host` is for JSON.
-  void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "");
+  // full, so that the workers are slowed down to the reader's pace. `host` is for JSON. If `shown`
+  // is false, the line only goes to the files.
+  void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "",
+             bool shown = true);
 
   // Writes a message of the launcher, in whole lines, to stderr. Never blocks.
   void Say(absl::string_view text);
@@ -75,6 +77,7 @@ class OutputSink {
     std::string text;
     bool needs_newline;  // on the console only: a worker's last line without a line end
     std::function<void()> on_drained;  // not null: a marker without text
+    bool shown = true;                 // false: only for the files
   };
 
   std::string Own(absl::string_view words) const;

@@ -70,6 +70,22 @@ TEST_F(OutputSinkTest, PrefixesEachStream) {
   EXPECT_EQ(Read(err_[0]), "[1]<stderr>:oops\nhorovodrun: word\n");
 }
 
+TEST_F(OutputSinkTest, LineThatIsNotShown_GoesToItsFileOnly) {
+  const std::string folder = ::testing::TempDir() + "/hidden";
+  OutputSinkOptions options;
+  options.files = *RankFiles::Create(folder, 2);
+  Make(std::move(options));
+  sink_->Write(1, false, "hidden\n", "", /*shown=*/false);
+  sink_->Write(0, false, "shown\n");
+  Drain();
+  EXPECT_EQ(Read(out_[0]), "[0]<stdout>:shown\n");
+  std::stringstream file;
+  file << std::ifstream(folder + "/rank.1/stdout").rdbuf();
+  EXPECT_EQ(file.str(), "[1]<stdout>:hidden\n");
+  sink_.reset();
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(OutputSinkTest, AnyBytesPass) {
   Make();
   const std::string bytes("\xff\x00\xc3(\n", 5);

@@ -1,6 +1,7 @@
 #include "launcher/cli/config_file.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,9 +27,42 @@ struct Key {
 // Horovod's key for --gloo and --mpi, of which the latter's own refusal gives the reason.
 constexpr char kController[] = "controller";
 
-// The known keys: those of Horovod that are supported, and some that are recognised only to be
-// refused. All other keys are errors. Settings become flags, whose own checks and messages then
-// apply to them: a flag that is refused gives the reason for its key, too.
+// Horovod's own files have none of these groups, and Horovod ignores them. A key is named like its
+// flag, without the name of its group.
+constexpr Key kJobKeys[] = {
+    {"job.np", Kind::kText, "--num-proc"},
+    {"job.hosts", Kind::kText, "--hosts"},
+    {"job.hostfile", Kind::kText, "--hostfile"},
+    {"job.launcher", Kind::kText, "--launcher"},
+    {"job.ssh_port", Kind::kNumber, "--ssh-port"},
+    {"job.ssh_identity_file", Kind::kText, "--ssh-identity-file"},
+    {"job.network_interfaces", Kind::kText, "--network-interfaces"},
+    {"job.start_timeout", Kind::kNumber, "--start-timeout"},
+    {"elastic.min_np", Kind::kNumber, "--min-np"},
+    {"elastic.max_np", Kind::kNumber, "--max-np"},
+    {"elastic.spares", Kind::kNumber, "--spares"},
+    {"elastic.timeout", Kind::kNumber, "--elastic-timeout"},
+    {"elastic.join_delay", Kind::kNumber, "--join-delay"},
+    {"elastic.grace", Kind::kNumber, "--grace"},
+    {"elastic.host_discovery_script", Kind::kText, "--host-discovery-script"},
+    {"elastic.slots_per_host", Kind::kNumber, "--slots-per-host"},
+    {"elastic.reset_limit", Kind::kNumber, "--reset-limit"},
+    {"elastic.max_failures", Kind::kText, "--max-failures"},
+    {"elastic.max_failures_in_a_row", Kind::kNumber, "--max-failures-in-a-row"},
+    {"elastic.blacklist_cooldown_range", Kind::kText, "--blacklist-cooldown-range"},
+    {"output.filename", Kind::kText, "--output-filename"},
+    {"output.rotate_mb", Kind::kNumber, "--output-rotate-mb"},
+    {"output.rotate_files", Kind::kNumber, "--output-rotate-files"},
+    {"output.format", Kind::kText, "--output-format"},
+    {"output.prefix_timestamp", Kind::kSwitch, "--prefix-timestamp"},
+    {"output.ranks_filter", Kind::kText, "--ranks-filter"},
+    {"output.event_log", Kind::kText, "--event-log"},
+    {"output.metrics", Kind::kText, "--metrics"},
+};
+
+// The known keys: those of Horovod that are supported, those of the job, and some that are
+// recognised only to be refused. All other keys are errors. Settings become flags, whose own checks
+// and messages then apply to them: a flag that is refused gives the reason for its key, too.
 const std::vector<Key>& Keys() {
   static const auto* const keys = [] {
     auto* all = new std::vector<Key>{
@@ -36,8 +70,8 @@ const std::vector<Key>& Keys() {
         {"library_options.mpi_threads_disable", Kind::kSwitch, "--mpi-threads-disable",
          "--no-mpi-threads-disable"},
         {"library_options.num_nccl_streams", Kind::kNumber, "--num-nccl-streams"},
-        {"elastic.max_failures_in_a_row", Kind::kNumber, "--max-failures-in-a-row"},
     };
+    all->insert(all->end(), std::begin(kJobKeys), std::end(kJobKeys));
     // The first spelling is the one that messages name.
     const auto first = [](absl::string_view names) { return names.substr(0, names.find(',')); };
     for (const RuntimeSetting& setting : settings::RuntimeSettings()) {

@@ -1,4 +1,5 @@
-// The reader of Horovod's YAML settings file (--config-file), which converts its keys to flags.
+// The reader of the YAML settings file (--config-file), which converts its keys to flags: Horovod's
+// keys for settings of the runtime, and keys of the job.
 #ifndef LAUNCHER_CLI_CONFIG_FILE_H_
 #define LAUNCHER_CLI_CONFIG_FILE_H_
 

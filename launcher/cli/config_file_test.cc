@@ -74,6 +74,51 @@ logging:
                   "--log-without-timestamp"));
 }
 
+TEST(ConfigFile, EveryKeyOfTheJob_BecomesItsFlag) {
+  EXPECT_THAT(Arguments(R"(
+job:
+  np: auto
+  hosts: a:2,b:2
+  hostfile: f
+  launcher: srun
+  ssh_port: 22
+  ssh_identity_file: k
+  network_interfaces: eth0,ib0
+  start_timeout: 9
+elastic:
+  min_np: 1
+  max_np: 4
+  spares: 1
+  timeout: 60
+  join_delay: 0.5
+  grace: 20
+  host_discovery_script: ./hosts.sh
+  slots_per_host: 2
+  reset_limit: 3
+  max_failures: 5/10m
+  max_failures_in_a_row: 5
+  blacklist_cooldown_range: 10 100
+output:
+  filename: d
+  rotate_mb: 5
+  rotate_files: 3
+  format: json
+  prefix_timestamp: false
+  ranks_filter: 0,2
+  event_log: e
+  metrics: 127.0.0.1:0
+)"),
+              ElementsAre("--num-proc=auto", "--hosts=a:2,b:2", "--hostfile=f", "--launcher=srun",
+                          "--ssh-port=22", "--ssh-identity-file=k", "--network-interfaces=eth0,ib0",
+                          "--start-timeout=9", "--min-np=1", "--max-np=4", "--spares=1",
+                          "--elastic-timeout=60", "--join-delay=0.5", "--grace=20",
+                          "--host-discovery-script=./hosts.sh", "--slots-per-host=2",
+                          "--reset-limit=3", "--max-failures=5/10m", "--max-failures-in-a-row=5",
+                          "--blacklist-cooldown-range=10 100", "--output-filename=d",
+                          "--output-rotate-mb=5", "--output-rotate-files=3", "--output-format=json",
+                          "--ranks-filter=0,2", "--event-log=e", "--metrics=127.0.0.1:0"));
+}
+
 TEST(ConfigFile, SwitchedOff_BecomesTheOppositeFlag) {
   EXPECT_THAT(Arguments("params: {hierarchical_allreduce: false, torus_allreduce: False}\n"
                         "autotune: {enabled: false}\nstall_check: {enabled: true}\n"),

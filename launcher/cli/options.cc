@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/net/local_network.h"
@@ -13,6 +14,7 @@
 #include "launcher/allocation/find_allocation.h"
 #include "launcher/cli/config_file.h"
 #include "launcher/cli/control_options.h"
+#include "launcher/cli/foreign_flags.h"
 #include "launcher/cli/runtime_flags.h"
 #include "launcher/cli/unavailable_flags.h"
 #include "options/elastic_options.h"
@@ -40,6 +42,7 @@ class Parser {
     elastic_.Declare(flags_);
     DeclareOutput();
     runtime_.Declare(flags_);
+    DeclareOpposites();
     DeclareFooter();
   }
 
@@ -49,12 +52,19 @@ class Parser {
   absl::Status CheckOption(const std::string& argument) {
     return flags_.Parse({argument}).status();
   }
+  // The file of --config-file; empty: none. Parses what is needed to find it, and checks no more.
+  absl::StatusOr<std::string> FindConfigFile(const std::vector<std::string>& args) {
+    ASSIGN_OR_RETURN(const options::FlagTable::Result result, flags_.Parse(args));
+    const bool needs_none = result.help || options_.action != Options::Action::kRunJob;
+    return needs_none ? "" : options_.config_file;
+  }
   std::string Help() const { return flags_.Help(); }
 
  private:
   void DeclareGeneral();
   void DeclareHosts();
   void DeclareOutput();
+  void DeclareOpposites();
   void DeclareFooter();
 
   // Declares a flag whose value is stored in `target` unchanged.
@@ -73,8 +83,10 @@ class Parser {
     return net::CheckNetworks(options_.networks);
   }
 
+  absl::Status ReadNumProc(const std::string& text);
   absl::Status ReadStartTimeout();
   absl::Status ReadAllocation();
+  absl::Status ReadCommand(std::vector<std::string> words);
   bool NamesHosts() const { return !options_.hosts.empty() || !options_.hostfile.empty(); }
   absl::Status Check() const;
 
@@ -86,6 +98,7 @@ class Parser {
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
+  bool is_module_ = false;
 };
 
 // Whether the word sets a variable, as before a command in a shell.
@@ -110,12 +123,11 @@ void Parser::DeclareGeneral() {
   flags_.Flag("--check-build", "Print this build's features, and why others are missing",
               [this] { options_.action = Options::Action::kCheckBuild; });
   flags_.SingleDash("--check-build", "-cb");
-  flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
-    has_num_proc_ = true;
-    ASSIGN_OR_RETURN(options_.num_proc, options::ParseInteger("-np", text, 1, kMostProcesses));
-    return absl::OkStatus();
-  });
+  flags_.Value("--num-proc", "N", "Number of processes, or auto: see below",
+               [this](const std::string& text) { return ReadNumProc(text); });
   flags_.SingleDash("--num-proc", "-np");
+  flags_.Flag("-m,--module", "The command is a Python module: -m pkg.train is python3 -m pkg.train",
+              [this] { is_module_ = true; });
   flags_.Value("--start-timeout", "SECONDS",
                "Time to reach all hosts (HOROVOD_START_TIMEOUT or 30)",
                [this](const std::string& text) {
@@ -137,7 +149,7 @@ void Parser::DeclareGeneral() {
                                   options::ParseInteger("--handover", text, 3, 1 << 20));
                  return absl::OkStatus();
                });
-  Text("--config-file", "FILE", "YAML file with Horovod's settings; flags take precedence",
+  Text("--config-file", "FILE", "YAML file with settings of the job; flags take precedence",
        &options_.config_file);
   flags_.Harmless("--disable-cache");  // Nothing is cached.
   flags_.Harmless("--gloo");
@@ -160,9 +172,8 @@ void Parser::DeclareHosts() {
                });
   Text("-i,--ssh-identity-file", "FILE", "Private key for ssh (default: ssh's own)",
        &options_.ssh_identity_file);
-  flags_.Value("--network-interfaces", "LIST", "Only these interfaces or networks: eth0,10.0.0.0/8",
-               [this](const std::string& list) { return AddNetworks(list); });
-  flags_.Value("--network-interface", "NAME", "The same, one at a time; repeatable",
+  flags_.Value("--network-interfaces,--network-interface", "LIST",
+               "Only these interfaces or networks: eth0,10.0.0.0/8; repeatable",
                [this](const std::string& list) { return AddNetworks(list); });
 }
 
@@ -179,12 +190,22 @@ void Parser::DeclareOutput() {
               [this] { options_.verbose = true; });
 }
 
+void Parser::DeclareOpposites() {
+  // One of them on the command line replaces another one of the file.
+  flags_.Opposites("--hosts", "--hostfile");
+  flags_.Opposites("--hosts", "--host-discovery-script");
+  flags_.Opposites("--hostfile", "--host-discovery-script");
+}
+
 void Parser::DeclareFooter() {
   std::string text =
       "Examples: horovodrun -np 4 -H host1:2,host2:2 python train.py\n"
       "          horovodrun -np 4 --min-np 2 --host-discovery-script ./hosts.sh python train.py\n"
       "          horovodrun status; horovodrun drain host2   (of a job that runs on this "
       "machine)\n\n"
+      "-np auto: a process for each slot of the hosts given; on this machine alone, for each of "
+      "the\n"
+      "GPUs that are visible, or without GPUs for each core.\n\n"
       "Horovod's flags that this version refuses, each with the reason:";
   // Beyond the limit, so that the first name begins a line.
   size_t column = 1000;
@@ -231,6 +252,20 @@ absl::Status CheckReadsNoStdin(const std::vector<std::string>& command) {
                    "file, as in horovodrun -np 2 python train.py"));
 }
 
+absl::Status Parser::ReadNumProc(const std::string& text) {
+  has_num_proc_ = true;
+  options_.auto_num_proc = text == "auto";
+  options_.num_proc = 0;
+  if (options_.auto_num_proc) return absl::OkStatus();
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(text, &number)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-np: '", text, "' is neither a whole number nor auto"));
+  }
+  ASSIGN_OR_RETURN(options_.num_proc, options::ParseInteger("-np", text, 1, kMostProcesses));
+  return absl::OkStatus();
+}
+
 absl::Status Parser::ReadStartTimeout() {
   const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
   // A variable that is not used is not checked either.
@@ -239,13 +274,14 @@ absl::Status Parser::ReadStartTimeout() {
   return ParseStartTimeout(variable->first, variable->second, &options_);
 }
 
-// Searches for a scheduler's allocation, unless the user has named the hosts. Without -np the job
-// then has a process for each slot of the allocation.
+// Searches for a scheduler's allocation, unless the user has named the hosts. Without -np, or with
+// -np auto, the job then has a process for each slot of the allocation.
 absl::Status Parser::ReadAllocation() {
   if (NamesHosts() || elastic_.has_script()) return absl::OkStatus();
   ASSIGN_OR_RETURN(options_.allocation,
                    allocation::FindAllocation(environment_, allocation::ReadWholeFile));
-  if (!options_.allocation.has_value() || has_num_proc_) return absl::OkStatus();
+  const bool is_given = has_num_proc_ && !options_.auto_num_proc;
+  if (!options_.allocation.has_value() || is_given) return absl::OkStatus();
   // 64 bits: the hosts come from a scheduler's variables, so the sum may be anything.
   int64_t slots = 0;
   for (const allocation::AllocatedHost& host : options_.allocation->hosts) slots += host.slots;
@@ -255,7 +291,23 @@ absl::Status Parser::ReadAllocation() {
                                                    "s, more than a job here can have processes"));
   }
   has_num_proc_ = true;
+  options_.auto_num_proc = false;
   options_.num_proc = static_cast<int>(slots);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::ReadCommand(std::vector<std::string> words) {
+  options_.command = std::move(words);
+  if (is_module_ && options_.command.empty()) {
+    return absl::InvalidArgumentError(
+        "-m needs a module: which shall run? e.g. horovodrun -np 2 -m pkg.train");
+  }
+  if (is_module_) {
+    options_.command.insert(options_.command.begin(), {"python3", "-m"});
+  } else if (!options_.command.empty() && IsAssignment(options_.command[0])) {
+    // No shell runs the command, but scripts for Horovod, whose shell does, rely on it.
+    options_.command.insert(options_.command.begin(), "env");
+  }
   return absl::OkStatus();
 }
 
@@ -287,14 +339,10 @@ absl::Status Parser::Check() const {
 absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                                       const std::vector<std::string>& defaults) {
   ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
-  options_.command = std::move(result.command);
-  // No shell runs the command, but scripts for Horovod, whose shell does, rely on it.
-  if (!options_.command.empty() && IsAssignment(options_.command[0])) {
-    options_.command.insert(options_.command.begin(), "env");
-  }
   if (result.help) options_.action = Options::Action::kShowHelp;
   // --help and --version must work whatever is missing beside them.
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
+  RETURN_IF_ERROR(ReadCommand(std::move(result.command)));
   RETURN_IF_ERROR(ReadStartTimeout());
   // Without a command nothing would run: that is the message, not one about a scheduler's
   // variables.
@@ -335,10 +383,9 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
                                      const Environment& environment) {
   // Twice, with a new parser: only the flags say where the file is, and its settings rank below
   // them.
-  ASSIGN_OR_RETURN(Options options, Parser(environment).Parse(args, {}));
-  if (options.config_file.empty() || options.action != Options::Action::kRunJob) return options;
-  ASSIGN_OR_RETURN(const std::vector<std::string> defaults,
-                   DefaultsFrom(options.config_file, environment));
+  ASSIGN_OR_RETURN(const std::string file, Parser(environment).FindConfigFile(args));
+  if (file.empty()) return Parser(environment).Parse(args, {});
+  ASSIGN_OR_RETURN(const std::vector<std::string> defaults, DefaultsFrom(file, environment));
   return Parser(environment).Parse(args, defaults);
 }
 

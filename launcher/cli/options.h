@@ -21,7 +21,8 @@ struct Options {
   enum class Action { kRunJob, kShowHelp, kShowVersion, kCheckBuild };
   Action action = Action::kRunJob;
 
-  int num_proc = 0;
+  int num_proc = 0;                                  // 0: see auto_num_proc
+  bool auto_num_proc = false;                        // the plan finds the number
   std::string hosts;                                 // as given to -H; empty: not given
   std::string hostfile;                              // empty: not given
   std::string launcher;                              // as given; empty: chosen by ChooseLauncher

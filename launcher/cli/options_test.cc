@@ -115,9 +115,9 @@ TEST(ParseOptions, FlagsThatAskForTheUsualAreAccepted) {
 TEST(ParseOptions, BadNumberOfProcesses) {
   EXPECT_EQ(Error("-np 0 cmd"), "-np=0 must be >= 1");
   EXPECT_EQ(Error("-np -1 cmd"), "-np=-1 must be >= 1");
-  EXPECT_EQ(Error("-np x cmd"), "-np: 'x' is not a whole number");
-  EXPECT_EQ(Error("-np 2.5 cmd"), "-np: '2.5' is not a whole number");
-  EXPECT_THAT(Error("-np 99999999999999999999 cmd"), HasSubstr("not a whole number"));
+  EXPECT_EQ(Error("-np x cmd"), "-np: 'x' is neither a whole number nor auto");
+  EXPECT_EQ(Error("-np 2.5 cmd"), "-np: '2.5' is neither a whole number nor auto");
+  EXPECT_THAT(Error("-np 99999999999999999999 cmd"), HasSubstr("neither a whole number"));
   EXPECT_THAT(Error("cmd"), HasSubstr("-np is missing"));
   EXPECT_THAT(Error(""), HasSubstr("-np is missing"));
   EXPECT_EQ(Error("stauts"), "-np is missing, to run stauts; did you mean horovodrun status?");
@@ -169,12 +169,40 @@ TEST(ParseOptions, ContradictionsAreRefused) {
 
 // Words of other launchers.
 TEST(ParseOptions, ForeignWords_AreExplained) {
-  EXPECT_THAT(Error("--nproc_per_node 2 train.py"), HasSubstr("with -np"));
-  EXPECT_THAT(Error("-np 2 --rdzv-endpoint=a:1 train.py"), HasSubstr("started once"));
   EXPECT_THAT(Error("stop"), HasSubstr("there is no horovodrun stop; Ctrl-C"));
   EXPECT_THAT(Error("logs"), HasSubstr("--output-filename"));
   EXPECT_THAT(Error("run python train.py"), HasSubstr("horovodrun -np 2 python train.py"));
   EXPECT_TRUE(ParseOptions(Words("-np 2 stop"), {}).ok()) << "a program of that name";
+}
+
+TEST(ParseOptions, AutomaticNumberOfProcesses) {
+  const Options options = Parse("-np auto python train.py");
+  EXPECT_TRUE(options.auto_num_proc);
+  EXPECT_EQ(options.num_proc, 0);
+  EXPECT_FALSE(Parse("-np auto -np 3 cmd").auto_num_proc) << "the last one counts";
+  EXPECT_EQ(Parse("-np auto --min-np 2 cmd").elastic->min_workers, 2);
+  EXPECT_EQ(Parse("-np auto --max-np 2 cmd").elastic->min_workers, 0) << "as -np, once it is known";
+  const Environment lsf = {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a 2 b 1"}};
+  EXPECT_EQ(Parse("-np auto cmd", lsf).num_proc, 3);
+  EXPECT_FALSE(Parse("-np auto cmd", lsf).auto_num_proc);
+}
+
+TEST(ParseOptions, ModuleIsRunByPython) {
+  EXPECT_THAT(Parse("-np 2 -m pkg.train --lr 1 -m x").command,
+              ElementsAre("python3", "-m", "pkg.train", "--lr", "1", "-m", "x"));
+  EXPECT_THAT(Parse("-np 2 --module pkg A=1").command, ElementsAre("python3", "-m", "pkg", "A=1"));
+  EXPECT_THAT(Error("-np 2 -m"), HasSubstr("-m needs a module"));
+}
+
+TEST(ParseOptions, RanksOnTheTerminal) {
+  EXPECT_THAT(Parse("-np 9 cmd").output.shown_ranks, IsEmpty());
+  EXPECT_THAT(Parse("-np 9 --ranks-filter 0,4-7 cmd").output.shown_ranks,
+              ElementsAre(Pair(0, 0), Pair(4, 7)));
+  for (const char* list : {"x", "1-", "-1", "3-1", "0,,1", "1-2-3", "0,"}) {
+    EXPECT_THAT(Error(absl::StrCat("-np 9 --ranks-filter=", list, " cmd")),
+                HasSubstr("is not a rank or a range"))
+        << list;
+  }
 }
 
 // Workers have no stdin, so nothing would run.
@@ -231,6 +259,48 @@ TEST_F(ConfigFileTest, ParseOptions_FileSetsWhatNoFlagSets) {
               ElementsAre(Pair("HOROVOD_CYCLE_TIME", "2")));
   EXPECT_THAT(Parse(With("logging: {with_timestamp: false}\n", "--log-with-timestamp")).tunables,
               ElementsAre(Pair("HOROVOD_LOG_HIDE_TIME", "0")));
+}
+
+TEST_F(ConfigFileTest, ParseOptions_FileDescribesTheJob) {
+  std::ofstream(file_) << R"(
+job: {np: 3, hosts: "a:2,b:2", ssh_port: 2222, network_interfaces: eth0, start_timeout: 9}
+elastic: {min_np: 2, max_np: 4, max_failures: 5/10m, blacklist_cooldown_range: 10 100}
+output: {filename: logs, prefix_timestamp: true, ranks_filter: 0}
+)";
+  const Options options = Parse(absl::StrCat("--config-file ", file_, " cmd"));
+  EXPECT_EQ(options.num_proc, 3);
+  EXPECT_EQ(options.hosts, "a:2,b:2");
+  EXPECT_EQ(options.ssh_port, 2222);
+  EXPECT_THAT(options.networks, ElementsAre("eth0"));
+  EXPECT_EQ(options.start_timeout, absl::Seconds(9));
+  EXPECT_EQ(options.elastic->min_workers, 2);
+  EXPECT_EQ(options.elastic->max_workers, 4);
+  EXPECT_EQ(options.elastic->spec.budget.failures, 5);
+  EXPECT_EQ(options.elastic->spec.cooldown->longest, absl::Seconds(100));
+  EXPECT_EQ(options.output.directory, "logs");
+  EXPECT_TRUE(options.output.timestamps);
+  EXPECT_THAT(options.output.shown_ranks, ElementsAre(Pair(0, 0)));
+  const Options other = Parse(absl::StrCat("--config-file ", file_, " -np 2 --hostfile f ",
+                                           "--network-interface ib0 --min-np 1 cmd"));
+  EXPECT_EQ(other.num_proc, 2);
+  EXPECT_EQ(other.hosts, "");
+  EXPECT_EQ(other.hostfile, "f");
+  EXPECT_THAT(other.networks, ElementsAre("ib0"));
+  EXPECT_EQ(other.elastic->min_workers, 1);
+}
+
+TEST_F(ConfigFileTest, ParseOptions_MistakesInTheJobAreNamed) {
+  const std::string start = "--config-file: " + file_;
+  EXPECT_EQ(Error(With("job:\n  np: two\n", "")),
+            start + ":2: job.np: -np: 'two' is neither a whole number nor auto");
+  EXPECT_EQ(Error(With("job: {nproc: 2}\n", "")),
+            start + ":1: unknown key job.nproc; did you mean job.np?");
+  EXPECT_EQ(Error(With("np: 2\n", "")), start + ":1: unknown key np");
+  EXPECT_THAT(Error(With("job: {hosts: 'a:1', hostfile: f}\n", "")),
+              HasSubstr("exclude each other"));
+  EXPECT_EQ(
+      Error(With("elastic: {blacklist_cooldown_range: 10}\n", "--min-np 1")),
+      start + ":1: elastic.blacklist_cooldown_range: --blacklist-cooldown-range needs 2 values");
 }
 
 TEST_F(ConfigFileTest, ParseOptions_MistakesNameFileAndLine) {

@@ -1,6 +1,9 @@
 #include "launcher/cli/output_flags.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 
 namespace hvd::launcher::cli {
@@ -10,6 +13,22 @@ constexpr int64_t kMostMegabytes = 1 << 20;
 // Each rotation renames all files.
 constexpr int kMostRotatedFiles = 1000;
 constexpr int kUsualRotatedFiles = 5;
+
+// "0,4-7"
+absl::StatusOr<RankRanges> ParseRanks(const std::string& list) {
+  RankRanges ranges;
+  for (const absl::string_view part : absl::StrSplit(list, ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
+    int first = 0, last = 0;
+    if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
+        !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--ranks-filter: '", part, "' is not a rank or a range, as 0 or 4-7"));
+    }
+    ranges.emplace_back(first, last);
+  }
+  return ranges;
+}
 
 }  // namespace
 
@@ -42,6 +61,11 @@ void OutputFlags::Declare(options::FlagTable& flags) {
                 if (options_.json || text == "text") return absl::OkStatus();
                 return absl::InvalidArgumentError(
                     absl::StrCat("--output-format: '", text, "' is not text or json"));
+              });
+  flags.Value("--ranks-filter", "LIST", "Only show the output of these ranks: 0 or 0,4-7 (all)",
+              [this](const std::string& text) {
+                ASSIGN_OR_RETURN(options_.shown_ranks, ParseRanks(text));
+                return absl::OkStatus();
               });
   flags.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
              [this] { options_.timestamps = true; });

@@ -4,11 +4,16 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "options/flag_table.h"
 
 namespace hvd::launcher::cli {
+
+// Ranges of ranks, both ends included.
+using RankRanges = std::vector<std::pair<int, int>>;
 
 struct OutputOptions {
   std::string directory;     // empty: no files
@@ -16,6 +21,7 @@ struct OutputOptions {
   int rotated_files = 0;     // the number of rotated files kept of each
   bool timestamps = false;
   bool json = false;
+  RankRanges shown_ranks;  // on the terminal; empty: all
 };
 
 // Collects the flags' values while a FlagTable parses. One use; must outlive the table's Parse.

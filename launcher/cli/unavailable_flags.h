@@ -11,9 +11,6 @@ namespace hvd::launcher::cli {
 
 const std::vector<options::FlagSpec>& UnavailableFlags();
 
-// The same for flags of torchrun and mpirun, which no help names.
-const std::vector<options::FlagSpec>& ForeignFlags();
-
 }  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_

@@ -26,7 +26,8 @@ absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
   // Written here, on the agent's thread, and not by the loop: the output must not wait behind
   // events.
   callbacks.on_output = [this, host = target.host](const pb::WorkerOutput& line) {
-    output_.Write(line.rank(), line.is_stderr(), line.line(), host);
+    output_.Write(line.rank(), line.is_stderr(), line.line(), host,
+                  filter_.Shows(line.worker_id(), line.rank()));
   };
   callbacks.on_exit = [this, agent](const spawn::AgentExit& exit) {
     events_.Post(AgentHasExited{agent, exit});

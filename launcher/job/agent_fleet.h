@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/console/output_sink.h"
 #include "launcher/job/job_events.h"
+#include "launcher/job/rank_filter.h"
 #include "launcher/spawn/agent_process.h"
 
 namespace hvd::launcher::job {
@@ -20,13 +21,14 @@ namespace hvd::launcher::job {
 using StartAgent = std::function<absl::StatusOr<std::unique_ptr<spawn::AgentProcess>>(
     const spawn::AgentTarget&, const pb::AgentBootstrap&, spawn::AgentProcess::Callbacks)>;
 
-// Posts agents' events to `events` and writes workers' output to `output`; both must outlive the
-// fleet. Not thread-safe: for the thread of the job's loop. The destructor kills the remaining
-// agents and waits for them.
+// Posts agents' events to `events` and writes workers' output to `output`, which shows what
+// `filter` chooses; all must outlive the fleet. Not thread-safe: for the thread of the job's loop.
+// The destructor kills the remaining agents and waits for them.
 class AgentFleet {
  public:
-  AgentFleet(StartAgent start, JobEventQueue& events, console::OutputSink& output)
-      : start_(std::move(start)), events_(events), output_(output) {}
+  AgentFleet(StartAgent start, JobEventQueue& events, console::OutputSink& output,
+             const RankFilter& filter)
+      : start_(std::move(start)), events_(events), output_(output), filter_(filter) {}
 
   // Starts an agent and returns its number: 0, 1, ... Numbers are never reused.
   // Errors: those of AgentProcess::Start.
@@ -67,6 +69,7 @@ class AgentFleet {
   const StartAgent start_;
   JobEventQueue& events_;
   console::OutputSink& output_;
+  const RankFilter& filter_;
   size_t next_ = 0;
   std::map<size_t, Agent> agents_;
 };

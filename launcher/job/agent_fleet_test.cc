@@ -26,7 +26,8 @@ class AgentFleetTest : public ::testing::Test {
   JobEventQueue events_;
   console::OutputSink output_{console::OutputSinkOptions{}};
   FakeAgents agents_;
-  AgentFleet fleet_{agents_.Starter(), events_, output_};
+  RankFilter filter_{plan::RankRanges()};
+  AgentFleet fleet_{agents_.Starter(), events_, output_, filter_};
 };
 
 TEST_F(AgentFleetTest, CallbacksBecomeEventsOfTheRightAgent) {

@@ -39,6 +39,43 @@ TEST_F(ElasticJobTest, FixedHostsAreReportedAtTheStart) {
   EXPECT_EQ(agents_.size(), 2u);
 }
 
+// The survivor is rank 0 of the next world, and prints what rank 0 prints.
+TEST_F(ElasticJobTest, RanksFilterFollowsTheRanksOfWorlds) {
+  MakeElastic();
+  plan_.shown_ranks = {{0, 0}};
+  const auto say = [this](uint64_t worker, int start_rank, const std::string& line) {
+    Then([=] {
+      pb::WorkerOutput output;
+      output.set_worker_id(worker);
+      output.set_rank(start_rank);
+      output.set_line(line + "\n");
+      agents_["alpha"].callbacks.on_output(std::move(output));
+    });
+  };
+  const auto form = [this](std::vector<std::pair<uint64_t, int>> ranks) {
+    Then([this, ranks] {
+      daemon_.view.hosts.assign(1, {});
+      for (const auto& [worker, rank] : ranks) {
+        daemon_.view.hosts[0].workers.push_back({WorkerId(worker), rank});
+      }
+    });
+    ThenNotice(rendezvous::membership::Notice::Kind::kWorldFormed, "formed", -1, 2);
+  };
+  ThenFound({"alpha"});
+  ThenAllReady();
+  say(1, 0, "before a world");
+  say(2, 1, "hidden");
+  form({{1, 0}, {2, 1}});
+  say(2, 1, "hidden");
+  form({{2, 0}, {3, 1}});
+  say(2, 1, "new rank 0");
+  say(3, 0, "hidden");
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stdout_, "[0]<stdout>:before a world\n[1]<stdout>:new rank 0\n");
+}
+
 TEST_F(ElasticJobTest, LostAgentIsWarnedOfOnceAndStartedAgain) {
   MakeElastic();
   ThenFound({"alpha", "beta"});

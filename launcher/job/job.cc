@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -69,13 +70,15 @@ void JobRun::Start() {
   if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", plan::PlanTable(plan_)));
   absl::StatusOr<StartedDaemon> daemon = StartDaemon(
       plan_, dependencies_.start_server,
-      // These callbacks come from the daemon's thread: they only write the log and post events.
+      // These callbacks come from the daemon's thread: they do no more than what can't wait for the
+      // loop.
       [this](const rendezvous::membership::Verdict& verdict) {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(verdict);
         events_.Post(JobHasFinished{verdict});
       },
       [this](const rendezvous::membership::Notice& notice) {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(notice);
+        if (IsNewWorld(notice)) filter_.AwaitRanks();
         events_.Post(NoticeHappened{notice, clock_.Now()});
       });
   if (!daemon.ok()) return Fail(daemon.status().message(), 1);
@@ -213,6 +216,7 @@ void JobRun::On(const JobHasFinished& event) {
 }
 
 void JobRun::On(const NoticeHappened& event) {
+  if (IsNewWorld(event.notice)) UpdateRanks();
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
   const rendezvous::reporting::JobSummary::Line line = progress_.Add(event.notice, event.when);
@@ -226,6 +230,19 @@ void JobRun::On(const NoticeHappened& event) {
     Verbose(line.text);
   }
   if (phase_ == Phase::kDraining) CheckDrained();
+}
+
+bool JobRun::IsNewWorld(const rendezvous::membership::Notice& notice) const {
+  return plan_.elastic.has_value() &&
+         notice.kind == rendezvous::membership::Notice::Kind::kWorldFormed;
+}
+
+void JobRun::UpdateRanks() {
+  std::map<uint64_t, int> ranks;
+  for (const auto& host : server_->Describe().hosts) {
+    for (const auto& worker : host.workers) ranks[worker.id.value()] = worker.rank;
+  }
+  filter_.SetRanks(std::move(ranks));
 }
 
 void JobRun::On(const HostsFound& event) {

@@ -19,6 +19,7 @@
 #include "launcher/job/job_events.h"
 #include "launcher/job/job_start.h"
 #include "launcher/job/job_status.h"
+#include "launcher/job/rank_filter.h"
 #include "launcher/job/search_warnings.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/reporting/job_summary.h"
@@ -38,7 +39,8 @@ class JobRun {
         clock_(events.clock()),
         start_time_(clock_.Now()),
         dependencies_(dependencies),
-        fleet_(dependencies.start_agent, events, output),
+        filter_(plan.shown_ranks),
+        fleet_(dependencies.start_agent, events, output, filter_),
         progress_(plan.elastic.has_value() ? plan.elastic->min_workers : plan.num_proc) {}
 
   int Run();
@@ -75,6 +77,8 @@ class JobRun {
 
   void OnDeadline();
   void CheckRefused();
+  bool IsNewWorld(const rendezvous::membership::Notice& notice) const;
+  void UpdateRanks();
   // Handle the unexpected exit of an agent.
   void AddLost(const AgentHasExited& event);
   void ExplainLoss(const AgentHasExited& event);
@@ -114,6 +118,7 @@ class JobRun {
   std::unique_ptr<JobFile> job_file_;
   std::unique_ptr<rendezvous::server::Server> server_;
   std::unique_ptr<net::HttpListener> metrics_;
+  RankFilter filter_;
   AgentFleet fleet_;                     // ends before the server
   std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
   std::optional<JobStatus> status_;      // likewise

@@ -20,6 +20,7 @@
 #include "launcher/discovery/host_script.h"
 #include "launcher/discovery/hostfile.h"
 #include "launcher/plan/launcher_choice.h"
+#include "launcher/plan/visible_gpus.h"
 #include "launcher/spawn/local_launcher.h"
 
 namespace hvd::launcher::plan {
@@ -34,6 +35,11 @@ using Hosts = std::vector<rendezvous::membership::HostSlots>;
 // The number of slots needed at the start: the processes and the spares.
 int NeededSlots(const cli::Options& options) {
   return options.num_proc + (options.elastic.has_value() ? options.elastic->spec.spares : 0);
+}
+
+// The slots of this machine for -np auto: a GPU or a core each.
+int OwnSlots(const LocalMachine& machine) {
+  return machine.gpus > 0 ? machine.gpus : std::max(1, machine.cores);
 }
 
 // The hosts with the slots of the allocation. If the user requests more processes than slots, they
@@ -51,14 +57,16 @@ Hosts AllocatedHosts(const allocation::Allocation& allocation, int needed) {
   return hosts;
 }
 
-absl::StatusOr<Hosts> ListedHosts(const cli::Options& options) {
+absl::StatusOr<Hosts> ListedHosts(const cli::Options& options, const LocalMachine& machine) {
   if (!options.hostfile.empty()) return discovery::ReadHostfile(options.hostfile);
   if (options.allocation.has_value()) {
     return AllocatedHosts(*options.allocation, NeededSlots(options));
   }
   // As many slots as are needed, whatever the number of cores: -np alone means this machine, as in
   // Horovod.
-  if (options.hosts.empty()) return Hosts{{"localhost", NeededSlots(options)}};
+  if (options.hosts.empty()) {
+    return Hosts{{"localhost", options.auto_num_proc ? OwnSlots(machine) : NeededSlots(options)}};
+  }
   absl::StatusOr<Hosts> hosts = discovery::ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
@@ -118,6 +126,18 @@ absl::Status ChooseScript(const std::string& given, const Environment& environme
   return absl::OkStatus();
 }
 
+// In an elastic job more ranks may come later.
+absl::Status CheckShownRanks(const cli::Options& options) {
+  if (options.elastic.has_value()) return absl::OkStatus();
+  for (const auto& [first, last] : options.output.shown_ranks) {
+    if (last < options.num_proc) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--ranks-filter: there is no rank ", last,
+                                                   " in a job of ", options.num_proc,
+                                                   " processes; the first is rank 0"));
+  }
+  return absl::OkStatus();
+}
+
 ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   ElasticPlan plan;
   plan.min_workers = options.min_workers;
@@ -129,15 +149,44 @@ ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
 // Makes the host source from the options. A new kind of source is added here.
 absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Options& options,
                                                                   const Environment& environment,
-                                                                  const std::string& directory) {
+                                                                  const LocalMachine& machine) {
   if (options.elastic.has_value() && !options.elastic->script.empty()) {
     discovery::HostScriptOptions script;
-    RETURN_IF_ERROR(ChooseScript(options.elastic->script, environment, directory, script));
+    RETURN_IF_ERROR(
+        ChooseScript(options.elastic->script, environment, machine.working_directory, script));
     script.slots_per_host = options.elastic->slots_per_host;
     return std::make_shared<discovery::HostScript>(std::move(script));
   }
-  ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> listed, ListedHosts(options));
+  ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> listed,
+                   ListedHosts(options, machine));
   return std::make_shared<discovery::FixedHosts>(std::move(listed));
+}
+
+// Sets the number of processes that -np auto stands for: of all slots, or in a job whose hosts are
+// not known yet, of its minimum.
+absl::Status FindNumProc(discovery::HostSource& source, cli::Options& options) {
+  if (!options.auto_num_proc) return absl::OkStatus();
+  options::ElasticOptions* const elastic =
+      options.elastic.has_value() ? &*options.elastic : nullptr;
+  int64_t slots = elastic != nullptr ? std::max(1, elastic->min_workers) : 1;
+  if (!source.is_dynamic()) {
+    ASSIGN_OR_RETURN(const Hosts hosts, source.Next(Cancellation()));
+    slots = 0;
+    for (const rendezvous::membership::HostSlots& host : hosts) slots += host.slots;
+  }
+  const int64_t most =
+      elastic != nullptr && elastic->max_workers > 0 ? elastic->max_workers : slots;
+  if (std::min(slots, most) > kVeryMany) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-np auto: the hosts have ", slots, " slots; a job has ", kVeryMany, " processes at most"));
+  }
+  options.num_proc = static_cast<int>(std::min(slots, most));
+  if (elastic == nullptr) return absl::OkStatus();
+  if (elastic->min_workers == 0) elastic->min_workers = options.num_proc;
+  if (elastic->min_workers <= options.num_proc) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--min-np (", elastic->min_workers,
+                                                 ") must not be more than -np auto, which is ",
+                                                 options.num_proc, " here"));
 }
 
 // The hosts that are known at the start: none of a dynamic source. A static job keeps only the
@@ -244,18 +293,20 @@ absl::StatusOr<LocalMachine> ThisMachine() {
   return machine;
 }
 
-absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment& environment,
+absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& environment,
                                  const LocalMachine& machine) {
   JobPlan plan;
-  plan.num_proc = options.num_proc;
+  cli::Options options = given;
   plan.environment = cli::WorkerEnvironment(environment, options.tunables, options.exports);
   ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
   plan.encrypt_data = runtime.encrypt_data;
   ASSIGN_OR_RETURN(plan.launcher, ChooseLauncher(options, environment, machine.working_directory,
                                                  plan.agent_timeout));
+  ASSIGN_OR_RETURN(plan.source, MakeSource(options, environment, machine));
+  RETURN_IF_ERROR(FindNumProc(*plan.source, options));
+  plan.num_proc = options.num_proc;
   if (options.elastic.has_value()) plan.elastic = MakeElasticPlan(*options.elastic);
-  ASSIGN_OR_RETURN(plan.source, MakeSource(options, environment, machine.working_directory));
   ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts,
                    HostsToUse(options, *plan.source));
   net::NameTable names;
@@ -266,6 +317,8 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
         absl::StrCat(options.allocation->job, ", a slot for each ", options.allocation->slot);
     plan.hosts_source = options.allocation->source;
   }
+  RETURN_IF_ERROR(CheckShownRanks(options));
+  plan.shown_ranks = options.output.shown_ranks;
   plan.networks = options.networks;
   plan.command = options.command;
   plan.working_directory = machine.working_directory;
@@ -280,6 +333,10 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
 
 absl::StatusOr<JobPlan> MakePlanHere(const cli::Options& options, const Environment& environment) {
   ASSIGN_OR_RETURN(LocalMachine machine, ThisMachine());
+  std::optional<std::string> devices;
+  const auto variable = environment.find("CUDA_VISIBLE_DEVICES");
+  if (variable != environment.end()) devices = variable->second;
+  machine.gpus = VisibleGpus(devices);
   return MakePlan(options, environment, machine);
 }
 

@@ -26,6 +26,7 @@ struct LocalMachine {
   std::string host_name;
   std::vector<net::InterfaceAddress> interfaces;
   int cores = 0;  // usable ones; 0: unknown
+  int gpus = 0;   // visible ones
   std::string working_directory;
   std::function<net::NameTable(const std::vector<std::string>&)> resolve;
   std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
@@ -35,6 +36,8 @@ struct LocalMachine {
 // Errors:
 //   - Internal: a property can't be read; says which.
 absl::StatusOr<LocalMachine> ThisMachine();
+
+using cli::RankRanges;
 
 struct PlannedHost {
   spawn::AgentTarget target;
@@ -65,6 +68,7 @@ struct JobPlan {
   int shared_cores = 0;      // of this machine, among its workers; 0: OMP_NUM_THREADS is left alone
   std::string worker_input;  // the contents of each worker's stdin
   std::string metrics;       // an address to serve them at; empty: none
+  RankRanges shown_ranks;    // whose output the terminal shows; empty: all
   std::string job_realm;     // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
   absl::Duration agent_timeout = absl::Seconds(30);

@@ -63,6 +63,61 @@ TEST(MakePlan, DefaultIsThisMachineOnLoopback) {
   EXPECT_EQ(plan->environment.at("PYTHONUNBUFFERED"), "1");
 }
 
+cli::Options AskAuto(const std::string& hosts) {
+  cli::Options options = Ask(0, hosts);
+  options.auto_num_proc = true;
+  return options;
+}
+
+int ProcessesOf(const cli::Options& options, int cores, int gpus) {
+  LocalMachine machine = Box();
+  machine.cores = cores;
+  machine.gpus = gpus;
+  const auto plan = MakePlan(options, {}, machine);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? plan->num_proc : -1;
+}
+
+TEST(MakePlan, AutomaticNumberIsThatOfGpusCoresOrSlots) {
+  EXPECT_EQ(ProcessesOf(AskAuto(""), 6, 4), 4);
+  EXPECT_EQ(ProcessesOf(AskAuto(""), 6, 0), 6);
+  EXPECT_EQ(ProcessesOf(AskAuto(""), 0, 0), 1) << "the cores are unknown";
+  EXPECT_EQ(ProcessesOf(AskAuto("localhost:3,far:2"), 6, 4), 5);
+}
+
+TEST(MakePlan, AutomaticNumberOfAnElasticJob) {
+  cli::Options options = AskAuto("localhost:3,far:2");
+  options.elastic.emplace();
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_proc, 5);
+  EXPECT_EQ(plan->elastic->min_workers, 5) << "as with a number";
+  options.elastic->min_workers = 2;
+  options.elastic->max_workers = 4;
+  EXPECT_EQ(ProcessesOf(options, 1, 0), 4);
+  options.elastic->min_workers = 6;
+  options.elastic->max_workers = 9;
+  EXPECT_EQ(Error(options), "--min-np (6) must not be more than -np auto, which is 5 here");
+  // Its hosts are found later, and all their slots used.
+  options = AskAuto("");
+  options.elastic.emplace();
+  options.elastic->script = "/bin/true";
+  EXPECT_EQ(ProcessesOf(options, 6, 4), 1);
+  options.elastic->min_workers = 2;
+  EXPECT_EQ(ProcessesOf(options, 6, 4), 2);
+}
+
+TEST(MakePlan, RanksToShowMustExist) {
+  cli::Options options = Ask(2, "");
+  options.output.shown_ranks = {{0, 1}};
+  EXPECT_TRUE(MakePlan(options, {}, Box()).ok());
+  options.output.shown_ranks = {{0, 2}};
+  EXPECT_EQ(Error(options),
+            "--ranks-filter: there is no rank 2 in a job of 2 processes; the first is rank 0");
+  options.elastic.emplace();
+  EXPECT_TRUE(MakePlan(options, {}, Box()).ok()) << "there may be more ranks later";
+}
+
 TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
   LocalMachine machine = Box();
   machine.resolve = [](const std::vector<std::string>& names) {

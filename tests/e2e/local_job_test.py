@@ -64,6 +64,51 @@ def test_output_files(horovodrun, tmp_path):
     }
 
 
+def test_only_some_ranks_on_the_terminal(horovodrun, tmp_path):
+    arguments = ["-np", "3", "--ranks-filter", "0,2", "--output-filename", "logs"]
+    result = horovodrun.run(*arguments, "sh", "-c", SHELL_PER_RANK)
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:out 0 of 3", "[2]<stdout>:out 2 of 3"]
+    assert sorted(result.stderr.splitlines()) == ["[0]<stderr>:err 0", "[2]<stderr>:err 2"]
+    assert (tmp_path / "logs/rank.1/stdout").read_text() == "[1]<stdout>:out 1 of 3\n"
+
+
+def test_hidden_rank_that_fails_is_explained(horovodrun):
+    script = "[ $HOROVOD_RANK = 0 ] || { echo the cause >&2; exit 3; }; exec sleep 1000"
+    result = horovodrun.run("-np", "2", "--ranks-filter", "0", "sh", "-c", script)
+    assert result.returncode == 3
+    assert "[1]<stderr>" not in result.stderr
+    assert "| the cause" in result.stderr and "rank 1 on host localhost" in result.stderr
+
+
+def test_automatic_number_of_processes(horovodrun):
+    # Without GPUs, which a test machine may have.
+    cores = str(len(os.sched_getaffinity(0)))
+    alone = horovodrun.run("-np", "auto", "--dry-run", "true", env={"CUDA_VISIBLE_DEVICES": ""})
+    assert alone.returncode == 0, alone.stderr
+    assert int(alone.stdout.split()[0]) <= int(cores)
+    slots = horovodrun.run("-np", "auto", "-H", "localhost:3", "sh", "-c", SHELL_PER_RANK)
+    assert slots.returncode == 0, slots.stderr
+    assert len(slots.stdout.splitlines()) == 3
+
+
+def test_module(horovodrun, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/train.py").write_text("import sys; print(__name__, *sys.argv[1:])")
+    result = horovodrun.run("-np", "2", "-m", "package.train", "--lr", "1")
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:__main__ --lr 1", "[1]<stdout>:__main__ --lr 1"]
+
+
+def test_config_file_describes_the_job(horovodrun, tmp_path):
+    (tmp_path / "job.yaml").write_text("job: {np: 2, hosts: 'localhost:3'}\noutput: {filename: logs}\n")
+    result = horovodrun.run("--config-file", "job.yaml", "sh", "-c", SHELL_PER_RANK)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 2 and (tmp_path / "logs/rank.1/stdout").exists()
+    more = horovodrun.run("--config-file", "job.yaml", "-np", "3", "sh", "-c", SHELL_PER_RANK)
+    assert len(more.stdout.splitlines()) == 3
+
+
 def test_output_files_of_one_process_and_of_many(horovodrun, tmp_path):
     assert horovodrun.run("-np", "1", "--output-filename", "one", "true").returncode == 0
     assert (tmp_path / "one/rank.0/stdout").exists()
