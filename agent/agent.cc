@@ -19,6 +19,7 @@
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/utf8.h"
 #include "base/version.h"
 #include "rendezvous/security/credentials_message.h"
 #include "rendezvous/security/job_credentials.h"
@@ -179,7 +180,7 @@ absl::Status Agent::Attach(const Route& route) {
   // daemon can start workers whose output would follow.
   pb::AgentFrame ready;
   ready.mutable_ready()->set_version(kVersion);
-  ready.mutable_ready()->set_warning(plan_.warning);
+  ready.mutable_ready()->set_warning(text::ToUtf8(plan_.warning));
   output_.Send(ready);
   attachment_ = OpenAttachment();
   return absl::OkStatus();

@@ -175,7 +175,7 @@ void Agent::Say(const std::string& text) {
     return;
   }
   pb::AgentFrame frame;
-  frame.mutable_ready()->set_warning(line);
+  frame.mutable_ready()->set_warning(text::ToUtf8(line));
   output_.Send(frame);
 }
 

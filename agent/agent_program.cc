@@ -49,6 +49,8 @@ absl::StatusOr<os::Starter> FindStarter(const JoinOptions& join) {
 // The agent's process, the guard's child. `join` empty: the mode in which horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
              std::optional<os::OtherProcess> adoptee, Agent::OpenLink open_link) {
+  const absl::Status stack = os::CheckStack();
+  if (!stack.ok()) return Complain(stack);
   // A notice waits until there are workers that it may be meant for.
   os::BlockNotices();
   absl::StatusOr<pb::AgentBootstrap> bootstrap;

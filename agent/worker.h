@@ -62,7 +62,7 @@ class Worker {
   }
 
   // See WorkerProcess::Includes.
-  bool Includes(pid_t asker) const { return process_->Includes(asker); }
+  absl::StatusOr<bool> Includes(pid_t asker) const { return process_->Includes(asker); }
 
   // Makes `asker`, a process of this worker, the followed process: the one whose death counts as
   // the worker's and whose stack is sampled. Returns false and changes nothing if another followed

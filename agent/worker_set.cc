@@ -131,7 +131,9 @@ absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   RETURN_IF_ERROR(worker->second->CheckHello(hello));
   // If /proc is not that of this PID namespace, the ancestry is unknown, and the secret has to
   // suffice.
-  if (!os::ProcIsOurs() || worker->second->Includes(asker)) return absl::OkStatus();
+  if (!os::ProcIsOurs()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool is_its_own, worker->second->Includes(asker));
+  if (is_its_own) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
       "has its environment, like a container's daemon; run horovod-agent or horovodrun where the "

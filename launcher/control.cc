@@ -9,6 +9,7 @@
 #include "base/net/address.h"
 #include "base/net/local_network.h"
 #include "base/status_macros.h"
+#include "base/text/utf8.h"
 #include "launcher/job/job_file.h"
 #include "launcher/report/status_table.h"
 #include "rendezvous/client/control_calls.h"
@@ -134,7 +135,7 @@ absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
     return report::StatusTable(status);
   }
   pb::DrainRequest request;
-  request.set_host(options.host);
+  request.set_host(text::ToUtf8(options.host));
   request.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.grace)));
   // If only an answer was lost, the next address repeats the call, which does no harm.
   RETURN_IF_ERROR(CallAny(daemon.addresses, [&](const std::string& address) {

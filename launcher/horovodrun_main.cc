@@ -25,6 +25,7 @@
 #include "launcher/job/stop_signals.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/reporting/event_log.h"
+#include "rendezvous/security/protobuf_log.h"
 
 namespace hvd::launcher {
 namespace {
@@ -69,6 +70,8 @@ absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& o
 }
 
 int Main(const std::vector<std::string>& args) {
+  const absl::Status stack = os::CheckStack();
+  if (!stack.ok()) return Refuse(stack);
   const Environment environment = ReadEnvironment();
   // First: for ParseOptions the word "status" is a command to run.
   if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm);
@@ -132,5 +135,6 @@ int Main(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
+  hvd::rendezvous::security::SilenceProtobuf();
   return hvd::launcher::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

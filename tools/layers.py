@@ -11,7 +11,7 @@ ALLOWED = {
     "base/text": ["base"],
     "base/os": ["base", "base/text"],
     "base/net": ["base", "base/text"],
-    "base/console": ["base", "base/text"],
+    "base/console": ["base", "base/os", "base/text"],
     "base/settings": ["base"],
     "proto": [],
     "rendezvous/placement": [],
@@ -39,7 +39,8 @@ ALLOWED = {
         "rendezvous/store",
     ],
     "rendezvous/c_api": [
-        *BASE, "rendezvous/server/server.h", "rendezvous/policy/job_spec.h", "rendezvous/reporting", "rendezvous/security/token_file.h",
+        *BASE, "rendezvous/server/server.h", "rendezvous/policy/job_spec.h", "rendezvous/reporting", "rendezvous/security/protobuf_log.h",
+        "rendezvous/security/token_file.h",
     ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
     "options": [*BASE, "rendezvous/policy"],

@@ -30,7 +30,9 @@ absl::StatusOr<os::OtherProcess> FindAdoptee(pid_t pid) {
         absl::StrCat("it belongs to user ", info.st_uid, ", this process to user ", geteuid()));
   }
   // Otherwise any process of this user could be killed by adopting it.
-  if (getppid() != pid && !os::DescendsFrom(getpid(), pid)) {
+  const absl::StatusOr<bool> descends = os::DescendsFrom(getpid(), pid);
+  if (!descends.ok()) return refused(std::string(descends.status().message()));
+  if (getppid() != pid && !*descends) {
     return refused("that process has not started this one; a process has its own agent adopt it");
   }
   if (!IsPipe(STDIN_FILENO) || !IsPipe(STDOUT_FILENO)) {
@@ -47,8 +49,9 @@ class Adoption::Adopted : public WorkerProcess {
 
   pid_t pid() const override { return adoption_.process_.pid(); }
   bool running() const override { return adoption_.phase_ == Phase::kWorking; }
-  bool Includes(pid_t asker) const override {
-    return asker == pid() || os::DescendsFrom(asker, pid());
+  absl::StatusOr<bool> Includes(pid_t asker) const override {
+    if (asker == pid()) return true;
+    return os::DescendsFrom(asker, pid());
   }
   void AskToEnd(absl::Duration grace) override { adoption_.Send(StopLine(grace)); }
   absl::Duration LeastGrace() const override { return adoption_.least_grace_; }

@@ -206,8 +206,8 @@ TEST_F(AdoptionTest, SendJobEnd_OnlyToWhoWasNotStarted) {
 
 TEST_F(AdoptionTest, Includes_TheProcessAndWhatItStarts) {
   const std::unique_ptr<WorkerProcess> worker = Start();
-  EXPECT_TRUE(worker->Includes(process_->pid()));
-  EXPECT_FALSE(worker->Includes(getpid()));
+  EXPECT_TRUE(worker->Includes(process_->pid()).value());
+  EXPECT_FALSE(worker->Includes(getpid()).value());
   Say("{\"exit\": 0}\n");
 }
 

@@ -74,7 +74,9 @@ void ChildProcess::TakeLine(absl::string_view line, bool is_stderr) {
   callbacks_.on_line(line, is_stderr);
 }
 
-bool ChildProcess::Includes(pid_t asker) const { return os::DescendsFrom(asker, getpid()); }
+absl::StatusOr<bool> ChildProcess::Includes(pid_t asker) const {
+  return os::DescendsFrom(asker, getpid());
+}
 
 void ChildProcess::AskToEnd(absl::Duration /*grace*/) { process_.SignalGroup(SIGTERM); }
 

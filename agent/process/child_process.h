@@ -39,7 +39,7 @@ class ChildProcess : public WorkerProcess {
   bool running() const override { return phase_ == Phase::kRunning; }
   // True for all descendants of the agent, which is a subreaper: an orphan's ancestry can't be
   // attributed to one worker.
-  bool Includes(pid_t asker) const override;
+  absl::StatusOr<bool> Includes(pid_t asker) const override;
   // Sends SIGTERM to the process group.
   void AskToEnd(absl::Duration grace) override;
   absl::Duration LeastGrace() const override { return absl::ZeroDuration(); }

@@ -39,7 +39,8 @@ class WorkerProcess {
   virtual bool running() const = 0;
 
   // Whether process `asker` may be this process or one of its descendants.
-  virtual bool Includes(pid_t asker) const = 0;
+  // Errors: those of DescendsFrom.
+  virtual absl::StatusOr<bool> Includes(pid_t asker) const = 0;
 
   // Asks it to end by itself within `grace`.
   virtual void AskToEnd(absl::Duration grace) = 0;

@@ -11,6 +11,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/console/output_format.h"
+#include "base/os/output_file.h"
 #include "base/status_macros.h"
 
 namespace hvd::console {
@@ -34,6 +35,8 @@ absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& 
                                                              Rotation rotation) {
   if (directory.empty()) return nullptr;
   auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks, rotation));
+  const absl::Status owner = os::CheckOwner(directory);
+  if (!owner.ok()) return FileError(directory, std::string(owner.message()));
   // All at once, so that a directory that can't be used ends the command before the job starts.
   for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
   return files;
@@ -44,6 +47,9 @@ absl::Status RankFiles::OpenRank(int rank) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return FileError(path, error.message());
+  // Another user could redirect the output by a link, or by links in a folder of his own.
+  const absl::Status owner = os::CheckOwner(path);
+  if (!owner.ok()) return FileError(path, std::string(owner.message()));
   if (rotation_.bytes > 0) {
     RemoveRotated(path + "/stdout");
     RemoveRotated(path + "/stderr");

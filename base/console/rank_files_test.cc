@@ -1,6 +1,7 @@
 #include "base/console/rank_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -41,6 +42,19 @@ TEST_F(RankFilesTest, OneProcessWorks) {
   ASSERT_TRUE((*files)->Write(0, true, std::string("e\0rr", 4)).ok());
   EXPECT_EQ(Read("new/deep/rank.0/stdout"), "out\n");
   EXPECT_EQ(Read("new/deep/rank.0/stderr"), std::string("e\0rr", 4));
+}
+
+TEST_F(RankFilesTest, FolderOfAnotherUserInASharedOne_IsRefused) {
+  chmod(directory_.c_str(), 01777);
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  if (chown((directory_ + "/rank.0").c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root";
+  EXPECT_THAT(std::string(RankFiles::Create(directory_, 1).status().message()),
+              HasSubstr("/rank.0: it is a file or folder of user 12345"));
+  std::filesystem::remove(directory_ + "/rank.0");
+  std::filesystem::create_directory_symlink("/tmp", directory_ + "/link");
+  ASSERT_EQ(lchown((directory_ + "/link").c_str(), 12345, 12345), 0);
+  EXPECT_THAT(std::string(RankFiles::Create(directory_ + "/link", 1).status().message()),
+              HasSubstr("/link: it is a link of user 12345"));
 }
 
 TEST_F(RankFilesTest, EveryRankHasItsFilesFromTheStart) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,10 @@ namespace hvd::os {
 namespace {
 
 constexpr int kThreads = 16;  // about as many as a daemon has
+constexpr char kLimitsOfThreads[] = "ulimit -u, ulimit -v and the cgroup's pids.max may say why";
+
+// Twice what an agent and a Python without packages need.
+constexpr rlim_t kLeastStack = 256 << 10;
 
 // With a limit of 0 the kernel still pipes core dumps to a handler program (core(5)); a limit of 1
 // disables that too.
@@ -70,6 +75,11 @@ void AllowMoreFiles(size_t more) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+size_t OpenFilesLimit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 void ForbidCoreFiles() { cores.Set(kNoCoreFile); }
 
 void RestoreLimits() {
@@ -99,8 +109,26 @@ absl::Status CheckThreads() {
   if (error == 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("no more than ", threads.size(), " threads can be started here (",
-                   std::strerror(error), "), and ", kThreads,
-                   " are needed; ulimit -u, ulimit -v and the cgroup's pids.max may say why"));
+                   std::strerror(error), "), and ", kThreads, " are needed; ", kLimitsOfThreads));
+}
+
+absl::Status CheckStack() {
+  rlimit limit = {};
+  // RLIM_INFINITY is the largest number.
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the stack may have only ", limit.rlim_cur >> 10, " KiB here (ulimit -s); at least ",
+      kLeastStack >> 10, " are needed, and 8192 are usual"));
+}
+
+absl::Status StatusOf(const std::exception& error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  if (system == nullptr || system->code() != std::errc::resource_unavailable_try_again) {
+    return absl::InternalError(error.what());
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no more threads can be started here (", error.what(), "); ", kLimitsOfThreads));
 }
 
 }  // namespace hvd::os

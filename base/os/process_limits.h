@@ -3,6 +3,7 @@
 #define BASE_OS_PROCESS_LIMITS_H_
 
 #include <cstddef>
+#include <exception>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,9 @@ void AllowManyFiles();
 // hard limit allows; child processes inherit the new limit. Does nothing if the limit is
 // sufficient. Thread-safe.
 void AllowMoreFiles(size_t more);
+
+// The soft limit of open files, or 0 if it can't be read.
+size_t OpenFilesLimit();
 
 // Disables core dumps of this process, whose memory contains keys, both to files and to a core dump
 // handler. A process from Process::Spawn gets the original limit. REQUIRES: as AllowManyFiles.
@@ -38,6 +42,18 @@ std::string RaisedOomScore(int more);
 // Errors:
 //   - ResourceExhausted: threads can't be started; names possible limits.
 absl::Status CheckThreads();
+
+// Checks that the stack of a thread may be large enough: with a smaller one a program of this
+// project, or Python, would get SIGSEGV. Thread-safe.
+// Errors:
+//   - ResourceExhausted: it may not; names the limit.
+absl::Status CheckStack();
+
+// The status of an exception that reaches the C ABI. Thread-safe.
+// Errors:
+//   - ResourceExhausted: a thread can't be started; names possible limits.
+//   - Internal: any other exception; its text.
+absl::Status StatusOf(const std::exception& error);
 
 }  // namespace hvd::os
 

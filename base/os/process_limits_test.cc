@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
+#include "absl/strings/match.h"
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
@@ -96,6 +100,28 @@ TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
 TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(AskForMore(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(CheckStackTest, Little_IsNamed) {
+  EXPECT_TRUE(CheckStack().ok());
+  // In a child, since the limit is that of a whole process.
+  Process child = Process::Fork(
+                      [] {
+                        const rlimit little = {64 << 10, 64 << 10};
+                        setrlimit(RLIMIT_STACK, &little);
+                        const absl::Status status = CheckStack();
+                        return absl::StrContains(status.message(), "only 64 KiB here") ? 0 : 1;
+                      },
+                      SIGKILL)
+                      .value();
+  EXPECT_EQ(child.Wait().exit_code, 0);
+}
+
+TEST(StatusOfTest, ThreadThatCantBeStarted_NamesLimits) {
+  const std::system_error error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  EXPECT_TRUE(absl::IsResourceExhausted(StatusOf(error)));
+  EXPECT_TRUE(absl::StrContains(StatusOf(error).message(), "pids.max")) << StatusOf(error);
+  EXPECT_EQ(StatusOf(std::runtime_error("what")), absl::InternalError("what"));
 }
 
 TEST(CheckThreadsTest, Enough_Ok) { EXPECT_TRUE(CheckThreads().ok()); }

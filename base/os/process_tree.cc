@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/fd.h"
+#include "base/os/process_limits.h"
+#include "base/status_macros.h"
 
 namespace hvd::os {
 namespace {
@@ -25,8 +27,16 @@ constexpr pid_t kOutOfSight = 0, kNoProcess = -1;
 
 // The fourth field of /proc/PID/stat, or kOutOfSight; kNoProcess: there is no such process.
 // The second, the name, is in parentheses and may contain anything.
-pid_t ParentOf(pid_t pid) {
+// Errors:
+//   - ResourceExhausted: no file descriptor is left.
+absl::StatusOr<pid_t> ParentOf(pid_t pid) {
   Fd file(open(absl::StrCat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && (errno == EMFILE || errno == ENFILE)) {
+    return absl::ResourceExhaustedError(
+        errno == EMFILE ? absl::StrCat("all ", OpenFilesLimit(),
+                                       " file descriptors of a process are in use (ulimit -n)")
+                        : "all file descriptors of this machine are in use (fs.file-max)");
+  }
   if (!file.valid()) return kNoProcess;
   char text[512];
   const IoResult got = ReadSome(file.get(), text, sizeof(text));
@@ -46,13 +56,17 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   if (proc == nullptr) return children;
   while (const dirent* entry = readdir(proc.get())) {
     pid_t pid = 0;
-    if (absl::SimpleAtoi(entry->d_name, &pid) && ParentOf(pid) == parent) children.push_back(pid);
+    if (absl::SimpleAtoi(entry->d_name, &pid) && ParentOf(pid).value_or(kNoProcess) == parent) {
+      children.push_back(pid);
+    }
   }
   return children;
 }
 
-bool DescendsFrom(pid_t pid, pid_t ancestor) {
-  for (pid_t below = pid, above = ParentOf(pid); above != ancestor; above = ParentOf(below)) {
+absl::StatusOr<bool> DescendsFrom(pid_t pid, pid_t ancestor) {
+  for (pid_t below = pid;;) {
+    ASSIGN_OR_RETURN(const pid_t above, ParentOf(below));
+    if (above == ancestor) return true;
     if (above == kNoProcess && below != pid) {
       below =
           pid;  // an ancestor ended during the walk; its children have a new parent, so start again
@@ -62,7 +76,6 @@ bool DescendsFrom(pid_t pid, pid_t ancestor) {
       below = above;
     }
   }
-  return true;
 }
 
 bool ProcIsOurs() {

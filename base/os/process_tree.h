@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 namespace hvd::os {
 
 // Returns the processes whose parent is `parent`, zombies included.
@@ -17,7 +19,9 @@ void BecomeSubreaper();
 
 // Whether `ancestor` is an ancestor of `pid`. A subreaper is an ancestor of all processes that its
 // descendants have started.
-bool DescendsFrom(pid_t pid, pid_t ancestor);
+// Errors:
+//   - ResourceExhausted: no file descriptor is left to find out; the message names the limit.
+absl::StatusOr<bool> DescendsFrom(pid_t pid, pid_t ancestor);
 
 // Whether /proc shows this process's own PID namespace.
 bool ProcIsOurs();

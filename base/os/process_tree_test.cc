@@ -1,12 +1,16 @@
 #include "base/os/process_tree.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "base/fd.h"
 #include "base/os/process.h"
 #include "gtest/gtest.h"
@@ -70,14 +74,30 @@ TEST(ProcessTreeTest, DescendsFrom_ChildGrandchildAndOrphan_DoNeighboursDoNot) {
   const Process neighbour = StartShell("(setsid sh -c '" + say + "' &); exec sleep 1000", pipe);
   const pid_t orphan = ReadPid(pipe);
   for (const pid_t pid : {child.pid(), grandchild, neighbour.pid(), orphan}) {
-    EXPECT_TRUE(DescendsFrom(pid, getpid())) << pid;
+    EXPECT_TRUE(DescendsFrom(pid, getpid()).value()) << pid;
   }
-  EXPECT_TRUE(DescendsFrom(grandchild, child.pid()));
-  EXPECT_FALSE(DescendsFrom(neighbour.pid(), child.pid()));
-  EXPECT_FALSE(DescendsFrom(getpid(), getpid()));
-  EXPECT_FALSE(DescendsFrom(getppid(), getpid()));
-  EXPECT_FALSE(DescendsFrom(0, getpid()));
+  EXPECT_TRUE(DescendsFrom(grandchild, child.pid()).value());
+  EXPECT_FALSE(DescendsFrom(neighbour.pid(), child.pid()).value());
+  EXPECT_FALSE(DescendsFrom(getpid(), getpid()).value());
+  EXPECT_FALSE(DescendsFrom(getppid(), getpid()).value());
+  EXPECT_FALSE(DescendsFrom(0, getpid()).value());
   KillDescendants();
+}
+
+TEST(ProcessTreeTest, DescendsFrom_WithoutADescriptor_SaysSo) {
+  // In a child, since the limit is that of a whole process.
+  Process child = Process::Fork(
+                      [] {
+                        const rlimit none = {3, 3};
+                        setrlimit(RLIMIT_NOFILE, &none);
+                        while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0) continue;
+                        const absl::Status status = DescendsFrom(getpid(), getppid()).status();
+                        const bool named = absl::StrContains(status.message(), "all 3 file desc");
+                        return absl::IsResourceExhausted(status) && named ? 0 : 1;
+                      },
+                      SIGKILL)
+                      .value();
+  EXPECT_EQ(child.Wait().exit_code, 0);
 }
 
 TEST(ProcessTreeTest, ProcIsOurs_HereAndInANamespaceWithoutItsOwn_TellsThemApart) {

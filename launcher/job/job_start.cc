@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/text/utf8.h"
 #include "base/version.h"
 #include "rendezvous/security/credentials_message.h"
 
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
   job.set_pid(getpid());
   for (const std::string& address : addresses) job.add_addresses(address);
   *job.mutable_credentials() = rendezvous::security::ToMessage(issued);
-  job.set_command(absl::StrJoin(plan.command, " "));
+  job.set_command(text::ToUtf8(absl::StrJoin(plan.command, " ")));
   return JobFile::Write(plan.job_realm, job);
 }
 

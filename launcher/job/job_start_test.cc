@@ -69,13 +69,14 @@ TEST(WriteJobFile, TellsWhereTheDaemonIs) {
   plan::JobPlan plan = TwoHosts();
   EXPECT_EQ(*WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"}), nullptr);
   plan.job_realm = absl::StrCat("job_start_test-", getpid());
+  plan.command.push_back("\xff");
   {
     auto file = WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"});
     ASSERT_TRUE(file.ok()) << file.status();
     const auto jobs = RunningJobs(plan.job_realm);
     ASSERT_EQ(jobs.size(), 1u);
     EXPECT_THAT(jobs[0].addresses(), ElementsAre("10.0.0.1:99"));
-    EXPECT_EQ(jobs[0].command(), "python x.py");
+    EXPECT_EQ(jobs[0].command(), "python x.py \uFFFD");
     EXPECT_THAT(jobs[0].credentials().private_key(), HasSubstr("PRIVATE KEY"));
   }
   EXPECT_TRUE(RunningJobs(plan.job_realm).empty());

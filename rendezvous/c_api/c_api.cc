@@ -23,6 +23,7 @@
 #include "rendezvous/c_api/job_options.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/reporting/job_json.h"
+#include "rendezvous/security/protobuf_log.h"
 #include "rendezvous/security/token_file.h"
 #include "rendezvous/server/server.h"
 
@@ -173,6 +174,7 @@ absl::Status Start(int32_t abi_version, const char* const* listen, int32_t count
   for (int32_t i = 0; i < count; ++i) options.listen.push_back(OrEmpty(listen[i]));
   options.state_dir = state_dir;
   hvd::SwitchOffMutexChecks();
+  hvd::rendezvous::security::SilenceProtobuf();
   // The threads that start here inherit the mask, so the program's signals are delivered to its own
   // threads.
   const hvd::SignalsBlocked blocked;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/os/process_limits.h"
 
 namespace hvd::rendezvous::c_api {
 
@@ -27,7 +28,7 @@ int32_t Guarded(Function function) {
   } catch (const std::bad_alloc&) {
     return ToCode(absl::ResourceExhaustedError("there is no memory left"));
   } catch (const std::exception& error) {
-    return ToCode(absl::InternalError(error.what()));
+    return ToCode(os::StatusOf(error));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "rendezvous/daemon/chosen_store.h"
 #include "rendezvous/daemon/rendezvousd.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
+#include "rendezvous/security/protobuf_log.h"
 #include "rendezvous/store/job_store.h"
 
 namespace {
@@ -24,6 +25,7 @@ absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& optio
   hvd::os::AllowManyFiles();
   // A core file would contain the token and the private keys.
   hvd::os::ForbidCoreFiles();
+  RETURN_IF_ERROR(hvd::os::CheckStack());
   RETURN_IF_ERROR(hvd::os::CheckThreads());
   return hvd::rendezvous::daemon::RunRendezvousd(
       options, [&options](const hvd::rendezvous::store::StoreWait& wait) {
@@ -48,6 +50,7 @@ void StandBy(const hvd::rendezvous::daemon::RendezvousdOptions& options, char** 
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
+  hvd::rendezvous::security::SilenceProtobuf();
   const hvd::rendezvous::daemon::RendezvousdCommand command =
       hvd::rendezvous::daemon::ParseRendezvousdCommand({argv + 1, argv + argc},
                                                        hvd::ReadEnvironment());

@@ -1,13 +1,11 @@
 #include "rendezvous/reporting/event_log.h"
 
-#include <errno.h>
-#include <fcntl.h>
-
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/os/output_file.h"
 #include "base/text/json.h"
 
 namespace hvd::rendezvous::reporting {
@@ -130,14 +128,10 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path
   const auto unusable = [&path](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("can't write the event log ", path, ": ", why));
   };
-  // O_NONBLOCK: opening a FIFO without a reader must not block. It is removed after opening, since
-  // the writing thread may block.
-  // O_APPEND: a restarted daemon continues in the file. F_SETFL sets all flags, so it has to name
-  // it again.
-  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
-  if (!file.valid() && errno == ENXIO) return unusable("it is a pipe that nobody reads");
-  if (!file.valid() || fcntl(file.get(), F_SETFL, O_APPEND) != 0) return unusable(strerror(errno));
-  return std::unique_ptr<EventLog>(new EventLog(path, std::move(file)));
+  // Kept: a restarted daemon continues in the file.
+  absl::StatusOr<Fd> file = os::OpenOutputFile(path, os::OldContent::kKept, 0644);
+  if (!file.ok()) return unusable(file.status().message());
+  return std::unique_ptr<EventLog>(new EventLog(path, *std::move(file)));
 }
 
 void EventLog::OnLost(std::function<void(const std::string& what)> callback) {

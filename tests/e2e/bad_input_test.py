@@ -148,6 +148,13 @@ def test_command_without_execute_permission(horovodrun, tmp_path):
     check_refusal(horovodrun.run("-np", "1", "./script.py", timeout=60), r"script\.py", tmp_path)
 
 
+def test_small_stack(horovodrun, tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, 128 << 10))  # noqa: E731
+    check_refusal(
+        horovodrun.run("-np", "2", "touch", "started", timeout=30, preexec_fn=limit), r"only 128 KiB here", tmp_path
+    )
+
+
 def test_no_memory_for_threads(horovodrun, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))  # noqa: E731
     check_refusal(

@@ -66,6 +66,13 @@ def test_timeline_of_a_killed_job_can_be_read(horovodrun, tmp_path):
     assert count(events, "ALLREDUCE", "X", 1) > 0
 
 
+def test_timeline_on_a_full_disk_is_reported_once(horovodrun):
+    result = horovodrun.run("-np", "2", "--timeline-filename", "/dev/full", *MEASURED, "1")
+    assert result.returncode == 0, result.stderr
+    warnings = re.findall("warning: the timeline's file '/dev/full' is not complete: No space left", result.stderr)
+    assert len(warnings) == 1, result.stderr
+
+
 def test_timeline_that_cannot_be_written_fails_the_job(horovodrun):
     result = horovodrun.run("-np", "2", "--timeline-filename", "no/such/directory.json", *MEASURED, "1")
     assert result.returncode != 0

@@ -174,7 +174,7 @@ ActiveWorld::ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld w
     : world_(std::move(world)),
       logger_(LoggerOf(env, world_)),
       seals_(world_.epoch, world_.secret),
-      timeline_(world_) {}
+      timeline_(world_, logger_) {}
 
 absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
                                      absl::Span<const ObjectSeals::Sealed> objects) {
@@ -197,7 +197,10 @@ absl::Status ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env,
     return absl::OkStatus();
   }
   if (!env.autotune.log.empty()) {
-    ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_)));
+    ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_),
+                                                  [this](const std::string& warning) {
+                                                    logger_->warn(warning);
+                                                  }));
   }
   options.on_tuning_sample = [this, cache = env.engine.cache_capacity >
                                             0](const negotiation::tuning::TuningSample& sample) {

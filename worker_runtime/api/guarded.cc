@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/mutex_checks.h"
+#include "rendezvous/security/protobuf_log.h"
 #include "worker_runtime/api/hvd_c_api.h"
 
 namespace hvd::worker_runtime::api {
@@ -17,6 +18,7 @@ thread_local std::string last_error;
 Runtime& TheRuntime() {
   static Runtime* const runtime = [] {
     SwitchOffMutexChecks();
+    rendezvous::security::SilenceProtobuf();
     return new Runtime;
   }();
   return *runtime;

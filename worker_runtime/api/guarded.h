@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "absl/status/status.h"
+#include "base/os/process_limits.h"
 #include "worker_runtime/api/runtime.h"
 
 namespace hvd::worker_runtime::api {
@@ -19,14 +20,14 @@ int32_t ToCode(const absl::Status& status);
 // Returns the message of the calling thread's last error; never nullptr.
 const char* LastError();
 
-// Calls function() and returns its status as a code. An exception becomes HVD_INTERNAL: exceptions
-// must not cross the C ABI.
+// Calls function() and returns its status as a code. An exception becomes one, too (see StatusOf):
+// exceptions must not cross the C ABI.
 template <typename Function>
 int32_t Guarded(Function function) {
   try {
     return ToCode(function());
   } catch (const std::exception& error) {
-    return ToCode(absl::InternalError(error.what()));
+    return ToCode(os::StatusOf(error));
   }
 }
 

@@ -1,25 +1,26 @@
 #include "worker_runtime/api/tuning_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/os/output_file.h"
 
 namespace hvd::worker_runtime::api {
 
-absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(const std::string& path, bool append) {
+absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(
+    const std::string& path, bool append, std::function<void(const std::string&)> warn) {
   // A later world of the job continues the file.
-  const int how = append ? O_APPEND : O_TRUNC;
-  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
-  if (!fd.valid()) {
+  absl::StatusOr<Fd> fd =
+      os::OpenOutputFile(path, append ? os::OldContent::kKept : os::OldContent::kDropped, 0666);
+  if (!fd.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("environment variable HOROVOD_AUTOTUNE_LOG='", path,
-                     "': must be a file that can be written: ", strerror(errno)));
+                     "': must be a file that can be written: ", fd.status().message()));
   }
-  std::unique_ptr<TuningLog> log(new TuningLog(std::move(fd)));
+  std::unique_ptr<TuningLog> log(new TuningLog(path, *std::move(fd), std::move(warn)));
   if (!append) log->WriteLine(std::string(negotiation::tuning::kTuningLogHeader));
   return log;
 }
@@ -30,8 +31,12 @@ void TuningLog::Add(const negotiation::tuning::TuningSample& sample, bool cache_
 
 void TuningLog::WriteLine(const std::string& line) {
   const std::string text = line + "\n";
+  const ssize_t written = write(fd_.get(), text.data(), text.size());
   // A full disk costs lines of this log, not the training.
-  [[maybe_unused]] const ssize_t written = write(fd_.get(), text.data(), text.size());
+  if (written == static_cast<ssize_t>(text.size()) || warn_ == nullptr) return;
+  const std::string why = written < 0 ? std::strerror(errno) : "a line was cut off";
+  std::exchange(warn_, nullptr)(absl::StrCat("can't write HOROVOD_AUTOTUNE_LOG='", path_,
+                                             "': ", why, "; lines are missing there"));
 }
 
 }  // namespace hvd::worker_runtime::api

@@ -34,7 +34,10 @@ absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& pat
   // names for this world is its own business.
   const std::string own = of_job ? timeline::TracePathOf(path, world_.epoch.value()) : path;
   ASSIGN_OR_RETURN(std::shared_ptr<timeline::TraceFile> file,
-                   timeline::TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
+                   timeline::TraceFile::Open(own, std::move(hosts), Clock::Real().Now(),
+                                             [logger = logger_](const absl::Status& why) {
+                                               logger->warn(std::string(why.message()));
+                                             }));
   absl::MutexLock lock(&order_mutex_);
   // Under the lock, so that Stop finds the file whose order the engine got last.
   file_ = file;

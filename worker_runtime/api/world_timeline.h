@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/logging.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/world.h"
 
@@ -18,7 +20,9 @@ namespace hvd::worker_runtime::api {
 // must outlive this object, which must outlive the engines.
 class WorldTimeline {
  public:
-  explicit WorldTimeline(const session::WorkerWorld& world) : world_(world) {}
+  // `logger` gets a warning if the file can't be written to its end.
+  WorldTimeline(const session::WorkerWorld& world, std::shared_ptr<spdlog::logger> logger)
+      : world_(world), logger_(std::move(logger)) {}
 
   // Sets the timeline's fields in the options of the world's engine. The engines of process sets
   // get the same recorder.
@@ -44,6 +48,7 @@ class WorldTimeline {
 
  private:
   const session::WorkerWorld& world_;
+  const std::shared_ptr<spdlog::logger> logger_;
   const std::shared_ptr<timeline::Recorder> recorder_ = std::make_shared<timeline::Recorder>();
   absl::Mutex order_mutex_;  // held while an order is passed to the engine
   std::shared_ptr<timeline::TraceFile> file_

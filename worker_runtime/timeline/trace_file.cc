@@ -1,7 +1,6 @@
 #include "worker_runtime/timeline/trace_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/os/output_file.h"
 #include "base/signal_free_thread.h"
 #include "worker_runtime/timeline/trace_format.h"
 
@@ -37,8 +37,9 @@ absl::Status WriteFully(int fd, absl::string_view text) {
 // and the thread, which may outlive it.
 class TraceFile::Writer {
  public:
-  Writer(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin)
+  Writer(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin, OnLost on_lost)
       : path_(std::move(path)),
+        on_lost_(std::move(on_lost)),
         fd_(std::move(fd)),
         format_(hosts, origin),
         dropped_chunks_(hosts.size(), 0),
@@ -62,7 +63,13 @@ class TraceFile::Writer {
   // Returns notes about ranks whose events are incomplete, for the end of the file.
   std::string Notes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  absl::Status Incomplete(absl::string_view why) const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the timeline's file '", path_, "' is not complete: ", why));
+  }
+
   const std::string path_;
+  const OnLost on_lost_;
   Fd fd_;               // used by the writer thread only
   TraceFormat format_;  // used by the writer thread only
   absl::Mutex mutex_;
@@ -77,16 +84,14 @@ class TraceFile::Writer {
 
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& path,
                                                            std::vector<std::string> hosts,
-                                                           absl::Time origin) {
-  // If `path` is a pipe, opening it without O_NONBLOCK would block until there is a reader. Later
-  // writes may block: only the writer thread waits.
-  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
-  if (!fd.valid() || fcntl(fd.get(), F_SETFL, 0) != 0) {
+                                                           absl::Time origin, OnLost on_lost) {
+  absl::StatusOr<Fd> fd = os::OpenOutputFile(path, os::OldContent::kDropped, 0666);
+  if (!fd.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the timeline's file '", path, "' can't be written: ", strerror(errno)));
+        absl::StrCat("the timeline's file '", path, "' can't be written: ", fd.status().message()));
   }
-  return absl::WrapUnique(
-      new TraceFile(std::make_shared<Writer>(std::move(fd), path, std::move(hosts), origin)));
+  return absl::WrapUnique(new TraceFile(std::make_shared<Writer>(
+      *std::move(fd), path, std::move(hosts), origin, std::move(on_lost))));
 }
 
 TraceFile::TraceFile(std::shared_ptr<Writer> writer)
@@ -165,7 +170,9 @@ void TraceFile::Writer::Run() {
   // does not fill up.
   absl::Status status;
   auto write_out = [&](const std::string& text) {
-    if (status.ok()) status = WriteFully(fd_.get(), text);
+    if (!status.ok()) return;
+    status = WriteFully(fd_.get(), text);
+    if (!status.ok() && on_lost_ != nullptr) on_lost_(Incomplete(status.message()));
   };
   write_out(format_.Begin());
   for (bool closing = false; !closing;) {
@@ -192,10 +199,7 @@ void TraceFile::Writer::Run() {
   write_out(notes + format_.End());
   fd_.reset();
   absl::MutexLock lock(&mutex_);
-  if (!status.ok()) {
-    status_ = absl::ResourceExhaustedError(
-        absl::StrCat("the timeline's file '", path_, "' is not complete: ", status.message()));
-  }
+  if (!status.ok()) status_ = Incomplete(status.message());
   closed_ = true;
 }
 

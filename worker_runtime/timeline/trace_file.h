@@ -3,6 +3,7 @@
 #define WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,12 +20,16 @@ namespace hvd::worker_runtime::timeline {
 // many chunks.
 class TraceFile {
  public:
-  // Creates or truncates the file. `hosts` and `origin`: see TraceFormat.
-  // Errors:
+  using OnLost = std::function<void(const absl::Status& why)>;
+
+  // Creates or truncates the file. `hosts` and `origin`: see TraceFormat. `on_lost` is called once,
+  // on the writer's thread, if writing fails; it may be called after this object has been
+  // destroyed. Errors:
   //   - InvalidArgument: the file can't be written; the message names it and the reason.
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path,
                                                          std::vector<std::string> hosts,
-                                                         absl::Time origin);
+                                                         absl::Time origin,
+                                                         OnLost on_lost = nullptr);
   // Closes the file. Waits for kPatience at most, in case the disk, or the reader of a pipe, hangs.
   ~TraceFile();
 

@@ -97,10 +97,16 @@ TEST_F(TraceFileTest, Open_InNoDirectory_FailsNamingTheFile) {
 }
 
 TEST_F(TraceFileTest, AwaitClosed_OnAFullDisk_SaysSo) {
-  auto file = TraceFile::Open("/dev/full", {"here"}, absl::UnixEpoch());
+  std::vector<std::string> lost;
+  auto file = TraceFile::Open(
+      "/dev/full", {"here"}, absl::UnixEpoch(),
+      [&lost](const absl::Status& why) { lost.push_back(std::string(why.message())); });
   ASSERT_TRUE(file.ok());
+  (*file)->Add(0, ChunkOf("FIRST"), false);
   (*file)->Close();
   EXPECT_EQ((*file)->AwaitClosed(kPatience).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(lost, ::testing::ElementsAre("the timeline's file '/dev/full' is not complete: No "
+                                           "space left on device"));
 }
 
 // A pipe without a reader stands for a hung disk: closing the file must not block.
