@@ -75,7 +75,10 @@ absl::StatusOr<Fd> OpenOutputFile(const std::string& path, OldContent old, mode_
     if (errno == ENXIO) {
       return absl::FailedPreconditionError("it is a pipe that nobody reads");
     }
-    if (errno != ELOOP) return Unavailable(errno);
+    const int error = errno;
+    // The kernel's own refusal in a folder with the sticky bit.
+    if (error == EACCES) RETURN_IF_ERROR(CheckOwner(place));
+    if (error != ELOOP) return Unavailable(error);
     ASSIGN_OR_RETURN(place, FollowLink(place));
   }
   return Unavailable(ELOOP);

@@ -61,7 +61,7 @@ TEST_F(ElasticJobTest, RanksFilterFollowsTheRanksOfWorlds) {
     });
     ThenNotice(rendezvous::membership::Notice::Kind::kWorldFormed, "formed", -1, 2);
   };
-  ThenFound({"alpha"});
+  ThenFound({"alpha", "beta"});
   ThenAllReady();
   say(1, 0, "before a world");
   say(2, 1, "hidden");
