@@ -56,7 +56,7 @@ def _due(commit: int, contents: Contents) -> _Due:
 
 
 class _Standing:
-    """The newest checkpoint and the failures since, as the daemon and the user are told of them."""
+    """The newest checkpoint and the failures since, and their reports to the daemon and to the user."""
 
     def __init__(self, place: str) -> None:
         self._place = place  # of the newest checkpoint, or of all
@@ -113,7 +113,7 @@ class Checkpoints:
     One thread uses it; another thread writes files, one at a time. A commit that is due while a file is being written is
     written at the end of the process, unless a newer one has followed. A file that can't be written, or that takes more than a
     minute, is reported in one line on stderr, and training continues. So is a last file that could not be written, at the end.
-    The daemon is told which checkpoint is the newest.
+    The daemon gets the number of the newest checkpoint.
 
     `keep` is the number of files that are kept. `best`: the best checkpoint is kept, too, by a value of the state.
 
