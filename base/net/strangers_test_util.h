@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -33,26 +34,37 @@ inline Fd ConnectFrom(const std::string& source, const std::string& to) {
   return fd;
 }
 
-// The same, non-blocking, as the connecting end of a TLS session that has sent its ClientHello.
-inline Wire BeginHandshake(const std::string& source, const std::string& to,
-                           const std::shared_ptr<const TlsContext>& tls) {
-  Fd fd = ConnectFrom(source, to);
-  fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  Wire wire(std::move(fd), tls, TlsEnd::kConnects);
-  wire.Open();
-  return wire;
-}
-
-// A ClientHello, after which nothing comes.
-inline std::string ClientHello(const std::shared_ptr<const TlsContext>& tls) {
+// The connecting end of a TLS session that is not connected yet, and its ClientHello.
+struct BegunSession {
+  Wire wire;
+  std::string hello;
+};
+inline BegunSession BeginSession(const std::shared_ptr<const TlsContext>& tls) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  Wire wire(Fd(ends[0]), tls, TlsEnd::kConnects);
-  wire.Open();
   const Fd other(ends[1]);
-  std::string hello(4096, '\0');
-  hello.resize(ReadSome(other.get(), hello.data(), hello.size()).bytes);
-  return hello;
+  BegunSession begun{Wire(Fd(ends[0]), tls, TlsEnd::kConnects), std::string(4096, '\0')};
+  EXPECT_EQ(begun.wire.Open(), Opening::kWantsToRead);
+  begun.hello.resize(ReadSome(other.get(), begun.hello.data(), begun.hello.size()).bytes);
+  return begun;
+}
+
+inline void SendWhole(const Fd& to, const std::string& bytes) {
+  EXPECT_EQ(send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+// As ConnectFrom, but non-blocking, and the connecting end of a TLS session that has sent its
+// ClientHello and nothing else. A step of a handshake also takes an answer that is there already;
+// so the session gets the connection only after the step, else it might be open on return.
+inline Wire BeginHandshake(const std::string& source, const std::string& to,
+                           const std::shared_ptr<const TlsContext>& tls) {
+  BegunSession begun = BeginSession(tls);
+  const Fd connection = ConnectFrom(source, to);
+  SendWhole(connection, begun.hello);
+  fcntl(connection.get(), F_SETFL, O_NONBLOCK);
+  EXPECT_EQ(dup3(connection.get(), begun.wire.fd(), O_CLOEXEC), begun.wire.fd());
+  return std::move(begun.wire);
 }
 
 // Waits until the listener has closed so many of the connections; closes these here, too. Drops
@@ -76,12 +88,11 @@ inline void AwaitHangUps(std::vector<Fd>& connections, size_t wanted) {
 inline std::vector<Fd> CrowdOfClientHellos(const std::string& source, const std::string& to,
                                            const std::shared_ptr<const TlsContext>& tls,
                                            size_t count, size_t kept) {
-  const std::string hello = ClientHello(tls);
+  const std::string hello = BeginSession(tls).hello;
   std::vector<Fd> crowd;
   while (crowd.size() < count) {
     crowd.push_back(ConnectFrom(source, to));
-    EXPECT_EQ(send(crowd.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(hello.size()));
+    SendWhole(crowd.back(), hello);
   }
   AwaitHangUps(crowd, count - kept);
   return crowd;
