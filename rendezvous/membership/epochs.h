@@ -145,7 +145,7 @@ struct Epochs {
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
            failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try, times,
-           lost_at, is_planned, has_begun, checkpoint] = *this;
+           lost_at, is_planned, has_begun, checkpoint, fewer_at_start] = *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -156,7 +156,7 @@ struct Epochs {
            failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
            "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try,
            "times", times, "lost_at_ns", lost_at, "is_planned", is_planned, "has_begun", has_begun,
-           "checkpoint", checkpoint);
+           "checkpoint", checkpoint, "fewer_at_start", fewer_at_start);
   }
 
   Loss Lose(Loss loss);
@@ -202,6 +202,8 @@ struct Epochs {
   bool is_planned = false;  // the newest world goes on where the one before it ended
   bool has_begun = false;   // rank 0 has said with which commit training began in it
   Checkpoint checkpoint;
+  // Workers that the first world does without, as their hosts were drained before it.
+  int fewer_at_start = 0;
 };
 
 }  // namespace hvd::rendezvous::membership

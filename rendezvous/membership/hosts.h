@@ -58,6 +58,7 @@ struct Host {
   // copy. Every worker of this host can take it over. 0: none.
   uint64_t commit = 0;
   bool has_copy = false;  // a copy has been completed since copies_from was set
+  bool has_left = false;  // it was drained and has gone, and may never return
 
   // Whether its agent is there, or awaited after a restart, and stays in the job for now.
   bool IsThere() const { return (agent.has_value() || away.has_value()) && !ended; }
@@ -71,11 +72,12 @@ struct Host {
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
-           withheld, held, commit_address, copies_from, commit, has_copy] = *this;
+           withheld, held, commit_address, copies_from, commit, has_copy, has_left] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
            "store_address", store_address, "withheld", withheld, "held", held, "commit_address",
-           commit_address, "copies_from", copies_from, "commit", commit, "has_copy", has_copy);
+           commit_address, "copies_from", copies_from, "commit", commit, "has_copy", has_copy,
+           "has_left", has_left);
   }
 };
 

@@ -40,12 +40,14 @@ void Membership::State::ReconcileInTime(absl::Time now) {
 }
 
 // One run of the control loop. The order of the steps matters: hanging and overdue workers leave
-// first, then a world forms from those who asked, and only then are changes signalled, surplus
-// released and free slots filled. Any step may conclude the job, after which the rest is skipped.
+// first, and those that are to leave and are in no world; then a world forms from those who asked,
+// and only then are changes signalled, surplus released and free slots filled. Any step may
+// conclude the job, after which the rest is skipped.
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
   started = started || hosts.AttachedSlots() >= start_workers();
   CheckElasticDeadlines(now);
+  if (!verdict.has_value()) ReleaseLeaversWithoutWorld(now);
   if (!verdict.has_value()) FormElasticWorld(now);
   if (!verdict.has_value()) SignalChange(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);

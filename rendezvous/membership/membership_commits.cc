@@ -62,17 +62,14 @@ const Host* Membership::State::HolderAwaited(const std::vector<Worker*>& members
 }
 
 // Whether a worker that leaves and was in no world has a newer commit than these members could
-// begin with, from its slot. It is released; its agent says at its end what it has.
-bool Membership::State::AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now) {
+// begin with, from its slot. It was released; its agent says at its end what it has.
+bool Membership::State::AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now) const {
   const uint64_t newest = Restorable(members);
-  bool awaits = false;
-  for (Worker& worker : workers) {
+  for (const Worker& worker : workers) {
     if (worker.life.gone() || !IsLeaving(worker) || worker.life.member()) continue;
-    if (worker.commit <= newest) continue;
-    if (worker.join.has_value()) Release(&worker, LeavesText(worker), now);
-    awaits = awaits || now < worker.ends_by;
+    if (worker.commit > newest && now < worker.ends_by) return true;
   }
-  return awaits;
+  return false;
 }
 
 // The workers that ask for the next world and stay in the job.

@@ -166,13 +166,20 @@ std::string Membership::State::Complaint(const Worker& worker) const {
   return by_itself ? last_failure.exit_meaning : "";
 }
 
+// Whether any commit of the job is known: a world began with it, rank 0 has reported it, or an
+// agent has it. Progress is reported every few seconds only, and a world may train for long.
+bool Membership::State::HasCommitted() const {
+  return epochs.newest_commit > 0 || epochs.reported_commit > 0 ||
+         std::any_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.commit > 0; });
+}
+
 // Whether the failure is a bug in the user's script, which no restart will fix: two workers had the
-// same exception before the first commit, on two machines if there are several. A worker that fails
-// before hvd.init() can't report its exception; its last line on stderr is used instead.
+// same exception before the job's first commit, on two machines if there are several. A worker that
+// fails before hvd.init() can't report its exception; its last line on stderr is used instead.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
       epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
-  if (epochs.newest_commit > 0 || others_train) return false;
+  if (HasCommitted() || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;
   const std::string& machine = placement::MachineName(HostOf(worker).slots);

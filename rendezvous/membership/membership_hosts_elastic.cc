@@ -42,6 +42,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->discovered = hosts.listed.count(name) > 0;
   host->ended = false;
   host->drain.reset();
+  host->has_left = false;
   host->away_until = absl::InfinitePast();
   host->commit_address = event.commit_address;
   host->copies_from.clear();
@@ -140,6 +141,20 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
   }
   Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " leaves: ", reason),
        nullptr, host);
+  if (epochs.current == Epoch(0)) ExpectFewerAtStart(*host);
+}
+
+// A host that is drained before the first world may never return, so that world does not wait for
+// its slots: it needs fewer workers, as far as the other hosts have too few slots.
+void Membership::State::ExpectFewerAtStart(const Host& drained) {
+  int slots = 0;
+  for (const Host& host : hosts) {
+    const bool is_there = host.agent.has_value() || host.away.has_value();
+    const bool may_come = is_there || (host.expected && !host.has_left);
+    if (may_come && !host.drain.has_value()) slots += host.slots.slots;
+  }
+  const int missing = std::max(0, start_workers() - slots);
+  epochs.fewer_at_start += std::min(missing, drained.slots.slots);
 }
 
 // Cancels a drain. Workers that were already released or stopped leave nevertheless.
@@ -177,6 +192,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   }
   if (announced && had_members) LeaveLate(host, phrases::OneLine(reason));
   const std::string left = LeftText(*host);
+  host->has_left = host->drain.has_value();
   host->drain.reset();
   host->ended = false;
   if (announced) return Note(Notice::Kind::kHostLeft, left, nullptr, host);
@@ -197,9 +213,13 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
 // since the newest commit is lost. Once per drain.
 void Membership::State::LeaveLate(Host* host, const std::string& why) {
   if (!host->drain.has_value() || std::exchange(host->drain->overran, true)) return;
+  const bool others_go_on = std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
+    return IsSurvivor(worker) && &HostOf(worker) != host;
+  });
   Note(Notice::Kind::kDrainOverran,
-       absl::StrCat("host ", host->slots.host, " did not leave in good order (", why,
-                    "): the others go back to their newest commit"),
+       absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
+                    others_go_on ? "the others go back to their newest commit"
+                                 : "the work since the newest commit is lost"),
        nullptr, host);
 }
 

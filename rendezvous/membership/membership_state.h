@@ -71,6 +71,7 @@ struct Membership::State {
   void UndoDrain(Host* host);
   void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
                   absl::Time now);
+  void ExpectFewerAtStart(const Host& drained);
   static std::string LeftText(const Host& host);
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
   void LeaveLate(Host* host, const std::string& why);
@@ -123,6 +124,7 @@ struct Membership::State {
   void FormWorld(const std::vector<Worker*>& members, bool sync_state);
   WorldMember MemberOf(const Worker& worker) const;
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
+  void ReleaseLeaversWithoutWorld(absl::Time now);
   bool ComingTogether() const;
   bool MayComeAgain(const Worker& worker) const;
   bool AllMembersAsk() const;
@@ -183,7 +185,7 @@ struct Membership::State {
   uint64_t Restorable(const Worker& worker) const;
   uint64_t Restorable(const std::vector<Worker*>& members) const;
   const Host* HolderAwaited(const std::vector<Worker*>& members, absl::Time now) const;
-  bool AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now);
+  bool AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now) const;
   std::vector<Worker*> Candidates();
   uint64_t RestorableByAsking() const;
   bool CountCopies(const std::vector<Worker*>& members);
@@ -207,6 +209,7 @@ struct Membership::State {
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
   void CountFailure(absl::Time now);
   std::string Complaint(const Worker& worker) const;
+  bool HasCommitted() const;
   bool IsUserBug(const Worker& worker);
   void GiveUp(const std::string& why, absl::Time now);
   bool ElasticJobMayGoOn(uint64_t commit, absl::Time now);
@@ -269,9 +272,11 @@ struct Membership::State {
   void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
             const Host* host = nullptr);
   bool elastic() const { return spec.elastic.has_value(); }
+  // What the first world needs.
   int start_workers() const {
     if (spec.start_workers == 0) return spec.max_workers;
-    return std::clamp(spec.start_workers, spec.min_workers, spec.max_workers);
+    return std::clamp(spec.start_workers - epochs.fewer_at_start, spec.min_workers,
+                      spec.max_workers);
   }
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }

@@ -82,7 +82,7 @@ std::string Membership::State::ExplainElastic() const {
     if (worker.life.gone() && !worker.life.finished()) continue;
     if (IsSurvivor(worker)) ++inside;
     if (worker.join.has_value()) {
-      ++asked;
+      asked += IsLeaving(worker) ? 0 : 1;
     } else if (IsLive(worker) && !IsSurvivor(worker)) {
       ++starting;
     }

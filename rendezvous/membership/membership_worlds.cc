@@ -313,6 +313,16 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
   worker->join.reset();
 }
 
+// Releases the workers that wait for their first world and are to leave: they have nothing to
+// commit. Members take part in the decision on the next world: one of them may have to pass its
+// state on.
+void Membership::State::ReleaseLeaversWithoutWorld(absl::Time now) {
+  for (Worker& worker : workers) {
+    const bool waits = worker.join.has_value() && worker.life.running() && !worker.life.member();
+    if (waits && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
+  }
+}
+
 void Membership::State::On(const LimitsChanged& event, absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
   if (event.min_workers < 1 || event.max_workers < event.min_workers) return;

@@ -359,7 +359,8 @@ class ControlPlane {
   std::map<std::string, int> attached_;  // host to stream
   std::optional<rendezvous::membership::World> newest_world_;
   bool stop_requested_ = false;
-  bool hurried_ = false;  // some workers were stopped before they could leave by themselves
+  bool left_early_ = false;  // a host was drained before the first world
+  bool hurried_ = false;     // some workers were stopped before they could leave by themselves
   std::optional<rendezvous::membership::Verdict> verdict_;
 };
 

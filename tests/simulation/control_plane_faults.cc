@@ -152,6 +152,7 @@ void ControlPlane::StrikePlanned() {
     Log("host ", leaving.name, " is drained");
     if (!leaving.leaving) leaving.leaves_by = time_.now() + grace;  // the first drain counts
     leaving.drained = leaving.leaving = true;
+    left_early_ = left_early_ || !newest_world_.has_value();
     Apply(rendezvous::membership::HostDraining{leaving.name, absl::Microseconds(grace),
                                                "spot instance reclaimed"});
   });
@@ -188,6 +189,7 @@ void ControlPlane::Discover() {
     if (!listed && !machine.leaving)
       machine.leaves_by = time_.now() + absl::ToInt64Microseconds(spec_.elastic->drain_grace);
     machine.leaving = machine.drained || !listed;
+    left_early_ = left_early_ || (!listed && !newest_world_.has_value());
     if (!listed) continue;
     event.hosts.push_back({machine.name, machine.slots});
     offered_[machine.name] = std::min(machine.slots, machine.capacity);
