@@ -19,6 +19,7 @@
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/shortened.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
 #include "rendezvous/security/credentials_message.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr absl::Duration kRouteTime = absl::Seconds(10);
 constexpr absl::Duration kRoutePause = absl::Milliseconds(250);
+constexpr size_t kLongestCommand = 1000;  // bytes of it that the status shows
 
 sigset_t AgentSignals() {
   sigset_t signals;
@@ -193,6 +195,8 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_slots(bootstrap_.slots());
   hello.set_machine(bootstrap_.machine());
   hello.set_incarnation(RandomIncarnation());
+  hello.set_command(
+      text::Shortened(absl::StrJoin(bootstrap_.command().argv(), " "), kLongestCommand));
   ReserveStorePort(&hello);
   OpenCommitSource(&hello);
   const rendezvous::security::PeerCredentials credentials =

@@ -50,6 +50,17 @@ TEST_F(AgentTest, Job_WorkerExitsZero_RunsFromReadyToTheEnd) {
   EXPECT_EQ(err, "err\n");
 }
 
+TEST_F(AgentTest, Hello_NamesTheCommandBriefly) {
+  SetScript(std::string(100000, 'x'));
+  StartAgent();
+  const std::string command = daemon_.AwaitHello().command();
+  EXPECT_THAT(command, testing::StartsWith("sh -c xxx"));
+  EXPECT_LT(command.size(), 1100u);
+  SendWelcome();
+  SendEnd();
+  EXPECT_EQ(Join(), 0);
+}
+
 // An agent that can't take signals would be deaf to its guard.
 TEST_F(AgentTest, Run_NoDescriptorForSignals_RefusesAndEnds) {
   const std::unique_ptr<EventLoop> loop = EventLoop::Create().value();

@@ -1,5 +1,6 @@
 #include "launcher/control.h"
 
+#include <csignal>
 #include <utility>
 #include <vector>
 
@@ -9,8 +10,10 @@
 #include "base/net/address.h"
 #include "base/net/local_network.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "base/text/utf8.h"
 #include "launcher/job/job_file.h"
+#include "launcher/report/status_json.h"
 #include "launcher/report/status_table.h"
 #include "rendezvous/client/control_calls.h"
 #include "rendezvous/security/credentials_message.h"
@@ -83,7 +86,7 @@ absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std:
 // addresses, but not all may be reachable from here. An error other than a missing answer is final.
 template <typename Call>
 auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(call("")) {
-  // One after the other, not all at once: a drain is a change, and only one daemon leads.
+  // One after the other, not all at once: drain and stop are changes, and only one daemon leads.
   absl::Status last = absl::NotFoundError("the job has no address");
   for (const std::string& address : addresses) {
     auto answer = call(address);
@@ -111,29 +114,21 @@ std::string JobList(const std::vector<pb::JobFile>& jobs) {
         !status.ok() ? "does not answer"
         : status->epoch() == 0
             ? status->state()
-            : absl::StrCat(status->state(), ", world ", status->epoch(), " with ", status->size(),
-                           status->size() == 1 ? " worker" : " workers");
+            : absl::StrCat(status->state(), ", world ", status->epoch(), ", ", status->size(),
+                           status->size() == 1 ? " rank" : " ranks");
     absl::StrAppend(&text, job.job_id().substr(0, 8), "  pid ", job.pid(), "  ", state, "  ",
                     job.command(), "\n");
   }
   return text;
 }
 
-}  // namespace
+ControlAnswer StatusAnswer(const cli::ControlOptions& options,
+                           const pb::GetStatusResponse& status) {
+  return {options.json ? report::StatusJson(status) + "\n" : report::StatusTable(status),
+          status.job_id(), status.state() == "done" || status.state() == "failed"};
+}
 
-absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
-                                    const std::string& job_realm) {
-  if (options.action == cli::ControlOptions::Action::kStatus && options.connect.empty()) {
-    // For a status several jobs are a list. A drain must not guess, so DaemonHere refuses them.
-    const std::vector<pb::JobFile> meant = JobsMeant(options, job::RunningJobs(job_realm));
-    if (meant.size() > 1) return JobList(meant);
-  }
-  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
-                                                                : DaemonElsewhere(options));
-  if (options.action == cli::ControlOptions::Action::kStatus) {
-    ASSIGN_OR_RETURN(const pb::GetStatusResponse status, StatusOf(daemon));
-    return report::StatusTable(status);
-  }
+absl::StatusOr<ControlAnswer> Drain(const cli::ControlOptions& options, const Daemon& daemon) {
   pb::DrainRequest request;
   request.set_host(text::ToUtf8(options.host));
   request.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.grace)));
@@ -142,10 +137,53 @@ absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
                     return rendezvous::client::AskToDrain(address, daemon.credentials, request,
                                                           kCallTimeout);
                   }).status());
-  return absl::StrCat(
+  return ControlAnswer{absl::StrCat(
       "host ", options.host,
       " is being drained: its workers stop at the next commit and exit with 0, and the "
-      "job continues without them\n");
+      "job continues without them\n")};
+}
+
+// What happens to the workers of a job that was stopped.
+std::string StopText(const cli::ControlOptions& options, const pb::StopResponse& answer) {
+  if (options.now) return "its workers are killed";
+  if (answer.grace_ms() == 0) return "no rank is in training";
+  const std::string grace = text::DurationText(absl::Milliseconds(answer.grace_ms()));
+  return answer.at_next_commit()
+             ? absl::StrCat("its workers leave at their next commit, within ", grace)
+             : absl::StrCat("its workers get SIGTERM, and SIGKILL after ", grace);
+}
+
+absl::StatusOr<ControlAnswer> Stop(const cli::ControlOptions& options, const Daemon& daemon) {
+  pb::StopRequest request;
+  request.set_at_once(options.now);
+  ASSIGN_OR_RETURN(
+      const pb::StopResponse answer, CallAny(daemon.addresses, [&](const std::string& address) {
+        return rendezvous::client::AskToStop(address, daemon.credentials, request, kCallTimeout);
+      }));
+  if (answer.was_over())
+    return ControlAnswer{absl::StrCat("job ", answer.job_id(), " is over, or ends already",
+                                      options.now ? ": what is left of it is killed\n" : "\n")};
+  return ControlAnswer{absl::StrCat("job ", answer.job_id(), " ends: ", StopText(options, answer),
+                                    "; its exit code is ", 128 + SIGTERM, "\n")};
+}
+
+}  // namespace
+
+absl::StatusOr<ControlAnswer> Control(const cli::ControlOptions& options,
+                                      const std::string& job_realm) {
+  using Action = cli::ControlOptions::Action;
+  if (options.action == Action::kStatus && options.connect.empty() && !options.json) {
+    // For people several jobs are a list. Any other command must not guess, so DaemonHere refuses
+    // them.
+    const std::vector<pb::JobFile> meant = JobsMeant(options, job::RunningJobs(job_realm));
+    if (meant.size() > 1) return ControlAnswer{JobList(meant)};
+  }
+  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
+                                                                : DaemonElsewhere(options));
+  if (options.action == Action::kDrain) return Drain(options, daemon);
+  if (options.action == Action::kStop) return Stop(options, daemon);
+  ASSIGN_OR_RETURN(const pb::GetStatusResponse status, StatusOf(daemon));
+  return StatusAnswer(options, status);
 }
 
 }  // namespace hvd::launcher

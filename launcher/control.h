@@ -1,4 +1,4 @@
-// The commands `horovodrun status` and `horovodrun drain HOST`.
+// The commands `horovodrun status`, `horovodrun drain HOST` and `horovodrun stop`.
 #ifndef LAUNCHER_CONTROL_H_
 #define LAUNCHER_CONTROL_H_
 
@@ -9,15 +9,23 @@
 
 namespace hvd::launcher {
 
-// Calls the job's daemon and returns the text to print; for the status of several jobs a list.
+// What a command prints.
+struct ControlAnswer {
+  std::string text;  // ends with a newline
+  std::string job_id = {};
+  bool is_over = false;  // the job has its verdict
+};
+
+// Calls the job's daemon. For the status of several jobs the answer is a list, without a job's id.
 // `job_realm`: see kJobRealm.
 // Errors: one line each.
 //   - NotFound: no such job, host or file.
-//   - InvalidArgument: several jobs run, and the options do not say which one to drain.
-//   - FailedPrecondition: the job is not elastic, or is over.
+//   - InvalidArgument: several jobs run, and the options do not say which one is meant.
+//   - FailedPrecondition: the job can't be drained: it is not elastic, or is over.
+//   - Unauthenticated: the token file is of another job.
 //   - Unavailable, DeadlineExceeded: the job's daemon does not answer.
-absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
-                                    const std::string& job_realm);
+absl::StatusOr<ControlAnswer> Control(const cli::ControlOptions& options,
+                                      const std::string& job_realm);
 
 }  // namespace hvd::launcher
 

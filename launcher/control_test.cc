@@ -16,6 +16,7 @@ namespace hvd::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class ControlTest : public ::testing::Test {
  protected:
@@ -65,7 +66,11 @@ TEST_F(ControlTest, Status_OnlyJobHere_IsShown) {
   const auto file = Register("4711abcdef");
   auto text = Control(options_, directory_);
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("job 4711abcdef: forming"));
+  EXPECT_THAT(text->text, HasSubstr("job 4711abcdef: forming"));
+  EXPECT_EQ(text->job_id, "4711abcdef");
+  EXPECT_FALSE(text->is_over);
+  options_.json = true;
+  EXPECT_THAT(Control(options_, directory_)->text, StartsWith(R"({"job":"4711abcdef",)"));
 }
 
 TEST_F(ControlTest, Status_NoJob_SaysSo) {
@@ -77,15 +82,22 @@ TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
   const auto second = Register("4811abcdef");
   const auto list = Control(options_, directory_);
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_EQ(*list,
+  EXPECT_EQ(list->text,
             "2 jobs run here; --job ID shows one of them\n\n"
             "4711abcd  pid 7  forming  python train.py\n"
             "4811abcd  pid 7  forming  python train.py\n");
-  options_.action = cli::ControlOptions::Action::kDrain;
+  const std::string which =
+      "several jobs run; which one? --job 4711abcd (pid 7: python train.py) or --job 4811abcd (pid "
+      "7: python train.py)";
+  options_.json = true;
+  EXPECT_EQ(Error(), which);
+  options_.json = false;
   options_.host = "a";
-  EXPECT_EQ(Error(),
-            "several jobs run; which one? --job 4711abcd (pid 7: python train.py) or --job "
-            "4811abcd (pid 7: python train.py)");
+  for (const auto action :
+       {cli::ControlOptions::Action::kDrain, cli::ControlOptions::Action::kStop}) {
+    options_.action = action;
+    EXPECT_EQ(Error(), which);
+  }
   options_.action = cli::ControlOptions::Action::kStatus;
   options_.job = "48";
   EXPECT_TRUE(Control(options_, directory_).ok());
@@ -124,6 +136,30 @@ TEST_F(ControlTest, Drain_StaticJob_SaysWhyNot) {
   options_.action = cli::ControlOptions::Action::kDrain;
   options_.host = "b";
   EXPECT_THAT(Error(), HasSubstr("elastic"));
+}
+
+TEST_F(ControlTest, Stop_StaticJob_EndsIt) {
+  const auto file = Register("4711abcdef");
+  options_.action = cli::ControlOptions::Action::kStop;
+  const auto answer = Control(options_, directory_);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->text,
+            "job 4711abcdef ends: its workers get SIGTERM, and SIGKILL after 5s; its exit code is "
+            "143\n");
+  EXPECT_EQ(Control(options_, directory_)->text, "job 4711abcdef is over, or ends already\n");
+  options_.now = true;
+  EXPECT_EQ(Control(options_, directory_)->text,
+            "job 4711abcdef is over, or ends already: what is left of it is killed\n");
+  options_.action = cli::ControlOptions::Action::kStatus;
+  EXPECT_TRUE(Control(options_, directory_)->is_over);
+}
+
+TEST_F(ControlTest, TokenOfAnotherJob_IsRefused) {
+  job_.mutable_credentials()->set_token("of another job");
+  const auto file = Register("4711abcdef");
+  options_.action = cli::ControlOptions::Action::kStop;
+  EXPECT_THAT(Error(), HasSubstr("token"));
+  EXPECT_EQ(server_->Describe().state, rendezvous::lifecycle::JobState::kForming);
 }
 
 }  // namespace

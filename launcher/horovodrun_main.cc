@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/console/terminal_line.h"
 #include "base/env.h"
 #include "base/mutex_checks.h"
@@ -24,6 +27,8 @@
 #include "launcher/job/job_file.h"
 #include "launcher/job/stop_signals.h"
 #include "launcher/plan/plan.h"
+#include "launcher/report/screen.h"
+#include "launcher/watch.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/security/protobuf_log.h"
 
@@ -42,13 +47,30 @@ int Print(const std::string& text) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-int RunControl(const std::vector<std::string>& args, const std::string& job_realm) {
+int RunWatch(const cli::ControlOptions& options, const std::string& job_realm,
+             const Environment& environment) {
+  const bool redraws = !options.json && console::CanHaveTerminalLine(STDOUT_FILENO, environment);
+  int exit_code = 0;
+  bool is_first = true;
+  const absl::Status status =
+      Watch(options, job_realm, Clock::Real(), [&](const std::string& text) {
+        const bool separates = !std::exchange(is_first, false) && !redraws && !options.json;
+        exit_code = Print(redraws ? report::Redraw(text, report::SizeOfScreen(STDOUT_FILENO))
+                                  : absl::StrCat(separates ? "\n" : "", text));
+        return exit_code == 0;
+      });
+  return status.ok() ? exit_code : Refuse(status);
+}
+
+int RunControl(const std::vector<std::string>& args, const std::string& job_realm,
+               const Environment& environment) {
   const absl::StatusOr<cli::ControlOptions> options = cli::ParseControlOptions(args);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == cli::ControlOptions::Action::kShowHelp)
     return Print(cli::ControlHelpText(args[0]));
-  const absl::StatusOr<std::string> text = Control(*options, job_realm);
-  return text.ok() ? Print(*text) : Refuse(text.status());
+  if (options->watch.has_value()) return RunWatch(*options, job_realm, environment);
+  const absl::StatusOr<ControlAnswer> answer = Control(*options, job_realm);
+  return answer.ok() ? Print(answer->text) : Refuse(answer.status());
 }
 
 absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& options,
@@ -74,7 +96,7 @@ int Main(const std::vector<std::string>& args) {
   if (!stack.ok()) return Refuse(stack);
   const Environment environment = ReadEnvironment();
   // First: for ParseOptions the word "status" is a command to run.
-  if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm);
+  if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm, environment);
   const absl::StatusOr<cli::Options> options = cli::ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == cli::Options::Action::kShowHelp) return Print(cli::HelpText());

@@ -1,7 +1,10 @@
 #include "launcher/cli/control_options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "options/command_line.h"
@@ -11,15 +14,29 @@
 namespace hvd::launcher::cli {
 namespace {
 
-constexpr char kDrain[] = "drain";
+using Action = ControlOptions::Action;
+
+constexpr std::pair<const char*, Action> kActions[] = {
+    {"status", Action::kStatus}, {"drain", Action::kDrain}, {"stop", Action::kStop}};
+
+constexpr char kUsualPause[] = "2";  // seconds
+
+// Gives each --watch without a value the usual one. REQUIRES: the command takes no words besides
+// options, so a word that follows --watch is its value.
+void CompleteWatch(std::vector<std::string>& args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const bool has_value = i + 1 < args.size() && !absl::StartsWith(args[i + 1], "-");
+    if (args[i] == "--watch" && !has_value) args[i] = absl::StrCat("--watch=", kUsualPause);
+  }
+}
 
 // The parser of one command line. For one use.
 class Parser {
  public:
-  explicit Parser(const std::string& action)
-      : drain_(action == kDrain),
-        flags_(absl::StrCat("horovodrun ", action, drain_ ? " HOST" : "", " [options]"), {}) {
-    options_.action = drain_ ? ControlOptions::Action::kDrain : ControlOptions::Action::kStatus;
+  explicit Parser(const std::string& name) : flags_(Usage(name), {}) {
+    for (const auto& [action_name, action] : kActions) {
+      if (name == action_name) options_.action = action;
+    }
     flags_.Group("Options");
     Text("--job", "ID", "The job, by its id or a prefix of it, if several run on this machine",
          &options_.job);
@@ -32,34 +49,35 @@ class Parser {
         });
     Text("--token-file", "FILE", "The token file that horovod-rendezvousd has written",
          &options_.token_file);
-    if (drain_) {
-      // From 1: a grace of 0 stands for the job's own.
-      flags_.Value("--grace", "SECONDS", "Grace period for the host (the job's own)",
-                   [this](const std::string& text) {
-                     ASSIGN_OR_RETURN(int64_t seconds,
-                                      options::ParseInteger("--grace", text, 1, 7 * 86400));
-                     options_.grace = absl::Seconds(seconds);
-                     return absl::OkStatus();
-                   });
+    switch (options_.action) {
+      case Action::kStatus:
+        DeclareStatus();
+        break;
+      case Action::kDrain:
+        DeclareDrain();
+        break;
+      case Action::kStop:
+        DeclareStop();
+        break;
+      case Action::kShowHelp:
+        break;
     }
-    flags_.Footer(drain_ ? "The host's workers commit together with all others, leave, and exit "
-                           "with 0; no step is lost.\nThe job continues without them."
-                         : "State, hosts and workers of a job that runs.");
   }
 
   absl::StatusOr<ControlOptions> Parse(std::vector<std::string> args) {
     // The host may come before or after the options.
-    if (drain_ && !args.empty() && args[0][0] != '-') {
+    if (drains() && !args.empty() && args[0][0] != '-') {
       options_.host = args[0];
       args.erase(args.begin());
     }
+    if (options_.action == Action::kStatus) CompleteWatch(args);
     ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args));
     if (result.help) {
-      options_.action = ControlOptions::Action::kShowHelp;
+      options_.action = Action::kShowHelp;
       return std::move(options_);
     }
     // The table takes the first word and all that follows for a command.
-    if (drain_ && options_.host.empty() && !result.command.empty()) {
+    if (drains() && options_.host.empty() && !result.command.empty()) {
       options_.host = result.command[0];
       result.command.erase(result.command.begin());
     }
@@ -70,6 +88,48 @@ class Parser {
   std::string Help() const { return flags_.Help(); }
 
  private:
+  static std::string Usage(const std::string& name) {
+    return absl::StrCat("horovodrun ", name, name == "drain" ? " HOST" : "", " [options]");
+  }
+
+  void DeclareStatus() {
+    flags_.Flag("--json", "One JSON object, on one line; its fields do not change their meaning",
+                [this] { options_.json = true; });
+    flags_.Value(
+        "--watch", "[SECONDS]", "Again and again, until the job ends; by default every 2 s",
+        [this](const std::string& text) {
+          ASSIGN_OR_RETURN(options_.watch, options::ParseSeconds("--watch", text, 0.1, 86400));
+          return absl::OkStatus();
+        });
+    flags_.Footer("State, hosts and workers of a job that runs.");
+  }
+
+  void DeclareDrain() {
+    // From 1: a grace of 0 stands for the job's own.
+    flags_.Value("--grace", "SECONDS", "Grace period for the host (the job's own)",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(int64_t seconds,
+                                    options::ParseInteger("--grace", text, 1, 7 * 86400));
+                   options_.grace = absl::Seconds(seconds);
+                   return absl::OkStatus();
+                 });
+    flags_.Footer(
+        "The host's workers commit together with all others, leave, and exit with 0; no step is "
+        "lost.\nThe job continues without them.");
+  }
+
+  void DeclareStop() {
+    flags_.Flag("--now", "Kill the workers; work since the newest checkpoint is lost",
+                [this] { options_.now = true; });
+    flags_.Footer(
+        "Ends the job like SIGTERM to horovodrun, with exit code 143. In an elastic job all "
+        "workers commit and\nleave, within the job's grace period; no step is lost. In a static "
+        "job they get SIGTERM, and SIGKILL after 5 s.\nReturns at once, without waiting for the "
+        "end.");
+  }
+
+  bool drains() const { return options_.action == Action::kDrain; }
+
   void Text(const std::string& names, const std::string& kind, const std::string& help,
             std::string* target) {
     flags_.Value(names, kind, help, [target](const std::string& text) {
@@ -82,7 +142,7 @@ class Parser {
     if (!left.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("'", left[0], "' is one argument too many"));
     }
-    if (drain_ && options_.host.empty()) {
+    if (drains() && options_.host.empty()) {
       return absl::InvalidArgumentError("which host shall leave? e.g. horovodrun drain host2");
     }
     // For a job on this machine both are in its file.
@@ -95,7 +155,6 @@ class Parser {
     return absl::OkStatus();
   }
 
-  const bool drain_;
   options::FlagTable flags_;
   ControlOptions options_;
 };
@@ -103,15 +162,16 @@ class Parser {
 }  // namespace
 
 std::string SimilarControlCommand(const std::string& word) {
-  for (const char* command : {"status", kDrain}) {
-    // 2: letters that are swapped count twice.
-    if (options::EditDistance(word, command) <= 2) return command;
+  for (const auto& [name, action] : kActions) {
+    // 2: letters that are swapped count twice. A word that is much shorter resembles nothing.
+    if (word.size() >= 3 && options::EditDistance(word, name) <= 2) return name;
   }
   return "";
 }
 
 bool IsControlCommand(const std::vector<std::string>& args) {
-  return !args.empty() && (args[0] == "status" || args[0] == kDrain);
+  return !args.empty() && std::any_of(std::begin(kActions), std::end(kActions),
+                                      [&](const auto& each) { return args[0] == each.first; });
 }
 
 absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string>& args) {

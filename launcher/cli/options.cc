@@ -201,8 +201,8 @@ void Parser::DeclareFooter() {
   std::string text =
       "Examples: horovodrun -np 4 -H host1:2,host2:2 python train.py\n"
       "          horovodrun -np 4 --min-np 2 --host-discovery-script ./hosts.sh python train.py\n"
-      "          horovodrun status; horovodrun drain host2   (of a job that runs on this "
-      "machine)\n\n"
+      "          horovodrun status; horovodrun drain host2; horovodrun stop   (a job that runs on "
+      "this machine)\n\n"
       "-np auto: a process for each slot of the hosts given; on this machine alone, for each of "
       "the\n"
       "GPUs that are visible, or without GPUs for each core.\n\n"
@@ -223,8 +223,7 @@ void Parser::DeclareFooter() {
 // Words that other launchers have for what is done otherwise here.
 absl::Status CheckForeignCommand(absl::string_view word) {
   const std::pair<const char*, const char*> hints[] = {
-      {"stop", "Ctrl-C at horovodrun, or kill with its process id, ends a job"},
-      {"kill", "Ctrl-C at horovodrun, or kill with its process id, ends a job"},
+      {"kill", "horovodrun stop ends a job; --now, at once"},
       {"logs", "--output-filename FOLDER writes the output of each rank to a file"},
       {"ps", "horovodrun status shows the jobs"},
       {"list", "horovodrun status shows the jobs"},

@@ -169,7 +169,7 @@ TEST(ParseOptions, ContradictionsAreRefused) {
 
 // Words of other launchers.
 TEST(ParseOptions, ForeignWords_AreExplained) {
-  EXPECT_THAT(Error("stop"), HasSubstr("there is no horovodrun stop; Ctrl-C"));
+  EXPECT_THAT(Error("kill"), HasSubstr("there is no horovodrun kill; horovodrun stop"));
   EXPECT_THAT(Error("logs"), HasSubstr("--output-filename"));
   EXPECT_THAT(Error("run python train.py"), HasSubstr("horovodrun -np 2 python train.py"));
   EXPECT_TRUE(ParseOptions(Words("-np 2 stop"), {}).ok()) << "a program of that name";

@@ -31,10 +31,7 @@ void ElasticFleet::SetHosts(const std::vector<plan::PlannedHost>& hosts) {
   StartDue();
 }
 
-void ElasticFleet::DrainAll() {
-  server_.DrainAll();
-  EndUnattached(roster_.SetHosts({}));
-}
+void ElasticFleet::Withdraw() { EndUnattached(roster_.SetHosts({})); }
 
 // Ends the agents on these hosts that are not attached to the daemon, and which the daemon
 // therefore can't end.

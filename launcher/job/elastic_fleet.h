@@ -36,8 +36,8 @@ class ElasticFleet {
   // other hosts that are not attached to the daemon.
   void SetHosts(const std::vector<plan::PlannedHost>& hosts);
 
-  // Ends the part of all hosts: no agent is started any more.
-  void DrainAll();
+  // The job is to end: no agent is started any more, and those that are not attached end.
+  void Withdraw();
 
   // Starts the agents that are due; see HostRoster::Due.
   void StartDue();

@@ -8,6 +8,7 @@ namespace hvd::launcher::job {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ElasticJobTest = JobTest;
 
 TEST_F(ElasticJobTest, DiscoveredHostsGetAgentsAndTheDaemonIsToldOfChanges) {
@@ -161,7 +162,7 @@ TEST_F(ElasticJobTest, NoHostsYet_IsTold) {
   EXPECT_EQ(Run(), 0);
   EXPECT_EQ(stderr_,
             "horovodrun: waiting for more hosts to attach (0 of 4 slots); /hosts.sh lists no other "
-            "host; for up to 32s more\n");
+            "host; this wait ends in 32s at the latest\n");
 }
 
 TEST_F(ElasticJobTest, FlappingDiscoveryIsWarnedOfOncePerKind) {
@@ -257,18 +258,32 @@ TEST_F(ElasticJobTest, SigtermDrainsAllHostsBeforeTheEnd) {
   ThenSignal(SIGTERM);
   Then([this] {
     EXPECT_EQ(daemon_.reports.size(), 1u);
-    EXPECT_TRUE(daemon_.drains_all);
+    ASSERT_EQ(daemon_.ends_at_commit.size(), 1u);
+    EXPECT_EQ(daemon_.ends_at_commit[0].exit_code, 143);
+    EXPECT_EQ(daemon_.ends_at_commit[0].grace, absl::Seconds(30));
     EXPECT_EQ(searches_, 0);
-    EXPECT_TRUE(daemon_.stops.empty());
   });
-  ThenWorkersOf("alpha", 0);
-  ThenNotice(rendezvous::membership::Notice::Kind::kHostLeft, "host alpha left");
+  ThenNotice(rendezvous::membership::Notice::Kind::kJobEnding, "the job ends: SIGTERM");
+  ThenVerdict(Stopped());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 143);
-  ASSERT_EQ(daemon_.stops.size(), 1u);
-  EXPECT_EQ(daemon_.stops[0].exit_code, 143);
+  EXPECT_TRUE(daemon_.stops.empty());
+  EXPECT_THAT(stderr_, Not(HasSubstr("the job ends"))) << "told before";
   EXPECT_THAT(stderr_, HasSubstr("interrupted by SIGTERM; all workers leave at their next commit, "
                                  "within 30s"));
+}
+
+// Between the end of the training and that of its processes, or before the first world.
+TEST_F(ElasticJobTest, SigtermWhileNobodyTrains_TheDaemonDecides) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenSignal(SIGTERM);
+  Then([this] { EXPECT_EQ(daemon_.ends_at_commit.size(), 1u); });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_TRUE(daemon_.stops.empty());
+  EXPECT_THAT(stderr_, HasSubstr("no rank is in training, and all processes end within 30s"));
 }
 
 TEST_F(ElasticJobTest, TrainingEndsDuringTheDrain_ItsVerdictCounts) {
@@ -276,13 +291,22 @@ TEST_F(ElasticJobTest, TrainingEndsDuringTheDrain_ItsVerdictCounts) {
   ThenFound({"alpha"});
   ThenWorkersOf("alpha", 2);
   ThenSignal(SIGTERM);
-  ThenWorkersOf("alpha", 0);
-  Then([this] { daemon_.view.state = rendezvous::lifecycle::JobState::kDone; });
-  ThenNotice(rendezvous::membership::Notice::Kind::kHostLeft, "host alpha left");
-  Then([this] { EXPECT_TRUE(daemon_.stops.empty()); });
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
+}
+
+TEST_F(ElasticJobTest, DaemonIsAskedToEnd_NoAgentIsStartedAnyMore) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenWorkersOf("alpha", 2);
+  ThenNotice(rendezvous::membership::Notice::Kind::kJobEnding, "the job ends: horovodrun stop");
+  Then([this] { EXPECT_EQ(searches_, 0); });
+  ThenVerdict(Stopped());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 143);
+  EXPECT_EQ(stderr_, "horovodrun: the job ends: horovodrun stop\n");
+  EXPECT_TRUE(daemon_.stops.empty());
 }
 
 TEST_F(ElasticJobTest, SecondSignalAndLateWorkersEndTheDrain) {

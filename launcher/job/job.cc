@@ -21,7 +21,6 @@ namespace hvd::launcher::job {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
 // How long to wait for the daemon's verdict after an agent has ended. The daemon itself may wait
 // for a better explanation, and then for the other agents.
 constexpr absl::Duration kVerdictTime = absl::Seconds(10);
@@ -209,7 +208,7 @@ void JobRun::On(const JobHasFinished& event) {
   if (status_.has_value()) status_->WakeUp();
   verdict_ = event.verdict;
   // A failure that the launcher has reported itself keeps its exit code.
-  if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
+  if (!explained_ || was_stopped_) exit_code_ = event.verdict.exit_code;
   if (phase_ > Phase::kEnding) return;
   BeginEnd(kAgentExitTime);
   EndUnattached();
@@ -219,6 +218,8 @@ void JobRun::On(const NoticeHappened& event) {
   if (IsNewWorld(event.notice)) UpdateRanks();
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
+  if (event.notice.kind == rendezvous::membership::Notice::Kind::kJobEnding)
+    return OnEnding(event.notice.text);
   const rendezvous::reporting::JobSummary::Line line = progress_.Add(event.notice, event.when);
   // In a static job only stalls are reported at once; the other events appear in the report at its
   // end.
@@ -229,7 +230,6 @@ void JobRun::On(const NoticeHappened& event) {
   } else {
     Verbose(line.text);
   }
-  if (phase_ == Phase::kDraining) CheckDrained();
 }
 
 bool JobRun::IsNewWorld(const rendezvous::membership::Notice& notice) const {
@@ -262,23 +262,24 @@ void JobRun::On(const HostsFound& event) {
 
 void JobRun::On(const StopSignal& event) {
   ++stop_signals_;
+  was_stopped_ = true;
   if (Ending()) return Hurry();
   explained_ = true;
-  if (event.signal == SIGTERM && elastic_.has_value() && phase_ < Phase::kDraining &&
-      HasWorkers()) {
-    return Drain(event.signal);
-  }
+  if (event.signal == SIGTERM && elastic_.has_value() && phase_ < Phase::kDraining) return Drain();
   const std::string what = plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc);
   if (event.signal == 0) {
     const std::string reason = "the program that started horovodrun is gone";
     output_.Say(absl::StrCat("horovodrun: ", reason, " (stdin has ended); stopping ", what, "\n"));
     return Stop(reason, 128 + SIGHUP, kInterruptGrace);
   }
-  output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
-                           SignalName(event.signal), "; stopping ", what,
-                           " (Ctrl-C again to kill at once)\n"));
   // A signal during a drain ends the job without a further grace period.
-  const absl::Duration grace = phase_ == Phase::kDraining ? absl::ZeroDuration() : kInterruptGrace;
+  const bool at_once = phase_ == Phase::kDraining;
+  output_.Say(absl::StrCat(
+      event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ", SignalName(event.signal),
+      at_once ? "; killing the workers"
+              : absl::StrCat("; stopping ", what, " (Ctrl-C again to kill at once)"),
+      "\n"));
+  const absl::Duration grace = at_once ? absl::ZeroDuration() : kInterruptGrace;
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
        grace);
 }
@@ -315,7 +316,7 @@ void JobRun::OnDeadline() {
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
   if (phase_ == Phase::kDraining && now >= deadline_) {
-    return Stop("horovodrun was interrupted", 128 + drain_signal_, absl::ZeroDuration());
+    return Stop("the daemon has not ended it in time", kTerminated, absl::ZeroDuration());
   }
   if (elastic_.has_value() && now >= elastic_->NextDue()) {
     elastic_->StartDue();

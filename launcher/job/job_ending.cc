@@ -45,38 +45,36 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
   EndUnattached();
 }
 
-// Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. The daemon stops
-// workers that do not commit within the grace period; the deadline here is the fallback for a
-// daemon that does not answer.
-void JobRun::Drain(int signal) {
+// Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. Also if no rank is
+// in training: those that have finished are given the time to exit.
+void JobRun::Drain() {
   const absl::Duration grace = plan_.elastic->spec.drain_grace;
-  output_.Say(absl::StrCat("horovodrun: interrupted by SIGTERM; all workers leave at their next ",
-                           "commit, within ", text::DurationText(grace),
-                           " (Ctrl-C, or another SIGTERM, ends the job at once)\n"));
+  output_.Say(absl::StrCat(
+      "horovodrun: interrupted by SIGTERM; ",
+      server_->Describe().some_train ? "all workers leave at their next commit, within "
+                                     : "no rank is in training, and all processes end within ",
+      text::DurationText(grace), " (Ctrl-C, or another SIGTERM, ends the job at once)\n"));
+  server_->EndAtCommit("horovodrun was interrupted by SIGTERM", kTerminated, grace);
+  AwaitDrained();
+}
+
+// The daemon stops workers that do not commit within the grace period, and gives the verdict; the
+// deadline here is the fallback for a daemon that does not answer.
+void JobRun::AwaitDrained() {
   phase_ = Phase::kDraining;
-  drain_signal_ = signal;
+  was_drained_ = true;
   search_.reset();
-  SetDeadline(grace + kDaemonPatience);
-  elastic_->DrainAll();
-  CheckDrained();
+  SetDeadline(plan_.elastic->spec.drain_grace + 2 * kDaemonPatience);
+  elastic_->Withdraw();
 }
 
-bool JobRun::HasWorkers() {
-  using rendezvous::lifecycle::WorkerState;
-  for (const auto& host : server_->Describe().hosts) {
-    for (const auto& worker : host.workers) {
-      if (worker.state != WorkerState::kFinished && worker.state != WorkerState::kFailed)
-        return true;
-    }
-  }
-  return false;
-}
-
-void JobRun::CheckDrained() {
-  if (HasWorkers()) return;
-  // The training may have ended by itself during the drain. Then its verdict follows, and counts.
-  if (IsOver(server_->Describe().state)) return;
-  Stop("all workers have left, as SIGTERM asked for", 128 + drain_signal_, absl::ZeroDuration());
+// Somebody has asked the daemon to end the job (horovodrun stop), or this process has.
+void JobRun::OnEnding(const std::string& text) {
+  if (phase_ >= Phase::kDraining) return;
+  output_.Say(absl::StrCat("horovodrun: ", text, "\n"));
+  explained_ = was_stopped_ = true;
+  if (elastic_.has_value()) return AwaitDrained();
+  BeginEnd(kInterruptGrace + kDaemonPatience);
 }
 
 void JobRun::BeginEnd(absl::Duration time) {
@@ -130,7 +128,7 @@ std::string JobRun::LastLine(const rendezvous::membership::Membership::View& vie
   if (summary.empty()) return "";
   const bool success = verdict_.has_value() && verdict_->success;
   std::vector<std::string> parts;
-  if (success || (verdict_.has_value() && drain_signal_ != 0)) parts.push_back(verdict_->summary);
+  if (success || (verdict_.has_value() && was_drained_)) parts.push_back(verdict_->summary);
   parts.push_back(summary);
   parts.push_back(rendezvous::reporting::LastCheckpointText(view, success));
   if (parts.back().empty()) parts.pop_back();
@@ -143,7 +141,7 @@ void JobRun::Report(const rendezvous::membership::Membership::View& view) {
   // A root cause is reported once: not after a failure that the launcher has already explained, nor
   // for a stop that no rank caused.
   if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
-  if (explained_ && stop_signals_ == 0) return;
+  if (explained_ && !was_stopped_) return;
   for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
   output_.Say(report::RootCauseBlock(*verdict_));
 }

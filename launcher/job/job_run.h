@@ -2,6 +2,7 @@
 #ifndef LAUNCHER_JOB_JOB_RUN_H_
 #define LAUNCHER_JOB_JOB_RUN_H_
 
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,6 +50,9 @@ class JobRun {
   // The time for an agent without work to exit by itself, and again the time to exit after its
   // input is closed.
   static constexpr absl::Duration kAgentExitTime = absl::Seconds(3);
+  // The grace of the workers when a signal ends the job.
+  static constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
+  static constexpr int kTerminated = 128 + SIGTERM;  // the exit code
 
   enum class Phase {
     kStarting,  // until every host has attached, or start_timeout has passed
@@ -88,9 +92,9 @@ class JobRun {
   void ReportWaiting();
   void AddWhatIsKnown(rendezvous::membership::Membership::View& view);
   // ---- The end: job_ending.cc
-  void Drain(int signal);
-  bool HasWorkers();
-  void CheckDrained();
+  void Drain();
+  void AwaitDrained();
+  void OnEnding(const std::string& text);
   void BeginEnd(absl::Duration time);
   void Fail(absl::string_view message, int exit_code);
   void Stop(const std::string& reason, int exit_code, absl::Duration grace);
@@ -135,7 +139,8 @@ class JobRun {
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
   int stop_signals_ = 0;
-  int drain_signal_ = 0;  // the signal that requested the drain; 0: none
+  bool was_stopped_ = false;  // somebody has asked for the end, by a signal or by the daemon
+  bool was_drained_ = false;  // and the daemon was to end the job at a commit
 };
 
 }  // namespace hvd::launcher::job

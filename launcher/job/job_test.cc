@@ -127,7 +127,8 @@ TEST_F(JobTest, HostThatIsAwaitedIsTold) {
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
   EXPECT_EQ(stderr_,
-            "horovodrun: waiting for beta (no answer through ssh yet); for up to 27s more\n");
+            "horovodrun: waiting for beta (no answer through ssh yet); this wait ends in 27s at "
+            "the latest\n");
 }
 
 TEST_F(JobTest, StartTimeoutDoesNotConcernARunningJob) {
@@ -160,6 +161,15 @@ TEST_F(JobTest, OtherStopSignalsHaveTheirCodes) {
   ThenAgentsExit();
   EXPECT_EQ(Run(), 143);
   EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: interrupted by SIGTERM; stopping"));
+}
+
+TEST_F(JobTest, DaemonIsAskedToEnd_ItsVerdictIsTheExitCode) {
+  ThenAllReady();
+  ThenNotice(rendezvous::membership::Notice::Kind::kJobEnding, "the job ends: horovodrun stop");
+  ThenVerdict(Stopped());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 143);
+  EXPECT_EQ(stderr_, "horovodrun: the job ends: horovodrun stop\n");
 }
 
 // Workers may use their world while a signal stops them, but not after a failure.

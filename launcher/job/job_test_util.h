@@ -67,7 +67,7 @@ struct FakeJobDaemon {
   int interrupts = 0;  // of them
   std::vector<int> signals;
   std::vector<std::vector<rendezvous::membership::HostSlots>> reports;
-  bool drains_all = false;
+  std::vector<StopCall> ends_at_commit;
   bool finished = false;
   bool deaf = false;  // never finishes
 };
@@ -93,7 +93,9 @@ class FakeServer : public rendezvous::server::Server {
   void ReportHosts(std::vector<rendezvous::membership::HostSlots> hosts) override {
     daemon_.reports.push_back(std::move(hosts));
   }
-  void DrainAll() override { daemon_.drains_all = true; }
+  void EndAtCommit(std::string, int exit_code, absl::Duration grace) override {
+    daemon_.ends_at_commit.push_back({exit_code, grace});
+  }
   void Drain(std::string, absl::Duration, std::string) override {}
   rendezvous::membership::Membership::View Describe() override { return daemon_.view; }
   absl::Duration BusyFor() override { return absl::ZeroDuration(); }
@@ -167,13 +169,14 @@ class JobTest : public ::testing::Test {
       found_(found);
     });
   }
-  // From now on the daemon knows `count` workers of the host.
+  // From now on the daemon knows `count` workers of the host, which train.
   void ThenWorkersOf(const std::string& host, size_t count) {
     Then([this, host, count] {
       daemon_.view.hosts.assign(1, {});
       daemon_.view.hosts[0].host = {host, 2};
       daemon_.view.hosts[0].attached = true;
       daemon_.view.hosts[0].workers.resize(count);
+      daemon_.view.some_train = count > 0;
     });
   }
   void ThenSearchFails(absl::Status status) {
@@ -238,6 +241,12 @@ class JobTest : public ::testing::Test {
     rendezvous::membership::Verdict verdict;
     verdict.success = true;
     verdict.summary = "4 ranks finished";
+    return verdict;
+  }
+  static rendezvous::membership::Verdict Stopped() {
+    rendezvous::membership::Verdict verdict;
+    verdict.exit_code = 143;
+    verdict.summary = "stopped: by a test";
     return verdict;
   }
   static rendezvous::membership::Verdict Failure(int exit_code) {

@@ -93,7 +93,8 @@ TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
   view.state = JobState::kForming;
   view.explanation = "waiting for host b";
   view.waits_until = kNow + absl::Seconds(70);
-  EXPECT_EQ(MakeStatusLine(view, kNow).text, "forming: waiting for host b; for up to 1m10s more");
+  EXPECT_EQ(MakeStatusLine(view, kNow).text,
+            "forming: waiting for host b; this wait ends in 1m10s at the latest");
   EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
   view = Running();
   view.state = JobState::kResetting;

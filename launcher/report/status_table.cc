@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -50,43 +51,67 @@ std::string Ago(uint64_t milliseconds) {
   return absl::StrCat(age > absl::ZeroDuration() ? text::DurationText(age) : "0s", " ago");
 }
 
-// The world's number and age. The age comes from the recent events, and is missing if that event
-// has been dropped from them.
+// "world 2, 3 ranks (at least 1, at most 4), formed 6s ago". The age comes from the recent events,
+// and is missing if that event has been dropped from them.
 std::string WorldText(const pb::GetStatusResponse& status) {
-  std::string text = absl::StrCat("world ", status.epoch());
+  std::string text = status.epoch() == 0 ? "no world yet"
+                                         : absl::StrCat("world ", status.epoch(), ", ",
+                                                        Count(status.size(), "rank"));
+  if (status.elastic()) {
+    absl::StrAppend(&text, " (at least ", status.min_workers());
+    if (status.max_workers() < kVeryMany)
+      absl::StrAppend(&text, ", at most ", status.max_workers());
+    absl::StrAppend(&text, ")");
+  }
   const auto formed = std::find_if(status.recent().rbegin(), status.recent().rend(),
                                    [](const auto& it) { return it.kind() == "world_formed"; });
-  if (formed != status.recent().rend())
-    absl::StrAppend(&text, " (formed ", Ago(formed->age_ms()), ")");
+  if (formed != status.recent().rend()) absl::StrAppend(&text, ", formed ", Ago(formed->age_ms()));
   return text;
 }
 
+// "1 failure (19 more are forgiven)"
 std::string Failures(const pb::GetStatusResponse& status) {
   const std::string text = Count(status.failures(), "failure");
-  const bool forgives = status.failures_left() > 0 || status.min_workers() != status.max_workers();
-  return forgives ? absl::StrCat(text, " (", status.failures_left(), " left)") : text;
+  if (!status.elastic()) return text;
+  return absl::StrCat(text, " (", status.failures_left(),
+                      status.failures_left() == 1 ? " more is forgiven)" : " more are forgiven)");
 }
 
-std::string Size(const pb::GetStatusResponse& status) {
-  const std::string workers = Count(status.size(), "worker");
-  if (status.min_workers() == status.max_workers()) return workers;
-  const std::string most =
-      status.max_workers() >= kVeryMany ? "" : absl::StrCat(", at most ", status.max_workers());
-  return absl::StrCat(workers, " (at least ", status.min_workers(), most, ")");
+// "commit 40 (3s ago, 2.5 per second)"
+std::string CommitText(const pb::GetStatusResponse& status) {
+  std::vector<std::string> details;
+  if (status.has_commit_age_ms()) details.push_back(Ago(status.commit_age_ms()));
+  if (status.commit_rate() > 0)
+    details.push_back(absl::StrFormat("%.3g per second", status.commit_rate()));
+  const std::string text = absl::StrCat("commit ", status.commit());
+  return details.empty() ? text : absl::StrCat(text, " (", absl::StrJoin(details, ", "), ")");
 }
 
-// ", commit 40 (3s ago), lost 12 steps and 7s"; empty: there is no commit, and nothing was lost.
-std::string ProgressText(const pb::GetStatusResponse& status) {
-  std::string text;
-  if (status.commit() > 0) absl::StrAppend(&text, ", commit ", status.commit());
-  if (status.commit() > 0 && status.has_commit_age_ms()) {
-    absl::StrAppend(&text, " (", Ago(status.commit_age_ms()), ")");
-  }
-  if (status.lost_ms() == 0) return text;
-  absl::StrAppend(&text, ", lost ");
-  if (status.lost_steps() > 0) absl::StrAppend(&text, Count(status.lost_steps(), "step"), " and ");
-  absl::StrAppend(&text, text::DurationText(absl::Milliseconds(status.lost_ms())));
-  return text;
+// "12 steps and 7s of work lost"
+std::string LossText(const pb::GetStatusResponse& status) {
+  const std::string steps =
+      status.lost_steps() > 0 ? absl::StrCat(Count(status.lost_steps(), "step"), " and ") : "";
+  return absl::StrCat(steps, text::DurationText(absl::Milliseconds(status.lost_ms())),
+                      " of work lost");
+}
+
+// The totals, on a line; empty: a static job without failures or commits.
+std::string Totals(const pb::GetStatusResponse& status) {
+  std::vector<std::string> parts;
+  if (status.worlds() > 0) parts.push_back(Count(status.worlds(), "world") + " so far");
+  if (status.elastic() || status.failures() > 0) parts.push_back(Failures(status));
+  if (status.commit() > 0) parts.push_back(CommitText(status));
+  if (status.lost_ms() > 0) parts.push_back(LossText(status));
+  return parts.empty() ? "" : absl::StrCat(absl::StrJoin(parts, ", "), "\n");
+}
+
+// "command: python train.py\ndaemon: pid 4711 on n1\n"
+std::string Processes(const pb::GetStatusResponse& status) {
+  return absl::StrCat(
+      status.command().empty() ? "" : absl::StrCat("command: ", status.command(), "\n"),
+      status.daemon_pid() == 0
+          ? ""
+          : absl::StrCat("daemon: pid ", status.daemon_pid(), " on ", status.daemon_host(), "\n"));
 }
 
 std::string Explanation(const pb::GetStatusResponse& status) {
@@ -111,9 +136,9 @@ std::string HostState(const pb::HostStatus& host, const std::string& first) {
 
 std::string StatusTable(const pb::GetStatusResponse& status) {
   std::string text = absl::StrCat(
-      "job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), ", ", Size(status),
-      ", ", Count(status.worlds(), "world"), ", ", Failures(status), ProgressText(status), "\n",
-      Explanation(status), "\n", status.checkpoint(), status.checkpoint().empty() ? "\n" : "\n\n");
+      "job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), "\n",
+      Explanation(status), "\n", Totals(status),
+      status.checkpoint().empty() ? "" : status.checkpoint() + "\n", Processes(status), "\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   std::map<std::string, std::string> first_hosts;  // by machine
   for (const pb::HostStatus& host : status.hosts()) {
@@ -128,7 +153,10 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   }
   absl::StrAppend(&text, Columns(rows));
   if (status.recent_size() > 0) absl::StrAppend(&text, "\n");
+  std::string previous;
   for (const pb::Happening& happening : status.recent()) {
+    // The loss of a host and the break of its world are two events with one text.
+    if (std::exchange(previous, happening.text()) == happening.text()) continue;
     absl::StrAppend(&text, Ago(happening.age_ms()), "  ", happening.text(), "\n");
   }
   return text;

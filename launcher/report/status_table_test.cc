@@ -20,6 +20,10 @@ pb::GetStatusResponse Running() {
   status.set_worlds(4);
   status.set_failures(1);
   status.set_failures_left(19);
+  status.set_elastic(true);
+  status.set_command("python train.py");
+  status.set_daemon_pid(4712);
+  status.set_daemon_host("n1");
   pb::HostStatus* host = status.add_hosts();
   host->set_host("a-long-name");
   host->set_slots(2);
@@ -43,7 +47,8 @@ TEST(StatusTable, WaitingJob_SaysForHowLong) {
   pb::GetStatusResponse status = Running();
   status.set_explanation("waiting for hosts");
   status.set_wait_left_ms(61'500);
-  EXPECT_THAT(StatusTable(status), HasSubstr("\nwaiting for hosts; for up to 1m1s more\n"));
+  EXPECT_THAT(StatusTable(status),
+              HasSubstr("\nwaiting for hosts; this wait ends in 1m1s at the latest\n"));
 }
 
 TEST(StatusTable, HostsOfOneMachine_AreShown) {
@@ -57,9 +62,11 @@ TEST(StatusTable, HostsOfOneMachine_AreShown) {
 
 TEST(StatusTable, RunningJob_ListsHostsAndWorkers) {
   EXPECT_EQ(StatusTable(Running()),
-            "job 4711: running, world 7, 3 workers (at least 2, at most 8), 4 worlds, "
-            "1 failure (19 left)\n"
+            "job 4711: running, world 7, 3 ranks (at least 2, at most 8)\n"
             "3 workers train\n"
+            "4 worlds so far, 1 failure (19 more are forgiven)\n"
+            "command: python train.py\n"
+            "daemon: pid 4712 on n1\n"
             "\n"
             "HOST         SLOTS  RANK  WORKER  PID    STATE\n"
             "a-long-name  2\n"
@@ -77,18 +84,47 @@ TEST(StatusTable, ConditionsLimitsAndHappenings_AreShown) {
   happening->set_age_ms(61500);
   const std::string table = StatusTable(status);
   EXPECT_THAT(table, HasSubstr("a-long-name  2                           draining\n"));
-  EXPECT_THAT(table, HasSubstr("3 workers (at least 2),"));
+  EXPECT_THAT(table, HasSubstr("3 ranks (at least 2)\n"));
   EXPECT_THAT(table, HasSubstr("\n1m1s ago  host b was lost\n"));
-  status.set_max_workers(2);
-  EXPECT_THAT(StatusTable(status), HasSubstr(", 3 workers, "));
+}
+
+TEST(StatusTable, LostHost_IsToldOnce) {
+  pb::GetStatusResponse status = Running();
+  for (const char* kind : {"host_lost", "world_broken"}) {
+    pb::Happening* happening = status.add_recent();
+    happening->set_kind(kind);
+    happening->set_text("host b was lost: cut off");
+  }
+  EXPECT_THAT(StatusTable(status), ::testing::EndsWith("\n\n0s ago  host b was lost: cut off\n"));
 }
 
 TEST(StatusTable, StaticJob_ForgivesNothing) {
   pb::GetStatusResponse status = Running();
-  status.set_min_workers(3);
-  status.set_max_workers(3);
-  status.set_failures_left(0);
+  status.set_elastic(false);
+  EXPECT_THAT(StatusTable(status), HasSubstr(": running, world 7, 3 ranks\n"));
   EXPECT_THAT(StatusTable(status), HasSubstr(", 1 failure\n"));
+}
+
+TEST(StatusTable, BeforeTheFirstWorld_NoWorldIsNamed) {
+  pb::GetStatusResponse status;
+  status.set_job_id("4711");
+  status.set_state("forming");
+  status.set_explanation("waiting");
+  EXPECT_THAT(StatusTable(status),
+              ::testing::StartsWith("job 4711: forming, no world yet\nwaiting\n\nHOST"));
+}
+
+TEST(StatusTable, ProgressAndLosses_AreTotals) {
+  pb::GetStatusResponse status = Running();
+  status.set_commit(40);
+  EXPECT_THAT(StatusTable(status), HasSubstr("forgiven), commit 40\n"));
+  status.set_commit_age_ms(3000);
+  status.set_commit_rate(2.5);
+  status.set_lost_ms(7000);
+  EXPECT_THAT(StatusTable(status),
+              HasSubstr(", commit 40 (3s ago, 2.5 per second), 7s of work lost\n"));
+  status.set_lost_steps(12);
+  EXPECT_THAT(StatusTable(status), HasSubstr(", 12 steps and 7s of work lost\n"));
 }
 
 TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
@@ -98,7 +134,8 @@ TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
     happening->set_kind(seconds == 7 ? "worker_failed" : "world_formed");
     happening->set_age_ms(seconds * 1000);
   }
-  EXPECT_THAT(StatusTable(status), HasSubstr(", world 7 (formed 42s ago), 3 workers"));
+  EXPECT_THAT(StatusTable(status),
+              HasSubstr(", world 7, 3 ranks (at least 2, at most 8), formed 42s ago\n"));
 }
 
 }  // namespace

@@ -58,4 +58,10 @@ absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
   return Call(address, credentials, &pb::Rendezvous::StubInterface::Drain, request, timeout);
 }
 
+absl::StatusOr<pb::StopResponse> AskToStop(const std::string& address,
+                                           const security::PeerCredentials& credentials,
+                                           const pb::StopRequest& request, absl::Duration timeout) {
+  return Call(address, credentials, &pb::Rendezvous::StubInterface::Stop, request, timeout);
+}
+
 }  // namespace hvd::rendezvous::client

@@ -1,4 +1,4 @@
-// The administrative calls to a job's daemon: status and drain.
+// The administrative calls to a job's daemon: status, drain and stop.
 #ifndef RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 #define RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 
@@ -24,6 +24,9 @@ absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
                                              const security::PeerCredentials& credentials,
                                              const pb::DrainRequest& request,
                                              absl::Duration timeout);
+absl::StatusOr<pb::StopResponse> AskToStop(const std::string& address,
+                                           const security::PeerCredentials& credentials,
+                                           const pb::StopRequest& request, absl::Duration timeout);
 
 }  // namespace hvd::rendezvous::client
 

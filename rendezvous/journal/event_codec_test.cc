@@ -24,7 +24,7 @@ std::vector<membership::Event> AllEvents() {
                                  "10.0.0.1:81",
                                  CommitId(3, 12)},
           membership::HostLost{"h1", Incarnation(9), kBytes},
-          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true, true},
+          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}, true},
           membership::HostDraining{"h1", absl::InfiniteDuration(), "spot", true},
           membership::Restarted{},
           membership::WorkerStarted{WorkerId(3), 77},
@@ -49,7 +49,7 @@ std::vector<membership::Event> AllEvents() {
                                     {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
           membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
           membership::CallCancelled{membership::CallId(8)},
-          membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true},
+          membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true, true},
           membership::Tick{},
           membership::LimitsChanged{2, 3},
           membership::CommitKept{"h1", 12},
@@ -70,10 +70,10 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::ProgressReported>(events[12]).began_with.reset();
   std::get<membership::ProgressReported>(events[12]).checkpoints.reset();
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
-  std::get<membership::HostsDiscovered>(events[2]).ends_job = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   std::get<membership::JoinRequested>(events[8]).caused_by_peer = false;
   std::get<membership::StopRequested>(events[16]).keeps_world = false;
+  std::get<membership::StopRequested>(events[16]).at_commit = false;
   return events;
 }
 

@@ -91,6 +91,14 @@ void Epochs::GoOnFrom(uint64_t commit, absl::Time formed) {
   times.GoOn(commit, formed);
 }
 
+double Epochs::CommitRate() const {
+  const absl::Duration time = committed_at - formed_at;
+  if (reported_commit <= formed_commit || time <= absl::ZeroDuration()) return 0;
+  const auto made = static_cast<double>(CommitNumber(reported_commit)) -
+                    static_cast<double>(CommitNumber(formed_commit));
+  return std::max(made, 0.0) / absl::ToDoubleSeconds(time);
+}
+
 void Epochs::CountTry(absl::Time now) {
   constexpr absl::Duration kLongestPause = absl::Seconds(10);
   constexpr int kMostDoublings = 4;

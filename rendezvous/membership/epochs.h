@@ -123,6 +123,9 @@ struct Epochs {
   Loss CountLoss(uint64_t commit, absl::Time now);
   // The same for a world in which training has begun with `commit`.
   Loss CountBegin(uint64_t commit);
+  // The commits per second of the newest world, from its start to the newest commit that was
+  // reported; 0: it has not reported one.
+  double CommitRate() const;
   // Counts a worker that was started in a slot in cooldown, and sets the pause before the next one.
   void CountTry(absl::Time now);
   // Clears the timers of the wait for the next world.

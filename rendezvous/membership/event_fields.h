@@ -31,8 +31,8 @@ void KeepFields(Fields& fields, HostLost& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, HostsDiscovered& kept) {
-  auto& [hosts, is_offer, ends_job] = kept;
-  fields("hosts", hosts, "is_offer", is_offer, "ends_job", ends_job);
+  auto& [hosts, is_offer] = kept;
+  fields("hosts", hosts, "is_offer", is_offer);
 }
 
 template <typename Fields>
@@ -134,8 +134,9 @@ void KeepFields(Fields& fields, WorkerSampled& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, StopRequested& kept) {
-  auto& [reason, exit_code, grace, keeps_world] = kept;
-  fields("reason", reason, "exit_code", exit_code, "grace_ns", grace, "keeps_world", keeps_world);
+  auto& [reason, exit_code, grace, keeps_world, at_commit] = kept;
+  fields("reason", reason, "exit_code", exit_code, "grace_ns", grace, "keeps_world", keeps_world,
+         "at_commit", at_commit);
 }
 
 template <typename Fields>

@@ -51,8 +51,6 @@ struct HostsDiscovered {
   // Only these hosts may take part, with at most these slots; agents of other hosts wait until an
   // offer names them. Applies to static jobs too, until they have started.
   bool is_offer = false;
-  // The list is empty and the last one: no host will replace those that leave.
-  bool ends_job = false;
 };
 
 // Elastic jobs: drains the host. Its workers leave at the next commit, so no step is lost. Workers
@@ -216,6 +214,9 @@ struct StopRequested {
   // The workers may still use their world during the grace, to save what they have: it breaks when
   // the first of them has ended.
   bool keeps_world = false;
+  // Elastic jobs: all hosts drain within the grace (0: that of the job's drains), so that no step
+  // is lost, and the job ends when the last worker has left. Without workers it ends at once.
+  bool at_commit = false;
 };
 
 // Only time has passed; see Membership::NextDeadline.
@@ -400,6 +401,7 @@ struct Notice {
     kWorldBegan,         // rank 0 of the newest world has said with which commit training goes on
     kCheckpointWritten,  // the first one, or the first one after a failure
     kCheckpointFailed,   // one could not be written; not each time
+    kJobEnding,          // the job was asked to end; also in static jobs
   };
   Kind kind;
   Epoch epoch;       // the current one; kWorkerFailed: of the newest world that the worker was in

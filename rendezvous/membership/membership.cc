@@ -36,7 +36,8 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
                              const Host* host) {
   // A static job's verdict contains all other information, so only these kinds are sent for it.
   const bool tells = kind == Notice::Kind::kStalled || kind == Notice::Kind::kStack ||
-                     kind == Notice::Kind::kRestarted || kind == Notice::Kind::kHostBack;
+                     kind == Notice::Kind::kRestarted || kind == Notice::Kind::kHostBack ||
+                     kind == Notice::Kind::kJobEnding;
   if (!elastic() && !tells) return;
   Notice notice;
   notice.kind = kind;
@@ -121,7 +122,7 @@ void Membership::State::Keep(Fields& fields) {
          finish_deadline, "finished", finished, "next_reconcile_ns", next_reconcile,
          "reconcile_due", reconcile_due, "counted_failures", counted_failures, "health", health,
          "last_failure", last_failure, "early_exceptions", early_exceptions, "min_workers",
-         spec.min_workers, "max_workers", spec.max_workers);
+         spec.min_workers, "max_workers", spec.max_workers, "ending", ending);
 }
 
 pb::journal::MembershipState Membership::Save() const {

@@ -80,6 +80,7 @@ class Membership {
   // world, or workers to call hvd.init(). `explanation` names them.
   enum class Wait { kNothing, kHosts, kWorkers, kMembers, kInit };
   struct View {
+    bool elastic = false;
     Epoch epoch;
     lifecycle::JobState state = lifecycle::JobState::kForming;
     std::string explanation;
@@ -91,9 +92,12 @@ class Membership {
     int failures_left = 0;  // that the budget still allows; 0 in a static job
     uint64_t commit = 0;    // the newest known commit; 0: none
     absl::Time committed_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
-    uint64_t lost_steps = 0;                         // by failures, so far
+    double commit_rate = 0;   // commits per second of the newest world, on average; 0: unknown
+    bool some_train = false;  // some rank has work that it could commit
+    uint64_t lost_steps = 0;  // by failures, so far
     absl::Duration lost_time = absl::ZeroDuration();
-    uint64_t checkpoint = 0;  // the commit of the newest checkpoint; 0: none is known
+    uint64_t checkpoint = 0;      // the commit of the newest checkpoint; 0: none is known
+    uint64_t unsaved_commit = 0;  // the newest commit, if it is newer than that; else 0
     absl::Time checkpoint_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
     std::string checkpoint_place;    // its path or URL, or the folder's; empty: none are written
     std::string checkpoint_failure;  // why the last one could not be written; empty: it was

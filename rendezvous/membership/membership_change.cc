@@ -54,6 +54,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) ReleaseSurplus(now);
   if (!verdict.has_value()) EndDrainedHosts(now);
   if (!verdict.has_value()) SucceedWhenDone(now);
+  if (!verdict.has_value()) EndWhenAllHaveLeft(now);
   if (!verdict.has_value()) StartWorkers(now);
   if (!verdict.has_value()) SteerCopies();
   if (!verdict.has_value()) ReportWaiting();
@@ -114,10 +115,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
 void Membership::State::ReportWaiting() {
   if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting || IsFinishing())
     return;
-  const bool ends = std::any_of(hosts.begin(), hosts.end(), [](const Host& host) {
-    return host.drain.has_value() && host.drain->ends_job;
-  });
-  if (ends) return;
+  if (ending.has_value()) return;
   const auto alive =
       std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
   const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
@@ -278,6 +276,7 @@ absl::Time Membership::State::NextChange() const {
 absl::Time Membership::State::NextElasticDeadline() {
   if (!elastic()) return absl::InfiniteFuture();
   absl::Time next = std::min(NextFreeSlot(last_time), NextChange());
+  if (ending.has_value()) next = std::min(next, ending->deadline);
   for (const Host& host : hosts) {  // the end of the wait of a host that must give its commit
     const bool waits = host.drain.has_value() && host.agent.has_value() && !host.ended;
     if (waits && host.live == 0 && host.drain->deadline > last_time)

@@ -13,6 +13,13 @@ namespace {
 // The wait for the report of a worker's exit after its grace.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
+Verdict Stopped(const std::string& reason, int exit_code) {
+  Verdict stopped;
+  stopped.exit_code = exit_code;
+  stopped.summary = absl::StrCat("stopped: ", phrases::OneLine(reason));
+  return stopped;
+}
+
 }  // namespace
 
 void Membership::State::On(const WorkerExited& told, absl::Time now) {
@@ -117,16 +124,60 @@ void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
 void Membership::State::On(const StopRequested& event, absl::Time now) {
   if (finished) return;
   if (!verdict.has_value()) {
-    Verdict stopped;
-    stopped.exit_code = event.exit_code;
-    stopped.summary = absl::StrCat("stopped: ", phrases::OneLine(event.reason));
+    if (event.at_commit && elastic() && !workers.AllGone()) return EndAtCommit(event, now);
     const bool keeps_world = event.keeps_world && event.grace > absl::ZeroDuration();
-    return Conclude(std::move(stopped), event.grace, now, keeps_world);
+    NoteEnding(event.reason, workers.AllGone() ? ""
+                             : event.grace > absl::ZeroDuration()
+                                 ? absl::StrCat("; its workers get SIGTERM, and SIGKILL after ",
+                                                text::DurationText(event.grace))
+                                 : "; its workers are killed");
+    return Conclude(Stopped(event.reason, event.exit_code), event.grace, now, keeps_world);
   }
-  if (event.grace >= grace) return;
+  if (event.at_commit || event.grace >= grace) return;
   grace = event.grace;
   finish_deadline = std::min(finish_deadline, now + grace + kPatience);
   StopLiveWorkers();
+}
+
+void Membership::State::NoteEnding(const std::string& reason, const std::string& how) {
+  Note(Notice::Kind::kJobEnding, absl::StrCat("the job ends: ", phrases::OneLine(reason), how));
+}
+
+// Drains every host. Reconcile ends the job when no worker is left.
+void Membership::State::EndAtCommit(const StopRequested& event, absl::Time now) {
+  if (ending.has_value()) return;
+  const absl::Duration time =
+      event.grace > absl::ZeroDuration() ? event.grace : spec.elastic->drain_grace;
+  ending = Ending{phrases::OneLine(event.reason), event.exit_code, now + time + kPatience};
+  NoteEnding(ending->reason,
+             absl::StrCat(SomeTrain() ? "; all workers leave at their next commit, within "
+                                      : "; no rank is in training, and all processes end within ",
+                          text::DurationText(time)));
+  for (Host& host : hosts) {
+    if (!host.IsThere() || host.held) continue;
+    StartDrain(&host, time, "the job is to end", false, now);
+    host.drain->ends_job = true;
+  }
+  for (Worker& worker : workers) {
+    if (worker.life.gone()) continue;
+    // They have nothing to commit, and no world to come to. Those that wait for one are released.
+    const bool is_starting = worker.life.running() && !worker.life.member() &&
+                             !worker.life.finished() && !worker.join.has_value();
+    worker.stop_at = std::min(worker.stop_at, is_starting ? now : now + time);
+  }
+}
+
+// Whether some rank is in the newest world, or between two worlds: it has work to commit.
+bool Membership::State::SomeTrain() const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const Worker& w) { return w.life.member() && !w.life.gone(); });
+}
+
+// The end of a job that was asked to end at a commit. Workers that overran the grace were stopped
+// (StopOverdueLeavers); the deadline is for agents that do not report their end.
+void Membership::State::EndWhenAllHaveLeft(absl::Time now) {
+  if (!ending.has_value() || (!workers.AllGone() && now < ending->deadline)) return;
+  Conclude(Stopped(ending->reason, ending->exit_code), absl::ZeroDuration(), now);
 }
 
 void Membership::State::On(const Tick& event, absl::Time now) {

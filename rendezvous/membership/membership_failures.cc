@@ -78,8 +78,8 @@ void Membership::State::ResetFailing(Worker* worker, Move why) {
 }
 
 // Classifies the exit of a worker of an elastic job: a clean leave (it was asked to leave, or its
-// host drains), a success (exit code 0 after it finished, or no worker ever asked for a world), or
-// a failure.
+// host drains, and it had not finished), a success (exit code 0 after it finished, or no worker
+// ever asked for a world), or a failure.
 void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
                                          absl::Time now) {
   const bool member = worker->last_world > Epoch(0) && worker->last_world == epochs.current;
@@ -88,7 +88,12 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
     BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
     if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " ended by itself");
   }
-  if (!worker->life.failure_told() && (worker->life.leaving() || IsLeaving(*worker))) {
+  // What a rank does after it has finished is judged by its exit code, also if its host leaves.
+  const bool is_judged = member && worker->life.finished() && !worker->life.leaving();
+  if (!worker->life.failure_told() && !is_judged &&
+      (worker->life.leaving() || IsLeaving(*worker))) {
+    // Its end was not awaited, so it is not known to be a success.
+    if (ending.has_value() && worker->life.finished()) worker->life.Make(Move::kDisown);
     const std::string how = worker->life.stopped()    ? " was stopped"
                             : worker->life.released() ? " left"
                                                       : absl::StrCat(" left by itself: ", meaning);
@@ -301,8 +306,7 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   });
   if (workers.empty() || !all_gone) return;
   const auto newest = workers.NewestInSlots();
-  int needed = 0, finished_ones = 0;
-  bool nobody_said_so = true;
+  int needed = 0, said_so = 0, finished_ones = 0;
   for (const Worker& worker : workers) {
     if (worker.last_world != epochs.current) continue;
     // Before the first world, a failed worker may have been replaced; only the newest one in each
@@ -311,11 +315,12 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
         epochs.current == Epoch(0) && newest.at({worker.host, worker.slot}) != worker.id;
     if (was_replaced) continue;
     ++needed;
-    nobody_said_so = nobody_said_so && !worker.life.finished();
+    if (worker.life.finished()) ++said_so;
     if (worker.life.finished() && worker.life.life() == Life::kLeft) ++finished_ones;
   }
-  if (nobody_said_so) return;
+  if (said_so == 0) return;
   if (finished_ones < needed) {
+    if (ending.has_value() && said_so < needed) return;  // the others were asked to leave
     if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
     return GiveUp(absl::StrCat("all workers had ended: only ", finished_ones, " of ",
                                phrases::Count(needed, "rank"), " finished"),

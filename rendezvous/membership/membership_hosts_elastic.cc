@@ -19,6 +19,7 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 // that agent's workers are lost first: two agents never run workers of one host.
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
+  if (ending.has_value()) return EndHost(event.agent, name, spec.failure_grace);
   // The host was removed from the list while its agent was starting, or away. It is turned away,
   // unless it brings the newest commit: then it leaves like a drained host.
   const bool is_unlisted = !hosts.only_offered && hosts.unlisted.count(name) > 0;
@@ -73,7 +74,7 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
 // cancels drains of hosts that are listed again (only drains that an earlier list had caused).
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
   if (!elastic()) return OfferToStaticJob(event);
-  if (verdict.has_value()) return;
+  if (verdict.has_value() || ending.has_value()) return;
   hosts.only_offered = event.is_offer;
   for (const auto& [name, slots] : std::exchange(hosts.listed, {}))
     hosts.unlisted.emplace(name, now);
@@ -88,16 +89,12 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     const auto found = hosts.listed.find(host.slots.host);
     if (found == hosts.listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
-      const bool is_meant = host.discovered || hosts.only_offered || event.ends_job;
-      const bool took_part = is_meant && !host.held;
+      const bool took_part = (host.discovered || hosts.only_offered) && !host.held;
       const bool went = took_part && there && !host.ended;
       if (went) {
         StartDrain(&host, spec.elastic->drain_grace,
-                   event.ends_job       ? "the job is to end"
-                   : hosts.only_offered ? "it is not offered any more"
-                                        : "it is not listed any more",
+                   hosts.only_offered ? "it is not offered any more" : "it is not listed any more",
                    true, now);
-        host.drain->ends_job = event.ends_job;
       }
       continue;
     }
@@ -218,8 +215,9 @@ void Membership::State::LeaveLate(Host* host, const std::string& why) {
   });
   Note(Notice::Kind::kDrainOverran,
        absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
-                    others_go_on ? "the others go back to their newest commit"
-                                 : "the work since the newest commit is lost"),
+                    ending.has_value() ? "the work since the newest checkpoint is lost"
+                    : others_go_on     ? "the others go back to their newest commit"
+                                       : "the work since the newest commit is lost"),
        nullptr, host);
 }
 

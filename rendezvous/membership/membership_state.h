@@ -39,6 +39,19 @@ namespace hvd::rendezvous::membership {
 //
 // Handlers of per-worker events must not scan all workers or hosts: jobs are large.
 struct Membership::State {
+  // An elastic job that was asked to end: it does so when no worker is left.
+  struct Ending {
+    std::string reason;
+    int exit_code = 0;
+    absl::Time deadline;  // from here on it does not wait for workers
+
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [reason, exit_code, deadline] = *this;
+      fields("reason", reason, "exit_code", exit_code, "deadline_ns", deadline);
+    }
+  };
+
   using Life = lifecycle::WorkerLifecycle::Life;
   using Move = lifecycle::WorkerLifecycle::Move;
 
@@ -234,6 +247,10 @@ struct Membership::State {
   // membership_ending.cc
   void On(const WorkerExited& event, absl::Time now);
   void On(const StopRequested& event, absl::Time now);
+  void NoteEnding(const std::string& reason, const std::string& how);
+  void EndAtCommit(const StopRequested& event, absl::Time now);
+  bool SomeTrain() const;
+  void EndWhenAllHaveLeft(absl::Time now);
   void On(const Tick& event, absl::Time now);
   void CheckDeadlines(absl::Time now);
   void CompleteVerdict(const Worker& worker, const WorkerExited& exited);
@@ -314,6 +331,7 @@ struct Membership::State {
   policy::SlotHealth health;
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, machine
+  std::optional<Ending> ending;
 };
 
 }  // namespace hvd::rendezvous::membership

@@ -48,6 +48,12 @@ std::string Membership::State::Explain() const {
     return absl::StrCat(verdict->summary, "; waiting for ", phrases::Ranks(alive), " to exit");
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
+  if (ending.has_value()) {
+    const bool all_asked = ComingTogether() && LateSurvivors().empty();
+    return absl::StrCat("the job ends (", ending->reason, "): ",
+                        all_asked ? absl::StrCat("waiting for ", phrases::Ranks(alive), " to exit")
+                                  : ExplainElastic());
+  }
   if (elastic()) return ExplainElastic();
   if (root_cause.HasEnd()) {
     return absl::StrCat(root_cause.Build().summary, "; waiting for its cause to show");
@@ -213,6 +219,7 @@ std::string Membership::State::Condition(const Host& host,
 
 Membership::View Membership::State::Describe() const {
   View view;
+  view.elastic = elastic();
   view.epoch = epochs.current;
   view.state = StateNow();
   view.explanation = Explain();
@@ -224,9 +231,14 @@ Membership::View Membership::State::Describe() const {
   const uint64_t newest = std::max(epochs.reported_commit, epochs.formed_commit);
   view.commit = CommitNumber(newest);
   if (newest > 0 && newest == epochs.reported_commit) view.committed_at = epochs.committed_at;
+  view.commit_rate = epochs.CommitRate();
+  view.some_train = SomeTrain();
   view.lost_steps = epochs.lost_steps;
   view.lost_time = epochs.lost_time;
   view.checkpoint = CommitNumber(epochs.checkpoint.commit);
+  uint64_t last = newest;
+  for (const Host& host : hosts) last = std::max(last, host.commit);
+  if (last > epochs.checkpoint.commit) view.unsaved_commit = CommitNumber(last);
   view.checkpoint_at = epochs.checkpoint.made_at;
   view.checkpoint_place = epochs.checkpoint.place;
   view.checkpoint_failure = epochs.checkpoint.failure;

@@ -39,6 +39,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   const Epoch next(epochs.current.value() + 1);
   epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
   epochs.current = next;
+  epochs.formed_at = last_time;
   epochs.left = Leaving();
   epochs.idle_until = absl::InfinitePast();
   epochs.broken.reset();
@@ -242,7 +243,6 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     members.push_back(worker);
   }
   const Loss loss = epochs.CountLoss(newest, now);
-  epochs.formed_at = now;
   if (newest > epochs.formed_commit) epochs.tries = 0;
   epochs.formed_commit = newest;
   epochs.newest_commit = std::max(epochs.newest_commit, newest);

@@ -18,8 +18,10 @@ std::string CheckpointText(const membership::Membership::View& view) {
 
 std::string LastCheckpointText(const membership::Membership::View& view, bool success) {
   std::string text = CheckpointText(view);
-  if (!success && view.checkpoint > 0)
-    absl::StrAppend(&text, "; the same command goes on from there");
+  if (success || text.empty()) return text;
+  if (view.checkpoint > 0) absl::StrAppend(&text, "; the same command goes on from there");
+  if (view.unsaved_commit > 0)
+    absl::StrAppend(&text, "; commit ", view.unsaved_commit, " is lost: no checkpoint has it");
   return text;
 }
 

@@ -19,6 +19,20 @@ TEST(CheckpointTextTest, NamesTheNewestOneAndHowToGoOn) {
             "there");
 }
 
+TEST(CheckpointTextTest, NamesACommitThatIsLostWithTheJob) {
+  membership::Membership::View view;
+  view.unsaved_commit = 14;
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false), "") << "it was to write none";
+  view.checkpoint_place = "/c";
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false),
+            "no checkpoint was written to /c; commit 14 is lost: no checkpoint has it");
+  view.checkpoint = 12;
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false),
+            "newest checkpoint: commit 12, /c; the same command goes on from there; commit 14 is "
+            "lost: no checkpoint has it");
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/true), "newest checkpoint: commit 12, /c");
+}
+
 TEST(CheckpointTextTest, SaysWhyNoneWasWritten) {
   membership::Membership::View view;
   view.checkpoint_place = "/c";

@@ -69,6 +69,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "checkpoint_written";
     case membership::Notice::Kind::kCheckpointFailed:
       return "checkpoint_failed";
+    case membership::Notice::Kind::kJobEnding:
+      return "job_ending";
   }
   return "";
 }

@@ -76,6 +76,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kCommitsKept:
     case membership::Notice::Kind::kCheckpointWritten:
     case membership::Notice::Kind::kCheckpointFailed:
+    case membership::Notice::Kind::kJobEnding:
       return;
   }
 }

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_REPORTING_JOB_TALLY_H_
 #define RENDEZVOUS_REPORTING_JOB_TALLY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,6 +27,13 @@ class JobTally {
   Epoch epoch() const { return epoch_; }
   int size() const { return size_; }
   int remaining() const { return remaining_; }
+
+  // The time without a world since the first one, up to `now`.
+  absl::Duration WithoutWorld(absl::Time now) const {
+    return without_world_ + (broken_since_.has_value()
+                                 ? std::max(absl::ZeroDuration(), now - *broken_since_)
+                                 : absl::ZeroDuration());
+  }
 
   // The cause of a worker's failure, extracted from a notice's text, and the number of failures
   // with that cause.

@@ -46,6 +46,15 @@ class Page {
         [&](const JobReport& job, const AddSample& add) { add("", "", number(job)); });
   }
 
+  // The same, without samples of static jobs: for numbers that mean nothing there, or would fire
+  // alerts.
+  void AddElastic(absl::string_view name, absl::string_view type, absl::string_view help,
+                  const std::function<double(const JobReport&)>& number) {
+    Add(name, type, help, [&](const JobReport& job, const AddSample& add) {
+      if (job.view.elastic) add("", "", number(job));
+    });
+  }
+
   std::string Take() { return std::move(text_); }
 
  private:
@@ -90,10 +99,10 @@ void AddSize(Page& page) {
            });
   page.AddNumber("horovod_waiting", "gauge", "1 while no world is up: workers are awaited.",
                  [](const JobReport& job) { return IsWaiting(job.view.state) ? 1 : 0; });
-  page.AddNumber("horovod_min_workers", "gauge", "The job goes on with no fewer.",
-                 [](const JobReport& job) { return job.view.min_workers; });
-  page.AddNumber("horovod_max_workers", "gauge", "The job never uses more.",
-                 [](const JobReport& job) { return job.view.max_workers; });
+  page.AddElastic("horovod_min_workers", "gauge", "The job goes on with no fewer.",
+                  [](const JobReport& job) { return job.view.min_workers; });
+  page.AddElastic("horovod_max_workers", "gauge", "The job never uses more.",
+                  [](const JobReport& job) { return job.view.max_workers; });
   page.Add("horovod_workers", "gauge", "Worker processes, by state.", AddWorkers);
   page.Add("horovod_hosts", "gauge", "Hosts, by whether their agent is there.", AddHosts);
   page.AddNumber("horovod_slots", "gauge", "Slots of the attached hosts.", Slots);
@@ -134,10 +143,14 @@ void AddEvents(Page& page) {
              if (!job.history.newest_world().has_value()) return;
              add("", "", absl::ToDoubleSeconds(job.now - *job.history.newest_world()));
            });
+  page.AddElastic("horovod_seconds_without_world_total", "counter",
+                  "Time without a world since the first one.", [](const JobReport& job) {
+                    return absl::ToDoubleSeconds(job.history.tally().WithoutWorld(job.now));
+                  });
   page.AddNumber("horovod_failures_total", "counter", "Failures that counted against the budget.",
                  [](const JobReport& job) { return job.view.failures; });
-  page.AddNumber("horovod_failures_left", "gauge", "Failures that would be forgiven now.",
-                 [](const JobReport& job) { return job.view.failures_left; });
+  page.AddElastic("horovod_failures_left", "gauge", "Failures that would be forgiven now.",
+                  [](const JobReport& job) { return job.view.failures_left; });
   page.Add("horovod_events_total", "counter", "What happened, by kind, as in the event log.",
            [](const JobReport& job, const Page::AddSample& add) {
              // Also kinds that have not occurred: a counter that appears later than its first

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 
@@ -14,6 +15,7 @@ JobReport Report(const std::string& id) {
   JobReport report;
   report.job_id = id;
   report.now = absl::FromUnixSeconds(100);
+  report.view.elastic = true;
   report.view.epoch = Epoch(3);
   report.view.state = lifecycle::JobState::kRunning;
   report.view.size = 2;
@@ -71,6 +73,30 @@ TEST(MetricsTest, History_IsCounted) {
   ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"host_lost\"} 0");
   ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"daemon_restarted\"} 0");
   ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"host_back\"} 0");
+}
+
+TEST(MetricsTest, StaticJob_HasNothingThatMeansNothingThere) {
+  JobReport report = Report("j");
+  report.view.elastic = false;
+  const std::string text = RenderMetrics({report});
+  for (const char* name : {"horovod_failures_left", "horovod_min_workers", "horovod_max_workers",
+                           "horovod_seconds_without_world_total"}) {
+    EXPECT_FALSE(absl::StrContains(text, absl::StrCat("\n", name, "{"))) << name;
+  }
+  ExpectLine(text, "horovod_failures_total{job=\"j\"} 5");
+}
+
+TEST(MetricsTest, TimeWithoutAWorld_GoesOnUntilTheNext) {
+  JobReport report = Report("j");
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWorldFormed;
+  report.history.Observe(notice, absl::FromUnixSeconds(80));
+  notice.kind = membership::Notice::Kind::kEpochBroken;
+  report.history.Observe(notice, absl::FromUnixSeconds(93));
+  ExpectLine(RenderMetrics({report}), "horovod_seconds_without_world_total{job=\"j\"} 7");
+  notice.kind = membership::Notice::Kind::kWorldFormed;
+  report.history.Observe(notice, absl::FromUnixSeconds(95));
+  ExpectLine(RenderMetrics({report}), "horovod_seconds_without_world_total{job=\"j\"} 2");
 }
 
 TEST(MetricsTest, WithoutAWorld_TheJobWaits) {

@@ -56,8 +56,9 @@ std::string WithPatience(absl::string_view explanation, absl::Duration left) {
   // Whole seconds, at least 1: the limit may have passed a moment before it takes effect.
   const absl::Duration seconds =
       std::max(absl::Trunc(left, absl::Seconds(1)), absl::ZeroDuration());
-  return absl::StrCat(explanation, "; for up to ",
-                      seconds > absl::ZeroDuration() ? text::DurationText(seconds) : "1s", " more");
+  return absl::StrCat(explanation, "; this wait ends in ",
+                      seconds > absl::ZeroDuration() ? text::DurationText(seconds) : "1s",
+                      " at the latest");
 }
 
 WaitReporter::Waiting WaitReporter::Find(const membership::Membership::View& view) {

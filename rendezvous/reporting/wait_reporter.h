@@ -12,8 +12,8 @@
 
 namespace hvd::rendezvous::reporting {
 
-// "waiting for host b to attach; for up to 25s more". `left`: InfiniteDuration if there is no
-// limit.
+// "waiting for host b to attach; this wait ends in 25s at the latest". `left`: InfiniteDuration if
+// there is no limit.
 std::string WithPatience(absl::string_view explanation, absl::Duration left);
 
 // A wait is reported only after it has lasted for a while, since short waits are normal. Kinds of

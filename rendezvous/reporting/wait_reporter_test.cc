@@ -46,8 +46,8 @@ TEST_F(WaitReporterTest, Check_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRa
           absl::Minutes(10));
   EXPECT_EQ(Pass(absl::Seconds(3)), std::vector<std::string>());
   EXPECT_EQ(Pass(absl::Seconds(3)),
-            std::vector<std::string>(
-                {"waiting for more hosts to attach (1 of 2 slots); for up to 9m57s more"}));
+            std::vector<std::string>({"waiting for more hosts to attach (1 of 2 slots); this wait "
+                                      "ends in 9m57s at the latest"}));
   EXPECT_EQ(Pass(absl::Minutes(9)).size(), 4u);  // after 30 s, 60 s, 120 s, 240 s
 }
 
@@ -72,8 +72,9 @@ TEST_F(WaitReporterTest, Check_StartThatIsQuick_IsNotTold) {
 TEST_F(WaitReporterTest, Check_MemberThatDoesNotAsk_IsToldAfterSeconds) {
   WaitFor(membership::Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
           absl::Minutes(1));
-  EXPECT_EQ(Pass(absl::Seconds(9)),
-            std::vector<std::string>({view_.explanation + "; for up to 54s more"}));
+  EXPECT_EQ(
+      Pass(absl::Seconds(9)),
+      std::vector<std::string>({view_.explanation + "; this wait ends in 54s at the latest"}));
 }
 
 TEST_F(WaitReporterTest, Check_MemberWithoutInit_IsToldWithoutLimit) {

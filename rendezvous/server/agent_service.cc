@@ -9,6 +9,8 @@
 #include "base/net/address.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
+#include "base/text/shortened.h"
+#include "base/text/utf8.h"
 #include "base/version.h"
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
@@ -172,6 +174,8 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
   if (job_over_) return absl::FailedPreconditionError("the job is over");
   const Incarnation agent(hello.incarnation());
   const auto [place, free] = attached_.insert({hello.host(), {agent, stream, ""}});
+  if (free && !hello.command().empty())
+    command_ = text::OnOneLine(text::ToUtf8(text::Shortened(hello.command())));
   if (free) return absl::OkStatus();
   // Which of two agents is the living one can't be told here. If the first one is dead, its stream
   // ends within the time limits of the connection, and the place is free.
@@ -339,6 +343,11 @@ void AgentService::Send(const std::string& host, Incarnation agent, pb::AgentCom
     stream = found->second.stream;
   }
   stream->Send(std::move(command));
+}
+
+std::string AgentService::command() {
+  absl::MutexLock lock(&mu_);
+  return command_;
 }
 
 void AgentService::JobOver() {

@@ -45,6 +45,9 @@ class AgentService final : public pb::Agent::CallbackService {
   // Has all attached agents send the signal to their workers; see SignalWorkers in agent.proto.
   void SignalWorkers(int signal);
 
+  // The command of the workers, on one line, as the newest agent has told it; empty: unknown.
+  std::string command();
+
   // Rejects every later attempt to attach.
   void JobOver();
 
@@ -89,6 +92,7 @@ class AgentService final : public pb::Agent::CallbackService {
   std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by host
   std::map<WorkerId, std::string> host_of_
       ABSL_GUARDED_BY(mu_);  // the host of each worker that has not exited
+  std::string command_ ABSL_GUARDED_BY(mu_);
   bool job_over_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };

@@ -23,7 +23,7 @@ class TestAgent {
 
   void Hello(const std::string& host, uint64_t incarnation, uint32_t slots = 2,
              const std::string& version = kVersion, const std::string& store_address = "",
-             const std::string& machine = "") {
+             const std::string& machine = "", const std::string& command = "") {
     pb::AgentMessage message;
     message.mutable_hello()->set_version(version);
     message.mutable_hello()->set_host(host);
@@ -31,6 +31,7 @@ class TestAgent {
     message.mutable_hello()->set_slots(slots);
     message.mutable_hello()->set_incarnation(incarnation);
     message.mutable_hello()->set_store_address(store_address);
+    message.mutable_hello()->set_command(command);
     Send(message);
   }
 
@@ -110,6 +111,16 @@ TEST_F(AgentServiceTest, Hello_WithAMachine_AnnouncesIt) {
   hello.set_incarnation(9);
   agent.Send(message);
   EXPECT_EQ(NextEvent<membership::HostJoined>(events_).host.machine, "m");
+}
+
+TEST_F(AgentServiceTest, Command_OfAnyBytes_IsALineOfUtf8) {
+  EXPECT_EQ(service_.command(), "");
+  TestAgent agent(*stub_);
+  agent.Hello("a", 9, 1, kVersion, "", "", "python \xff\n\x1b[2J " + std::string(1 << 20, 'x'));
+  NextEvent<membership::HostJoined>(events_);
+  EXPECT_EQ(service_.command().rfind("python \xef\xbf\xbd\\n\\x1b[2J xxx", 0), 0u)
+      << service_.command();
+  EXPECT_LT(service_.command().size(), 5000u);
 }
 
 TEST_F(AgentServiceTest, Hello_ThatCantBe_IsRefused) {

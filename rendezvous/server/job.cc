@@ -112,6 +112,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   RendezvousServiceOptions made;
   made.secret_key = options_.secret_key;
   made.elastic = options_.spec.elastic.has_value();
+  if (made.elastic) made.drain_grace = options_.spec.elastic->drain_grace;
   made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
   made.post = [this](membership::Event event) { Post(std::move(event)); };
@@ -120,6 +121,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   made.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
     driver_.Run([this, use] { use(machine_->world()); });
   };
+  made.command = [this] { return agents_.command(); };
   made.report = [this](const std::function<void(const reporting::JobReport&)>& use) {
     Report(use);
   };

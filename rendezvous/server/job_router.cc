@@ -76,6 +76,11 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
                                   pb::DrainResponse* response) override {
     return Route(&RendezvousService::Drain, context, request, response);
   }
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const pb::StopRequest* request,
+                                 pb::StopResponse* response) override {
+    return Route(&RendezvousService::Stop, context, request, response);
+  }
 
  private:
   template <typename Method, typename Request, typename Response>

@@ -51,7 +51,7 @@ class ParkedCalls {
   using ResponsePtr =
       std::variant<pb::JoinWorldResponse*, pb::WatchEpochResponse*, pb::ExchangeResponse*,
                    pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*,
-                   pb::ReportStallResponse*, pb::GetMembersResponse*>;
+                   pb::StopResponse*, pb::ReportStallResponse*, pb::GetMembersResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
   // Removes the call from the table; the caller must finish it. Returns null if it has ended

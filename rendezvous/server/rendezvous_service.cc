@@ -1,6 +1,9 @@
 #include "rendezvous/server/rendezvous_service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -8,7 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/net/local_network.h"
 #include "base/text/duration_text.h"
+#include "base/text/utf8.h"
 #include "rendezvous/reporting/checkpoint_text.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/transport/placement_message.h"
@@ -16,6 +21,9 @@
 
 namespace hvd::rendezvous::server {
 namespace {
+
+// The grace of the workers of a static job that is stopped.
+constexpr absl::Duration kStopGrace = absl::Seconds(5);
 
 membership::WorkerKey ToKey(const pb::WorkerIdentity& worker) {
   return {WorkerId(worker.worker_id()), Incarnation(worker.incarnation())};
@@ -108,6 +116,10 @@ void ToProto(const reporting::JobReport& report, pb::GetStatusResponse& proto) {
   proto.set_lost_steps(view.lost_steps);
   proto.set_lost_ms(Milliseconds(view.lost_time));
   proto.set_checkpoint(reporting::CheckpointText(view));
+  proto.set_elastic(view.elastic);
+  proto.set_commit_rate(view.commit_rate);
+  proto.set_daemon_pid(getpid());
+  proto.set_daemon_host(text::ToUtf8(net::OwnHostName()));
   for (const reporting::JobHistory::Entry& entry : report.history.recent()) {
     pb::Happening& happening = *proto.add_recent();
     happening.set_kind(std::string(reporting::NoticeKindName(entry.notice.kind)));
@@ -245,8 +257,10 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
                                                        pb::GetStatusResponse* response) {
   ParkedCall* const call = calls_.Park(response);
   options_.report([this, id = call->id()](const reporting::JobReport& report) {
-    calls_.Answer<pb::GetStatusResponse>(
-        id, [&](pb::GetStatusResponse& response) { ToProto(report, response); });
+    calls_.Answer<pb::GetStatusResponse>(id, [&](pb::GetStatusResponse& response) {
+      ToProto(report, response);
+      response.set_command(options_.command());
+    });
   });
   return call;
 }
@@ -265,6 +279,36 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
     calls_.Finish(id, status);
   });
   return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Stop(grpc::CallbackServerContext*,
+                                                  const pb::StopRequest* request,
+                                                  pb::StopResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  options_.report(
+      [this, id = call->id(), stop = StopEvent(*request)](const reporting::JobReport& report) {
+        // Posted also if the job is over: what is left of it may have to end at once.
+        options_.post(stop);
+        calls_.Answer<pb::StopResponse>(id, [&](pb::StopResponse& response) {
+          response.set_job_id(report.job_id);
+          response.set_was_over(IsOver(report.view.state));
+          response.set_at_next_commit(stop.at_commit && report.view.some_train);
+          if (stop.at_commit && !report.view.some_train) return;  // nobody is awaited
+          response.set_grace_ms(static_cast<uint32_t>(Milliseconds(stop.grace)));
+        });
+      });
+  return call;
+}
+
+membership::StopRequested RendezvousService::StopEvent(const pb::StopRequest& request) const {
+  membership::StopRequested stop;
+  stop.reason = "horovodrun stop";
+  stop.exit_code = 128 + SIGTERM;
+  if (request.at_once()) return stop;
+  stop.at_commit = options_.elastic;
+  stop.keeps_world = !options_.elastic;
+  stop.grace = options_.elastic ? options_.drain_grace : kStopGrace;
+  return stop;
 }
 
 absl::Status RendezvousService::CheckDrain(const std::string& host,

@@ -21,11 +21,13 @@ namespace hvd::rendezvous::server {
 struct RendezvousServiceOptions {
   std::string secret_key;                       // epochs' secrets are derived from this
   bool elastic = false;                         // whether hosts may be drained
+  absl::Duration drain_grace;                   // of an elastic job
   bool encrypt_data = false;                    // as in World
   bool tells = false;                           // whether notices have a recipient
   std::function<void(membership::Event)> post;  // queues an event for the machine
   // Passes the current report to its argument, asynchronously, on any thread.
   std::function<void(const std::function<void(const reporting::JobReport&)>&)> report;
+  std::function<std::string()> command;  // of the workers; empty: unknown
   // The same with the newest world.
   std::function<void(const std::function<void(const membership::WorldPtr&)>&)> world;
 };
@@ -63,6 +65,9 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
                                   const pb::DrainRequest* request,
                                   pb::DrainResponse* response) override;
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const pb::StopRequest* request,
+                                 pb::StopResponse* response) override;
 
   // Carry out one effect. An effect for a call that has ended is ignored.
   void Handle(const membership::ReplyWorld& effect);
@@ -81,6 +86,8 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
  private:
   template <typename Request>
   bool Accepts(const ParkedCall& call, const Request& request);
+  // The event that ends the job.
+  membership::StopRequested StopEvent(const pb::StopRequest& request) const;
   // OK, or why the host can't be drained.
   absl::Status CheckDrain(const std::string& host, const membership::Membership::View& view) const;
 

@@ -1,5 +1,7 @@
 #include "rendezvous/server/rendezvous_service.h"
 
+#include <unistd.h>
+
 #include <future>
 #include <memory>
 #include <set>
@@ -86,6 +88,7 @@ class RendezvousServiceTest : public testing::Test {
     options.report = [this](const std::function<void(const reporting::JobReport&)>& use) {
       use(report_);
     };
+    options.command = [] { return "python train.py"; };
     return options;
   }
 
@@ -366,14 +369,17 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
   notice.text = "2 workers";
   report_.history.Observe(notice, absl::FromUnixSeconds(1));
   report_.now = absl::FromUnixSeconds(3);
-  const auto got = Call(&pb::Rendezvous::Stub::GetStatus, pb::GetStatusRequest()).get();
+  auto got = Call(&pb::Rendezvous::Stub::GetStatus, pb::GetStatusRequest()).get();
+  EXPECT_EQ(got.response.daemon_pid(), getpid());
+  got.response.clear_daemon_pid();
+  got.response.clear_daemon_host();
   EXPECT_EQ(got.response.ShortDebugString(),
             "job_id: \"job\" epoch: 3 state: \"running\" explanation: \"all is well\" hosts { "
             "host: \"a\" slots: 2 attached: true workers { worker_id: 1 pid: 77 state: "
             "\"running\" } condition: \"draining; what is left is stopped in 12s\" } min_workers: "
             "1 max_workers: 4 size: 2 "
             "worlds: 1 failures: 5 failures_left: 6 recent { kind: \"world_formed\" text: "
-            "\"2 workers\" age_ms: 2000 }");
+            "\"2 workers\" age_ms: 2000 } command: \"python train.py\"");
 }
 
 TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {

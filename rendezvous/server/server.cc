@@ -63,10 +63,9 @@ class ServerImpl final : public Server {
     job_->Post(membership::HostsDiscovered{std::move(hosts)});
   }
 
-  void DrainAll() override {
-    membership::HostsDiscovered none;
-    none.ends_job = true;
-    job_->Post(std::move(none));
+  void EndAtCommit(std::string reason, int exit_code, absl::Duration grace) override {
+    job_->Post(membership::StopRequested{std::move(reason), exit_code, grace,
+                                         /*keeps_world=*/false, /*at_commit=*/true});
   }
 
   void Drain(std::string host, absl::Duration grace, std::string reason) override {

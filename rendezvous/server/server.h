@@ -87,9 +87,9 @@ class Server {
   // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 
-  // Elastic jobs: drains all hosts at once, since the job is to end: nobody waits for a
-  // replacement.
-  virtual void DrainAll() = 0;
+  // Ends an elastic job in good order: all hosts drain within `grace`, and the job ends with this
+  // exit code when the last worker has left. Only the first call has an effect.
+  virtual void EndAtCommit(std::string reason, int exit_code, absl::Duration grace) = 0;
 
   // Elastic jobs: drains the host, within `grace`.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;

@@ -12,7 +12,7 @@ class FakeServer : public Server {
   void Interrupt(std::string, int, absl::Duration) override {}
   void SignalWorkers(int) override {}
   void ReportHosts(std::vector<membership::HostSlots>) override {}
-  void DrainAll() override {}
+  void EndAtCommit(std::string, int, absl::Duration) override {}
   void Drain(std::string, absl::Duration, std::string) override {}
   membership::Membership::View Describe() override { return view; }
   absl::Duration BusyFor() override { return busy; }

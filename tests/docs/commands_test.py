@@ -47,7 +47,7 @@ RUN = {
     r"python -c .*": r"<module 'horovod'",
     r"horovod-rendezvousd --listen \S+ --np .*": r"^127\.0\.0\.1:\d+$",
     rf"horovod-agent --join (ADDRESS|[\d.:]+) .* -- (COMMAND|{TRAIN})": r"trained on 2 processes$",
-    r"horovodrun status --connect .*": r"^job \w+.*: running, world 1 .*, 2 workers",
+    r"horovodrun status --connect (?!.*/var/lib).*": r"^job \w+.*: running, world 1, 2 ranks",
     r"horovodrun drain HOST --connect .*": r"",
     r"\./tools/bench/run (collectives|frameworks|gradients|recovery|start)( .*)?": r"\d",
     r"\./tools/run python tools/bench/recovery\.py .*": r"full size",
@@ -108,7 +108,6 @@ train(state)
 print(f"trained on {hvd.size()} process" + "es" * (hvd.size() > 1), flush=True)
 """,
     "hosts.sh": "#!/bin/sh\necho localhost:2\n",
-    "job.yaml": "params:\n  cycle_time_ms: 2\n",
     "bin/my-cluster": "#!/bin/sh\nprintf 'node1\\nnode2\\n'\n",
     "bin/curl": "#!/bin/sh\necho word\n",  # AWS has announced the end
     "bin/pkill": '#!/bin/sh\necho pkill "$@"\n',
@@ -216,8 +215,24 @@ ELSEWHERE = {
         "tests/cluster/kubernetes_operators_test.py",
         'MpiJob("mpijob.yaml"',
     ),
+    r"horovodrun -np auto python train\.py": ("tests/e2e/local_job_test.py", '"-np", "auto"'),
+    r"horovodrun -np 4 -m package\.train( --epochs 3)?": ("tests/e2e/local_job_test.py", '"-m", "package.train"'),
+    r"horovodrun --config-file job\.yaml python train\.py": (
+        "tests/e2e/local_job_test.py",
+        '"--config-file", "job.yaml", "sh"',
+    ),
     # Drains, stores, etcd
     r"horovodrun drain HOST": ("tests/cluster/elastic_test.py", '["horovodrun", "drain", "b"]'),
+    r"horovodrun status --(watch|json|connect \S+ --token-file /var/lib/horovod/training/token)": (
+        "tests/e2e/control_test.py",
+        '"--watch"',
+    ),
+    r"horovodrun stop( --now| --connect 10\.0\.0\.1:7000 --token-file /var/lib/horovod/training/token)?": (
+        "tests/e2e/control_test.py",
+        'control("stop", *where)',
+    ),
+    # Monitoring, systemd
+    r"promtool (check config prometheus|test rules rules_test)\.yml": ("tests/e2e/monitoring_test.py", '"promtool"'),
     r"pkill -TERM -o -x horovod-agent": (SLURM, "pkill -TERM -o -x horovod-agent"),
     r"python -m horovod\.elastic\.export( /shared/job.*)?": (
         "python/tests/test_torch_checkpoint_choice.py",
@@ -253,6 +268,7 @@ ELSEWHERE = {
 # Commands that nothing runs, each with the reason.
 DOCKER = "needs a Docker daemon, which test machines do not have"
 CLUSTER = "needs a Kubernetes cluster; tests/cluster/kubernetes*_test.py run what the manifests' containers run"
+SYSTEMD = "needs systemd and a user; tests/e2e/systemd_units_test.py runs what the units start"
 SENTENCE = "a part of a command, named in a sentence"
 NOT_RUN = {
     r"docker (build|run) .*": DOCKER,
@@ -260,10 +276,13 @@ NOT_RUN = {
     r"kubectl exec job/.*": CLUSTER,
     r"(tests/gpu/run|dist/gpu/run) .*": "needs an NVIDIA GPU; tests/gpu/gpu_check_test.py runs the check on a simulated one",
     r"cd examples/kubernetes": CLUSTER,
+    r"(useradd|cp horovod-\*@\.service|mkdir -p /etc/horovod|install -o horovod) .*": SYSTEMD,
+    r"(systemctl|journalctl) .*": SYSTEMD,
     r"bsub .*": "needs LSF; tests/cluster/schedulers_test.py plays what horovodrun finds in its jobs",
     r"qsub .*": "needs PBS or Grid Engine; tests/cluster/schedulers_test.py plays what horovodrun finds in their jobs",
     r"\./tools/bench/run( --quick)?": "measures for minutes; the parts that the pages name run here, for one round",
     r"torchrun --nnodes 2 .*": "how the reader's script was started before; needs two machines",
+    r"torchrun --nproc_per_node (auto train\.py|4 -m package\.train)": "how the reader's script was started before",
     r"(HOROVOD_WITH_PYTORCH=1 )?pip install horovod": "installs the original Horovod; pages name it as what not to do",
     r"pip uninstall horovod": "removes a package from the reader's environment",
     r"apt-get remove horovod": "the same, for the Debian package",

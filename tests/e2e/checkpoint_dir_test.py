@@ -109,7 +109,7 @@ def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
     assert first.wait(60) == 143, first.everything()  # nobody waits for another host, as in other drains
     assert "all workers leave at their next commit, within 10m" in first.stderr.text
     assert re.fullmatch(
-        r"horovodrun: stopped: all workers have left, as SIGTERM asked for; 1 world; 1 host left; newest checkpoint: commit "
+        r"horovodrun: stopped: horovodrun was interrupted by SIGTERM; 1 world; 1 host left; newest checkpoint: commit "
         rf"\d+, {tmp_path}/checkpoint-\d+-w1\.hvd; the same command goes on from there",
         first.stderr.text.splitlines()[-1],
     ), first.stderr.text

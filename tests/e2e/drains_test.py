@@ -20,9 +20,7 @@ class Job:
     def __init__(self, directory):
         self.directory = directory
         self.joinable = Joinable(directory)
-        self.daemon, self.address = self.joinable.start_daemon(
-            "token", "--np", "2", "--min-np", "1", "--grace", "3600"
-        )
+        self.daemon, self.address = self.joinable.start_daemon("token", "--np", "2", "--min-np", "1", "--grace", "3600")
 
     def start_agent(self, host, gate=None):
         agent = ["horovod-agent", "--join", self.address, "--token-file", "token", "--slots", "1", "--host", host]

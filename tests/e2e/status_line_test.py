@@ -9,7 +9,9 @@ import pytest
 from terminal import Terminal
 
 ELASTIC = ["--min-np", "2", "--max-np", "2", "-H", "localhost:2"]
-STATUS = re.compile(r"^forming: waiting for \d workers?: none is ready, \d (is|are) starting; for up to \w+ more$")
+STATUS = re.compile(
+    r"^forming: waiting for \d workers?: none is ready, \d (is|are) starting; this wait ends in \w+ at the latest$"
+)
 
 
 @pytest.fixture

@@ -212,7 +212,7 @@ TEST_F(RendezvousDaemonTest, TellsWhatItWaitsFor) {
   EXPECT_EQ(daemon.ErrorLine(), "horovod-rendezvousd: host a joined with 1 slot");
   const std::string line = daemon.ErrorLine();
   EXPECT_TRUE(absl::StrContains(
-      line, "waiting for more hosts to attach (1 of 2 slots, on host a); for up to 9m"))
+      line, "waiting for more hosts to attach (1 of 2 slots, on host a); this wait ends in 9m"))
       << line;
   daemon.Signal(SIGINT);
   EXPECT_EQ(daemon.Wait().exit_code, 130);

@@ -81,8 +81,8 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
   if (name == "attach" || name == "lose" || name == "kept" || name == "left") return Hosts(command);
-  if (name == "discover" || name == "offer" || name == "drain" || name == "drain-all" ||
-      name == "restart" || name == "limits")
+  if (name == "discover" || name == "offer" || name == "drain" || name == "restart" ||
+      name == "limits")
     return Outside(command);
   if (name == "advance") return Advance(command);
   if (name == "explain") return machine_->Explain();
@@ -101,7 +101,8 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "stop") {
     return Apply(rendezvous::membership::StopRequested{
         command.Text("reason", "Ctrl-C"), static_cast<int>(command.Number("code", 130)),
-        command.Time("grace", absl::Seconds(5))});
+        command.Time("grace", absl::Seconds(5)), command.Has("keeps-world"),
+        command.Has("at-commit")});
   }
   if (name == "exit" || name == "started" || name == "dying" || name == "sampled" || IsCall(name))
     return Workers(command);
@@ -144,11 +145,6 @@ std::string ClusterSim::Outside(Command& command) {
   if (command.name() == "limits") {
     return Apply(rendezvous::membership::LimitsChanged{static_cast<int>(command.Number("min", 1)),
                                                        static_cast<int>(command.Number("max", 1))});
-  }
-  if (command.name() == "drain-all") {
-    rendezvous::membership::HostsDiscovered none;
-    none.ends_job = true;
-    return Apply(none);
   }
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
   if (command.name() == "drain") {

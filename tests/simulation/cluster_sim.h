@@ -27,7 +27,6 @@ namespace hvd {
 //   lose HOST [reason=] [agent=N]
 //   discover [HOST:SLOTS,...]
 //   drain HOST [grace=] [reason=] [at-once]
-//   drain-all
 //   restart
 //   started WORKERS pid=N
 //   dying WORKERS
@@ -44,7 +43,7 @@ namespace hvd {
 //   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]
 //   sampled WORKERS [doing=] [stack=A|B]
 //   cancel CALL
-//   stop [reason=] [code=] [grace=]
+//   stop [reason=] [code=] [grace=] [keeps-world] [at-commit]
 //   advance DURATION
 //       Ticks at each deadline on the way.
 //   explain

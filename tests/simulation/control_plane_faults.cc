@@ -37,7 +37,9 @@ void ControlPlane::StrikeOnce() {
   if (die < 98 || !daemon_alive_) return StrikePlanned();
   stop_requested_ = true;
   Log("stop");
-  Apply(rendezvous::membership::StopRequested{"Ctrl-C", 130, absl::Seconds(dice_.Between(0, 5))});
+  rendezvous::membership::StopRequested stop{"Ctrl-C", 130, absl::Seconds(dice_.Between(0, 5))};
+  stop.at_commit = dice_.Roll(2) == 0;
+  Apply(stop);
 }
 
 int ControlPlane::RandomProcess() {

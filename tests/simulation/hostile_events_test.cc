@@ -59,8 +59,6 @@ class HostileEvents {
         return HostLost{AnyHost(), agent, "lost"};
       case 1: {
         HostsDiscovered listed;
-        listed.ends_job = Any(10) == 0;
-        if (listed.ends_job) return listed;
         listed.is_offer = Any(4) != 0;
         for (char host = 'a'; host < 'f'; ++host) {
           if (Maybe()) listed.hosts.push_back({std::string(1, host), 1 + Any(3), AnyMachine()});
@@ -118,7 +116,7 @@ class HostileEvents {
   Event OfTheJob() {
     if (Any(3) == 0) return LimitsChanged{Any(4), Any(5)};
     if (Any(20) == 0) return Restarted{};
-    if (Any(100) == 0) return StopRequested{"stopped", 3, absl::Seconds(1)};
+    if (Any(100) == 0) return StopRequested{"stopped", 3, absl::Seconds(1), Maybe(), Maybe()};
     return Tick{};
   }
 

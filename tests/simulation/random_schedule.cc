@@ -45,7 +45,8 @@ void RandomSchedule::Step() {
   if (dice < 3) return HostStep();
   if (dice < 8) return TimeStep();
   if (dice < 9 && Chance(30)) {
-    return Apply(rendezvous::membership::StopRequested{"stop", Roll(3), absl::Seconds(Roll(4))});
+    return Apply(rendezvous::membership::StopRequested{"stop", Roll(3), absl::Seconds(Roll(4)),
+                                                       Chance(30), Chance(30)});
   }
   if (dice < 14 && !calls_.empty()) {
     const rendezvous::membership::CallId call(1 + Roll(static_cast<int>(calls_.size()) + 1));

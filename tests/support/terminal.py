@@ -24,8 +24,12 @@ def screen(sent):
         elif part == "\x1b[J":
             lines[row] = lines[row][:column]
             del lines[row + 1 :]
+        elif part == "\x1b[K":
+            lines[row] = lines[row][:column]
         elif part == "\x1b[A":
             row = max(0, row - 1)
+        elif part == "\x1b[H":
+            row = column = 0
         elif part.isprintable():
             lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + 1 :]
             column += 1

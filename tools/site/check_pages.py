@@ -17,7 +17,7 @@ from lay_out import PAGES, ROOT
 
 PROGRAMS = ROOT / ".dev" / "stage" / "horovod" / "bin"
 # Each with the subcommands whose options it takes, too.
-SUBCOMMANDS = {"horovodrun": ["status", "drain"], "horovod-agent": [], "horovod-rendezvousd": []}
+SUBCOMMANDS = {"horovodrun": ["status", "drain", "stop"], "horovod-agent": [], "horovod-rendezvousd": []}
 # Where options are declared, if the programs are not built.
 SOURCES = [
     "options/*.cc",
@@ -76,6 +76,7 @@ REFUSED = {
 }
 FRAGMENT = "<!-- fragment -->"
 FENCE = re.compile(r"( *)(```+|~~~+)(\w*)")
+MODULE = {"-m", "--module"}  # begin the command of the workers, as "python -m" does
 END_OF_COMMAND = {"|", "||", "&&", ";", "&", ">", ">>", "<", "--", "python", "python3"}
 
 
@@ -174,6 +175,8 @@ def unknown_options(code: Code, known: dict[str, set[str]]) -> Iterator[str]:
                 option = word.partition("=")[0]
                 if option not in known[program] | REFUSED:
                     yield f"{code.place}: {program} has no option {option}"
+                if option in MODULE:
+                    program = None  # what follows is the module's
         alone = re.match(r"--[a-z][\w-]*(?=[ =]|$)", line) if code.language == "span" else None
         if alone and alone.group() not in everything:
             yield f"{code.place}: no program has an option {alone.group()}"

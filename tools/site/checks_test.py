@@ -6,7 +6,7 @@ import headers
 import programs_page
 from check_pages import Code, codes, problem_of, unknown_options
 
-KNOWN = {"horovodrun": {"-np", "--min-np"}, "horovod-agent": {"--join"}}
+KNOWN = {"horovodrun": {"-np", "--min-np", "-m"}, "horovod-agent": {"--join"}}
 
 
 def blocks(text: str) -> list[Code]:
@@ -34,6 +34,10 @@ class Pages(unittest.TestCase):
         self.assertEqual(
             list(unknown_options(Code("", "bash", "horovod-agent --join a:1 -- prog --anything"), KNOWN)), []
         )
+
+    def test_options_of_the_users_module_are_left_alone(self) -> None:
+        code = Code("page.md:1", "bash", "horovodrun -np 2 -m package.train --anything")
+        self.assertEqual(list(unknown_options(code, KNOWN)), [])
 
     def test_unknown_option_that_stands_alone_is_found(self) -> None:
         (span,) = codes("page.md", "Use `--no-such-option 3`.")
@@ -88,7 +92,7 @@ class Programs(unittest.TestCase):
         made = programs_page.up_to_date(page, lambda call: f"Usage: {call}\n")
         self.assertEqual(made, programs_page.up_to_date(made, lambda call: f"Usage: {call}\n"))
         self.assertNotIn("old", made)
-        self.assertIn("```text\nUsage: horovodrun drain\n```\n\n<!-- end of help -->\n## horovod-agent\n", made)
+        self.assertIn("```text\nUsage: horovodrun stop\n```\n\n<!-- end of help -->\n## horovod-agent\n", made)
         self.assertTrue(made.startswith("# Programs\n## horovodrun\n") and made.endswith("The end\n"))
 
     def test_page_without_one_of_the_programs_is_found(self) -> None:

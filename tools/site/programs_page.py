@@ -14,7 +14,14 @@ from pathlib import Path
 ROOT = Path(__file__).absolute().parents[2]  # not resolved: Bazel's copy of the tree has links
 PAGE = ROOT / "docs" / "programs.md"
 PROGRAMS = ROOT / ".dev" / "stage" / "horovod" / "bin"
-CALLS = ["horovodrun", "horovodrun status", "horovodrun drain", "horovod-agent", "horovod-rendezvousd"]
+CALLS = [
+    "horovodrun",
+    "horovodrun status",
+    "horovodrun drain",
+    "horovodrun stop",
+    "horovod-agent",
+    "horovod-rendezvousd",
+]
 PART = re.compile(r"^<!-- help: ([\w -]+?) -->\n.*?^<!-- end of help -->$", re.M | re.S)
 COLUMN = 46  # where meanings begin, as options/flag_table.cc sets it
 
