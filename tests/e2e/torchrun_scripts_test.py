@@ -1,4 +1,5 @@
-"""Scripts written for torchrun under horovodrun: they find the variables that torchrun sets."""
+"""Scripts written for torchrun under horovodrun: they find the variables that torchrun sets. Their workers load none of Horovod's libraries, so what
+happens at the end of the interpreter is torch's (jobs/torchrun_script.py)."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 """A script for torchrun with what shards a model: FSDP, DTensor, and a distributed checkpoint that is loaded again. Argument: its folder."""
 
+import os
 import sys
 
 import torch
@@ -38,3 +39,4 @@ model.load_state_dict(state["model"])
 assert torch.equal(model.weight.full_tensor(), after)
 print("sharded", rank, flush=True)
 dist.destroy_process_group()
+os._exit(0)  # as torchrun_script.py: the group's threads are still there
