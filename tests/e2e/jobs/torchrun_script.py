@@ -25,7 +25,8 @@ groups = {
 }
 print(json.dumps({"rank": rank, "world": world, "local_rank": local_rank, "weights": weights, **groups}), flush=True)
 dist.destroy_process_group()
-# Not the end of the interpreter. DistributedDataParallel keeps torch's Gloo group, and the group's threads, beyond destroy_process_group. If such a thread
-# waits for the interpreter's lock when the interpreter ends, to release the last all-reduce, torch aborts the process: "terminate called without an active
-# exception" (https://github.com/pytorch/pytorch/issues/190489).
+# Not the end of the interpreter. DistributedDataParallel keeps torch's Gloo group, and the group's threads, beyond
+# destroy_process_group. If such a thread waits for the interpreter's lock when the interpreter ends, to release the last
+# all-reduce, torch aborts the process: "terminate called without an active exception"
+# (https://github.com/pytorch/pytorch/issues/190489).
 os._exit(0)
