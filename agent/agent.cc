@@ -208,6 +208,8 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
         return open_link_(daemon_target_, credentials, said, std::move(callbacks), patience_);
       },
       hello,
+      // Any peer may end a connection before it has proved itself, and a crowd of strangers does.
+      settings_.start_timeout > absl::ZeroDuration() ? settings_.start_timeout : kRouteTime,
       Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },
                             [this] { return Remember(); },
                             [this](const absl::Status& status) { OnDetached(status); },

@@ -145,6 +145,9 @@ void Agent::OnWithdrawn() {
 }
 
 void Agent::OnDetached(const absl::Status& status) {
+  if (!welcome_.has_value()) {
+    return Say(absl::StrCat("can't attach to the rendezvous daemon yet: ", Printable(status)));
+  }
   Say(absl::StrCat("lost the rendezvous daemon (", Printable(status),
                    "); the workers continue while the agent reconnects"));
 }

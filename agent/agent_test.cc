@@ -244,6 +244,17 @@ TEST_F(AgentTest, SeveralDaemons_TheOneThatProvesItselfComesFirst) {
   EXPECT_EQ(Join(), 0);
 }
 
+TEST_F(AgentTest, FirstStreamBreaks_AttachesWithAnother) {
+  SetScript("true");
+  StartAgent();
+  const uint64_t incarnation = daemon_.AwaitHello(1).incarnation();
+  daemon_.Close(absl::UnavailableError("Socket closed"));
+  EXPECT_EQ(daemon_.AwaitHello(2).incarnation(), incarnation);
+  SendWelcome();
+  SendEnd();
+  EXPECT_EQ(Join(), 0);
+}
+
 TEST_F(AgentTest, Refusal_DaemonDoesNotTakeIt_SaysWhy) {
   SetScript("true");
   StartAgent();

@@ -2,16 +2,23 @@
 
 #include <utility>
 
+#include "rendezvous/transport/grpc_status.h"
+
 namespace hvd::agent {
 namespace {
 
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
-// Whether a stream that ended with `status` may be followed by another. AlreadyExists is among the
-// temporary errors: the daemon may still hold an old stream of this agent and answers so until it
-// has detected that the old stream is dead.
-bool TimeMayHeal(const absl::Status& status) {
+// Whether a stream that ended with `status` may be followed by another. Once this agent has been
+// welcome, two errors are temporary:
+// - AlreadyExists: the daemon may still hold an old stream of this agent and answers so until it
+//   has detected that the old stream is dead.
+// - The certificate of another job: somebody else's daemon has the port while ours is away.
+bool TimeMayHeal(const absl::Status& status, bool welcomed) {
+  if (!welcomed && rendezvous::transport::IsOfAnotherJob(status)) return false;
   switch (status.code()) {
+    case absl::StatusCode::kAlreadyExists:
+      return welcomed;
     case absl::StatusCode::kOk:
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
@@ -27,11 +34,13 @@ bool TimeMayHeal(const absl::Status& status) {
 
 }  // namespace
 
-Attachment::Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks)
+Attachment::Attachment(EventLoop& loop, Open open, pb::AgentHello hello,
+                       absl::Duration first_patience, Callbacks callbacks)
     : loop_(loop),
       open_(std::move(open)),
       hello_(std::move(hello)),
       callbacks_(std::move(callbacks)),
+      patience_(first_patience),
       back_off_(kLongestPause) {
   OpenLink();
 }
@@ -71,7 +80,8 @@ void Attachment::Finish() {
 
 void Attachment::OnCommand(const pb::AgentCommand& command) {
   if (command.has_welcome()) {
-    reattach_ = absl::Milliseconds(command.welcome().reattach_ms());
+    patience_ = absl::Milliseconds(command.welcome().reattach_ms());
+    welcomed_ = true;
     back_off_ = rendezvous::client::BackOff(kLongestPause);
     if (deadline_.has_value()) loop_.Cancel(*deadline_);
     deadline_.reset();
@@ -80,13 +90,15 @@ void Attachment::OnCommand(const pb::AgentCommand& command) {
 }
 
 void Attachment::OnClosed(const absl::Status& status) {
-  if (finished_ || reattach_ <= absl::ZeroDuration() || !TimeMayHeal(status)) return Close(status);
+  if (finished_ || patience_ <= absl::ZeroDuration() || !TimeMayHeal(status, welcomed_)) {
+    return Close(status);
+  }
   // The deadline is set at the first failure only, so that failed attempts do not extend it; a
   // welcome clears it.
   ++generation_;
   link_.reset();
   if (!deadline_.has_value()) {
-    deadline_ = loop_.After(reattach_, [this, status] { Close(status); });
+    deadline_ = loop_.After(patience_, [this, status] { Close(status); });
     callbacks_.on_detached(status);
   }
   retry_timer_ = loop_.After(back_off_.Next(random_), [this] {

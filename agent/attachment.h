@@ -40,11 +40,12 @@ class Attachment {
     std::function<void(const absl::Status&)> on_closed;
   };
 
-  // Opens the first stream. If a stream breaks after a welcome with reattach_ms, the attachment
-  // opens others until that time has passed without a welcome. Their hello is the same, but for the
-  // known workers of `remember`. It does not reconnect after a regular end or after a permanent
-  // refusal.
-  Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks);
+  // Opens the first stream. If a stream breaks, the attachment opens others until `first_patience`
+  // has passed without a first welcome, or later the reattach_ms of the last one without another.
+  // Their hello is the same, but for the known workers of `remember`. It does not reconnect after a
+  // regular end or after a permanent refusal.
+  Attachment(EventLoop& loop, Open open, pb::AgentHello hello, absl::Duration first_patience,
+             Callbacks callbacks);
   ~Attachment();
 
   // Sends `message` to the daemon. Drops it while no stream is open: messages that must arrive are
@@ -66,7 +67,8 @@ class Attachment {
   const Callbacks callbacks_;
   std::unique_ptr<rendezvous::client::AgentLink> link_;  // null while detached
   uint64_t generation_ = 0;  // of link_; callbacks from earlier links are ignored
-  absl::Duration reattach_;
+  absl::Duration patience_;  // how long to do without a stream
+  bool welcomed_ = false;
   bool finished_ = false;
   std::mt19937 random_{std::random_device{}()};
   rendezvous::client::BackOff back_off_;

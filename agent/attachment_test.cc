@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "gtest/gtest.h"
+#include "rendezvous/transport/grpc_status.h"
 
 namespace hvd::agent {
 namespace {
@@ -54,7 +55,7 @@ class AttachmentTest : public testing::Test {
           links_.push_back(std::move(callbacks));
           return std::make_unique<Link>(&log_, links_.size());
         },
-        hello,
+        hello, kFirstPatience,
         Attachment::Callbacks{[this](const pb::AgentCommand& command) {
                                 log_.push_back("command " + command.ShortDebugString());
                               },
@@ -95,6 +96,8 @@ class AttachmentTest : public testing::Test {
     return message;
   }
 
+  static constexpr absl::Duration kFirstPatience = absl::Seconds(5);
+
   using Log = std::vector<std::string>;
   StillClock clock_;
   std::vector<std::string> log_;
@@ -105,12 +108,59 @@ class AttachmentTest : public testing::Test {
 };
 
 const absl::Status kGone = absl::UnavailableError("gone");
+const absl::Status kAnotherJob = rendezvous::transport::FromGrpcStatus(
+    grpc::Status(grpc::StatusCode::UNAVAILABLE, "SSL routines: certificate verify failed"));
 
 TEST_F(AttachmentTest, Closed_WithoutReattach_IsOver) {
   Welcome(1, 0);
   Close(1, kGone);
   EXPECT_EQ(TakeLog(),
             (Log{"hello incarnation: 77", "command welcome { }", "closed UNAVAILABLE gone"}));
+}
+
+TEST_F(AttachmentTest, NeverWelcomed_StreamBreaks_TriesAgain) {
+  Close(1, kGone);
+  EXPECT_EQ(TakeLog(), (Log{"hello incarnation: 77", "gone 1", "detached gone"}));
+  Advance(absl::Milliseconds(50));
+  Close(2, kGone);
+  Advance(absl::Milliseconds(100));
+  ASSERT_EQ(links_.size(), 3u);
+  Welcome(3, 0);
+  TakeLog();
+  Advance(kFirstPatience);
+  EXPECT_EQ(TakeLog(), Log{});
+}
+
+TEST_F(AttachmentTest, NeverWelcomed_StreamsKeepBreaking_IsOverInTime) {
+  Close(1, kGone);
+  Advance(absl::Milliseconds(50));
+  TakeLog();
+  Advance(kFirstPatience - absl::Milliseconds(51));
+  EXPECT_EQ(TakeLog(), Log{});
+  Advance(absl::Milliseconds(1));
+  EXPECT_EQ(TakeLog(), Log{"closed UNAVAILABLE gone"});
+}
+
+TEST_F(AttachmentTest, NeverWelcomed_DaemonRefuses_IsOver) {
+  Close(1, kGone);
+  Advance(absl::Milliseconds(50));
+  TakeLog();
+  Close(2, absl::UnauthenticatedError("who"));
+  EXPECT_EQ(TakeLog(), Log{"closed UNAUTHENTICATED who"});
+}
+
+TEST_F(AttachmentTest, NeverWelcomed_DaemonOfAnotherJob_IsOver) {
+  Close(1, kAnotherJob);
+  EXPECT_EQ(TakeLog().back(), absl::StrCat("closed UNAVAILABLE ", kAnotherJob.message()));
+}
+
+TEST_F(AttachmentTest, Lost_DaemonOfAnotherJobIsThere_TriesOn) {
+  Welcome(1, 1000);
+  Close(1, kGone);
+  Advance(absl::Milliseconds(50));
+  Close(2, kAnotherJob);
+  Advance(absl::Milliseconds(100));
+  EXPECT_EQ(links_.size(), 3u);
 }
 
 TEST_F(AttachmentTest, Closed_NeverWelcomed_IsOver) {

@@ -13,6 +13,15 @@
 #include "base/text/duration_text.h"
 
 namespace hvd::agent {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(250);
+
+std::string NotTheDaemon(const std::string& why) {
+  return absl::StrCat("what answers there is not the daemon of this job (", why, ")");
+}
+
+}  // namespace
 
 RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates,
                          std::shared_ptr<const net::TlsContext> tls, absl::Duration timeout,
@@ -38,12 +47,18 @@ void RouteFinder::OnLate(absl::Duration timeout) {
   for (const auto& [fd, attempt] : attempts_) {
     Fail(attempt.candidate, absl::StrCat("no answer within ", text::DurationText(timeout)));
   }
+  for (const auto& [timer, candidate] : later_) Fail(candidate, NotTheDaemon("it hung up"));
   Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
 }
 
-RouteFinder::~RouteFinder() {
+RouteFinder::~RouteFinder() { StopTrying(); }
+
+void RouteFinder::StopTrying() {
   loop_.Cancel(deadline_);
   for (const auto& [fd, attempt] : attempts_) loop_.Forget(fd);
+  for (const auto& [timer, candidate] : later_) loop_.Cancel(timer);
+  attempts_.clear();
+  later_.clear();
 }
 
 void RouteFinder::Try(const std::string& candidate) {
@@ -94,10 +109,8 @@ void RouteFinder::Prove(int fd) {
     case net::Opening::kWantsToWrite:
       return loop_.Change(fd, EPOLLOUT);
     case net::Opening::kFailed:
-      return Drop(
-          fd, absl::StrCat("what answers there is not the daemon of this job (",
-                           attempt.wire.failure().empty() ? "it hung up" : attempt.wire.failure(),
-                           ")"));
+      if (!attempt.wire.unsafe()) return TryAgainLater(fd);
+      return Drop(fd, NotTheDaemon(attempt.wire.failure()));
   }
 }
 
@@ -105,7 +118,26 @@ void RouteFinder::Drop(int fd, const std::string& why) {
   loop_.Forget(fd);
   Fail(attempts_.at(fd).candidate, why);
   attempts_.erase(fd);
-  if (attempts_.empty()) Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
+  FinishIfAllFailed();
+}
+
+void RouteFinder::TryAgainLater(int fd) {
+  loop_.Forget(fd);
+  const std::string candidate = std::move(attempts_.at(fd).candidate);
+  attempts_.erase(fd);
+  // The timer's name is known only once it has been made.
+  auto timer = std::make_shared<EventLoop::TimerId>();
+  *timer = loop_.After(kPause, [this, timer, candidate] {
+    later_.erase(*timer);
+    Try(candidate);
+    FinishIfAllFailed();
+  });
+  later_.emplace(*timer, candidate);
+}
+
+void RouteFinder::FinishIfAllFailed() {
+  if (!attempts_.empty() || !later_.empty()) return;
+  Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
 }
 
 void RouteFinder::Fail(const std::string& candidate, const std::string& why) {
@@ -113,9 +145,7 @@ void RouteFinder::Fail(const std::string& candidate, const std::string& why) {
 }
 
 void RouteFinder::Finish(absl::StatusOr<Route> result) {
-  loop_.Cancel(deadline_);
-  for (const auto& [fd, attempt] : attempts_) loop_.Forget(fd);
-  attempts_.clear();
+  StopTrying();
   // Moved out first, since `done` may destroy this object.
   const Done done = std::move(done_);
   done(std::move(result));

@@ -23,8 +23,9 @@ struct Route {
 };
 
 // Connects to all candidates in parallel. The first at which the daemon proves itself wins: at an
-// address of the daemon's machine there may be another program here. Of a single candidate no proof
-// is needed, since there is no choice, and every connection to it will ask for one.
+// address of the daemon's machine there may be another program here. A candidate that hangs up is
+// tried again: a daemon to which a crowd of strangers connects does so. Of a single candidate no
+// proof is needed, since there is no choice, and every connection to it will ask for one.
 // Not thread-safe: belongs to the loop's thread. The destructor cancels the search; `done` is not
 // called after it.
 class RouteFinder {
@@ -54,13 +55,17 @@ class RouteFinder {
   void OnConnected(int fd);
   void Prove(int fd);
   void Drop(int fd, const std::string& why);
+  void TryAgainLater(int fd);
+  void FinishIfAllFailed();
+  void StopTrying();
   void Fail(const std::string& candidate, const std::string& why);
   void Finish(absl::StatusOr<Route> result);
 
   EventLoop& loop_;
   const std::shared_ptr<const net::TlsContext> tls_;  // null: no proof is needed
   Done done_;
-  std::map<int, Attempt> attempts_;  // by the descriptor
+  std::map<int, Attempt> attempts_;                  // by the descriptor
+  std::map<EventLoop::TimerId, std::string> later_;  // the candidates that have hung up
   std::vector<std::string> failures_;
   EventLoop::TimerId deadline_;
   bool is_late_ = false;  // the first time limit has passed, but a candidate has accepted

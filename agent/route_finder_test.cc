@@ -64,6 +64,26 @@ TEST(RouteFinderTest, Find_StrangersAtOtherAddresses_TheDaemonIsFound) {
   EXPECT_EQ(route->own_address, "127.0.0.1");
 }
 
+TEST(RouteFinderTest, Find_DaemonHangsUpOnce_IsAskedAgain) {
+  const auto authority = *JobAuthority::Create("job");
+  const BoundSocket deaf;
+  const TlsProgram daemon(*authority->IssueForDaemon(), /*hang_ups=*/1);
+  const absl::StatusOr<Route> route =
+      FindRoute({deaf.address(), daemon.address()}, absl::Seconds(30), HostsContext(*authority));
+  ASSERT_TRUE(route.ok()) << route.status();
+  EXPECT_EQ(route->daemon_address, daemon.address());
+}
+
+TEST(RouteFinderTest, Find_StrangerThatHangsUp_EndsAtTheDeadline) {
+  const auto authority = *JobAuthority::Create("job");
+  const BoundSocket deaf;
+  const TlsProgram stranger(*authority->IssueForDaemon(), /*hang_ups=*/1000);
+  const absl::Status status = FindRoute({deaf.address(), stranger.address()},
+                                        absl::Milliseconds(20), HostsContext(*authority))
+                                  .status();
+  EXPECT_NE(status.message().find(stranger.address()), absl::string_view::npos) << status;
+}
+
 TEST(RouteFinderTest, Find_OnlyStrangers_SaysWhyForEach) {
   const auto authority = *JobAuthority::Create("job");
   const auto other = *JobAuthority::Create("job");

@@ -21,8 +21,10 @@ namespace hvd::agent {
 // Listens on 127.0.0.1 until it is destroyed, on a thread.
 class TlsProgram {
  public:
-  explicit TlsProgram(const rendezvous::security::PeerCredentials& own)
-      : tls_(*net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key})) {
+  // Closes the first `hang_ups` connections.
+  explicit TlsProgram(const rendezvous::security::PeerCredentials& own, int hang_ups = 0)
+      : tls_(*net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key})),
+        hang_ups_(hang_ups) {
     EXPECT_TRUE(acceptor_.Begin().ok());
     thread_ = std::thread([this] { loop_->Run(); });
   }
@@ -34,6 +36,7 @@ class TlsProgram {
 
  private:
   void Take(Fd connection) {
+    if (hang_ups_ > 0 && hang_ups_-- > 0) return;
     const int fd = connection.get();
     wires_.emplace_back(std::move(connection), tls_, net::TlsEnd::kAccepts);
     net::Wire& wire = wires_.back();
@@ -44,6 +47,7 @@ class TlsProgram {
   }
 
   const std::shared_ptr<const net::TlsContext> tls_;
+  int hang_ups_;  // used by the thread
   const std::unique_ptr<EventLoop> loop_ = EventLoop::Create().value();
   Fd listener_ = *net::ListenOnAnyPort("127.0.0.1");
   const int port_ = *net::PortOf(listener_.get());

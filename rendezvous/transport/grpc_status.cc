@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 namespace hvd::rendezvous::transport {
 namespace {
@@ -11,6 +12,9 @@ constexpr size_t kLongestMessage = 4096;
 constexpr char kAnswer[] = "answer";
 // OpenSSL's message, which gRPC includes in its own.
 constexpr char kStrangeCertificate[] = "certificate verify failed";
+constexpr absl::string_view kAnotherJob =
+    "it belongs to another job than the token here, or the clock here is more than a day behind "
+    "(certificate verify failed)";
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -30,11 +34,11 @@ grpc::Status WithoutServersEnd(const grpc::Status& status) {
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   if (absl::StrContains(status.error_message(), kStrangeCertificate)) {
-    return absl::Status(code,
-                        "it belongs to another job than the token here, or the clock here is more "
-                        "than a day behind (certificate verify failed)");
+    return absl::Status(code, kAnotherJob);
   }
   return absl::Status(code, status.error_message());
 }
+
+bool IsOfAnotherJob(const absl::Status& status) { return status.message() == kAnotherJob; }
 
 }  // namespace hvd::rendezvous::transport

@@ -19,6 +19,10 @@ grpc::Status WithoutServersEnd(const grpc::Status& status);
 // Also rewrites the message of a TLS handshake that failed because of a certificate.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
+// Whether FromGrpcStatus made `status` of such a handshake: the server's certificate is not of the
+// client's job.
+bool IsOfAnotherJob(const absl::Status& status);
+
 }  // namespace hvd::rendezvous::transport
 
 #endif  // RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
