@@ -35,11 +35,28 @@ absl::StatusOr<Fd> Listen(const std::string& name) {
   memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte makes it abstract
   // Exact: zero bytes after an abstract name would be part of it.
   const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-  if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return absl::ErrnoToStatus(errno, "can't listen for workers");
+  if (fd.valid() && bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+      listen(fd.get(), SOMAXCONN) == 0) {
+    return fd;
   }
-  return fd;
+  if (errno == EADDRINUSE) return absl::AlreadyExistsError("the name is in use");
+  return absl::ErrnoToStatus(errno, "can't listen for workers");
+}
+
+struct Named {
+  std::string name;
+  Fd listener;
+};
+
+absl::StatusOr<Named> ListenUnderTheFirstFree(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    absl::StatusOr<Fd> listener = Listen(name);
+    if (listener.ok()) return Named{name, *std::move(listener)};
+    if (!absl::IsAlreadyExists(listener.status())) return listener.status();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("can't listen for workers: other processes have taken all ", names.size(),
+                   " names of the job's socket"));
 }
 
 BootstrapSocket::Response Refusal(const std::string& error) {
@@ -50,15 +67,14 @@ BootstrapSocket::Response Refusal(const std::string& error) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BootstrapSocket>> BootstrapSocket::Create(EventLoop& loop,
-                                                                         uid_t user, Answer answer,
-                                                                         std::string name) {
-  if (name.empty()) {
-    name = absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
-  }
-  ASSIGN_OR_RETURN(Fd listener, Listen(name));
-  std::unique_ptr<BootstrapSocket> result(
-      new BootstrapSocket(loop, user, std::move(answer), std::move(name), std::move(listener)));
+absl::StatusOr<std::unique_ptr<BootstrapSocket>> BootstrapSocket::Create(
+    EventLoop& loop, uid_t user, Answer answer, const std::vector<std::string>& names) {
+  const std::string random =
+      absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
+  ASSIGN_OR_RETURN(Named made,
+                   ListenUnderTheFirstFree(names.empty() ? std::vector{random} : names));
+  std::unique_ptr<BootstrapSocket> result(new BootstrapSocket(
+      loop, user, std::move(answer), std::move(made.name), std::move(made.listener)));
   RETURN_IF_ERROR(result->acceptor_.Begin());
   return result;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -45,16 +46,16 @@ class BootstrapSocket {
   // as one in another container.
   using Answer = std::function<Response(const pb::WorkerHello& hello, pid_t asker)>;
 
-  // Listens under `name`, or under a random name if it is empty. The name is not a secret: every
-  // process of the network namespace can find it. `answer` is called for processes of `user` only;
-  // it must distinguish workers from other processes of that user.
+  // Listens under the first of `names` that is free, or under a random name if there are none. The
+  // name is not a secret: every process of the network namespace can find it once it is in use.
+  // `answer` is called for processes of `user` only; it must distinguish workers from other
+  // processes of that user.
   // Errors:
-  //   - AlreadyExists: the name is in use.
-  //   - InvalidArgument: the name is too long.
+  //   - AlreadyExists: all names are in use.
+  //   - InvalidArgument: a name is too long.
   //   - ResourceExhausted, Internal: no socket can be created.
-  static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
-                                                                 Answer answer,
-                                                                 std::string name = "");
+  static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(
+      EventLoop& loop, uid_t user, Answer answer, const std::vector<std::string>& names = {});
   ~BootstrapSocket();
 
   // The socket's name, without the leading zero byte of an abstract address.

@@ -141,7 +141,7 @@ TEST_F(BootstrapSocketTest, Name_TwoSockets_AreNotGuessable) {
 TEST(BootstrapSocketNameTest, TooLongOne_IsRefused) {
   const auto loop = EventLoop::Create().value();
   const auto open = [&](size_t bytes) {
-    return BootstrapSocket::Create(*loop, geteuid(), AnswerWorker, std::string(bytes, 'x'))
+    return BootstrapSocket::Create(*loop, geteuid(), AnswerWorker, {std::string(bytes, 'x')})
         .status();
   };
   EXPECT_TRUE(open(107).ok());

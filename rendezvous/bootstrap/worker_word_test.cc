@@ -1,5 +1,9 @@
 #include "rendezvous/bootstrap/worker_word.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace hvd::rendezvous::bootstrap {
@@ -29,6 +33,14 @@ TEST(WorkerWordTest, CheckWorkerWord_OnlyTheWholeWord_IsTaken) {
   const absl::Status missing = CheckWorkerWord(word, Hello(""));
   EXPECT_TRUE(absl::IsPermissionDenied(missing));
   EXPECT_NE(missing.message().find("is missing"), absl::string_view::npos);
+}
+
+TEST(WorkerWordTest, WorkerSocketNamesOf_AreTheKeysOwn) {
+  const std::vector<std::string> names = WorkerSocketNamesOf("key");
+  EXPECT_EQ(WorkerSocketNamesOf("key"), names);
+  std::set<std::string> all(names.begin(), names.end());
+  for (const std::string& name : WorkerSocketNamesOf("another")) all.insert(name);
+  EXPECT_EQ(all.size(), 2 * names.size());
 }
 
 }  // namespace

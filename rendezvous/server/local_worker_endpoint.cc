@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/net/address.h"
 #include "base/status_macros.h"
 #include "rendezvous/bootstrap/worker_word.h"
@@ -13,10 +14,10 @@
 namespace hvd::rendezvous::server {
 
 absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
-    pb::WorkerBootstrap bootstrap, const Identity& identity,
+    pb::WorkerBootstrap bootstrap, const std::string& secret_key,
     std::function<void(WorkerId)> on_dying) {
   std::unique_ptr<WorkerDoor> door(
-      new WorkerDoor(std::move(bootstrap), identity.secret_key, std::move(on_dying)));
+      new WorkerDoor(std::move(bootstrap), secret_key, std::move(on_dying)));
   ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
   WorkerDoor* const self = door.get();
   ASSIGN_OR_RETURN(door->socket_, bootstrap::BootstrapSocket::Create(
@@ -24,7 +25,7 @@ absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
                                       [self](const pb::WorkerHello& hello, pid_t asker) {
                                         return self->Answer(hello, asker);
                                       },
-                                      identity.socket));
+                                      bootstrap::WorkerSocketNamesOf(secret_key)));
   door->thread_ = std::thread([self] { self->loop_->Run(); });
   return door;
 }
@@ -43,7 +44,7 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
-      {"HOROVOD_AGENT_SOCKET", socket_->name()},
+      {"HOROVOD_AGENT_SOCKET", absl::StrJoin(bootstrap::WorkerSocketNamesOf(secret_key_), ",")},
       {"HOROVOD_WORKER_WORD", bootstrap::WorkerWordOf(secret_key_, start.worker.value())},
   };
   environment.merge(placement::PlacementVariables(start.place));

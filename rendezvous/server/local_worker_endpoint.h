@@ -28,25 +28,18 @@ namespace hvd::rendezvous::server {
 // are workers, and in which container they run. Thread-safe.
 class WorkerDoor {
  public:
-  // What a restarted process must keep in order to accept the workers that its predecessor
-  // expected.
-  struct Identity {
-    std::string socket;      // the socket's name; empty: a random one
-    std::string secret_key;  // the workers' words are derived from it
-  };
-
   // Opens the socket. `bootstrap` is the answer to every worker, except for the worker's id and
-  // host. `on_dying` is called, from any thread, for each worker whose process dies before Forget;
-  // it must not block.
+  // host. The workers' words and the names of the socket are derived from `secret_key`: a restarted
+  // process must have the same, in order to accept the workers that its predecessor expected.
+  // `on_dying` is called, from any thread, for each worker whose process dies before Forget; it
+  // must not block.
   // Errors:
-  //   - AlreadyExists: another process uses the socket's name.
+  //   - AlreadyExists: other processes use all names of the socket.
   //   - ResourceExhausted, Internal: no socket can be made.
   static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
-                                                          const Identity& identity,
+                                                          const std::string& secret_key,
                                                           std::function<void(WorkerId)> on_dying);
   ~WorkerDoor();
-
-  const std::string& socket() const { return socket_->name(); }
 
   // Accepts the worker from now on. Returns the variables that its environment must contain.
   Environment Expect(const membership::StartWorkerEffect& start);

@@ -9,8 +9,11 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
+#include "base/crypto.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/os/liveness_page.h"
@@ -18,6 +21,13 @@
 
 namespace hvd::rendezvous::server {
 namespace {
+
+// A key that no other job has, and so a socket that none has.
+std::string NewKey() { return RandomBytes(16); }
+
+std::vector<std::string> NamesIn(const Environment& environment) {
+  return absl::StrSplit(environment.at("HOROVOD_AGENT_SOCKET"), ',');
+}
 
 Fd Connect(const std::string& name) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -74,7 +84,7 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   if (child == 0) BeWorker(place.read, ready.write);
   ready.write.reset();
   absl::Notification dying;
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), {}, [&dying](WorkerId worker) {
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(), [&dying](WorkerId worker) {
     EXPECT_EQ(worker, WorkerId(7));
     dying.Notify();
   });
@@ -82,9 +92,9 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = (*door)->Expect(start);
-  ASSERT_TRUE(WriteAll(place.write.get(), environment.at("HOROVOD_WORKER_WORD") +
-                                              environment.at("HOROVOD_AGENT_SOCKET"))
-                  .ok());
+  ASSERT_TRUE(
+      WriteAll(place.write.get(), environment.at("HOROVOD_WORKER_WORD") + NamesIn(environment)[0])
+          .ok());
   char byte = 0;
   ASSERT_EQ(read(ready.read.get(), &byte, 1), 1);
   EXPECT_FALSE(dying.HasBeenNotified());
@@ -95,7 +105,7 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
 }
 
 pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word) {
-  const Fd fd = Connect(environment.at("HOROVOD_AGENT_SOCKET"));
+  const Fd fd = Connect(NamesIn(environment)[0]);
   pb::WorkerHello hello;
   hello.set_worker_id(7);
   hello.set_word(word);
@@ -109,7 +119,7 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
   pb::WorkerBootstrap secret;
   secret.mutable_credentials()->set_token("secret");
   const auto door =
-      WorkerDoor::Open(secret, {}, [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
+      WorkerDoor::Open(secret, NewKey(), [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = door->Expect(start);
@@ -123,8 +133,36 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
   EXPECT_EQ(Ask(environment, word).credentials().token(), "secret");
 }
 
+// Between the end of a scheduler and its restart others can take the names that they have seen.
+TEST(WorkerDoorTest, NamesThatOthersHave_ArePassedOver) {
+  const std::string key = NewKey();
+  const auto on_dying = [](WorkerId) { ADD_FAILURE() << "nobody died"; };
+  membership::StartWorkerEffect start;
+  start.worker = WorkerId(7);
+  const auto other = WorkerDoor::Open(pb::WorkerBootstrap(), key, on_dying).value();
+  const Environment before = other->Expect(start);
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), key, on_dying).value();
+  EXPECT_EQ(door->Expect(start), before) << "a worker of the earlier process finds it";
+  const std::vector<std::string> names = NamesIn(before);
+  EXPECT_TRUE(Connect(names.at(1)).valid());
+  EXPECT_FALSE(Connect(names.at(2)).valid());
+}
+
+TEST(WorkerDoorTest, EveryNameIsTaken_AlreadyExists) {
+  const std::string key = NewKey();
+  std::vector<std::unique_ptr<WorkerDoor>> others;
+  absl::Status status;
+  while (status.ok()) {
+    auto door = WorkerDoor::Open(pb::WorkerBootstrap(), key, [](WorkerId) {});
+    status = door.status();
+    if (door.ok()) others.push_back(*std::move(door));
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+  EXPECT_EQ(others.size(), 8u);
+}
+
 TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), {}, [](WorkerId) {
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(), [](WorkerId) {
                       ADD_FAILURE() << "nobody died";
                     }).value();
   membership::StartWorkerEffect start;
@@ -141,8 +179,8 @@ TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
 }
 
 TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
-  const auto door =
-      WorkerDoor::Open(pb::WorkerBootstrap(), {}, [](WorkerId) { ADD_FAILURE() << "nobody died"; });
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(),
+                                     [](WorkerId) { ADD_FAILURE() << "nobody died"; });
   ASSERT_TRUE(door.ok()) << door.status();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);

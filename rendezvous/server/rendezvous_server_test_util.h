@@ -43,7 +43,8 @@ struct Scheduler {
 
 // The answer that a worker with this environment gets.
 inline pb::WorkerBootstrap Bootstrap(const Environment& environment) {
-  const std::string& name = environment.at("HOROVOD_AGENT_SOCKET");
+  const std::string& names = environment.at("HOROVOD_AGENT_SOCKET");
+  const std::string name = names.substr(0, names.find(','));
   const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

@@ -53,33 +53,22 @@ ServedJobImpl::~ServedJobImpl() {
 }
 
 absl::Status ServedJobImpl::Begin(Clock& clock) {
-  if (options_.start_worker) RETURN_IF_ERROR(OpenWorkerDoor());
+  if (options_.start_worker) {
+    ASSIGN_OR_RETURN(worker_door_,
+                     WorkerDoor::Open(MakeBootstrap(), parts_.secret_key, [this](WorkerId worker) {
+                       job_->Post(membership::WorkerDying{worker});
+                     }));
+  }
   if (is_kept()) {
-    // Before the job starts any worker: workers keep the socket's name and the addresses in their
-    // environment, and a later process must find both.
-    RETURN_IF_ERROR(store::SaveAsBegun(
-        parts_, worker_door_ == nullptr ? "" : worker_door_->socket(), door_.addresses()));
+    // Before the job starts any worker: workers keep the addresses in their environment, and a
+    // later process must find them.
+    RETURN_IF_ERROR(store::SaveAsBegun(parts_, door_.addresses()));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
   // The callbacks above use job_. None comes before this assignment: effects that need it follow a
   // host's HostJoined, which is posted below or by OfferSlots.
   job_ = door_.Add(credentials_.token, std::move(job));
   if (options_.start_worker && job_->resumed()) TakeUp();
-  return absl::OkStatus();
-}
-
-// Opens the workers' socket under the name that an earlier process used, where its workers look for
-// it; under a new name if that is taken.
-absl::Status ServedJobImpl::OpenWorkerDoor() {
-  const auto on_dying = [this](WorkerId worker) { job_->Post(membership::WorkerDying{worker}); };
-  WorkerDoor::Identity identity{parts_.worker_socket, parts_.secret_key};
-  auto door = WorkerDoor::Open(MakeBootstrap(), identity, on_dying);
-  if (absl::IsAlreadyExists(door.status())) {
-    identity.socket.clear();
-    door = WorkerDoor::Open(MakeBootstrap(), identity, on_dying);
-  }
-  RETURN_IF_ERROR(door.status());
-  worker_door_ = *std::move(door);
   return absl::OkStatus();
 }
 

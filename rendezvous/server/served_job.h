@@ -54,7 +54,6 @@ class ServedJobImpl final : public ServedJob {
 
  private:
   bool is_kept() const { return parts_.store != nullptr; }
-  absl::Status OpenWorkerDoor();
   pb::WorkerBootstrap MakeBootstrap() const;
   JobOptions MakeJobOptions();
   void TakeUp();

@@ -63,7 +63,6 @@ absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const Job
     RETURN_IF_ERROR(CheckSame(kept, terms, store->name()));
     parts.token = kept.hosts().token();
     parts.secret_key = kept.secret_key();
-    parts.worker_socket = kept.worker_socket();
   }
   ASSIGN_OR_RETURN(JobStore::OpenedJournal opened, store->OpenJournal(terms.id, terms.spec, now));
   parts.journal = std::move(opened.journal);
@@ -71,10 +70,8 @@ absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const Job
   return parts;
 }
 
-absl::Status SaveAsBegun(const JobParts& parts, const std::string& worker_socket,
-                         const std::vector<std::string>& addresses) {
+absl::Status SaveAsBegun(const JobParts& parts, const std::vector<std::string>& addresses) {
   pb::journal::Job message = *parts.store->identity();
-  message.set_worker_socket(worker_socket);
   message.clear_addresses();
   for (const std::string& address : addresses) message.add_addresses(address);
   return parts.store->SaveIdentity(message);

@@ -25,7 +25,6 @@ struct JobTerms {
 struct JobParts {
   std::string token;
   std::string secret_key;
-  std::string worker_socket;        // name used by an earlier process; empty: none
   std::unique_ptr<JobStore> store;  // null, like `journal`: the job ends with this process
   std::unique_ptr<journal::Journal> journal;
 };
@@ -40,12 +39,10 @@ JobParts NewJobParts();
 absl::StatusOr<JobParts> OpenJobParts(std::unique_ptr<JobStore> store, const JobTerms& terms,
                                       absl::Time now);
 
-// Stores the server's addresses, which marks the job as begun, and the socket at which its workers
-// get their credentials. REQUIRES: the job has a store.
+// Stores the server's addresses, which marks the job as begun. REQUIRES: the job has a store.
 // Errors:
 //   - Internal: the store can't be written.
-absl::Status SaveAsBegun(const JobParts& parts, const std::string& worker_socket,
-                         const std::vector<std::string>& addresses);
+absl::Status SaveAsBegun(const JobParts& parts, const std::vector<std::string>& addresses);
 
 // The terms of the job in the store. REQUIRES: the store has a job.
 JobTerms TermsOf(const JobStore& store);

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/net/descriptor_passing.h"
@@ -42,26 +44,31 @@ absl::Status CheckOwner(int socket) {
       geteuid(), ": it has changed its user, or the agent that started it is gone"));
 }
 
+// Waits for that time, and returns the next one.
+absl::Duration Pause(absl::Duration pause) {
+  poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(pause)));
+  return std::min(2 * pause, kLongestPause);
+}
+
 absl::Status NotInTimeError() {
   return absl::DeadlineExceededError("the agent that started this process did not answer in time");
 }
 
-absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
+// Errors:
+//   - Unavailable: nobody listens under this name.
+//   - PermissionDenied: another user does.
+//   - DeadlineExceeded: who listens accepts no connection just now.
+absl::StatusOr<Fd> Connect(absl::string_view name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (name.size() + 1 > sizeof(address.sun_path)) {
     return absl::UnavailableError(absl::StrCat("no such agent socket: '", name, "'"));
   }
   std::copy(name.begin(), name.end(), address.sun_path + 1);
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return absl::UnavailableError(absl::StrCat("socket: ", strerror(errno)));
-  const timeval limit = absl::ToTimeval(timeout);
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  // Interrupted by a signal, it starts again: the kernel does not do so if there is a time limit.
-  if (TEMP_FAILURE_RETRY(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length)) !=
-      0) {
-    // The time limit has passed: the agent lives, but accepts no connection.
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EAGAIN) return NotInTimeError();
     return absl::UnavailableError(absl::StrCat(
         "the agent that started this process is gone (HOROVOD_AGENT_SOCKET): ", strerror(errno)));
@@ -110,14 +117,40 @@ absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vec
   }
 }
 
+// Connects under the first name under which the agent is found: another user may have taken those
+// before it, and hold up whoever connects there.
+// Errors: those of Connect. One that may pass counts most, a name that is taken more than a free
+// one.
+absl::StatusOr<Fd> ConnectToOneOf(const std::string& names) {
+  absl::Status failed;
+  for (const absl::string_view name : absl::StrSplit(names, ',')) {
+    absl::StatusOr<Fd> fd = Connect(name);
+    if (fd.ok()) return fd;
+    const bool counts_more =
+        failed.ok() || absl::IsUnavailable(failed) || absl::IsDeadlineExceeded(fd.status());
+    if (counts_more) failed = fd.status();
+  }
+  return failed;
+}
+
+absl::StatusOr<Fd> AwaitConnection(const std::string& names, absl::Time deadline) {
+  absl::Duration pause = kShortestPause;
+  while (true) {
+    absl::StatusOr<Fd> fd = ConnectToOneOf(names);
+    if (!absl::IsDeadlineExceeded(fd.status()) || Clock::Real().Now() + pause >= deadline) {
+      return fd;
+    }
+    pause = Pause(pause);
+  }
+}
+
 // Connects, asks once and returns the answer.
 // Errors:
 //   - Aborted: the agent has hung up already.
 //   - All errors of Connect and ReadAnswer.
-absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::string& question,
+absl::StatusOr<std::string> AskOnce(const std::string& socket_names, const std::string& question,
                                     absl::Time deadline, std::vector<Fd>& passed) {
-  const absl::Duration left = deadline - Clock::Real().Now();
-  ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, std::max(left, absl::Milliseconds(1))));
+  ASSIGN_OR_RETURN(const Fd fd, AwaitConnection(socket_names, deadline));
   // A few bytes always fit into a fresh socket's buffer.
   if (send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(question.size())) {
@@ -129,25 +162,24 @@ absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::s
 // Retries while the agent hangs up without an answer. Any process of the network namespace can
 // connect to the socket, and an agent with too many connections closes the oldest one, which may be
 // this one. There is no retry when the connection is refused: then the agent is gone.
-absl::StatusOr<std::string> Ask(const std::string& socket_name, const std::string& question,
+absl::StatusOr<std::string> Ask(const std::string& socket_names, const std::string& question,
                                 absl::Time deadline, std::vector<Fd>& passed) {
   absl::Duration pause = kShortestPause;
   while (true) {
-    absl::StatusOr<std::string> answer = AskOnce(socket_name, question, deadline, passed);
+    absl::StatusOr<std::string> answer = AskOnce(socket_names, question, deadline, passed);
     if (!absl::IsAborted(answer.status())) return answer;
     if (Clock::Real().Now() + pause >= deadline) {
       return absl::UnavailableError(answer.status().message());
     }
-    poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(pause)));
-    pause = std::min(2 * pause, kLongestPause);
+    pause = Pause(pause);
   }
 }
 
-absl::StatusOr<pb::WorkerBootstrap> AskFor(const std::string& socket_name,
+absl::StatusOr<pb::WorkerBootstrap> AskFor(const std::string& socket_names,
                                            const pb::WorkerHello& hello, absl::Duration timeout,
                                            std::vector<Fd>& passed) {
   ASSIGN_OR_RETURN(const std::string text,
-                   Ask(socket_name, net::EncodeFrame(hello.SerializeAsString()),
+                   Ask(socket_names, net::EncodeFrame(hello.SerializeAsString()),
                        Clock::Real().Now() + timeout, passed));
   pb::WorkerBootstrap answer;
   if (!answer.ParseFromString(text)) {
@@ -160,14 +192,14 @@ absl::StatusOr<pb::WorkerBootstrap> AskFor(const std::string& socket_name,
 
 }  // namespace
 
-absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
+absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_names, WorkerId worker,
                                            const std::string& word, absl::Duration timeout) {
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
   hello.set_word(word);
   AgentAnswer result;
   std::vector<Fd> passed;
-  ASSIGN_OR_RETURN(result.bootstrap, AskFor(socket_name, hello, timeout, passed));
+  ASSIGN_OR_RETURN(result.bootstrap, AskFor(socket_names, hello, timeout, passed));
   // The agent passes the descriptors in this order, and flags in the answer say which it has sent.
   auto next = passed.begin();
   if (result.bootstrap.has_liveness_page() && next != passed.end()) {
@@ -182,14 +214,14 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   return result;
 }
 
-absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_name, WorkerId worker,
+absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId worker,
                                      const std::string& word, absl::Duration timeout) {
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
   hello.set_word(word);
   hello.set_newest_commit(true);
   std::vector<Fd> passed;
-  ASSIGN_OR_RETURN(const pb::WorkerBootstrap answer, AskFor(socket_name, hello, timeout, passed));
+  ASSIGN_OR_RETURN(const pb::WorkerBootstrap answer, AskFor(socket_names, hello, timeout, passed));
   return answer.has_kept_commits() && !passed.empty() ? std::move(passed.front()) : Fd();
 }
 

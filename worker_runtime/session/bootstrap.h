@@ -20,19 +20,18 @@ struct AgentAnswer {
   Fd stack_pipe;     // where to write the Python stack on bootstrap.stack_signal
 };
 
-// Asks the agent at its abstract unix socket (`socket_name` lacks the leading zero byte). `word` is
-// the secret that the agent has given to the worker. Asks again if the agent hangs up without an
-// answer, which may happen when strangers crowd its socket.
-// Errors:
+// Asks the agent at its abstract unix socket. `socket_names`: HOROVOD_AGENT_SOCKET, see
+// proto/agent.proto. `word` is the secret that the agent has given to the worker. Asks again if the
+// agent hangs up without an answer, which may happen when strangers crowd its socket. Errors:
 //   - Unavailable: nothing listens there (the agent is gone), or the answer is invalid.
-//   - PermissionDenied: the agent refuses, with its message, or another user listens there.
+//   - PermissionDenied: the agent refuses, with its message, or only other users listen there.
 //   - DeadlineExceeded: there was no answer within `timeout`.
-absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
+absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_names, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
 
 // Asks the agent for the arena with the newest commit in its memory, of any worker of this host or
 // a copy of another host's; invalid: there is none. Errors: those of FetchBootstrap.
-absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_name, WorkerId worker,
+absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId worker,
                                      const std::string& word, absl::Duration timeout);
 
 }  // namespace hvd::worker_runtime::session

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
 #include "gtest/gtest.h"
@@ -26,7 +27,7 @@ class BootstrapTest : public ::testing::Test {
 
   // Before that it accepts `hung_up_on` connections and closes them without an answer.
   absl::StatusOr<AgentAnswer> Fetch(const Answer& answer, absl::Duration timeout = absl::Minutes(1),
-                                    int hung_up_on = 0) {
+                                    int hung_up_on = 0, const std::string& names_before = "") {
     Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
@@ -47,7 +48,8 @@ class BootstrapTest : public ::testing::Test {
       hello_.ParseFromString(hello.value_or(""));
       if (hello.ok()) answer(worker.get());
     });
-    absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), "word", timeout);
+    absl::StatusOr<AgentAnswer> result =
+        FetchBootstrap(names_before + name, WorkerId(7), "word", timeout);
     agent.join();
     return result;
   }
@@ -176,6 +178,44 @@ TEST_F(BootstrapTest, Fetch_AnotherUserListens_PermissionDenied_AndItHearsNothin
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kPermissionDenied) << answer.status();
   EXPECT_NE(answer.status().message().find("belongs to user 65534"), std::string::npos);
   EXPECT_EQ(hello_.word(), "");
+}
+
+// Listens under a name that the kernel chooses, as another user, and accepts nothing. `backlog`:
+// one less than the connections that the kernel takes for it.
+struct Stranger {
+  explicit Stranger(int backlog) : listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    socklen_t length = sizeof(sa_family_t);
+    EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(seteuid(65534), 0);
+    EXPECT_EQ(listen(listener.get(), backlog), 0);
+    EXPECT_EQ(seteuid(getuid()), 0);
+    length = sizeof(address);
+    getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    name.assign(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+    if (backlog > 0) return;
+    first.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(first.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  }
+  Fd listener, first;
+  std::string name;
+};
+
+// Which happens when a scheduler has been restarted.
+TEST_F(BootstrapTest, Fetch_AnotherUserHasTheFirstNames_TheNextOneIsAsked) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const Stranger deaf(0), willing(8);
+  const auto answer = Fetch(
+      [](int socket) { EXPECT_TRUE(net::SendWithDescriptors(socket, Frame("secret"), {}).ok()); },
+      absl::Minutes(1), /*hung_up_on=*/0, absl::StrCat(deaf.name, ",", willing.name, ",free,"));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->bootstrap.credentials().token(), "secret");
+  EXPECT_EQ(
+      FetchBootstrap(absl::StrCat(willing.name, ",free"), WorkerId(7), "word", absl::Minutes(1))
+          .status()
+          .code(),
+      absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(BootstrapTest, Fetch_NobodyListens_IsUnavailable) {
