@@ -101,6 +101,27 @@ def test_job_ends_and_names_the_cause(horovodrun, elastic):
         ), result.stderr
 
 
+@pytest.mark.parametrize("limits", [["--min-np", "1"], []])
+def test_worlds_that_break_while_the_state_is_synchronized_make_no_progress(horovodrun, limits):
+    job = """
+import horovod.numpy as hvd
+from horovod.common.exceptions import HorovodInternalError
+
+hvd.init()
+
+class State(hvd.elastic.State):
+    def sync(self):
+        super().sync()  # which completes operations
+        raise HorovodInternalError("NCCL: unhandled system error")
+
+hvd.elastic.run(lambda state: None)(State(step=0))
+"""
+    result = horovodrun.run("-np", "2", *limits, sys.executable, "-c", job)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert re.search(r"gave up.* operation (that )?was completed", result.stderr), result.stderr
+    assert "NCCL: unhandled system error" in result.stderr
+
+
 def test_limit_can_be_set(horovodrun):
     result = horovodrun.run("-np", "1", "--min-np", "1", "--max-failures-in-a-row", "1", sys.executable, "-c", JOB)
     assert result.returncode == 1, result.stdout + result.stderr

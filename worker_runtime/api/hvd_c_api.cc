@@ -395,6 +395,8 @@ int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
 
 void hvd_begin_training(void) { TheRuntime().BeginTraining(); }
 
+void hvd_forget_work(void) { TheRuntime().ForgetWork(); }
+
 void hvd_count_step(void) { TheRuntime().CountStep(); }
 
 void hvd_note_error(const char* message, int32_t caused_by_peer) {

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 15
+#define HVD_ABI_VERSION 16
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -380,8 +380,10 @@ HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_pee
 /* The training progress that this process reports to the daemon when it asks for the next world:
  * whether an operation was completed since the last hvd_begin_training, how many steps were counted
  * since then or since the newest commit, and the error because of which it leaves, if any.
- * caused_by_peer: the error is the loss of a peer. */
+ * caused_by_peer: the error is the loss of a peer. hvd_forget_work: the operations so far do not
+ * count, since they were those of preparations that have failed. */
 HVD_EXPORT void hvd_begin_training(void);
+HVD_EXPORT void hvd_forget_work(void);
 HVD_EXPORT void hvd_count_step(void);
 HVD_EXPORT void hvd_note_error(const char* message, int32_t caused_by_peer);
 

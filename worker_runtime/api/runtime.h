@@ -78,6 +78,7 @@ class Runtime {
   }
   // Records that an operation was completed.
   void NoteWork() { progress_.NoteWork(); }
+  void ForgetWork() { progress_.ForgetWork(); }
   // See hvd_check_world and hvd_confirm_world.
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();

@@ -28,6 +28,8 @@ class TrainingProgress {
   void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
   // Records that an operation was completed.
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
+  // The operations so far do not count.
+  void ForgetWork() { worked_.store(false, std::memory_order_relaxed); }
   // Records the error because of which this process is about to leave the world.
   void NoteError(const std::string& text, bool caused_by_peer);
 

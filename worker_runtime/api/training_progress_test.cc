@@ -49,6 +49,17 @@ TEST(TrainingProgressTest, BeginTraining_ForgetsWorkAndStepsBeforeIt) {
   EXPECT_EQ(word.lost_steps, 0u);
 }
 
+TEST(TrainingProgressTest, ForgetWork_KeepsTheRest) {
+  TrainingProgress progress;
+  progress.BeginTraining();
+  progress.NoteWork();
+  progress.CountStep();
+  progress.ForgetWork();
+  const auto word = progress.TakeWord();
+  EXPECT_FALSE(word.worked);
+  EXPECT_EQ(word.lost_steps, 1u);
+}
+
 TEST(TrainingProgressTest, Restore_IsACommitSinceWhichNothingWasDone) {
   TrainingProgress progress;
   progress.Restore(3);

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 15
+_ABI_VERSION = 16
 
 
 def library_path() -> str:
@@ -34,7 +34,7 @@ def _declare(library: ctypes.CDLL) -> None:
         getattr(library, "hvd_" + name).restype = int32
     library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
     library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
-    for name in ("begin_training", "count_step"):
+    for name in ("begin_training", "count_step", "forget_work"):
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = None
     library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p, ctypes.c_int32], None

@@ -46,6 +46,11 @@ def begin_training() -> None:
     library.hvd_begin_training()
 
 
+def forget_work() -> None:
+    """Says that the operations so far were those of preparations that have failed: they are no progress."""
+    library.hvd_forget_work()
+
+
 def count_step() -> None:
     """Counts a step of the script's optimizer."""
     library.hvd_count_step()

@@ -183,6 +183,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
     skip_sync = False
     lost = None
     while True:
+        has_begun = False
         try:
             with translating():
                 if entering:
@@ -196,6 +197,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                         _sync(state)
                     skip_sync = False
                 _ffi.begin_training()
+                has_begun = True
                 result = call()
                 # No rank leaves before all are done: if one fails, the others must continue with it
                 # from the last commit.
@@ -207,6 +209,8 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             raise failure.error from lost
         except HorovodInternalError as error:
             lost = error
+            if not has_begun:
+                _ffi.forget_work()  # or world after world could break in the synchronization, without end
             _ffi.note_error(str(error), error.caused_by_peer)
             state.restore()
             if runs.is_over():
