@@ -166,9 +166,9 @@ absl::Status Channel::Receive(char* buffer, size_t size) {
   return absl::OkStatus();
 }
 
-absl::Status Channel::AwaitBytes() {
+absl::Status Channel::AwaitBytes(absl::Duration patience) {
   // TLS may have read the bytes from the socket already; then poll would not report them.
-  return wire_.HasBuffered() ? absl::OkStatus() : Await(POLLIN, absl::InfiniteDuration());
+  return wire_.HasBuffered() ? absl::OkStatus() : Await(POLLIN, patience);
 }
 
 absl::Status Channel::Pause(absl::Duration time) {

@@ -72,8 +72,8 @@ class Channel {
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(char* buffer, size_t size);
 
-  // Waits without a time limit until there are bytes to receive.
-  absl::Status AwaitBytes();
+  // Waits until there are bytes to receive; without a time limit by default.
+  absl::Status AwaitBytes(absl::Duration patience = absl::InfiniteDuration());
 
   // Sleeps for `time`. OK if the peer has neither sent anything nor closed the connection by then.
   absl::Status Pause(absl::Duration time);

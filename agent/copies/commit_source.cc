@@ -157,10 +157,21 @@ std::unique_ptr<Channel> CommitSource::AwaitKeeper() {
 
 absl::Status CommitSource::Answer(Channel& channel) {
   while (true) {
+    RETURN_IF_ERROR(AwaitRequest(channel));
     std::string request(sizeof(uint64_t), '\0');
     RETURN_IF_ERROR(channel.Receive(request.data(), request.size()));
     RETURN_IF_ERROR(SendNewest(channel, DecodeNumber(request)));
   }
+}
+
+// A keeper asks again as soon as it has a commit. One whose host is gone stays silent, and nobody
+// tells: it must not hold up the keeper that has taken its place.
+absl::Status CommitSource::AwaitRequest(Channel& channel) {
+  absl::Status asked;
+  while (absl::IsDeadlineExceeded(asked = channel.AwaitBytes(kLook))) {
+    if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
+  }
+  return asked;
 }
 
 absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {

@@ -67,6 +67,7 @@ class CommitSource {
   // The next keeper; nullptr when this source ends.
   std::unique_ptr<Channel> AwaitKeeper();
   absl::Status Answer(Channel& channel);
+  absl::Status AwaitRequest(Channel& channel);
   absl::Status SendNewest(Channel& channel, uint64_t known);
   // The view of the arena with the newest commit, if that is newer than `known`; else nullptr.
   ArenaView* FindNewer(uint64_t known, ArenaView::Commit* newest);

@@ -157,6 +157,24 @@ TEST_F(StrangerTest, OfAnotherAuthority_IsSentAway) {
   EXPECT_TRUE(absl::IsPermissionDenied(Meet(TrustOf(*other, own.token))));
 }
 
+// Its host is gone, which no packet tells.
+TEST_F(StrangerTest, KeeperThatFallsSilent_DoesNotHoldUpTheNextOne) {
+  const net::HostPort at = net::SplitHostPort(source_->address());
+  auto connection =
+      net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  const Trust trust = TrustOf(*authority_);
+  Channel silent(*std::move(connection), trust, net::TlsEnd::kConnects, never_);
+  ASSERT_TRUE(silent.Open().ok());
+  ASSERT_TRUE(silent.Send(EncodeNumber(0)).ok());
+  Commit(3, "three");
+  std::string copy(CopyHead::kBytes + 5, '\0');
+  ASSERT_TRUE(silent.Receive(copy.data(), copy.size()).ok());
+  CommitKeeper keeper("job", TrustOf(*authority_));
+  Follow(keeper);
+  AwaitKept(3);
+}
+
 // The present keeper keeps its connection, however many connect and authenticate nothing.
 TEST_F(StrangerTest, ManyThatSayNothing_DoNotHoldUpThePresentKeeper) {
   CommitKeeper keeper("job", TrustOf(*authority_));
