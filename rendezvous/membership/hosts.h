@@ -22,8 +22,6 @@ struct Drain {
   bool by_discovery = false;  // cancelled if the host is listed again
   bool overran = false;       // some of its workers had to be stopped
   bool ends_job = false;      // all hosts leave; none will replace them
-  uint64_t released_commit =
-      0;  // the newest with which a worker was released; it writes the checkpoint
 
   // The end of the wait for a replacement, if too few workers would remain: half of the grace, so
   // that the other half is left for the commit.
@@ -31,10 +29,9 @@ struct Drain {
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [since, deadline, reason, by_discovery, overran, ends_job, released_commit] = *this;
+    auto& [since, deadline, reason, by_discovery, overran, ends_job] = *this;
     fields("since_ns", since, "deadline_ns", deadline, "reason", reason, "by_discovery",
-           by_discovery, "overran", overran, "ends_job", ends_job, "released_commit",
-           released_commit);
+           by_discovery, "overran", overran, "ends_job", ends_job);
   }
 };
 

@@ -227,13 +227,26 @@ bool Membership::State::HasElsewhere(const Host& host) const {
 }
 
 // Whether a drained host without workers stays, because it alone has a commit and another one can
-// take it over. If no other one is there, it waits for one, unless its workers left in good order:
-// then they have written the checkpoint.
+// take it over. If no other one is there, it waits for one, unless a checkpoint has the commit.
 bool Membership::State::MustGiveCommit(const Host& host, absl::Time now) {
-  const Drain& drain = *host.drain;
-  if (now >= drain.deadline || IsFinishing() || HasElsewhere(host)) return false;
-  if (Keeper(host, {}) != nullptr) return true;
-  return host.commit > drain.released_commit && !drain.ends_job && !host.commit_address.empty();
+  if (now >= host.drain->deadline || HasElsewhere(host)) return false;
+  return !IsFinishing() && (Keeper(host, {}) != nullptr || AloneHasCommit(host));
+}
+
+// Whether the newest commit of this drained host would be lost to a job that goes on if the host
+// went, and a host that comes later could take it over. Of several drained hosts with that commit
+// the one with most time stays.
+bool Membership::State::AloneHasCommit(const Host& host) const {
+  if (host.drain->ends_job || host.commit_address.empty()) return false;
+  if (host.commit <= epochs.checkpoint.commit || HasElsewhere(host)) return false;
+  const auto stays_for = [this](const Host& h) {
+    return std::make_pair(h.drain->deadline, hosts.IndexOf(h));
+  };
+  return std::none_of(hosts.begin(), hosts.end(), [&](const Host& other) {
+    const bool is_there = other.agent.has_value() && !other.ended && other.drain.has_value();
+    return is_there && other.commit >= host.commit && !other.commit_address.empty() &&
+           stays_for(other) > stays_for(host);
+  });
 }
 
 // Whether the newest reported commit was made in this world, not in an earlier one.

@@ -227,7 +227,7 @@ void Membership::State::LeaveLate(const Worker* worker, const std::string& what)
 }
 
 // Lets the drained hosts go whose workers have left. One with a commit that no other host has stays
-// until another one has taken it over, or its grace is over.
+// until another one has taken it over, a checkpoint has it, or its grace is over.
 void Membership::State::EndDrainedHosts(absl::Time now) {
   for (Host& host : hosts) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
@@ -246,8 +246,9 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
 
 // A host leaves for good with a commit that neither another host nor a checkpoint has: says so.
 void Membership::State::ReportLostCommit(Host* host) {
-  const bool is_lost = host->commit > epochs.checkpoint.commit && !HasElsewhere(*host);
-  if (!is_lost || host->drain->ends_job || IsFinishing()) return;
+  const bool has_no_copies = host->commit_address.empty() && !host->drain->ends_job &&
+                             host->commit > epochs.checkpoint.commit && !HasElsewhere(*host);
+  if (IsFinishing() || !(has_no_copies || AloneHasCommit(*host))) return;
   const uint64_t kept = epochs.checkpoint.commit;
   host->drain->overran = true;
   Note(Notice::Kind::kDrainOverran,

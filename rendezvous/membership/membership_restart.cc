@@ -38,15 +38,15 @@ bool Membership::State::Reattach(const HostJoined& event) {
     if (worker.life.gone() || &HostOf(worker) != host) continue;
     const bool known =
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
-    if (verdict.has_value() || worker.life.stopped()) {
-      if (known) to_stop.push_back(worker.id);
-      if (!known) {  // the agent never started it, so no WorkerExited will come
-        EndCallsOf(&worker,
-                   absl::FailedPreconditionError(absl::StrCat(Name(worker), " has ended")));
-        workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
-                    &hosts);
-      }
-    } else if (!known) {
+    const bool is_unwanted = verdict.has_value() || worker.life.stopped();
+    if (known) {
+      if (is_unwanted) to_stop.push_back(worker.id);
+    } else if (is_unwanted || (elastic() && IsLeaving(worker))) {
+      // The agent never started it, so no WorkerExited will come.
+      EndCallsOf(&worker, absl::FailedPreconditionError(absl::StrCat(Name(worker), " has ended")));
+      workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
+                  &hosts);
+    } else {
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
                                           worker.slot, most[worker.host], TorchGroupOf(worker)});
     }

@@ -211,6 +211,7 @@ struct Membership::State {
   bool HasElsewhere(const Host& host) const;
   const Host* HolderWithoutWorker(absl::Time now);
   bool MustGiveCommit(const Host& host, absl::Time now);
+  bool AloneHasCommit(const Host& host) const;
   bool CommittedInWorld() const;
   void TellToKeep(Host* host, const Host* holder);
 

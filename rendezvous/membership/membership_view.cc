@@ -199,6 +199,10 @@ std::string Membership::State::Condition(const Host& host,
   if (host.held && !host.drain.has_value()) return "waits until it is offered to the job";
   if (host.drain.has_value()) {
     // See WantedChange.
+    if (host.live == 0 && !host.ended && AloneHasCommit(host)) {
+      return absl::StrCat("draining: ", host.drain->reason, "; it stays to give commit ",
+                          CommitNumber(host.commit), " to a host that comes");
+    }
     const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0 &&
                         last_time < host.drain->PatienceEnds();
     return absl::StrCat("draining: ", host.drain->reason,

@@ -307,8 +307,6 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
   worker->life.Make(Move::kRelease);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
   worker->ends_by = worker->stop_at;
-  std::optional<Drain>& drain = hosts[worker->host].drain;
-  if (drain.has_value()) drain->released_commit = std::max(drain->released_commit, worker->commit);
   effects.push_back(ReplyReleased{worker->join->call, reason});
   worker->join.reset();
 }

@@ -1,4 +1,4 @@
-"""Hosts that are drained while no world runs. The grace is an hour: who waits for its end fails the test."""
+"""Hosts that are drained while no world runs, or last of all. The grace is an hour: who waits for its end fails the test."""
 
 import re
 import signal
@@ -15,17 +15,17 @@ JOB = Path(__file__).resolve().parent / "jobs" / "drained.py"
 
 
 class Job:
-    """An elastic job of horovod-rendezvousd on this machine, whose hosts are agents with one slot each."""
+    """An elastic job of horovod-rendezvousd on this machine, whose hosts are agents."""
 
     def __init__(self, directory):
         self.directory = directory
         self.joinable = Joinable(directory)
         self.daemon, self.address = self.joinable.start_daemon("token", "--np", "2", "--min-np", "1", "--grace", "3600")
 
-    def start_agent(self, host, gate=None):
-        agent = ["horovod-agent", "--join", self.address, "--token-file", "token", "--slots", "1", "--host", host]
+    def start_agent(self, host, gate=None, slots=1):
+        flags = ["--join", self.address, "--token-file", "token", "--slots", slots, "--host", host]
         environment = {} if gate is None else {"GATE": gate}
-        return self.joinable.start(*agent, "--", sys.executable, JOB, self.directory, **environment)
+        return self.joinable.start("horovod-agent", *flags, "--", sys.executable, JOB, self.directory, **environment)
 
     def ask(self, *words):
         command = ["horovodrun", *words, "--connect", self.address, "--token-file", str(self.directory / "token")]
@@ -72,3 +72,19 @@ def test_two_hosts_that_are_drained_before_the_first_world_do_not_wait_for_each_
     assert [agent.wait() for agent in agents] == [0, 0], [agent.everything() for agent in agents]
     job.daemon.signal(signal.SIGINT)
     assert job.daemon.wait() == 130, job.daemon.everything()
+
+
+def test_last_host_stays_until_a_host_that_comes_has_its_newest_commit(job):
+    last = job.start_agent("a", slots=2)
+    last.stdout.wait_for("begins at 0 of 2$")
+    # For half of the grace another host is awaited to take over while training goes on, then one that takes the commit.
+    job.ask("drain", "a", "--grace", "60")
+    poll_until(lambda: "it stays to give commit" in job.ask("status"), "a host that keeps its commit")
+    assert last.popen.poll() is None
+    comes = job.start_agent("b")
+    assert last.wait() == 0, last.everything()
+    comes.stdout.wait_for(r"begins at [1-9]\d* of 1$")
+    assert "neither another host" not in job.daemon.stderr.text
+    job.open("end")
+    assert comes.wait() == 0, comes.everything()
+    assert job.daemon.wait() == 0, job.daemon.everything()

@@ -17,8 +17,10 @@ constexpr Micros kWindUp = 120 * kSecond;
 
 }  // namespace
 
-ControlPlane::ControlPlane(uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
+ControlPlane::ControlPlane(uint64_t seed, bool traced, const Commit& found)
+    : traced_(traced), dice_(seed), checkpoint_(found), sure_checkpoint_(found) {
   tally_.runs = 1;
+  tally_.went_on = found.id > 0 ? 1 : 0;
   SetUp();
 }
 
@@ -30,7 +32,10 @@ void ControlPlane::SetUp() {
   recovers_ = forgiving_ || dice_.Chance(90);
   has_twins_ = dice_.Chance(20);
   has_copies_ = dice_.Chance(70);
-  goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
+  has_checkpoints_ = checkpoint_.id > 0 || dice_.Chance(50);
+  writes_fail_ = has_checkpoints_ && dice_.Chance(30);
+  contents_[checkpoint_.id] = checkpoint_.content;
+  goal_ = CommitNumber(checkpoint_.id) + static_cast<uint64_t>(dice_.Between(3, 30));
   step_time_ = dice_.Between(20, 900) * kMilli;
   const int hosts = static_cast<int>(dice_.Between(1, 4));
   const bool shared = dice_.Chance(30);
@@ -101,10 +106,10 @@ std::string ControlPlane::Run() {
     if (verdict_.has_value()) return last_fault_ + kPatience + kWindUp;
     return last_fault_ + kPatience;
   };
-  while (wrong_.empty() && time_.RunNext()) {
+  while (wrong_.empty() && !is_lost_ && time_.RunNext()) {
     if (time_.now() > limit()) break;
   }
-  if (wrong_.empty()) wrong_ = CheckEnd();
+  if (wrong_.empty() && !is_lost_) wrong_ = CheckEnd();
   if (!wrong_.empty()) Log("WRONG: ", wrong_);
   return wrong_;
 }
@@ -142,6 +147,7 @@ void ControlPlane::Apply(const rendezvous::membership::Event& event) {
   ++tally_.events;
   journal_.emplace_back(event, Time());
   const std::vector<rendezvous::membership::Effect> effects = ApplyToBoth(event);
+  if (std::exchange(is_replaced_next_, false)) return TakeOver(effects);
   const bool is_watch = std::holds_alternative<rendezvous::membership::WatchRequested>(event);
   for (const rendezvous::membership::Effect& effect : effects) {
     if (traced_) Log("    ", ToText(effect));
@@ -200,9 +206,48 @@ void ControlPlane::ProbeEarlyTick() {
   if (machine_->NextDeadline() != deadline) Fail("a tick before its time moved the deadline");
 }
 
+// What the checks need of an effect that was not carried out: the daemon has decided nevertheless.
+void ControlPlane::NoteDecision(const rendezvous::membership::Effect& effect) {
+  if (const auto* world = std::get_if<rendezvous::membership::ReplyWorld>(&effect)) {
+    CheckNewWorld(*world->world);
+  } else if (const auto* released = std::get_if<rendezvous::membership::ReplyReleased>(&effect)) {
+    processes_[calls_[released->call.value() - 1].process].released = true;
+  } else if (const auto* start = std::get_if<rendezvous::membership::StartWorkerEffect>(&effect)) {
+    asked_for_.insert(start->worker.value());
+  } else if (const auto* stop = std::get_if<rendezvous::membership::StopWorkersEffect>(&effect)) {
+    hurried_ = true;
+    for (const WorkerId worker : stop->workers) {
+      if (Process* process = FindProcess(worker)) process->told_to_stop = true;
+    }
+  }
+}
+
+// The leading daemon has written the event, and is replaced before it has carried out all effects.
+// A standby daemon reads the journal when it takes over.
+void ControlPlane::TakeOver(const std::vector<rendezvous::membership::Effect>& effects) {
+  ++tally_.takeovers;
+  const bool ends =
+      std::any_of(effects.begin(), effects.end(), [](const rendezvous::membership::Effect& effect) {
+        return std::holds_alternative<rendezvous::membership::JobFinished>(effect);
+      });
+  // The end of the job is in the journal: whoever reads it ends as well.
+  const auto count = static_cast<int64_t>(effects.size());
+  const int64_t carried = ends ? count : dice_.Between(0, count);
+  for (int64_t i = 0; i < carried; ++i) {
+    if (traced_) Log("    ", ToText(effects[i]));
+    Carry(effects[i]);
+  }
+  for (int64_t i = carried; i < count; ++i) NoteDecision(effects[i]);
+  CheckMachine();
+  if (!ends) KillDaemon(dice_.Between(kMilli, 5 * kSecond));
+}
+
 // Collects the facts that the checks need.
 void ControlPlane::NoteEvent(const rendezvous::membership::Event& event) {
   if (const auto* lost = std::get_if<rendezvous::membership::HostLost>(&event)) {
+    Machine& machine = machines_[FindHost(lost->host)];
+    machine.drained = false;  // a drain ends with the loss
+    machine.leaving = discovery_ && listed_.count(machine.name) == 0;
     for (Process& process : processes_) {
       if (agents_[process.agent].incarnation == lost->agent) process.seen_gone = true;
     }
@@ -280,7 +325,7 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
     processes_[calls_[released->call.value() - 1].process].released = true;
     Answer(released->call, CallKind::kJoin, [this](int process) {
       processes_[process].phase = Phase::kEnding;
-      Later(process, dice_.Between(kMilli, 500 * kMilli), [this, process] { Die(process, 0, 0); });
+      WriteLast(process);
     });
   } else if (const auto* watch = std::get_if<rendezvous::membership::ReplyWatch>(&effect)) {
     Answer(watch->call, CallKind::kWatch,
@@ -290,7 +335,8 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
            [this](int process) { Submit(process, Operation::kConnect); });
   } else if (const auto* status = std::get_if<rendezvous::membership::ReplyStatus>(&effect)) {
     const CallKind kind = calls_[status->call.value() - 1].kind;
-    if (kind == CallKind::kProgress && status->status.ok()) CheckConfirmed(status->call.value());
+    const bool confirms = kind == CallKind::kProgress || kind == CallKind::kConfirm;
+    if (confirms && status->status.ok()) CheckConfirmed(status->call.value());
     Answer(status->call, kind,
            [this, kind, text = status->status](int process) { HearStatus(process, kind, text); });
   } else if (const auto* finished = std::get_if<rendezvous::membership::JobFinished>(&effect)) {

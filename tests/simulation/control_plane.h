@@ -15,11 +15,13 @@
 // - If the world says that no member needs the state, all of them have it; all members run the same
 //   collectives.
 // - No world forms below the newest commit that the agent of an attached host has in its memory, of
-//   whichever of its workers, or as a copy.
+//   whichever of its workers, or as a copy. No world trains from below the newest checkpoint of a
+//   commit that has returned on all ranks.
 // - A host that leaves in order takes no commit along, if it has time and another host could copy
-// it.
+//   it, or none is there and no checkpoint has it.
 // - A commit has one content: whoever makes or takes over the commit of that id has the same.
-// - No worker is started on a host, or in a slot, that is not offered.
+// - No worker is started on a host, or in a slot, that is not offered. No world has a member on a
+//   host that leaves, but for a rank 0 that passes its state on.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
 //   of answer.
 // - A tick before NextDeadline changes nothing, and the deadline is in the future.
@@ -54,13 +56,23 @@ namespace hvd {
 // Not thread-safe; runs are independent.
 class ControlPlane {
  public:
-  // A traced run keeps a text of all events.
-  ControlPlane(uint64_t seed, bool traced);
+  struct Commit {
+    uint64_t id = 0;
+    uint64_t content = 0;  // stands for the state: differs for each history
+  };
+
+  // A traced run keeps a text of all events. `found`: the newest checkpoint of an earlier job in
+  // its folder.
+  ControlPlane(uint64_t seed, bool traced, const Commit& found);
 
   // Returns a description of the violated property; empty: none.
   std::string Run();
 
   const std::string& trace() const { return trace_; }
+
+  // If the job was lost as a whole: its newest checkpoint, as the next job finds it; id 0: there is
+  // none. Else nothing.
+  std::optional<Commit> left_behind() const;
 
   // Counts of events, by which tests check that the runs reach what they should.
   struct Tally {
@@ -79,6 +91,11 @@ class ControlPlane {
     int64_t held = 0;     // agents that were told to wait for an offer
     int64_t copies = 0;   // of commits, and how often a worker began with one
     int64_t copies_used = 0;
+    int64_t checkpoints = 0;  // written, and how often a world began with one
+    int64_t checkpoints_used = 0;
+    int64_t takeovers = 0;  // by a standby daemon, in the middle of an event
+    int64_t lost = 0;       // jobs that were lost as a whole
+    int64_t went_on = 0;    // jobs that began with the checkpoint of a lost one
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -86,7 +103,7 @@ class ControlPlane {
   const Tally& tally() const { return tally_; }
 
  private:
-  enum class CallKind { kJoin, kWatch, kExchange, kReport, kProgress };
+  enum class CallKind { kJoin, kWatch, kExchange, kReport, kProgress, kConfirm };
   enum class Phase { kStarting, kJoining, kConnecting, kTraining, kEnding };
   enum class Operation { kConnect, kSync, kStep, kCommit, kBarrier };
 
@@ -117,11 +134,6 @@ class ControlPlane {
     uint64_t life = 0;  // of the daemon
     Micros last_up = 0, last_down = 0;
     std::vector<std::function<void()>> held_up, held_down;  // while the link is cut
-  };
-
-  struct Commit {
-    uint64_t id = 0;
-    uint64_t content = 0;  // stands for the state: differs for each history
   };
 
   struct Agent {
@@ -164,6 +176,12 @@ class ControlPlane {
     bool defers = true;
     bool threw = false;
     std::vector<uint64_t> calls;  // still pending on its side
+    bool has_synced = false;      // or made a commit: it reads no checkpoint any more
+    Commit loaded;                // from a checkpoint, for the sync
+    Commit writing;               // as a checkpoint
+    int writing_turn = -1;        // the turn in which it does; a later one has given it up
+    uint64_t written = 0;         // the newest commit that it has written
+    bool has_failed = false;      // to write the newest one
     // The daemon's knowledge.
     bool told_to_stop = false, released = false, seen_dying = false, seen_gone = false;
     bool said_finished = false, said_failed = false;
@@ -189,6 +207,7 @@ class ControlPlane {
     int arrived = 0;
     bool any_changing = false;
     Commit commit;
+    uint64_t least = 0;  // the newest checkpoint when it formed
   };
 
   // control_plane.cc: the run and the daemon
@@ -205,6 +224,8 @@ class ControlPlane {
   void Carry(const rendezvous::membership::Effect& effect);
   void CarryStart(const rendezvous::membership::StartWorkerEffect& effect);
   void CarryStop(const rendezvous::membership::StopWorkersEffect& effect);
+  void NoteDecision(const rendezvous::membership::Effect& effect);
+  void TakeOver(const std::vector<rendezvous::membership::Effect>& effects);
   void KillDaemon(Micros away);
   void RestartDaemon();
   void Finish(const rendezvous::membership::Verdict& verdict);
@@ -244,6 +265,17 @@ class ControlPlane {
   void Seal(Process* process, const Commit& commit);
   static Commit Next(const Commit& commit, uint64_t epoch);
 
+  // control_plane_checkpoints.cc: checkpoints in a folder that all hosts share
+  void Write(int process, const Commit& commit);
+  void WriteLast(int process);
+  void Confirm(int process);
+  void HearConfirmed(int process, bool is_newest);
+  void Rename(const Process& process);
+  void LoadCheckpoint(Process* process);
+  void CountReturned(const Process& process);
+  rendezvous::membership::ProgressReported Progress(rendezvous::membership::CallId call,
+                                                    const Process& process) const;
+
   // control_plane_workers.cc: workers and their collectives
   void Ask(int process, CallKind kind,
            std::function<rendezvous::membership::Event(rendezvous::membership::CallId)> event);
@@ -277,6 +309,8 @@ class ControlPlane {
   void KillTwo(int first);
   bool TearCommit(const Group& group);
   void StrikeHost();
+  void StrikeFleet();
+  void LoseJob();
   void StrikePlanned();
   void ChangeLimits();
   void Recover();
@@ -326,7 +360,9 @@ class ControlPlane {
   bool recovers_ = true;
   bool has_copies_ = false;  // agents give copies of commits
   bool has_twins_ = false;
-  uint64_t goal_ = 10;  // commits
+  bool has_checkpoints_ = false;
+  bool writes_fail_ = false;  // some of them
+  uint64_t goal_ = 10;        // commits
   Micros step_time_ = kSecond;
   Micros last_fault_ = 0;
   rendezvous::policy::JobSpec spec_;
@@ -344,12 +380,17 @@ class ControlPlane {
   std::set<uint64_t> asked_for_;           // workers
   std::map<std::string, int> offered_;     // slots by host, as the daemon has heard
   std::map<uint64_t, uint64_t> contents_;  // of commits, by id
+  std::map<uint64_t, int> returned_;       // on how many ranks, by commit
+  Commit checkpoint_;                      // the newest one in the folder
+  Commit sure_checkpoint_;                 // ... whose commit had returned on all ranks
+  bool is_lost_ = false;                   // the job, as a whole
   uint64_t next_incarnation_ = 1000;
 
   // The daemon.
   rendezvous::membership::Membership::ReconcileThrottle throttle_;
   std::unique_ptr<rendezvous::membership::Membership> machine_;
   bool daemon_alive_ = true;
+  bool is_replaced_next_ = false;  // a standby daemon takes over in the middle of the next event
   uint64_t daemon_life_ = 1;
   std::string snapshot_;  // the start of the journal; empty: the job's start
   std::vector<std::pair<rendezvous::membership::Event, absl::Time>> journal_;
@@ -363,6 +404,11 @@ class ControlPlane {
   bool hurried_ = false;     // some workers were stopped before they could leave by themselves
   std::optional<rendezvous::membership::Verdict> verdict_;
 };
+
+// Runs the job of a seed; if it is lost as a whole, the job that is started after it in the same
+// folder of checkpoints, and so on. Returns the violated property; empty: none.
+std::string RunWithSuccessors(uint64_t seed, bool traced, ControlPlane::Tally* tally,
+                              std::string* trace);
 
 }  // namespace hvd
 

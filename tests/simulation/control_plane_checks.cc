@@ -22,15 +22,23 @@ void ControlPlane::Tally::Add(const Tally& other) {
   held += other.held;
   copies += other.copies;
   copies_used += other.copies_used;
+  checkpoints += other.checkpoints;
+  checkpoints_used += other.checkpoints_used;
+  takeovers += other.takeovers;
+  lost += other.lost;
+  went_on += other.went_on;
 }
 
 std::string ControlPlane::Tally::ToText() const {
-  return absl::StrCat(
-      runs, " jobs, ", crowded, " crowded, ", shared, " with several hosts on a machine, ",
-      successes, " succeeded; ", worlds, " worlds, ", faults, " faults, ", planned_changes,
-      " planned changes, ", rollbacks, " rollbacks, ", restarts_of_daemon,
-      " restarts of the daemon, ", released, " released, ", evicted, " stopped at once, ", held,
-      " held for an offer, ", copies, " copies, ", copies_used, " used; ", events, " events\n");
+  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", shared,
+                      " with several hosts on a machine, ", successes, " succeeded; ", worlds,
+                      " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
+                      rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
+                      released, " released, ", evicted, " stopped at once, ", held,
+                      " held for an offer, ", copies, " copies, ", copies_used, " used, ",
+                      checkpoints, " checkpoints, ", checkpoints_used, " used, ", takeovers,
+                      " takeovers in an event, ", lost, " jobs lost as a whole, ", went_on,
+                      " went on from the checkpoint of another; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {
@@ -115,6 +123,7 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   if (wrong_.empty() && newest_world_.has_value()) CheckOrder(world);
   Group& group = groups_[epoch];
   group.world = world;
+  group.least = sure_checkpoint_.id;
   group.processes.assign(world.members.size(), -1);
   group.acting.assign(world.members.size(), false);
   newest_world_ = world;
@@ -164,7 +173,9 @@ void ControlPlane::CheckLeaver(const std::string& host) {
     may_copy = may_copy || !machines_[FindHost(name)].leaving;
     if (NewestAt(streams_[stream].agent).id >= newest) return;
   }
-  if (may_copy) Fail(absl::StrCat("host ", host, " takes commit ", CommitText(newest), " along"));
+  const bool is_written = checkpoint_.id >= newest;
+  if (may_copy || !is_written)
+    Fail(absl::StrCat("host ", host, " takes commit ", CommitText(newest), " along"));
 }
 
 // A worker whose world is confirmed as the newest may let commits count.
@@ -192,6 +203,9 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
     if (process->seen_gone || process->seen_dying || process->told_to_stop || process->released) {
       return Fail(absl::StrCat("rank ", rank, " has gone"));
     }
+    // Rank 0 may be on such a host, to pass its state on.
+    if (rank > 0 && machines_[process->host].leaving)
+      Fail(absl::StrCat("rank ", rank, " is on host ", member.host, ", which leaves"));
     CheckSlot(member, process);
     if (machines_[process->host].name != member.host) Fail("a rank on another host than its own");
   }

@@ -29,11 +29,16 @@ void ControlPlane::StrikeOnce() {
   const int64_t die = dice_.Roll(100);
   if (gentle_) {
     if (die < 20) return KillDaemon(dice_.Between(200 * kMilli, 4 * kSecond));
-    return StrikePlanned();
+    if (die < 30) is_replaced_next_ = daemon_alive_;
+    return die < 30 ? void() : StrikePlanned();
   }
   if (die < 45) return StrikeWorker();
   if (die < 70) return StrikeHost();
-  if (die < 80) return KillDaemon(dice_.Between(200 * kMilli, 15 * kSecond));
+  if (die < 76) return KillDaemon(dice_.Between(200 * kMilli, 15 * kSecond));
+  if (die < 80) {
+    is_replaced_next_ = daemon_alive_;
+    return;
+  }
   if (die < 98 || !daemon_alive_) return StrikePlanned();
   stop_requested_ = true;
   Log("stop");
@@ -114,7 +119,22 @@ bool ControlPlane::TearCommit(const Group& group) {
   return true;
 }
 
+// All hosts lose power; some time later the launcher starts agents again.
+void ControlPlane::StrikeFleet() {
+  for (size_t host = 0; host < machines_.size(); ++host)
+    PowerOff(static_cast<int>(host), dice_.Between(kSecond, 10 * kSecond));
+}
+
+// Everything is lost at once, with the daemon and its journal.
+void ControlPlane::LoseJob() {
+  Log("the job is lost as a whole");
+  is_lost_ = true;
+  ++tally_.lost;
+}
+
 void ControlPlane::StrikeHost() {
+  if (dice_.Chance(10)) return StrikeFleet();
+  if (dice_.Chance(5)) return LoseJob();
   const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
   Machine& machine = machines_[host];
   const Micros duration = dice_.Between(100 * kMilli, 12 * kSecond);
@@ -152,7 +172,9 @@ void ControlPlane::StrikePlanned() {
   SendUp(agents_[machine.agent].stream, [this, host, grace] {
     Machine& leaving = machines_[host];
     Log("host ", leaving.name, " is drained");
-    if (!leaving.leaving) leaving.leaves_by = time_.now() + grace;  // the first drain counts
+    // The first drain counts, but that of a host which is held since then is over.
+    const Micros ends = time_.now() + grace;
+    leaving.leaves_by = leaving.leaving ? std::min(leaving.leaves_by, ends) : ends;
     leaving.drained = leaving.leaving = true;
     left_early_ = left_early_ || !newest_world_.has_value();
     Apply(rendezvous::membership::HostDraining{leaving.name, absl::Microseconds(grace),

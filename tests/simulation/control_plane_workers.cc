@@ -66,6 +66,7 @@ void ControlPlane::FailCall(uint64_t id) {
     if (kind == CallKind::kWatch) Watch(index);
     if (kind == CallKind::kExchange) ExchangeAddresses(index);
     if (kind == CallKind::kReport && !processes_[index].threw) ReportFinished(index);
+    if (kind == CallKind::kConfirm) HearConfirmed(index, false);
   });
 }
 
@@ -164,6 +165,8 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
     Fail(absl::StrCat("rank ", process.rank, " needs the state, but the world says otherwise"));
   }
   if (process.rank == 0 && world.sync_state) TakeKept(&process);
+  process.loaded = Commit();
+  if (process.rank == 0 && world.sync_state && !process.has_synced) LoadCheckpoint(&process);
   if (process.rank == 0 && process.commit.id < world.members[0].commit) {
     Fail("rank 0 does not hold the commit that the world begins with");
   }
@@ -206,6 +209,7 @@ void ControlPlane::HearStatus(int index, CallKind kind, const absl::Status& stat
     }
     return;
   }
+  if (kind == CallKind::kConfirm) return HearConfirmed(index, status.ok());
   if (kind == CallKind::kProgress) return;  // its watch reports the change
   if (kind == CallKind::kExchange) return Abort(index);
   if (status.code() == absl::StatusCode::kCancelled) return;  // another call took its place
@@ -224,6 +228,10 @@ void ControlPlane::Submit(int index, Operation kind) {
   if (kind == Operation::kConnect) process.phase = Phase::kConnecting;
   const bool trains = kind != Operation::kConnect && kind != Operation::kSync;
   if (trains && !process.began_with.has_value()) process.began_with = process.commit.id;
+  if (trains && *process.began_with < group.least) {
+    return Fail(absl::StrCat("training goes on from commit ", CommitText(*process.began_with),
+                             ", but a checkpoint has commit ", CommitText(group.least)));
+  }
   if (group.operation != process.operation) return Fail("a collective was left out");
   if (group.arrived > 0 && group.kind != kind) {
     return Fail(absl::StrCat("in epoch ", process.epoch, " rank ", process.rank,
@@ -232,7 +240,8 @@ void ControlPlane::Submit(int index, Operation kind) {
   group.kind = kind;
   ++group.arrived;
   group.any_changing = group.any_changing || process.knows_of_change;
-  if (kind == Operation::kSync && process.rank == 0) group.commit = process.commit;
+  if (kind == Operation::kSync && process.rank == 0)
+    group.commit = process.loaded.id > process.commit.id ? process.loaded : process.commit;
   Later(index, kCollectiveTimeout, [this, index, operation = process.operation] {
     processes_[index].gave_up = processes_[index].operation == operation;
     if (processes_[index].gave_up) Abort(index);
@@ -271,9 +280,12 @@ void ControlPlane::Complete(int index, Operation kind, const Commit& commit, boo
   }
   if (kind == Operation::kStep) process.in_step = process.worked = true;
   if (kind == Operation::kSync) process.in_step = false;
+  if (kind == Operation::kSync || kind == Operation::kCommit) process.has_synced = true;
   if (kind == Operation::kCommit) {
     Seal(&process, Next(process.commit, process.epoch));
     process.in_step = false;
+    CountReturned(process);
+    if (process.rank == 0) Write(index, process.commit);
     if (changing) {
       ++process.turn;
       return Join(index, false);
@@ -338,13 +350,7 @@ void ControlPlane::ReportProgress(int index) {
   const Phase phase = processes_[index].phase;
   if (phase != Phase::kConnecting && phase != Phase::kTraining) return;
   Ask(index, CallKind::kProgress, [this, index](rendezvous::membership::CallId call) {
-    const Process& asking = processes_[index];
-    return rendezvous::membership::ProgressReported{call,
-                                                    {asking.id, asking.incarnation},
-                                                    Epoch(asking.epoch),
-                                                    asking.commit.id,
-                                                    absl::Seconds(1),
-                                                    asking.began_with};
+    return Progress(call, processes_[index]);
   });
   Later(index, kProgressPause, [this, index] { ReportProgress(index); });
 }

@@ -56,10 +56,9 @@ bool RunAll(const Options& options) {
   const auto work = [&] {
     ControlPlane::Tally own;
     for (uint64_t seed; (seed = next++) < options.first + options.seeds;) {
-      ControlPlane plane(seed, options.trace);
-      const std::string wrong = plane.Run();
-      own.Add(plane.tally());
-      if (options.trace) std::fputs(plane.trace().c_str(), stdout);
+      std::string trace;
+      const std::string wrong = RunWithSuccessors(seed, options.trace, &own, &trace);
+      std::fputs(trace.c_str(), stdout);
       if (wrong.empty()) continue;
       const std::lock_guard<std::mutex> lock(mutex);
       if (++failures <= 10) std::printf("seed %" PRIu64 ": %s\n", seed, wrong.c_str());
