@@ -233,7 +233,8 @@ void Membership::State::On(const Reported& event, absl::Time now) {
 // another one can form.
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
-  if (worker != nullptr && verdict.has_value() && verdict->success) {
+  const bool succeeded = worker != nullptr && verdict.has_value() && verdict->success;
+  if (succeeded && CheckMember(event.worker, *worker, event.epoch).ok()) {
     if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
     return Answer(event.call, absl::OkStatus());
   }

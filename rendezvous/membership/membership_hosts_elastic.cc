@@ -23,8 +23,11 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   // The host was removed from the list while its agent was starting, or away. It is turned away,
   // unless it brings the newest commit: then it leaves like a drained host.
   const bool is_unlisted = !hosts.only_offered && hosts.unlisted.count(name) > 0;
-  const Host* const holder = HolderOfNewest();
-  const bool brings_commit = event.commit > (holder == nullptr ? 0 : holder->commit);
+  // A host that is awaited after a restart may have that commit, too, but may also be lost.
+  const bool is_held = std::any_of(hosts.begin(), hosts.end(), [&](const Host& other) {
+    return other.agent.has_value() && !other.ended && other.commit >= event.commit;
+  });
+  const bool brings_commit = event.commit > 0 && !is_held;
   if (is_unlisted && !brings_commit) {
     EndHost(event.agent, name, spec.failure_grace);
     return;

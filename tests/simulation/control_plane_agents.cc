@@ -63,7 +63,8 @@ void ControlPlane::Attach(int index) {
 
 void ControlPlane::Admit(int stream) {
   const int index = streams_[stream].agent;
-  const Agent& agent = agents_[index];
+  Agent& agent = agents_[index];
+  agent.told_to_end = false;  // it did not hear it
   rendezvous::membership::HostJoined joined;
   const Machine& machine = machines_[agent.host];
   joined.host = {machine.name, offers_ ? machine.capacity : machine.slots, machine.machine};
