@@ -36,16 +36,24 @@ class AsyncNumbers(AsyncDataLoaderMixin, Numbers):
     pass
 
 
-@pytest.mark.parametrize("make", [Numbers, lambda *epochs: AsyncNumbers(0, *epochs)], ids=["plain", "size 0"])
+@pytest.mark.parametrize("make", [Numbers, lambda *epochs: AsyncNumbers(0, False, *epochs)], ids=["plain", "size 0"])
 def test_without_a_thread(make):
     loader = make([1, 2, 3], [4])
     assert (list(loader), list(loader), len(loader)) == ([10, 20, 30], [40], 3)
     assert loader.threads == {threading.current_thread()}
 
 
+def test_defaults_are_horovods():
+    plain = AsyncNumbers()
+    assert (plain.async_loader_queue_size, plain.debug_data_loader) == (64, False)
+    loader = AsyncNumbers(2, True, [1, 2, 3])
+    assert loader.debug_data_loader and list(loader) == [10, 20, 30]
+    loader.close_async_loader()
+
+
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_thread_reads_epoch_after_epoch(size):
-    loader = AsyncNumbers(size, [1, 2, 3], [], [4])
+    loader = AsyncNumbers(size, False, [1, 2, 3], [], [4])
     for _ in range(3):
         assert [list(loader), list(loader), list(loader)] == [[10, 20, 30], [], [40]]
     loader.close_async_loader()
@@ -55,7 +63,7 @@ def test_thread_reads_epoch_after_epoch(size):
 
 
 def test_reads_ahead_as_much_as_asked_for():
-    loader = AsyncNumbers(2, range(1, 10))
+    loader = AsyncNumbers(2, False, range(1, 10))
     items = iter(loader)
     assert next(items) == 10
     for _ in range(4):  # one is used, two wait, one is held by the reader
@@ -67,7 +75,7 @@ def test_reads_ahead_as_much_as_asked_for():
 
 
 def test_an_iteration_that_was_left_is_continued():
-    loader = AsyncNumbers(2, [1, 2, 3])
+    loader = AsyncNumbers(2, False, [1, 2, 3])
     assert next(iter(loader)) == 10
     assert list(loader) == [20, 30]
     assert list(loader) == [10, 20, 30]
@@ -75,7 +83,7 @@ def test_an_iteration_that_was_left_is_continued():
 
 
 def test_exception_comes_after_the_batches_before_it():
-    loader = AsyncNumbers(5, [1, KeyError("mine")], [2])
+    loader = AsyncNumbers(5, False, [1, KeyError("mine")], [2])
     items = iter(loader)
     assert next(items) == 10
     with pytest.raises(KeyError, match="mine"):
@@ -85,12 +93,12 @@ def test_exception_comes_after_the_batches_before_it():
 
 
 def test_closing():
-    loader = AsyncNumbers(1, range(1, 100))
+    loader = AsyncNumbers(1, False, range(1, 100))
     loader.close_async_loader()
     loader.close_async_loader()
     with pytest.raises(RuntimeError, match="has been closed by close_async_loader"):
         next(iter(loader))
-    loader = AsyncNumbers(1, range(1, 100))
+    loader = AsyncNumbers(1, False, range(1, 100))
     items = iter(loader)
     assert next(items) == 10
     loader.close_async_loader()  # although the reader waits for room

@@ -53,6 +53,7 @@ def test_init_again_does_nothing():
     hvd.init()
     hvd.init(process_sets=[])
     hvd.init(comm=list(range(hvd.size())))
+    hvd.init(comm=set(range(hvd.size())))
     assert _process.process.world is before and hvd.is_initialized()
 
 
@@ -61,7 +62,7 @@ def test_bad_arguments_of_init():
         hvd.init(process_sets=[[0]])
     with pytest.raises(ValueError, match="dynamic"):
         hvd.init(process_sets="static")
-    with pytest.raises(NotImplementedError, match="without MPI"):
+    with pytest.raises(ValueError, match="without MPI"):
         hvd.init(comm=object())
     assert hvd.is_initialized()
 
@@ -102,6 +103,7 @@ def test_before_init_everything_says_so():
     hvd.shutdown()
     try:
         assert not hvd.is_initialized() and not hvd.global_process_set.included()
+        assert hvd.global_process_set.ranks == []
         for name in QUERIES:
             with pytest.raises(ValueError, match=text):
                 getattr(hvd, name)()

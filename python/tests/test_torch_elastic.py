@@ -221,6 +221,17 @@ def test_notification_interrupts_the_next_commit():
     state.commit()
 
 
+def test_host_messages_are_empty_until_the_next_commit_is_interrupted():
+    state = hvd.elastic.ObjectState(epoch=0)
+    assert state._host_messages.empty()
+    state.on_hosts_updated(1.0, 1)
+    assert not state._host_messages.empty()
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+    state.on_reset()
+    assert state._host_messages.empty()
+
+
 def test_notification_that_is_not_later_than_the_last_is_ignored():
     state = hvd.elastic.ObjectState(epoch=0)
     state.on_hosts_updated(2.0, 1)

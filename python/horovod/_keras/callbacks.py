@@ -3,13 +3,14 @@
 from typing import Any
 
 from horovod._keras.broadcast_callback import BroadcastGlobalVariables
-from horovod._keras.checkpoint_callback import BestModel
+from horovod._keras.checkpoint_callback import BestModel, BestModelOfKeras
 from horovod._keras.elastic_callbacks import CommitState, UpdateBatchState, UpdateEpochState
 from horovod._keras.learning_rate_callbacks import LearningRateSchedule, LearningRateWarmup
 from horovod._keras.metric_callback import MetricAverage
 
 __all__ = [
     "BestModel",
+    "BestModelOfKeras",
     "BroadcastGlobalVariables",
     "CommitState",
     "LearningRateSchedule",

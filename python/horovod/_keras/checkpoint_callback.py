@@ -49,3 +49,26 @@ class BestModel(_Behind):  # type: ignore[misc]
         if self.filepath is None:
             raise ValueError(_NO_PATH)
         super().on_train_begin(logs)
+
+
+class BestModelOfKeras(BestModel):
+    """Keras's ModelCheckpoint with ``save_best_only=True``. Set its attribute `filepath` before fit(). Use it on one rank, after
+    MetricAverageCallback in the list.
+
+    Args:
+      monitor, verbose, mode, save_freq, save_weights_only: as for ModelCheckpoint.
+
+    Raises:
+      ValueError: in fit(), `filepath` is not set.
+    """
+
+    # Horovod's of this package has no save_weights_only, and those behind it are given by position.
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        mode: str = "auto",
+        save_freq: Any = "epoch",
+        save_weights_only: bool = False,
+    ) -> None:
+        super().__init__(monitor, verbose, save_weights_only, mode, save_freq)

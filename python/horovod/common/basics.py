@@ -50,8 +50,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         that sets can be added and removed later.
 
     Raises:
-      NotImplementedError: `comm` is an MPI communicator.
-      ValueError: `comm` is a subset of the ranks; the process sets are invalid or differ between ranks; or one of Horovod's
+      ValueError: `comm` is an MPI communicator, or a subset of the ranks; the process sets are invalid or differ between ranks; or one of Horovod's
         environment variables has an invalid value.
       HorovodInternalError: the world could not be joined; the parent process is in it already; or the other processes of
         the same launch can't be found.
@@ -64,8 +63,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     """
     _process.check_not_forked()
     static_sets = _process_sets.use(process_sets)
-    if comm is not None and not isinstance(comm, (list, tuple, range)):
-        raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
+    ranks = _listed(comm)
     if process.world is not None:
         return
     launch = _origin.check()
@@ -74,7 +72,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
 
         _launched.join(launch)
     _process.enter(_ffi.init)
-    if comm and sorted(comm) != list(range(_ffi.query("size"))):
+    if ranks and sorted(ranks) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     process.pid = os.getpid()
@@ -90,6 +88,13 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     except ValueError as error:
         shutdown()
         raise ValueError(f"Horovod initialization failed: {error}") from None
+
+
+def _listed(comm: Any) -> list[int]:
+    try:
+        return [] if comm is None else list(comm)
+    except TypeError:
+        raise ValueError("hvd.init(comm=...): this Horovod is built without MPI.") from None
 
 
 def _survive(enter: Callable[[], None]) -> None:

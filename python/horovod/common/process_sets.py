@@ -142,7 +142,7 @@ class _GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self) -> Optional[list[int]]:
-        return list(range(_process.size())) if _process.is_initialized() else None
+        return list(range(_process.size())) if _process.is_initialized() else []
 
     def size(self) -> int:
         return _process.size()

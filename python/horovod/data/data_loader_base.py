@@ -50,6 +50,7 @@ class AsyncDataLoaderMixin:
 
     Args:
       async_loader_queue_size: how many batches are read ahead. 0: no thread is used.
+      debug_data_loader: kept as an attribute for subclasses; nothing is printed.
       args, kwargs: for the next class in the list of bases.
 
     Raises:
@@ -70,10 +71,13 @@ class AsyncDataLoaderMixin:
       >>> loader.close_async_loader()
     """
 
-    def __init__(self, async_loader_queue_size: int = 5, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, async_loader_queue_size: int = 64, debug_data_loader: bool = False, *args: Any, **kwargs: Any
+    ) -> None:
         if async_loader_queue_size < 0:
             raise ValueError(f"async_loader_queue_size is {async_loader_queue_size}: it must be 0 or more")
         self.async_loader_queue_size = async_loader_queue_size
+        self.debug_data_loader = debug_data_loader
         super().__init__(*args, **kwargs)
         self.__lock = threading.Lock()
         self.__reader: Optional[ReadAhead[Any]] = None

@@ -55,6 +55,10 @@ class State:
         for callback in self._reset_callbacks:
             callback()
 
+    @property
+    def _host_messages(self) -> "_HostMessages":
+        return _HostMessages(self)
+
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
         """Records that the hosts of the job have changed; the next commit then raises HostsUpdatedInterrupt.
 
@@ -193,6 +197,17 @@ class State:
         if begins_later_run:
             commits.count()
         self._keep()
+
+
+class _HostMessages:
+    """What Horovod's own elastic scripts look at to wait for a change of the hosts: its queue of notifications."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def empty(self) -> bool:
+        """Returns whether no change is known that interrupts the next commit. No communication."""
+        return not (self._state._hosts_updated or _ffi.world_is_changing())
 
 
 class _Copy(NamedTuple):

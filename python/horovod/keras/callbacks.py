@@ -21,4 +21,4 @@ BroadcastGlobalVariablesCallback = made_of(
 MetricAverageCallback = made_of(_impl.MetricAverage, _Callback, "MetricAverageCallback", __name__)
 LearningRateScheduleCallback = made_of(_impl.LearningRateSchedule, _Callback, "LearningRateScheduleCallback", __name__)
 LearningRateWarmupCallback = made_of(_impl.LearningRateWarmup, _Callback, "LearningRateWarmupCallback", __name__)
-BestModelCheckpoint = made_of(_impl.BestModel, _Checkpoint, "BestModelCheckpoint", __name__)
+BestModelCheckpoint = made_of(_impl.BestModelOfKeras, _Checkpoint, "BestModelCheckpoint", __name__)

@@ -259,6 +259,13 @@ def test_best_model_checkpoint(tmp_path):
     assert os.path.exists(best.filepath)
 
 
+def test_arguments_of_best_model_checkpoint_have_horovods_order():
+    """horovod.keras has no save_weights_only between verbose and mode, horovod.tensorflow.keras has."""
+    between = [False] if NAME == "keras2" else []
+    best = callbacks.BestModelCheckpoint("loss", 1, *between, "max", 7)
+    assert (best.monitor, best.verbose, best.save_freq) == ("loss", 1, 7) and not best.save_weights_only
+
+
 def test_they_are_callbacks_of_this_keras():
     for name in ("BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "MetricAverageCallback"):
         own = getattr(callbacks, name)
