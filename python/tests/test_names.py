@@ -204,6 +204,13 @@ def test_names_of_inner_modules_are_the_public_ones():
         ("horovod.torch.mpi_ops", "mpi_lib"),
         ("horovod.torch.mpi_ops", "check_installed_version"),
         ("horovod.common.basics", "HorovodBasics"),
+        ("horovod.common.util", "check_installed_version"),
+        ("horovod.common.util", "get_ext_suffix"),
+        ("horovod.common.util", "get_extension_full_path"),
+        ("horovod.common.util", "EXTENSIONS"),
+        ("horovod.common.exceptions", "get_version_mismatch_message"),
+        ("horovod.runner.common.util.hosts", "INVALID_SLOT_INFO"),
+        ("horovod.runner.common.util.hosts", "parse_hosts_and_slots"),
     ],
 )
 def test_names_that_are_not_there(module, name):

@@ -168,6 +168,15 @@ def test_sparse_allreduce(op):
     assert torch.allclose(result, expected / (hvd.size() if op == hvd.Average else 1))
 
 
+def test_sparse_allreduce_bad_arguments():
+    sparse = torch.ones(3).to_sparse()
+    for op in (hvd.Min, hvd.Adasum):
+        with pytest.raises(ValueError, match=r"hvd\.Average and hvd\.Sum only"):
+            hvd.sparse_allreduce_async(sparse, "sparse", op)
+    with pytest.raises(ValueError, match="needs a sparse COO tensor"):
+        hvd.sparse_allreduce_async(torch.ones(3), "sparse", hvd.Sum)
+
+
 def test_sparse_allreduce_does_not_warn():
     embedding = torch.nn.Embedding(4, 2, sparse=True)
     embedding(torch.tensor([1])).sum().backward()

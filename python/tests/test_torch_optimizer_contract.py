@@ -38,6 +38,13 @@ def test_signature():
     }
 
 
+def test_one_that_is_distributed_already_is_refused():
+    model = net()
+    for op in (hvd.Average, hvd.Adasum):
+        with pytest.raises(ValueError, match=r"is a hvd\.DistributedOptimizer already"):
+            hvd.DistributedOptimizer(hvd.DistributedOptimizer(sgd(model), op=op))
+
+
 def test_texts_of_bad_arguments():
     model = net()
     params = list(model.named_parameters())

@@ -16,11 +16,14 @@ from typing import Any, Optional, Union
 
 from mxnet.ndarray import NDArray as Array
 
+from horovod.common._built import *
 from horovod.common._essentials import *
 from horovod.common.collective import Call, reduction
 from horovod.common.collective_kinds import Collectives
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.process_sets import add_process_set as add_process_set
+from horovod.common.process_sets import remove_process_set as remove_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.mxnet import _arrays
 
@@ -41,7 +44,7 @@ __all__ = [
 Name = Optional[str]
 
 _collectives = Collectives(_arrays)
-_reduction_of = get_average_backwards_compatibility_fun()
+handle_average_backwards_compatibility = get_average_backwards_compatibility_fun()
 
 
 def _allreduce_call(
@@ -54,7 +57,8 @@ def _allreduce_call(
     process_set: ProcessSet = global_process_set,
     op: Optional[int] = None,
 ) -> Call:
-    return reduction(name, process_set, _reduction_of(op, average), prescale_factor, postscale_factor, in_place)
+    op = handle_average_backwards_compatibility(op, average)
+    return reduction(name, process_set, op, prescale_factor, postscale_factor, in_place)
 
 
 def allreduce(tensor: Array, *args: Any, **kwargs: Any) -> Array:

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 import horovod.mxnet as hvd
+from horovod.mxnet import mpi_ops
 
 DTYPES = ["uint8", "int8", "int32", "int64", "float16", "float32", "float64"]
 BFLOAT16 = numpy.dtype([("bfloat16", numpy.uint16)])
@@ -223,6 +224,12 @@ def test_objects():
 )
 def test_signatures(function, arguments):
     assert list(inspect.signature(getattr(hvd, function)).parameters) == arguments
+
+
+def test_mpi_ops_has_the_names_of_the_package():
+    names = ["init", "rank", "Sum", "nccl_built", "ProcessSet", "add_process_set", "remove_process_set", "allreduce"]
+    assert all(getattr(mpi_ops, name) is getattr(hvd, name) for name in names)
+    assert mpi_ops.handle_average_backwards_compatibility(None, None) == hvd.Average
 
 
 def test_arguments_by_position():
