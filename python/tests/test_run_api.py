@@ -137,6 +137,22 @@ def test_contradictions_fail():
             horovod.run(print, **kwargs)
 
 
+@needs_launcher
+def test_what_horovodrun_refuses_is_a_value_error():
+    for kwargs in (dict(num_proc=0), dict(num_proc=4, hosts="localhost:2"), dict(hosts="localhost:x")):
+        with pytest.raises(ValueError, match="horovodrun refused the arguments"):
+            horovod.run(print, **kwargs)
+
+
+@needs_launcher
+def test_exit_code_of_a_worker_is_no_refusal():
+    def function():
+        os._exit(2)
+
+    with pytest.raises(RuntimeError, match="horovodrun ended with status 2"):
+        horovod.run(function)
+
+
 def test_switches_take_whatever_is_true():
     settings = _HorovodArgs()
     settings.verbose, settings.disable_cache, settings.use_gloo = 2, 1, 1

@@ -324,6 +324,9 @@ def test_modules_that_are_not_here():
     text = "this version of Horovod has no such part of its layer for Spark; horovod.spark.run"
     with pytest.raises(ModuleNotFoundError, match=rf"^horovod\.spark\.driver: {text}"):
         importlib.import_module("horovod.spark.driver.host_discovery")
+    for name in ("tensorflow", "data_loaders", "common.constants", "keras.remote", "torch.util", "lightning.legacy"):
+        with pytest.raises(ModuleNotFoundError, match=rf"^horovod\.spark\.{name}: {text}"):
+            importlib.import_module("horovod.spark." + name)
 
 
 def test_elastic_job_starts_with_the_slots_that_there_are(spark, caplog):

@@ -10,6 +10,8 @@ from horovod.runner import _handover
 from horovod.runner._arguments import _HorovodArgs, flags_of
 from horovod.runner._launcher import Launcher
 
+_REFUSED = 2  # horovodrun's exit status for a mistake in its arguments; a worker's may be the same
+
 
 def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
     """Runs the job that `settings` describe; returns the results of a function, or None for a command.
@@ -54,7 +56,10 @@ def _launch(arguments: Sequence[str]) -> int:
 
 
 def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python: str) -> int:
-    """Runs horovodrun for workers that get their function from `handover`; returns its exit status."""
+    """Runs horovodrun for workers that get their function from `handover`; returns its exit status. Raises ValueError if it
+    refuses the arguments.
+    """
+    taken = False
     with contextlib.ExitStack() as stack:
         own, launchers = map(stack.enter_context, socket.socketpair())
         flag = ["--handover", str(launchers.fileno())]
@@ -66,7 +71,13 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python:
             server = handover.server(_handover.credentials_of(words), listeners)
             server.start()
             stack.callback(server.stop)
-        return launcher.wait()
+            taken = True
+        status = launcher.wait()
+        if status == _REFUSED and not taken:
+            raise ValueError(
+                "horovodrun refused the arguments of horovod.run: the line that it has written to stderr says why"
+            )
+        return status
 
 
 def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
