@@ -21,12 +21,16 @@ namespace {
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
 // Looks for modules without importing them: tensorflow alone would take seconds, and a broken
-// module must not end the report. Prints: a line with the interpreter; a line for each installed
-// module of the list with its version ("?" if unknown); an empty line; the version of NCCL, from
-// an installed library or from torch; the backend that Keras 3 would use. A distribution's name may
-// differ from its module's.
+// module must not end the report. First removes the working directory, which -c puts in front:
+// another user may have put a json.py there, in a folder that all users may write to. (The option
+// -P is of Python 3.11; with it there is no such entry.) Prints: a line with the interpreter; a
+// line for each installed module of the list with its version ("?" if unknown); an empty line; the
+// version of NCCL, from an installed library or from torch; the backend that Keras 3 would use. A
+// distribution's name may differ from its module's.
 constexpr char kQuestion[] = R"(
-import importlib.metadata, importlib.util, json, os, sys
+import sys
+sys.path[:1] = filter(None, sys.path[:1])
+import importlib.metadata, importlib.util, json, os
 print(sys.executable)
 NAMES = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")}
 for module in ("horovod", "tensorflow", "keras", "torch", "jax", "mxnet", "numpy"):

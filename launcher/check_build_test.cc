@@ -1,5 +1,8 @@
 #include "launcher/check_build.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -113,6 +116,23 @@ TEST(AskPython, NamesItsInterpreter) {
   ASSERT_TRUE(python.ok()) << python.status();
   EXPECT_THAT(python->executable, HasSubstr("python"));
   EXPECT_THAT(python->keras_backend, Not(IsEmpty()));
+}
+
+TEST(AskPython, ModulesInTheWorkingDirectory_AreNotThere) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path shared = std::filesystem::path(testing::TempDir()) / "shared";
+  std::filesystem::create_directories(shared / "mxnet");
+  std::ofstream(shared / "mxnet" / "__init__.py");
+  // Another user's code, which importlib.metadata would import.
+  for (const char* name : {"json.py", "email.py", "csv.py"}) {
+    std::ofstream(shared / name) << "import posix; posix.mkdir('imported'); posix._exit(1)";
+  }
+  std::filesystem::current_path(shared);
+  auto python = AskPython();
+  std::filesystem::current_path(before);
+  EXPECT_FALSE(std::filesystem::exists(shared / "imported"));
+  ASSERT_TRUE(python.ok()) << python.status();
+  EXPECT_EQ(python->versions.count("mxnet"), 0);
 }
 
 }  // namespace

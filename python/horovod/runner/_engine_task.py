@@ -5,7 +5,6 @@ tasks run.
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Callable, NamedTuple, Optional
@@ -13,7 +12,7 @@ from typing import Callable, NamedTuple, Optional
 from horovod.runner import _handover
 from horovod.runner._job import JoinInfo
 from horovod.runner._joined_agent import JoinedAgent, output_to_caller
-from horovod.runner._python import with_folders, with_package
+from horovod.runner._python import module_command, with_folders, with_package
 
 _VERDICT_SECONDS = 0.5
 
@@ -51,7 +50,7 @@ class Task(NamedTuple):
             return 0
         agent = JoinedAgent(
             self.info,
-            [self.executable or sys.executable, "-m", "horovod.runner.run_task"],
+            module_command("horovod.runner.run_task", self.executable),
             name,
             with_package(with_folders({**os.environ, **variables, **self.env}, folders), self.executable),
             output_to_caller(self.info, _write_here),

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from horovod.runner import _handover
 from horovod.runner._arguments import _HorovodArgs, flags_of
 from horovod.runner._launcher import Launcher
+from horovod.runner._python import module_command
 
 _REFUSED = 2  # horovodrun's exit status for a mistake in its arguments; a worker's may be the same
 
@@ -33,7 +34,7 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     if settings.num_proc is None:
         settings.num_proc = 1
     python = settings.executable or sys.executable
-    task = [python, "-m", "horovod.runner.run_task"]
+    task = module_command("horovod.runner.run_task", python)
     handover = _handover.Handover(settings.run_func)
     status = _launch_with(handover, flags_of(settings) + task, python)
     if status != 0:

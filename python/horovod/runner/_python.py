@@ -12,6 +12,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 # Variables of a worker, which removes them.
 _ADDED = "HOROVOD_PACKAGE_PATH"  # what was added to PYTHONPATH for it to find this package
 _OF_TASK = "HOROVOD_TASK_PATHS"  # folders that an engine's task has got for modules
+_LAST = "HOROVOD_LAST_PATH"  # the working directory of an engine's task, where it looks for modules itself
+
+# ``python -m`` and ``python -c`` look for modules in the working directory first, where another user may have put a json.py: it may
+# be a folder that all users may write to. The option -P exists only since Python 3.11; with it there is no such entry.
+WITHOUT_FOLDER = "import sys; sys.path[:1] = filter(None, sys.path[:1])"
 
 
 class CallersPython(NamedTuple):
@@ -86,12 +91,24 @@ def _with_own_standard(paths: list[str], theirs: list[str], own: list[str]) -> l
     return [*paths[:place], *own, *users, *(path for path in theirs if path not in own)]
 
 
+def module_command(module: str, executable: Optional[str] = None) -> list[str]:
+    """Returns the command that does what ``python -m MODULE`` does, but does not look for modules in the working directory.
+
+    Args:
+      module: the module's name.
+      executable: the Python; None: that of this process.
+    """
+    run = f"{WITHOUT_FOLDER}; import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [executable or sys.executable, "-c", run]
+
+
 def paths_of_start() -> list[str]:
-    """Undoes what ``python -m`` has done to sys.path, and :func:`with_package` to PYTHONPATH. Returns the folders that the task of
-    an engine has got for its modules."""
+    """Undoes what :func:`with_package` has done to PYTHONPATH, and adds the last folder of :func:`with_folders` to sys.path. Returns
+    the folders that the task of an engine has got for its modules."""
     first = os.environ.pop(_OF_TASK, None)
-    if first is None and sys.path and sys.path[0] in ("", os.getcwd()):
-        del sys.path[0]
+    last = os.environ.pop(_LAST, None)
+    if last is not None:
+        sys.path.append(last)
     added = os.environ.pop(_ADDED, None)
     if added is not None:
         rest = os.environ.get("PYTHONPATH", "").removesuffix(added).removesuffix(os.pathsep)
@@ -103,11 +120,14 @@ def paths_of_start() -> list[str]:
 
 
 def with_folders(environment: Mapping[str, str], folders: Sequence[str]) -> dict[str, str]:
-    """Returns an environment whose Pythons look into these folders, those of an engine's task, before others."""
+    """Returns an environment for the worker of an engine's task. It looks for modules in these folders before others, and last in
+    the working directory if this process, the task, looks there at all."""
+    here = os.getcwd()
     paths = [*folders, *filter(None, [environment.get("PYTHONPATH")])]
     return {
         **environment,
         _OF_TASK: json.dumps(list(folders)),
+        **({_LAST: here} if here in map(os.path.abspath, sys.path) else {}),
         **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {}),
     }
 

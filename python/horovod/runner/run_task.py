@@ -1,6 +1,4 @@
-"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task`` calls the caller's function. stdin says how to reach
-the caller.
-"""
+"""A worker of ``horovod.run``, started as a program: it calls the caller's function. stdin says how to reach the caller."""
 
 import os
 import sys

@@ -11,12 +11,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from horovod.runner._python import WITHOUT_FOLDER
 from horovod.runner.util.threads import in_thread
 
 GRACEFUL_TERMINATION_TIME_S = 5
 
 # Runs the command in a process group, and ends the group when stdin ends, for whatever reason its writer has ended.
-_GUARD = """
+_GUARD = f"""
+{WITHOUT_FOLDER}
 import os, select, signal, subprocess, sys
 grace = float(sys.argv[1])
 command = subprocess.Popen(sys.argv[2], shell=True, stdin=subprocess.DEVNULL, start_new_session=True)
