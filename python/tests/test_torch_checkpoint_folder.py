@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
-from checkpointed_training import names, state_in, train
+from checkpointed_training import as_processes, names, state_in, train
 from horovod import _ffi
 from horovod.common.exceptions import ABORTED, HorovodInternalError
 from horovod.elastic import checkpoint_folder, checkpoints, commits, folder_lock
@@ -25,30 +25,7 @@ from horovod.torch._loading import TREES
 @pytest.fixture
 def process(monkeypatch):
     """Makes what follows that of another process, of `job` and in its world number `epoch`."""
-
-    def become(job="a", epoch=1):
-        monkeypatch.setattr(commits, "_newest", 0)
-        monkeypatch.setattr(folder_lock, "_held", {})
-        monkeypatch.setattr(checkpoint_folder, "_LONE_JOB", job)
-        query = _ffi.query
-        monkeypatch.setattr(_ffi, "query", lambda what: epoch if what == "epoch" else query(what))
-
-    locked = []
-    sign = folder_lock._sign
-
-    def note(descriptor, job):
-        locked.append(descriptor)
-        sign(descriptor, job)
-
-    monkeypatch.setattr(folder_lock, "_sign", note)
-    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(_ffi, "confirm_world", lambda: None)
-    monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 0.0)
-    become()
-    yield become
-    for descriptor in locked:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+    yield from as_processes(monkeypatch)
 
 
 def lines(capfd):
@@ -416,33 +393,6 @@ def test_file_that_this_process_writes_is_not_unfinished(tmp_path, process, monk
     state.commit()
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_checkpoint_of_another_user_in_a_shared_folder_is_skipped(tmp_path, process, capfd):
-    tmp_path.chmod(0o1777)
-    train(state_in(tmp_path), 2)
-    os.chown(tmp_path / "checkpoint-2-w1.hvd", 12345, 12345)
-    process("b")
-    found = Checkpoints(TREES, str(tmp_path), 1).load_newest(alone=False)
-    assert found.commit == 1
-    assert lines(capfd)[0].endswith(
-        "checkpoint-2-w1.hvd is skipped: it belongs to user 12345, in a folder that all users may write to"
-    )
-    os.chown(tmp_path, 12345, 12345)  # who owns the folder could do anything anyway
-    assert Checkpoints(TREES, str(tmp_path), 1).load_newest(alone=False).commit == 2
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_folder_of_another_user_in_a_shared_one_is_refused(tmp_path, process):
-    tmp_path.chmod(0o1777)
-    folder = tmp_path / "job"
-    folder.mkdir()
-    os.chown(folder, 12345, 12345)
-    with pytest.raises(PermissionError, match="job can't be used: it belongs to user 12345"):
-        state_in(folder)
-    tmp_path.chmod(0o755)
-    state_in(folder)
 
 
 def test_checkpoint_of_another_script_is_used_with_a_line(tmp_path, process, monkeypatch, capfd):

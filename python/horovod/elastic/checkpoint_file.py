@@ -205,16 +205,16 @@ def read_origin_from(file: BinaryIO) -> Origin:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """An opener for open() that opens regular files only, because opening a FIFO would block, and none of a stranger. Raises
-    OSError, Damaged."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    found = os.fstat(descriptor)
-    regular = stat.S_ISREG(found.st_mode)
-    problem = owners.stranger(path, found.st_uid) if regular else "it is not a regular file"
-    if problem is None:
+    """An opener for open() that opens regular files only, because opening a FIFO would block, and none of a stranger or through a
+    stranger's link. Raises OSError, Damaged."""
+    try:
+        descriptor = owners.opened(path, flags | os.O_NONBLOCK)
+    except owners.Stranger as error:
+        raise Damaged(str(error)) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise Damaged(problem)
+    raise Damaged("it is not a regular file")
 
 
 def _origin(header: dict[str, Any]) -> Origin:

@@ -49,8 +49,8 @@ def script() -> str:
 
 
 def owner_only(path: str, flags: int) -> int:
-    """An opener for open() of files that only their owner may read."""
-    return os.open(path, flags, 0o600)
+    """An opener for open() of new files that only their owner may read."""
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 class Place:
@@ -172,9 +172,15 @@ class CheckpointFolder(Place):
 
     def make(self) -> None:
         os.makedirs(self.path, exist_ok=True)
+        self._check("checkpoint_dir ")
+
+    def open(self) -> None:
+        self._check()
+
+    def _check(self, what: str = "") -> None:
         problem = owners.stranger(self.path)
         if problem is not None:
-            raise PermissionError(f"checkpoint_dir {self.path} can't be used: {problem}; give a folder of your own")
+            raise PermissionError(f"{what}{self.path} can't be used: {problem}; give a folder of your own")
 
     def take(self, job: str, waits: bool = False) -> bool:
         return folder_lock.take(self.path, job, folder_lock.PATIENCE_S if waits else 0.0)
@@ -196,8 +202,11 @@ class CheckpointFolder(Place):
             try:
                 os.link(self.path_of(name), unfinished)
             except OSError:  # a file system without hard links
-                shutil.copyfile(self.path_of(name), unfinished)
-                os.chmod(unfinished, 0o600)
+                with (
+                    open(self.path_of(name), "rb", opener=owners.opened) as source,
+                    open(unfinished, "wb", opener=owner_only) as target,
+                ):
+                    shutil.copyfileobj(source, target)
             os.replace(unfinished, self.path_of(other))
         except BaseException:
             self._remove(unfinished)

@@ -5,6 +5,7 @@ import importlib
 import sys
 from typing import Any, Optional
 
+from horovod.common._texts import one_line
 from horovod.elastic import reading
 
 _DESCRIPTION = (
@@ -39,12 +40,12 @@ def main(arguments: Optional[list[str]] = None) -> int:
         return _fail(str(error).splitlines()[0])
     print(f"{found.path}: commit {found.commit}, run {found.origin.run}")
     for name, value in values.items():
-        print(f"  {name}: {_described(value)}")
+        print(f"  {one_line(name)}: {_described(value)}")
     return 0
 
 
 def _fail(reason: str) -> int:
-    print(f"horovod.elastic.export: {reason}", file=sys.stderr)
+    print(f"horovod.elastic.export: {one_line(reason)}", file=sys.stderr)
     return 1
 
 

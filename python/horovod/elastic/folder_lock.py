@@ -8,9 +8,12 @@ import socket
 import time
 from typing import Any
 
+from horovod.common._texts import one_line
+from horovod.elastic import owners
 from horovod.elastic.messages import say
 
 _NAME = ".lock"
+_LONGEST_NAME = 255  # of a host
 _PAUSE_S = 0.1
 # For the processes of a job that was just killed to end.
 PATIENCE_S = 10.0
@@ -26,7 +29,7 @@ class InUse(Exception):
 def take(folder: str, job: str, patience: float = 0.0) -> bool:
     """Locks `folder` for this process and its job, until the process ends. Returns True on success; False if another process of
     the job has the lock, or if the folder can't be locked. A folder that can be written but not locked is reported on stderr,
-    in one line.
+    in one line. The lock of another user is not respected in a folder that all users may write to.
 
     Raises InUse if another job still has it after `patience` seconds.
     """
@@ -37,7 +40,12 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         if os.access(folder, os.W_OK):  # otherwise writing reports it
-            _tell(folder, error)
+            _tell(folder, _reason(error))
+        return False
+    problem = owners.stranger(path, os.fstat(descriptor).st_uid)
+    if problem is not None:  # it would keep the folder from its user for as long as the stranger likes
+        os.close(descriptor)
+        _tell(folder, f"{_NAME}: {problem}")
         return False
     deadline = time.monotonic() + patience
     while True:
@@ -54,7 +62,7 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
             time.sleep(_PAUSE_S)
         except OSError as error:
             os.close(descriptor)
-            _tell(folder, error)
+            _tell(folder, _reason(error))
             return False
         else:
             _sign(descriptor, job)
@@ -80,15 +88,25 @@ def _sign(descriptor: int, job: str) -> None:
 
 
 def _text(folder: str, owner: dict[str, Any]) -> str:
-    who = "process {} on host {}".format(owner.get("pid", "?"), owner.get("host", "?"))
     return (
-        f"{folder} is in use by another job ({who}): give each job its own checkpoint_dir. If there is "
+        f"{folder} is in use by another job ({holder(owner)}): give each job its own checkpoint_dir. If there is "
         f"no such process any more, remove {os.path.join(folder, _NAME)}"
     )
 
 
-def _tell(folder: str, error: OSError) -> None:
+def holder(owner: dict[str, Any]) -> str:
+    """Returns who wrote that into a lock or a claim, in words. Others may have written anything."""
+    pid, host = owner.get("pid"), owner.get("host")
+    return "process {} on host {}".format(
+        pid if isinstance(pid, int) else "?", one_line(host[:_LONGEST_NAME]) if isinstance(host, str) else "?"
+    )
+
+
+def _reason(error: OSError) -> str:
+    return f"{_NAME} is a link" if error.errno == errno.ELOOP else error.strerror or type(error).__name__
+
+
+def _tell(folder: str, why: str) -> None:
     if folder not in _told:
         _told.add(folder)
-        why = f"{_NAME} is a link" if error.errno == errno.ELOOP else error.strerror or type(error).__name__
         say(f"{folder} can't be locked ({why}): see that no other job uses it")

@@ -19,6 +19,7 @@ def newest_in(trees: Trees, path: Union[str, "os.PathLike[str]"]) -> Checkpoint:
     Raises:
       FileNotFoundError: there is none.
       ValueError: the file is damaged, or no checkpoint; or no checkpoint in the folder is complete.
+      PermissionError: the folder belongs to another user, in one that all users may write to.
     """
     text = os.fspath(path)
     folder, name = os.path.split(text) if text.endswith(_SUFFIX) else (text, "")

@@ -11,6 +11,7 @@ import time
 import uuid
 from typing import Any, Callable, Optional
 
+from horovod.elastic import folder_lock
 from horovod.elastic.folder_lock import InUse
 from horovod.elastic.messages import say
 
@@ -78,7 +79,7 @@ class Claim:
         if first is None or not self._is_another(first) or _PATIENCE_S <= 0:
             return
         say(
-            f"{self._where} is claimed by {_who(first)}: it is taken over if that is gone, which takes {_PATIENCE_S:.0f} s"
+            f"{self._where} is claimed by {folder_lock.holder(first)}: it is taken over if that is gone, which takes {_PATIENCE_S:.0f} s"
         )
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
@@ -118,9 +119,5 @@ class Claim:
         return holder if isinstance(holder, dict) else {}
 
     def _text(self, holder: Optional[Holder]) -> str:
-        who = _who(holder or {})
+        who = folder_lock.holder(holder or {})
         return f"{self._where} is in use by another job ({who}): give each job its own checkpoint_dir"
-
-
-def _who(holder: Holder) -> str:
-    return "process {} on host {}".format(holder.get("pid", "?"), holder.get("host", "?"))

@@ -15,6 +15,7 @@ from typing import Optional
 
 from horovod.common import _process
 from horovod.common._origin import RENDEZVOUS_DIR, Launch, note_launch
+from horovod.common._texts import one_line
 from horovod.common.exceptions import HorovodInternalError
 from horovod.runner import _addresses, _adoption, _job, _meeting_file
 from horovod.runner._meeting_file import Meeting, MeetingFile
@@ -47,7 +48,7 @@ def join(launch: Launch) -> None:
         _wait_for_start(launch, member, patience)
     except (OSError, ValueError, RuntimeError) as error:
         text = f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}"
-        raise HorovodInternalError(_one_line(text)) from None
+        raise HorovodInternalError(one_line(text)) from None
     finally:
         if host is not None:
             file.remove()
@@ -69,11 +70,6 @@ def _wait_for_start(launch: Launch, member: "_Member", patience: float) -> None:
         member.adoption.wait_for_start(patience + 30)  # the daemon gives up first
     except RuntimeError as error:
         raise RuntimeError(f"{error} ({_advice(launch)})" if launch.rank == 0 else str(error)) from None
-
-
-def _one_line(text: str) -> str:
-    """Returns the text in one line, because variables and paths may contain any character."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _advice(launch: Launch) -> str:
@@ -145,7 +141,7 @@ class _Rank0:
 
 
 def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
-    where = f"on {_one_line(launch.root)}" if launch.root else "on its machine"
+    where = f"on {one_line(launch.root)}" if launch.root else "on its machine"
     hint = f"rank 0, {where}, writes it in hvd.init()"
     if not launch.is_local:
         hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"
