@@ -188,6 +188,73 @@ def test_the_directory_is_private(tmp_path, monkeypatch):
     assert file_of(launch())._path.parent == tmp_path / "runtime"
 
 
+@pytest.fixture
+def own_places(tmp_path, monkeypatch):
+    """The places of a local launch: the directory for temporary files, and the home directory."""
+    for name in ("HOROVOD_RENDEZVOUS_DIR", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").chmod(0o1777)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(_meeting_file.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    return tmp_path / "tmp" / f"horovod-{os.getuid()}", tmp_path / "home" / ".horovod"
+
+
+def taken(path, kind):
+    """Does what another user can: takes the name."""
+    if kind == "link":
+        path.symlink_to("/")
+    else:
+        path.mkdir(mode=0o777)
+    os.chown(path, 12345, 12345, follow_symlinks=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_where_another_user_has_taken_the_name_the_home_directory_is_used(
+    own_places, daemon, meeting, monkeypatch, kind
+):
+    usual, home = own_places
+    taken(usual, kind)
+    written = file_of(launch())
+    written.write(meeting([daemon.address], "secret"))
+    (path,) = home.iterdir()
+    assert file_of(launch()).wait(0, "").credentials == "secret"
+    monkeypatch.setattr(_meeting_file, "_machine", lambda: "another, with the same home directory")
+    assert file_of(launch())._path.parent == home and file_of(launch())._path != path
+    monkeypatch.undo()
+    written.remove()
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("writes_first", [True, False])
+def test_a_name_that_another_user_takes_or_frees_meanwhile_parts_no_processes(
+    own_places, daemon, meeting, writes_first
+):
+    usual, home = own_places
+    taken(usual, "directory")
+    early = file_of(launch())
+    usual.rmdir()
+    late = file_of(launch())
+    writer, reader = (early, late) if writes_first else (late, early)
+    writer.write(meeting([daemon.address], "secret"))
+    assert reader.wait(0, "").credentials == "secret"
+    assert len(list(usual.iterdir())) + len(list(home.iterdir())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_without_a_home_directory_the_taken_name_is_said(own_places, monkeypatch):
+    usual, home = own_places
+    taken(usual, "directory")
+    home.write_text("no directory")
+    with pytest.raises(
+        ValueError, match=r"/\.horovod is not a directory of user .*; set HOROVOD_RENDEZVOUS_DIR to another"
+    ):
+        file_of(launch())
+
+
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_own_addresses_are_numeric_and_of_one_kind(family, monkeypatch):
     if family == socket.AF_INET6:

@@ -39,23 +39,64 @@ class Meeting(NamedTuple):
 
 def file_of(launch: Launch) -> "MeetingFile":
     """Returns the file of a launch. Raises ValueError if the directory can't be used; the text says why."""
-    readable = re.sub(r"[^\w.@-]", "_", launch.name or launch.launcher, flags=re.ASCII)[:_LONGEST_NAME]
-    digest = hashlib.sha256(launch.name.encode(errors="surrogateescape")).hexdigest()[:16]
-    return MeetingFile(_directory(launch) / f"{readable}-{digest}")
-
-
-def _directory(launch: Launch) -> Path:
     chosen = os.environ.get(RENDEZVOUS_DIR)
     if chosen:
         if not os.path.isdir(chosen):
             raise ValueError(f"{RENDEZVOUS_DIR}: there is no directory {chosen} here")
-        return Path(chosen)
+        return MeetingFile(Path(chosen) / _name_of(launch))
     if not launch.is_local:
-        return _private(Path.home() / ".horovod")
+        return MeetingFile(_private(_home()) / _name_of(launch))
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and _is_private(runtime):
-        return Path(runtime)
-    return _private(Path(tempfile.gettempdir()) / f"horovod-{os.getuid()}")
+        return MeetingFile(Path(runtime) / _name_of(launch))
+    return _file_of_local(launch)
+
+
+def _file_of_local(launch: Launch) -> "MeetingFile":
+    """Returns the file of a launch on this machine: in the directory for temporary files, or in the home directory if another user
+    has taken the name there. The other user may give the name free while the launch starts, so that its processes choose
+    differently: all look at both places.
+    """
+    usual = Path(tempfile.gettempdir()) / f"horovod-{os.getuid()}"
+    first = usual / _name_of(launch)
+    try:
+        second = _home() / _name_of(launch, _machine())  # machines may share it
+    except ValueError:
+        return MeetingFile(_private(usual) / first.name)
+    try:
+        _private(usual)
+    except ValueError:
+        if _is_own(usual):
+            raise
+        _private(second.parent)
+        return MeetingFile(second, first)
+    return MeetingFile(first, second)
+
+
+def _name_of(launch: Launch, scope: str = "") -> str:
+    readable = re.sub(r"[^\w.@-]", "_", launch.name or launch.launcher, flags=re.ASCII)[:_LONGEST_NAME]
+    digest = hashlib.sha256((scope + launch.name).encode(errors="surrogateescape")).hexdigest()[:16]
+    return f"{readable}-{digest}"
+
+
+def _home() -> Path:
+    try:
+        return Path.home() / ".horovod"
+    except RuntimeError:
+        raise ValueError(f"user {os.getuid()} has no home directory; set {RENDEZVOUS_DIR} to a directory") from None
+
+
+def _machine() -> str:
+    """Returns the identity of this machine; a container with a network of its own is one too."""
+    network = os.stat("/proc/self/ns/net")
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text()} {network.st_dev}:{network.st_ino} "
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return os.lstat(path).st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def _is_private(path: "str | Path") -> bool:
@@ -83,12 +124,18 @@ def _private(path: Path) -> Path:
 
 
 class MeetingFile:
-    """A file that only its owner can read. Rank 0 writes and removes it; the other ranks wait for it."""
+    """A file that only its owner can read. Rank 0 writes and removes it; the other ranks wait for it.
+
+    Args:
+      path: the file.
+      other: another place in which rank 0 may have written it; None: there is none.
+    """
 
     _NO_FILE = "{} is not a file; remove it"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, other: Optional[Path] = None) -> None:
         self._path = path
+        self._other = other
         self._written: Optional[int] = None  # the inode
 
     def write(self, meeting: Meeting) -> None:
@@ -133,15 +180,14 @@ class MeetingFile:
         notice = time.monotonic() + _NOTICE_SECONDS
         pause, longest = _POLL_SECONDS
         while True:
-            meeting = self._read()
-            address = _first_answering(meeting) if meeting is not None else None
-            if meeting is not None and address is not None:
-                return meeting._replace(addresses=[address])
-            what = (
-                f"{self._path} is not there"
-                if meeting is None
-                else f"nobody answers at {', '.join(meeting.addresses)} of {self._path}"
-            )
+            what = f"{self._path} is not there"
+            for path in self._places():
+                meeting = self._read(path)
+                address = _first_answering(meeting) if meeting is not None else None
+                if meeting is not None and address is not None:
+                    return meeting._replace(addresses=[address])
+                if meeting is not None:
+                    what = f"nobody answers at {', '.join(meeting.addresses)} of {path}"
             now = time.monotonic()
             if now >= deadline:
                 raise RuntimeError(f"after {timeout:g} s {what} ({hint})")
@@ -151,18 +197,21 @@ class MeetingFile:
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
-    def _read(self) -> Optional[Meeting]:
+    def _places(self) -> list[Path]:
+        return [self._path, *(path for path in [self._other] if path is not None and _is_private(path.parent))]
+
+    def _read(self, path: Path) -> Optional[Meeting]:
         try:
             # Listing the directory refreshes it on NFS, which may have cached that the file was missing.
-            os.listdir(self._path.parent)
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.listdir(path.parent)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         except OSError as error:
             what = self._NO_FILE if error.errno == errno.ELOOP else f"{{}} can't be read ({error.strerror})"
-            raise ValueError(what.format(self._path)) from None
+            raise ValueError(what.format(path)) from None
         try:
-            self._check(os.fstat(descriptor))
+            self._check(path, os.fstat(descriptor))
             with open(descriptor, "rb", closefd=False) as file:
                 data = file.read()
         finally:
@@ -170,20 +219,20 @@ class MeetingFile:
         try:
             return _checked(Meeting(**json.loads(data)))
         except (ValueError, TypeError, AttributeError, RecursionError, ssl.SSLError):
-            raise ValueError(f"{self._path} does not hold what rank 0 writes; remove it, and start anew") from None
+            raise ValueError(f"{path} does not hold what rank 0 writes; remove it, and start anew") from None
 
-    def _check(self, info: os.stat_result) -> None:
+    def _check(self, path: Path, info: os.stat_result) -> None:
         """Raises ValueError unless it is a file that no other user can have written or read."""
         if not stat.S_ISREG(info.st_mode):
-            raise ValueError(self._NO_FILE.format(self._path))
+            raise ValueError(self._NO_FILE.format(path))
         if info.st_uid != os.getuid():
             raise ValueError(
-                f"{self._path} belongs to user {info.st_uid}, not to {os.getuid()}, and is not trusted; "
+                f"{path} belongs to user {info.st_uid}, not to {os.getuid()}, and is not trusted; "
                 f"set {RENDEZVOUS_DIR} to another directory"
             )
         if info.st_mode & 0o077:
             raise ValueError(
-                f"{self._path} is open to other users (mode {stat.S_IMODE(info.st_mode):04o}), who may know what is in "
+                f"{path} is open to other users (mode {stat.S_IMODE(info.st_mode):04o}), who may know what is in "
                 "it; remove it, and start anew"
             )
 
