@@ -2,6 +2,7 @@
 makes the certificates; runs in one process."""
 
 import contextlib
+import itertools
 import json
 import select
 import socket
@@ -237,6 +238,71 @@ def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, servin
             plain.sendall(hello)
         assert plain.recv(1) == b"\x16"  # the server's part of the handshake
         assert any(one.source == socket.inet_aton("127.0.0.2") for one in serving.server._connections)
+
+
+def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(meeting):
+    """Its handshakes would take the server all of its time, while the worker waits in the kernel's queue."""
+    serving = Serving(meeting)
+    worker = meeting.worker()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    handshake = worker._context.wrap_bio(incoming, outgoing, server_hostname=_handover.SERVER_NAME)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        handshake.do_handshake()
+    hello = outgoing.read()
+    with contextlib.ExitStack() as clients:
+        for source in ["127.0.0.3"] * 100 + ["127.0.0.2"]:
+            client = clients.enter_context(
+                socket.create_connection(worker.address, timeout=60, source_address=(source, 0))
+            )
+            client.sendall(hello)
+        serving.server._accept_all(meeting.listeners[0])
+        waiting = serving.server._connections
+        assert len(waiting) == 101
+        serving.server._step_all(list(waiting))
+        assert client.recv(1) == b"\x16"  # the worker's turn came in the first round
+        assert sum(one.has_spoken for one in waiting) == _tls_server._STEPS_OF_STRANGERS
+        serving.server.start()
+        serving.server.stop()
+
+
+def of_sources(*sources):
+    return [types.SimpleNamespace(source=source, since=since) for since, source in enumerate(sources)]
+
+
+def test_addresses_take_turns_and_of_each_the_newest_comes_first(monkeypatch):
+    waiting = of_sources(*"aaaaaaaab")
+    chosen = _tls_server._in_turns(waiting)
+    assert {one.since for one in chosen[:2]} == {7, 8}
+    assert [one.since for one in chosen[2:]] == [6, 5, 4, 3, 2, 1]
+    assert len(_tls_server._in_turns(of_sources(*range(20)))) == _tls_server._STEPS_OF_STRANGERS
+    assert _tls_server._in_turns([]) == []
+
+
+def test_chance_decides_which_of_an_address_goes():
+    strangers = of_sources(*"baaa")
+    gone = {_tls_server._first_to_go(strangers).since for _ in range(1000)}
+    assert gone == {1, 2, 3}
+    assert _tls_server._first_to_go([]) is None
+
+
+def test_a_worker_tries_on_as_long_as_the_caller_hangs_up(meeting, monkeypatch):
+    """Which it does while strangers crowd its port."""
+    now = itertools.count(0, 50)
+    clock = types.SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None)
+    monkeypatch.setattr(_handover, "time", clock)
+    crowded = socket.create_server(("127.0.0.1", 0))
+    worker = meeting.worker(crowded.getsockname())
+
+    def hang_up():
+        with crowded:
+            for _ in range(5):
+                crowded.accept()[0].close()
+
+    hanging_up = threading.Thread(target=hang_up)
+    hanging_up.start()
+    with pytest.raises(ConnectionRefusedError):  # now it has ended
+        worker.put_result(0, _handover.pickled("precious"))
+    hanging_up.join()
 
 
 def test_a_stranger_that_has_reset_its_connection_ends_nothing(meeting):

@@ -34,9 +34,9 @@ size_t MostStrangers() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
-    const std::vector<std::string>& listen) {
+    const std::vector<std::string>& listen, Clock& clock) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop), MostStrangers()));
+  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop), MostStrangers(), clock));
   GrpcListener* const self = listener.get();
   for (const std::string& text : listen) {
     ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
@@ -142,16 +142,18 @@ void GrpcListener::Pass(Fd connection) {
 bool GrpcListener::Track(int connection) {
   const std::optional<transport::PeerAddress> peer = transport::PeerOfSocket(connection);
   if (!peer.has_value()) return false;
+  const std::string source = net::PeerSource(connection);
+  if (!handshakes_.Take(source, clock_.Now())) return false;
   Fd copy(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid() && MakeRoom()) copy.reset(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return false;
   const int number = copy.get();
-  const Id id = strangers_.Add(net::PeerSource(connection));
+  const Id id = strangers_.Add(source);
   strangers_.Reach(id, net::Strangers::Stage::kHeard);
   // After that time gRPC has hung up on a peer without a certificate. So a connection that lives is
   // no stranger's, even if no call has come.
   const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { Untrack(id); });
-  passed_.emplace(id, Passed{std::move(copy), *peer, patience});
+  passed_.emplace(id, Passed{std::move(copy), *peer, source, patience});
   {
     absl::MutexLock lock(&mutex_);
     by_peer_[*peer].connections.push_back(id);
@@ -172,6 +174,7 @@ void GrpcListener::Untrack(Id stranger) {
   {
     absl::MutexLock lock(&mutex_);
     const auto peer = by_peer_.find(found->second.peer);
+    if (peer->second.proved) handshakes_.GiveBack(found->second.source);
     std::vector<Id>& connections = peer->second.connections;
     connections.erase(std::find(connections.begin(), connections.end(), stranger));
     if (connections.empty()) by_peer_.erase(peer);

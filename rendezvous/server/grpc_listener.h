@@ -14,9 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/net/acceptor.h"
+#include "base/net/source_rate.h"
 #include "base/net/strangers.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/transport/peer_address.h"
@@ -31,9 +33,10 @@ namespace hvd::rendezvous::server {
 // 1024 of gRPC, and both use at most three eighths of the descriptors that this process may open.
 // Beyond that, and whenever descriptors run out, net::Strangers decides which one is hung up on. So
 // strangers cannot lock others out, whether they are silent or have begun a handshake; a client
-// that is hung up on connects again. A connection on which a token was accepted is never hung up
-// on. Owns its sockets and a thread. Not thread-safe, except for
-// Proved.
+// that is hung up on connects again. Nor can they keep the processor busy: of the handshakes that
+// one source begins without a proof, 400 at once are passed on, then 200 a second
+// (net::SourceRate); others are hung up on. A connection on which a token was accepted is never
+// hung up on. Owns its sockets and a thread. Not thread-safe, except for Proved.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
@@ -42,7 +45,8 @@ class GrpcListener {
   // Errors:
   //   - InvalidArgument: not a numeric "address:port".
   //   - Unavailable: an address can't be listened on; says which and why.
-  static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(const std::vector<std::string>& listen);
+  static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(const std::vector<std::string>& listen,
+                                                            Clock& clock = Clock::Real());
   ~GrpcListener() { End(); }
 
   // The addresses listened on, with their real ports, in the order of Open's argument.
@@ -61,6 +65,9 @@ class GrpcListener {
 
  private:
   using Id = net::Strangers::Id;
+  // Of one source. A handshake takes about a millisecond of one core.
+  static constexpr double kHandshakesPerSecond = 200;
+  static constexpr double kHandshakesAtOnce = 400;
   struct Silent {
     Fd connection;
     EventLoop::TimerId patience;
@@ -69,6 +76,7 @@ class GrpcListener {
   struct Passed {
     Fd copy;  // to shut it down with: gRPC may close its own descriptor at any time
     transport::PeerAddress peer;
+    std::string source;
     EventLoop::TimerId patience;
   };
   // The strangers' connections from one address. There may be several: to different addresses of
@@ -79,8 +87,8 @@ class GrpcListener {
     bool proved = false;
   };
 
-  GrpcListener(std::unique_ptr<EventLoop> loop, size_t most_strangers)
-      : loop_(std::move(loop)), strangers_(most_strangers) {}
+  GrpcListener(std::unique_ptr<EventLoop> loop, size_t most_strangers, Clock& clock)
+      : clock_(clock), loop_(std::move(loop)), strangers_(most_strangers) {}
   void Take(Fd connection);
   Fd TakeOut(Id silent);
   void KeepToTheBound();
@@ -91,11 +99,13 @@ class GrpcListener {
   void Untrack(Id stranger);
   void UntrackAllOf(const transport::PeerAddress& peer);
 
+  Clock& clock_;
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  // Used by the thread only, like the three below.
+  // Used by the thread only, like the four below.
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
   net::Strangers strangers_;
+  net::SourceRate handshakes_{kHandshakesPerSecond, kHandshakesAtOnce};
   std::map<Id, Silent> silent_;  // of strangers_
   std::map<Id, Passed> passed_;  // of strangers_
   absl::Mutex mutex_;

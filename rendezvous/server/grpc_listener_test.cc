@@ -23,6 +23,27 @@ namespace {
 
 constexpr rlim_t kFiles = 128;
 constexpr int kMostPassed = kFiles / 8;
+constexpr size_t kHandshakesAtOnce = 400;
+
+// A clock that stands still unless the test advances it.
+class StillClock : public Clock {
+ public:
+  absl::Time Now() override {
+    absl::MutexLock lock(&mutex_);
+    return now_;
+  }
+  bool AwaitWithDeadline(absl::Mutex&, const absl::Condition&, absl::Time) override {
+    return false;
+  }
+  void Advance(absl::Duration duration) {
+    absl::MutexLock lock(&mutex_);
+    now_ += duration;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::UnixEpoch();
+};
 
 // A client's connection that has sent a first byte.
 class Client {
@@ -43,6 +64,11 @@ class Client {
   int port() const { return net::BoundPort(fd_.get()); }
   // As gRPC says it.
   std::string peer() const { return absl::StrCat("ipv4:127.0.0.1:", port()); }
+  // A connection with a byte that was not read is reset.
+  void AwaitHangUp() const {
+    char byte = 0;
+    EXPECT_LE(recv(fd_.get(), &byte, 1, 0), 0);
+  }
   bool hung_up() const {
     char byte = 0;
     return recv(fd_.get(), &byte, 1, MSG_DONTWAIT) == 0;
@@ -63,15 +89,21 @@ class FakeDoor : public GrpcListener::Door {
     }
     if (work) work();
     absl::MutexLock lock(&mutex_);
-    connections_.emplace_back(parameters->fd);  // last: then Await knows that the work is done
+    connections_.emplace_back(parameters->fd);
+    ++come_;  // last: then Await knows that the work is done
   }
   void Await(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto come = [&] {
       mutex_.AssertHeld();
-      return connections_.size() >= count;
+      return come_ >= count;
     };
     mutex_.Await(absl::Condition(&come));
+  }
+  // gRPC closes the connections that have ended.
+  void CloseAll() {
+    absl::MutexLock lock(&mutex_);
+    connections_.clear();
   }
   void set_work(std::function<void()> work) {
     absl::MutexLock lock(&mutex_);
@@ -81,6 +113,7 @@ class FakeDoor : public GrpcListener::Door {
  private:
   absl::Mutex mutex_;
   std::vector<Fd> connections_ ABSL_GUARDED_BY(mutex_);
+  size_t come_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<void()> work_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -90,7 +123,8 @@ class GrpcListenerTest : public testing::Test {
     getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit few = {kFiles, before_.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-    listener_ = *GrpcListener::Open({"127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"});
+    listener_ =
+        *GrpcListener::Open({"127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"}, clock_);
     auto door = std::make_unique<FakeDoor>();
     door_ = door.get();
     listener_->Begin(std::move(door), absl::Hours(1));
@@ -105,6 +139,7 @@ class GrpcListenerTest : public testing::Test {
     for (int i = 0; i < count; ++i) clients.emplace_back(address(i % 4));
   }
 
+  StillClock clock_;
   rlimit before_ = {};
   std::unique_ptr<GrpcListener> listener_;
   FakeDoor* door_ = nullptr;
@@ -176,6 +211,36 @@ TEST_F(GrpcListenerTest, ProvedWhileACrowdComes_Stays) {
   proved.Notify();
   door_->Await(kMostPassed + 8);
   EXPECT_FALSE(member.hung_up());
+}
+
+// gRPC would do each of their handshakes, on all cores.
+TEST_F(GrpcListenerTest, HandshakesOfOneSource_AreBounded_OthersAreTakenAtOnce) {
+  std::vector<Client> crowd;
+  for (size_t passed = 1; passed <= kHandshakesAtOnce; ++passed) {
+    crowd.emplace_back(address(0));
+    door_->Await(passed);
+    if (passed % 8 > 0) continue;
+    crowd.clear();
+    door_->CloseAll();
+  }
+  crowd.emplace_back(address(0));
+  crowd.back().AwaitHangUp();
+  const Client other(address(0), 0, "127.0.0.2");
+  door_->Await(kHandshakesAtOnce + 1);
+  clock_.Advance(absl::Milliseconds(5));
+  crowd.emplace_back(address(0));
+  door_->Await(kHandshakesAtOnce + 2);
+  crowd.emplace_back(address(0));
+  crowd.back().AwaitHangUp();
+}
+
+TEST_F(GrpcListenerTest, HandshakesOfMembers_AreNotBounded) {
+  for (size_t passed = 1; passed <= kHandshakesAtOnce + 100; ++passed) {
+    const Client member(address(0));
+    door_->Await(passed);
+    listener_->Proved(member.peer());
+    if (passed % 8 == 0) door_->CloseAll();
+  }
 }
 
 TEST_F(GrpcListenerTest, PeerThatIsNoConnection_ChangesNothing) {

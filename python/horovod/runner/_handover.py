@@ -26,6 +26,8 @@ from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_o
 
 SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
 _PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
+_CROWDED = 3600.0  # seconds, for a caller that is reached, but hangs up: strangers crowd its port
+_CONNECT_SECONDS = 8.0  # of one attempt: three packets
 _PAUSE = 0.1  # seconds between two attempts
 _HEADER = struct.Struct("!cI")  # kind and rank
 _GET, _RESULT, _FAILURE, _OUTPUT = b"g", b"r", b"f", b"o"
@@ -182,21 +184,24 @@ class Worker:
 
     def _ask(self, kind: bytes, rank: int, data: bytes = b"") -> bytes:
         request = _HEADER.pack(kind, rank) + data
-        deadline = time.monotonic() + _PATIENCE
+        began = answered = time.monotonic()
         while True:
             try:
                 return self._ask_once(request)
             except ConnectionRefusedError:  # the caller listened before its address was known, so it has ended
                 raise
-            except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
                 # The caller may be overloaded. A repeated request is harmless.
-                if time.monotonic() >= deadline:
+                now = time.monotonic()
+                if not isinstance(error, socket.timeout):
+                    answered = now  # it lives, and has too many connections
+                if now - answered >= _PATIENCE or now - began >= _CROWDED:
                     raise
             time.sleep(_PAUSE)
 
     def _ask_once(self, request: bytes) -> bytes:
         with (
-            socket.create_connection(self.address, timeout=_PATIENCE) as plain,
+            self._connect() as plain,
             self._context.wrap_socket(plain, server_hostname=SERVER_NAME) as stream,
         ):
             for part in (LENGTH.pack(len(request)), request):
@@ -205,6 +210,13 @@ class Worker:
                     stream.sendall(view[start : start + (1 << 20)])
             (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
             return _read(stream, length)
+
+    def _connect(self) -> socket.socket:
+        # A queue that was full has dropped the connection's first packet, and the kernel repeats it ever more rarely. A new
+        # connection comes sooner.
+        connection = socket.create_connection(self.address, timeout=_CONNECT_SECONDS)
+        connection.settimeout(_PATIENCE)
+        return connection
 
     def get_function(self) -> bytes:
         """Returns the pickled function, for :func:`loaded`."""

@@ -1,8 +1,10 @@
 """A single-threaded server of short requests over mutual TLS; unauthenticated clients can't block it."""
 
 import collections
+import functools
 import ipaddress
 import os
+import random
 import selectors
 import socket
 import ssl
@@ -16,6 +18,8 @@ LENGTH = struct.Struct("!Q")  # before a request, and before its answer
 
 _MOST_FRIENDS = 256
 _MOST_STRANGERS = 128  # silent ones, and as many others
+_STEPS_OF_STRANGERS = 8  # in one round, of each of the two kinds; a step of a handshake takes about a millisecond
+_MOST_ACCEPTED = 256  # in one round, so that a crowd does not keep the server from the rest of it
 _HANDSHAKE_SECONDS = 10.0
 _REQUEST_SECONDS = 60.0  # for a whole request, or an answer, and a second for each
 _SLOWEST = 1 << 20  # bytes a second
@@ -54,8 +58,9 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
 class _Connection:
     """A connection and its progress."""
 
-    def __init__(self, stream: ssl.SSLSocket, source: bytes, serve: Callable[["_Connection"], _Steps]) -> None:
-        self.stream, self.source = stream, source
+    def __init__(self, plain: socket.socket, source: bytes, serve: Callable[["_Connection"], _Steps]) -> None:
+        self.stream, self.source = plain, source  # with TLS from the first step on
+        self.descriptor = plain.fileno()
         self.since = time.monotonic()
         self.deadline = self.since + _HANDSHAKE_SECONDS
         self.has_spoken = False
@@ -65,6 +70,7 @@ class _Connection:
         self.steps = serve(self)
 
 
+@functools.lru_cache(maxsize=1024)
 def _source(host: str) -> bytes:
     """Returns a value that is equal for connections which one peer can make as many of as it likes: its IPv4 address, or the network
     of its IPv6 address, 64 bits.
@@ -76,13 +82,31 @@ def _source(host: str) -> bytes:
 
 
 def _first_to_go(strangers: list[_Connection]) -> Optional[_Connection]:
-    """Returns the oldest connection of the address that has the most of these: a crowd from one address costs others nothing."""
-    counts = collections.Counter(one.source for one in strangers)
-    return min(
-        strangers,
-        key=lambda one: (-counts[one.source], one.spoken_since if one.has_spoken else one.since),
-        default=None,
-    )
+    """Returns a connection of the address that has the most of these: a crowd from one address costs others nothing. Which one is
+    left to chance: of two that began together, a crowd would drive out the older one first, always before it is ready.
+    """
+    by_source = _by_source(strangers)
+    return random.choice(max(by_source.values(), key=len)) if by_source else None
+
+
+def _by_source(connections: Iterable[_Connection]) -> dict[bytes, list[_Connection]]:
+    found: dict[bytes, list[_Connection]] = collections.defaultdict(list)
+    for connection in connections:
+        found[connection.source].append(connection)
+    return found
+
+
+def _in_turns(waiting: Iterable[_Connection]) -> list[_Connection]:
+    """Returns the connections whose turn it is in this round: their addresses in turns, and of each address the newest first, whose
+    peers have probably not given up yet.
+    """
+    queues = [sorted(queue, key=lambda one: one.since) for queue in _by_source(waiting).values()]
+    random.shuffle(queues)
+    chosen: list[_Connection] = []
+    while queues and len(chosen) < _STEPS_OF_STRANGERS:
+        chosen += [queue.pop() for queue in queues[: _STEPS_OF_STRANGERS - len(chosen)]]
+        queues = [queue for queue in queues if queue]
+    return chosen
 
 
 def _when_ready(action: Callable[[], Any]) -> _Steps:
@@ -119,7 +143,7 @@ class TlsServer:
 
     `answer(request)` is called on that thread; its exceptions end that connection. All time limits are for the whole of a
     handshake or request. There are at most 256 authenticated connections; further ones wait in the kernel's queue. Of those that
-    are not, at most 128 have sent nothing, and 128 have sent something: see `_first_to_go`.
+    are not, at most 128 have sent nothing, and 128 have sent something: see `_first_to_go` and `_in_turns`.
     """
 
     def __init__(
@@ -149,14 +173,13 @@ class TlsServer:
     def _run(self) -> None:
         while True:
             self._choose_listeners()
-            ready = {key.fileobj: key.data for key, _ in self._selector.select(self._patience())}
-            if self._stopped in ready:
+            ready = [(key.fileobj, key.data) for key, _ in self._selector.select(self._patience())]
+            if any(one is self._stopped for one, _ in ready):
                 break
-            for stream, connection in ready.items():
-                if connection is not None:
-                    self._step(connection)
-                elif isinstance(stream, socket.socket):
-                    self._accept(stream)
+            for listener, connection in ready:
+                if connection is None and isinstance(listener, socket.socket):
+                    self._accept_all(listener)
+            self._step_all([connection for _, connection in ready if connection is not None])
             self._drop_late()
         for connection in list(self._connections):
             self._drop(connection)
@@ -189,8 +212,8 @@ class TlsServer:
     def _keep_to_the_bound(self) -> None:
         for have_spoken in (False, True):
             strangers = self._strangers(have_spoken)
-            gone = _first_to_go(strangers)
-            if gone is not None and len(strangers) > _MOST_STRANGERS:
+            while len(strangers) > _MOST_STRANGERS and (gone := _first_to_go(strangers)) is not None:
+                strangers.remove(gone)
                 self._drop(gone)
 
     def _make_room(self) -> bool:
@@ -200,27 +223,44 @@ class TlsServer:
             self._drop(gone)
         return gone is not None
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept_all(self, listener: socket.socket) -> None:
+        """Empties the kernel's queue, in which members wait behind a crowd."""
+        for _ in range(_MOST_ACCEPTED):
+            if not self._accept(listener):
+                break
+        self._keep_to_the_bound()
+
+    def _accept(self, listener: socket.socket) -> bool:
+        """Returns whether there may be another one."""
         try:
             plain, address = listener.accept()
-        except (BlockingIOError, ConnectionError):
-            return
+        except BlockingIOError:
+            return False
+        except ConnectionError:  # the client has reset it
+            return True
         except OSError:  # no descriptor is left
             if not self._make_room():
                 self._accepts_from = time.monotonic() + _PAUSE
-            return
+            return False
         plain.setblocking(False)
-        try:
-            stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
-        except (OSError, ValueError):  # the client has reset the connection
-            return plain.close()
-        connection = _Connection(stream, _source(address[0]), self._serve)
+        connection = _Connection(plain, _source(address[0]), self._serve)
         self._connections.append(connection)
-        self._selector.register(stream, connection.events, connection)
-        self._keep_to_the_bound()
+        self._selector.register(connection.descriptor, connection.events, connection)
+        return True
+
+    def _step_all(self, ready: list[_Connection]) -> None:
+        """Friends go on first. Of strangers' handshakes each round takes a few steps, so that a crowd holds up nobody else."""
+        for connection in ready:
+            if connection.is_friend:
+                self._step(connection)
+        for has_spoken in (True, False):
+            waiting = [one for one in ready if not one.is_friend and one.has_spoken == has_spoken]
+            for connection in _in_turns(waiting):
+                self._step(connection)
 
     def _serve(self, connection: _Connection) -> _Steps:
-        stream = connection.stream
+        stream = self._context.wrap_socket(connection.stream, server_side=True, do_handshake_on_connect=False)
+        connection.stream = stream
         yield from _when_ready(stream.do_handshake)
         connection.is_friend = True
         self._allow(connection, 0)
@@ -249,11 +289,11 @@ class TlsServer:
             self._keep_to_the_bound()
         if events != connection.events:
             connection.events = events
-            self._selector.modify(connection.stream, events, connection)
+            self._selector.modify(connection.descriptor, events, connection)
 
     def _drop(self, connection: _Connection) -> None:
         self._connections.remove(connection)
-        self._selector.unregister(connection.stream)
+        self._selector.unregister(connection.descriptor)
         connection.steps.close()
         connection.stream.close()
 
