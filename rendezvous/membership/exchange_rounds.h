@@ -3,6 +3,7 @@
 #define RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,11 +16,19 @@
 namespace hvd::rendezvous::membership {
 
 // A round is identified by its key and complete when every rank has given a value; each key is used
-// for one round. A value counts only while its call is parked. Results are kept, so that a call
-// that is repeated after a lost answer gets the same answer. Not thread-safe.
+// for one round. A value counts only while its call is parked. The newest results are kept, so that
+// a call that is repeated after a lost answer gets the same answer. All memory is bounded, since a
+// faulty member must not take that of other jobs. Not thread-safe.
 class ExchangeRounds {
  public:
   static constexpr size_t kMaxValueBytes = size_t{1} << 20;
+  static constexpr size_t kMaxKeyBytes = size_t{4} << 10;
+  // Of one rank, in rounds that are not complete. A worker waits for few at a time.
+  static constexpr size_t kMaxOpen = 256;
+  static constexpr size_t kMaxOpenBytes = size_t{4} << 20;
+  // Of the kept results; the newest one is kept in any case.
+  static constexpr size_t kMaxKept = 4096;
+  static constexpr size_t kMaxKeptBytes = size_t{16} << 20;
 
   explicit ExchangeRounds(int size);
 
@@ -27,7 +36,9 @@ class ExchangeRounds {
   // rank has a call parked in this round already, that call ends with Cancelled and the new value
   // counts. REQUIRES: 0 <= rank < size
   // Errors:
-  //   - InvalidArgument: no key, or a value of more than kMaxValueBytes.
+  //   - InvalidArgument: no key, or one of more than kMaxKeyBytes, or a value of more than
+  //     kMaxValueBytes.
+  //   - ResourceExhausted: the rank has kMaxOpen calls parked, or kMaxOpenBytes in them.
   //   - the status given to Close: it was closed.
   void Give(int rank, CallId call, const std::string& key, std::string value,
             std::vector<Effect>* effects);
@@ -48,6 +59,7 @@ class ExchangeRounds {
   template <typename Fields>
   void Keep(Fields& fields) {
     fields("size", size_, "closed", closed_, "rounds", rounds_);
+    if (Fields::kReads) CountAll();
   }
 
  private:
@@ -73,12 +85,28 @@ class ExchangeRounds {
     }
   };
 
+  using Rounds = std::map<std::string, Round>;
+  struct Share {
+    size_t calls = 0;
+    size_t bytes = 0;
+  };
+
   absl::Status Check(absl::string_view key, absl::string_view value) const;
-  void Complete(Round* round, std::vector<Effect>* effects) const;
+  absl::Status CheckShare(int rank, size_t bytes) const;
+  void Complete(Rounds::iterator round, std::vector<Effect>* effects);
+  void ForgetOldResults();
+  void CountAll();
+  void Count(const std::string& key, const Round& round);
+  void Add(int rank, const std::string& key, const Gift& gift);
+  void Remove(int rank, const std::string& key, const Gift& gift);
 
   int size_;
   absl::Status closed_;  // OK while open
-  std::map<std::string, Round> rounds_;
+  Rounds rounds_;
+  // Derived from rounds_, but for the order of the results.
+  std::map<int, Share> open_;     // by rank
+  std::deque<std::string> kept_;  // the keys of the complete rounds, the oldest first
+  size_t kept_bytes_ = 0;
 };
 
 }  // namespace hvd::rendezvous::membership

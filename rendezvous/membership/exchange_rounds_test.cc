@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -103,6 +104,58 @@ TEST_F(ExchangeRoundsTest, BadArguments_AreRefused) {
   ASSERT_THAT(effects, SizeIs(1));
   ExpectStatus(effects[0], 11, absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::get<ReplyStatus>(effects[0]).status.message(), HasSubstr("1048577"));
+}
+
+TEST_F(ExchangeRoundsTest, LongKey_IsRefused) {
+  std::vector<Effect> effects = Give(0, 10, std::string(ExchangeRounds::kMaxKeyBytes + 1, 'k'), "");
+  ASSERT_THAT(effects, SizeIs(1));
+  ExpectStatus(effects[0], 10, absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ExchangeRoundsTest, OpenCallsOfARank_AreBounded) {
+  const auto key = [](uint64_t i) { return absl::StrCat("k", i); };
+  for (uint64_t i = 0; i < ExchangeRounds::kMaxOpen; ++i) {
+    ASSERT_THAT(Give(0, i, key(i), ""), IsEmpty());
+  }
+  std::vector<Effect> effects = Give(0, 1000, "more", "");
+  ASSERT_THAT(effects, SizeIs(1));
+  ExpectStatus(effects[0], 1000, absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Give(1, 1001, "more", ""), IsEmpty()) << "another rank";
+  EXPECT_THAT(Give(0, 1002, key(0), ""), SizeIs(1)) << "a repetition";
+  EXPECT_THAT(Give(1, 1003, key(0), ""), SizeIs(2));
+  EXPECT_THAT(Give(0, 1004, "more", ""), SizeIs(2)) << "one is complete";
+  EXPECT_THAT(Give(0, 1005, "again", ""), IsEmpty());
+  EXPECT_THAT(Give(0, 1006, "too many", ""), SizeIs(1));
+  effects.clear();
+  EXPECT_TRUE(rounds_.Withdraw(CallId(1005), absl::CancelledError(""), &effects));
+  EXPECT_THAT(Give(0, 1007, "again", ""), IsEmpty());
+  rounds_.Forget();
+  EXPECT_THAT(Give(0, 1008, "after a restart", ""), IsEmpty());
+}
+
+TEST_F(ExchangeRoundsTest, OpenBytesOfARank_AreBounded) {
+  const std::string large(ExchangeRounds::kMaxValueBytes, 'x');
+  for (const char* key : {"a", "b", "c"}) EXPECT_THAT(Give(0, 1, key, large), IsEmpty());
+  const std::vector<Effect> effects = Give(0, 2, "d", large);
+  ASSERT_THAT(effects, SizeIs(1));
+  ExpectStatus(effects[0], 2, absl::StatusCode::kResourceExhausted);
+}
+
+// A world of one member completes any number of rounds.
+TEST_F(ExchangeRoundsTest, Results_TheNewestAreKept) {
+  const std::string large(ExchangeRounds::kMaxValueBytes, 'x');
+  const auto complete = [&](const std::string& key, const std::string& value) {
+    Give(0, 1, key, value);
+    Give(1, 2, key, value);
+  };
+  const auto is_kept = [&](const std::string& key) { return !Give(0, 3, key, "").empty(); };
+  for (int i = 0; i < 8; ++i) complete(absl::StrCat(i), large);
+  EXPECT_TRUE(is_kept("7"));
+  EXPECT_TRUE(is_kept("1"));
+  EXPECT_FALSE(is_kept("0"));
+  for (size_t i = 0; i < ExchangeRounds::kMaxKept; ++i) complete(absl::StrCat("small", i), "");
+  EXPECT_FALSE(is_kept("7"));
+  EXPECT_TRUE(is_kept("small0"));
 }
 
 TEST_F(ExchangeRoundsTest, LargestValue_IsTaken) {

@@ -169,8 +169,9 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kBroken, *epochs.broken});
   } else if (epochs.changing.has_value() && !event.knows_of_change) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kChanging, *epochs.changing});
-  } else {
-    epochs.watches.Add(event);
+  } else if (const auto surplus = epochs.watches.Add(event)) {
+    Answer(surplus->call, absl::CancelledError(absl::StrCat(
+                              Name(*worker), " watches its world in too many other calls")));
   }
 }
 

@@ -4,9 +4,14 @@
 
 namespace hvd::rendezvous::membership {
 
-void ParkedWatches::Add(const WatchRequested& watch) {
+std::optional<WatchRequested> ParkedWatches::Add(const WatchRequested& watch) {
+  const WorkerId worker = watch.worker.id;
   by_call_[watch.call] = watch;
-  by_worker_.emplace(watch.worker.id, watch.call);
+  by_worker_.emplace(worker, watch.call);
+  const auto oldest = by_worker_.lower_bound({worker, CallId(0)});
+  size_t count = 0;
+  for (auto next = oldest; next != by_worker_.end() && next->first == worker; ++next) ++count;
+  return count > kMost ? Take(oldest->second) : std::nullopt;
 }
 
 std::optional<WatchRequested> ParkedWatches::Take(CallId call) {

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
 #define RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,7 +17,11 @@ namespace hvd::rendezvous::membership {
 // call ids. Not thread-safe.
 class ParkedWatches {
  public:
-  void Add(const WatchRequested& watch);
+  // Of one worker, which waits for one at a time, and repeats it when its connection has broken.
+  static constexpr size_t kMost = 64;
+
+  // Returns the worker's oldest watch, removed, if it has more than kMost.
+  std::optional<WatchRequested> Add(const WatchRequested& watch);
 
   // Remove and return the watch of a call (if it is parked), all watches of a worker, the watches
   // that were not notified of a change, or all.

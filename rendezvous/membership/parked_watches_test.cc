@@ -40,6 +40,18 @@ TEST_F(ParkedWatchesTest, TakeOf_AllOfAWorker) {
   EXPECT_TRUE(watches_.TakeOf(WorkerId(2)).empty());
 }
 
+TEST_F(ParkedWatchesTest, TooManyOfAWorker_TheOldestGoes) {
+  for (uint64_t call = 100; call < 100 + ParkedWatches::kMost - 2; ++call) {
+    EXPECT_FALSE(watches_.Add(Watch(call, 1)).has_value());
+  }
+  const auto gone = watches_.Add(Watch(1000, 1));
+  ASSERT_TRUE(gone.has_value());
+  EXPECT_EQ(gone->call, CallId(3));
+  EXPECT_FALSE(watches_.Take(CallId(3)).has_value());
+  EXPECT_EQ(watches_.TakeOf(WorkerId(1)).size(), ParkedWatches::kMost);
+  EXPECT_EQ(watches_.TakeAll().size(), 2u);
+}
+
 TEST_F(ParkedWatchesTest, TakeUnaware_LeavesThoseThatKnow) {
   EXPECT_EQ(CallsOf(watches_.TakeUnaware()), std::vector<uint64_t>({4, 5}));
   EXPECT_EQ(CallsOf(watches_.TakeAll()), std::vector<uint64_t>({2, 3}));

@@ -4,10 +4,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <climits>
 #include <optional>
 #include <utility>
 
@@ -23,20 +25,28 @@ namespace {
 // Bounds gRPC's memory, about 100 KB for each.
 constexpr size_t kMostOfAStage = 1024;
 
-// Three eighths of the descriptors that this process may open: silent strangers have one each,
-// those of gRPC two. The others are left for authenticated connections and files.
-size_t MostStrangers() {
+int LimitOfFiles() {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
-  return std::min(static_cast<size_t>(files.rlim_cur / 8), kMostOfAStage);
+  return static_cast<int>(std::min<rlim_t>(files.rlim_cur, INT_MAX));
 }
+
+// Three eighths of the descriptors: silent strangers have one each, those of gRPC two. The others
+// are left for authenticated connections and files.
+size_t MostStrangers(int files) { return std::min(static_cast<size_t>(files / 8), kMostOfAStage); }
+
+// An eighth is left for the process that embeds the server. The kernel gives out the lowest number,
+// so a number tells how many are in use.
+int MostFiles(int files) { return files - files / 8; }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     const std::vector<std::string>& listen, Clock& clock) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop), MostStrangers(), clock));
+  const int files = LimitOfFiles();
+  std::unique_ptr<GrpcListener> listener(
+      new GrpcListener(std::move(loop), MostFiles(files), MostStrangers(files), clock));
   GrpcListener* const self = listener.get();
   for (const std::string& text : listen) {
     ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
@@ -51,7 +61,9 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
   return listener;
 }
 
-void GrpcListener::Begin(std::unique_ptr<Door> door, absl::Duration handshake_time) {
+void GrpcListener::Begin(std::unique_ptr<Door> door, absl::Duration handshake_time, Needed needed) {
+  needed_ = std::move(needed);
+  spare_.reset(eventfd(0, EFD_CLOEXEC));
   door_ = std::move(door);
   handshake_time_ = handshake_time;
   thread_ = std::thread([this] { loop_->Run(); });
@@ -73,6 +85,8 @@ void GrpcListener::End() {
 }
 
 void GrpcListener::Take(Fd connection) {
+  highest_ = std::max(highest_, connection.get());
+  if (IsShort(connection.get()) && !MakeRoom()) return;
   // If the first bytes have arrived already, the connection is not silent.
   // Peeked, since gRPC must still read the byte. The socket is non-blocking (net::Accept). An error
   // or the end of the stream is left to the watch below, which then fires at once.
@@ -107,7 +121,55 @@ void GrpcListener::KeepToTheBound() {
 bool GrpcListener::MakeRoom() {
   const std::optional<Id> gone = strangers_.LeastLikelyMember();
   if (gone.has_value()) HangUp(*gone);
-  return gone.has_value();
+  return gone.has_value() || HangUpOnSurplusMembers();
+}
+
+// Chance decides which of a job's connections go: all of a member that opens ever new ones, in
+// time.
+bool GrpcListener::HangUpOnSurplusMembers() {
+  bool some = false;
+  for (auto& [token, members] : ConnectedMembers()) {
+    const size_t needed = needed_(token);
+    if (members.size() <= needed) continue;
+    std::shuffle(members.begin(), members.end(), random_);
+    members.resize(members.size() - needed);
+    for (const Member& member : members) some |= HangUpOn(member);
+  }
+  return some;
+}
+
+// Returns whether the descriptor still was that connection. It is duplicated first: gRPC may close
+// its own at any time, and the number may be another file's then.
+bool GrpcListener::HangUpOn(const Member& member) {
+  spare_.reset();
+  Fd own(fcntl(member.descriptor, F_DUPFD_CLOEXEC, 0));
+  const auto peer = own.valid() ? transport::PeerOfSocket(own.get()) : std::nullopt;
+  const bool is_it = peer.has_value() && *peer == member.peer;
+  if (is_it) shutdown(own.get(), SHUT_RDWR);
+  own.reset();
+  spare_.reset(eventfd(0, EFD_CLOEXEC));
+  // gRPC closes it later; until then it must not count again.
+  absl::MutexLock lock(&mutex_);
+  if (is_it) members_.erase(member.peer);
+  return is_it;
+}
+
+// The connections with an accepted token, by token; forgets those that have ended.
+std::map<std::string, std::vector<GrpcListener::Member>> GrpcListener::ConnectedMembers() {
+  std::map<std::string, std::vector<Member>> connected;
+  Members alive;
+  absl::MutexLock lock(&mutex_);
+  // Not /proc/self/fd: there may be no descriptor left to open it with.
+  for (int descriptor = 0; descriptor <= highest_ && alive.size() < members_.size(); ++descriptor) {
+    const std::optional<transport::PeerAddress> peer = transport::PeerOfSocket(descriptor);
+    const auto member = peer.has_value() ? members_.find(*peer) : members_.end();
+    if (member == members_.end()) continue;
+    connected[member->second].push_back({descriptor, *peer});
+    alive.insert(*member);
+  }
+  members_ = std::move(alive);
+  next_cleaning_ = std::max<size_t>(1024, 2 * members_.size());
+  return connected;
 }
 
 // On a connection whose token was accepted meanwhile it only ends being a stranger's.
@@ -150,9 +212,9 @@ bool GrpcListener::Track(int connection) {
   const int number = copy.get();
   const Id id = strangers_.Add(source);
   strangers_.Reach(id, net::Strangers::Stage::kHeard);
-  // After that time gRPC has hung up on a peer without a certificate. So a connection that lives is
-  // no stranger's, even if no call has come.
-  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { Untrack(id); });
+  // A client connects in order to call. The certificates are those of all jobs, so who calls with
+  // no token belongs to no job that could be charged with the connection.
+  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { HangUp(id); });
   passed_.emplace(id, Passed{std::move(copy), *peer, source, patience});
   {
     absl::MutexLock lock(&mutex_);
@@ -193,15 +255,21 @@ void GrpcListener::UntrackAllOf(const transport::PeerAddress& peer) {
   for (const Id stranger : connections) Untrack(stranger);
 }
 
-void GrpcListener::Proved(const std::string& peer) {
+void GrpcListener::Proved(const std::string& peer, const std::string& token) {
   const std::optional<transport::PeerAddress> address = transport::PeerOfCall(peer);
   if (!address.has_value()) return;
+  bool too_many = false;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = by_peer_.find(*address);
     if (found == by_peer_.end() || std::exchange(found->second.proved, true)) return;
+    members_[*address] = token;
+    too_many = members_.size() >= next_cleaning_;
   }
-  loop_->Post([this, address] { UntrackAllOf(*address); });
+  loop_->Post([this, address, too_many] {
+    UntrackAllOf(*address);
+    if (too_many) ConnectedMembers();
+  });
 }
 
 }  // namespace hvd::rendezvous::server

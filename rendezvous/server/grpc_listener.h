@@ -2,8 +2,10 @@
 #ifndef RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 #define RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -35,8 +37,13 @@ namespace hvd::rendezvous::server {
 // strangers cannot lock others out, whether they are silent or have begun a handshake; a client
 // that is hung up on connects again. Nor can they keep the processor busy: of the handshakes that
 // one source begins without a proof, 400 at once are passed on, then 200 a second
-// (net::SourceRate); others are hung up on. A connection on which a token was accepted is never
-// hung up on. Owns its sockets and a thread. Not thread-safe, except for Proved.
+// (net::SourceRate); others are hung up on.
+//
+// A connection on which a token was accepted is never hung up on for a stranger. If seven eighths
+// of the descriptors are in use, the jobs that have more connections than they need lose the
+// surplus, so that a member of one job can't take the descriptors of the others and of this
+// process. If there is no surplus, new connections are hung up on. Owns its sockets and a thread.
+// Not thread-safe, except for Proved.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
@@ -52,13 +59,16 @@ class GrpcListener {
   // The addresses listened on, with their real ports, in the order of Open's argument.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // Passes connections to `door` from now on. Its server must have started, and must run until End.
-  // `handshake_time` is the server's limit for handshakes. Call once.
-  void Begin(std::unique_ptr<Door> door, absl::Duration handshake_time);
+  // Returns how many connections the job with this token needs at most. Called on the thread.
+  using Needed = std::function<size_t(const std::string& token)>;
 
-  // The peer of a call, as gRPC names it (ServerContext::peer), has a valid token. Not hung up on
-  // from now on. Thread-safe.
-  void Proved(const std::string& peer);
+  // Passes connections to `door` from now on. Its server must have started, and must run until End.
+  // `handshake_time` is the server's limit for handshakes; also a peer that has shown its
+  // certificate must call with a token in that time. Call once.
+  void Begin(std::unique_ptr<Door> door, absl::Duration handshake_time, Needed needed);
+
+  // The peer of a call, as gRPC names it (ServerContext::peer), has this valid token. Thread-safe.
+  void Proved(const std::string& peer, const std::string& token);
 
   // Stops accepting: the gRPC server gets no further connection.
   void End();
@@ -79,6 +89,12 @@ class GrpcListener {
     std::string source;
     EventLoop::TimerId patience;
   };
+  // A member's connection, which gRPC owns and may close at any time.
+  struct Member {
+    int descriptor = -1;
+    transport::PeerAddress peer;
+  };
+  using Members = absl::flat_hash_map<transport::PeerAddress, std::string>;
   // The strangers' connections from one address. There may be several: to different addresses of
   // ours, or a new one beside one whose end was not noticed yet. Calls don't say which of them they
   // came on, so all count as proved with the first one.
@@ -87,30 +103,44 @@ class GrpcListener {
     bool proved = false;
   };
 
-  GrpcListener(std::unique_ptr<EventLoop> loop, size_t most_strangers, Clock& clock)
-      : clock_(clock), loop_(std::move(loop)), strangers_(most_strangers) {}
+  GrpcListener(std::unique_ptr<EventLoop> loop, int most_files, size_t most_strangers, Clock& clock)
+      : clock_(clock),
+        most_files_(most_files),
+        loop_(std::move(loop)),
+        strangers_(most_strangers) {}
   void Take(Fd connection);
   Fd TakeOut(Id silent);
   void KeepToTheBound();
   bool MakeRoom();
+  bool HangUpOnSurplusMembers();
+  bool IsShort(int descriptor) const { return descriptor >= most_files_; }
   void HangUp(Id stranger);
   void Pass(Fd connection);
   bool Track(int connection);
   void Untrack(Id stranger);
   void UntrackAllOf(const transport::PeerAddress& peer);
+  std::map<std::string, std::vector<Member>> ConnectedMembers();
+  bool HangUpOn(const Member& member);
 
   Clock& clock_;
+  const int most_files_;
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  // Used by the thread only, like the four below.
+  // Used by the thread only, like the five below.
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
   net::Strangers strangers_;
+  int highest_ = 0;  // of the descriptors of connections
   net::SourceRate handshakes_{kHandshakesPerSecond, kHandshakesAtOnce};
   std::map<Id, Silent> silent_;  // of strangers_
   std::map<Id, Passed> passed_;  // of strangers_
   absl::Mutex mutex_;
   absl::flat_hash_map<transport::PeerAddress, Peer> by_peer_ ABSL_GUARDED_BY(mutex_);
+  Members members_ ABSL_GUARDED_BY(mutex_);  // the token of each, also of some that have gone
+  size_t next_cleaning_ ABSL_GUARDED_BY(mutex_) = 1024;
+  Fd spare_;  // for HangUpOn, when no descriptor is left
+  std::mt19937 random_{std::random_device{}()};
   std::unique_ptr<Door> door_;
+  Needed needed_;
   absl::Duration handshake_time_;
   std::thread thread_;
 };

@@ -1,13 +1,18 @@
 #include "rendezvous/server/grpc_listener.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +29,7 @@ namespace {
 constexpr rlim_t kFiles = 128;
 constexpr int kMostPassed = kFiles / 8;
 constexpr size_t kHandshakesAtOnce = 400;
+constexpr int kNeeded = 8;  // by the job with the token "crowd"
 
 // A clock that stands still unless the test advances it.
 class StillClock : public Clock {
@@ -71,7 +77,8 @@ class Client {
   }
   bool hung_up() const {
     char byte = 0;
-    return recv(fd_.get(), &byte, 1, MSG_DONTWAIT) == 0;
+    const ssize_t got = recv(fd_.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
   }
 
  private:
@@ -100,6 +107,10 @@ class FakeDoor : public GrpcListener::Door {
     };
     mutex_.Await(absl::Condition(&come));
   }
+  size_t come() {
+    absl::MutexLock lock(&mutex_);
+    return come_;
+  }
   // gRPC closes the connections that have ended.
   void CloseAll() {
     absl::MutexLock lock(&mutex_);
@@ -119,7 +130,8 @@ class FakeDoor : public GrpcListener::Door {
 
 class GrpcListenerTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Open(absl::Hours(1)); }
+  void Open(absl::Duration handshake_time) {
     getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit few = {kFiles, before_.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -127,7 +139,9 @@ class GrpcListenerTest : public testing::Test {
         *GrpcListener::Open({"127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"}, clock_);
     auto door = std::make_unique<FakeDoor>();
     door_ = door.get();
-    listener_->Begin(std::move(door), absl::Hours(1));
+    listener_->Begin(std::move(door), handshake_time, [](const std::string& token) {
+      return token == "crowd" ? size_t{kNeeded} : SIZE_MAX;
+    });
   }
   void TearDown() override {
     listener_.reset();
@@ -150,7 +164,7 @@ TEST_F(GrpcListenerTest, ProvedConnection_Stays_TheOldestStrangerGoes) {
   door_->Await(1);
   const Client stranger(address(0));
   door_->Await(2);
-  listener_->Proved(member.peer());
+  listener_->Proved(member.peer(), "token");
   std::vector<Client> crowd;
   Come(kMostPassed, crowd);
   door_->Await(2 + kMostPassed);
@@ -183,7 +197,7 @@ TEST_F(GrpcListenerTest, OnePortTwoConnections_BothStay) {
   door_->Await(1);
   const Client second(address(1), first.port());
   door_->Await(2);
-  listener_->Proved(first.peer());
+  listener_->Proved(first.peer(), "token");
   std::vector<Client> crowd;
   Come(2 * kMostPassed, crowd);
   door_->Await(2 + 2 * kMostPassed);
@@ -207,7 +221,7 @@ TEST_F(GrpcListenerTest, ProvedWhileACrowdComes_Stays) {
   crowd.emplace_back(address(0));  // now as many as there may be
   busy.WaitForNotification();
   Come(8, crowd);
-  listener_->Proved(member.peer());
+  listener_->Proved(member.peer(), "token");
   proved.Notify();
   door_->Await(kMostPassed + 8);
   EXPECT_FALSE(member.hung_up());
@@ -238,16 +252,59 @@ TEST_F(GrpcListenerTest, HandshakesOfMembers_AreNotBounded) {
   for (size_t passed = 1; passed <= kHandshakesAtOnce + 100; ++passed) {
     const Client member(address(0));
     door_->Await(passed);
-    listener_->Proved(member.peer());
+    listener_->Proved(member.peer(), "token");
     if (passed % 8 == 0) door_->CloseAll();
   }
+}
+
+// Of another job, and what the process needs for itself.
+TEST_F(GrpcListenerTest, MembersOfOneJob_LeaveDescriptorsToOthers) {
+  const Client other(address(0));
+  door_->Await(1);
+  listener_->Proved(other.peer(), "other");
+  std::vector<Client> crowd;
+  size_t come = 1;
+  const auto hung_up = [&] {
+    return std::count_if(crowd.begin(), crowd.end(), [](const Client& c) { return c.hung_up(); });
+  };
+  while (hung_up() == 0) {
+    crowd.emplace_back(address(0));
+    door_->Await(++come);
+    listener_->Proved(crowd.back().peer(), "crowd");
+  }
+  // The newest one had not proved itself.
+  EXPECT_EQ(hung_up(), static_cast<int64_t>(crowd.size()) - 1 - kNeeded);
+  EXPECT_FALSE(other.hung_up());
+  const Fd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(file.valid());
+}
+
+// Each gets its share if all are needed.
+TEST_F(GrpcListenerTest, ShortOfDescriptorsThatAllAreNeeded_NewcomersAreHungUpOn) {
+  std::vector<Client> members;
+  for (size_t come = 1;; ++come) {
+    members.emplace_back(address(0));
+    while (door_->come() < come && !members.back().hung_up()) std::this_thread::yield();
+    if (members.back().hung_up()) break;
+    listener_->Proved(members.back().peer(), "other");
+  }
+  members.pop_back();
+  for (const Client& member : members) EXPECT_FALSE(member.hung_up());
+}
+
+// The certificate is that of all jobs.
+TEST_F(GrpcListenerTest, NoCallInTime_IsHungUpOn) {
+  TearDown();
+  Open(absl::Milliseconds(100));
+  const Client stranger(address(0));
+  stranger.AwaitHangUp();
 }
 
 TEST_F(GrpcListenerTest, PeerThatIsNoConnection_ChangesNothing) {
   const Client stranger(address(0));
   door_->Await(1);
-  listener_->Proved("unix:/run/socket");
-  listener_->Proved("ipv4:127.0.0.1:1");
+  listener_->Proved("unix:/run/socket", "token");
+  listener_->Proved("ipv4:127.0.0.1:1", "token");
   std::vector<Client> crowd;
   Come(kMostPassed, crowd);
   door_->Await(1 + kMostPassed);

@@ -151,7 +151,8 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
-  listener_->Begin(std::move(door), patience);
+  listener_->Begin(std::move(door), patience,
+                   [this](const std::string& token) { return ConnectionsNeeded(token); });
   return absl::OkStatus();
 }
 
@@ -224,13 +225,29 @@ std::optional<std::shared_ptr<Job>> FrontDoor::Find(absl::string_view token) {
 absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
   const auto token = context.client_metadata().find(security::kTokenMetadataKey);
   std::optional<std::shared_ptr<Job>> found;
+  std::string text;
   if (token != context.client_metadata().end()) {
-    found = Find({token->second.data(), token->second.size()});
+    text.assign(token->second.data(), token->second.size());
+    found = Find(text);
   }
   if (!found.has_value()) return absl::UnauthenticatedError("no valid job token");
-  listener_->Proved(context.peer());
+  listener_->Proved(context.peer(), text);
   if (*found == nullptr) return absl::UnavailableError("the job is about to be resumed");
   return *std::move(found);
+}
+
+// One for each agent and worker, and as many again, for those whose end was not noticed yet; some
+// more for `horovodrun status` and the like. Agents without work don't count any number of times.
+size_t FrontDoor::ConnectionsNeeded(const std::string& token) {
+  constexpr size_t kOthers = 64;
+  const std::optional<std::shared_ptr<Job>> found = Find(token);
+  if (!found.has_value()) return 0;
+  // Its workers try until it is resumed; how many they are is not known.
+  if (*found == nullptr) return SIZE_MAX;
+  const membership::Membership::View view = (*found)->Describe();
+  size_t processes = view.hosts.size();
+  for (const auto& host : view.hosts) processes += host.workers.size();
+  return kOthers + std::min(2 * processes, 4 * static_cast<size_t>(view.max_workers));
 }
 
 void FrontDoor::Sweep() {

@@ -69,6 +69,7 @@ class FrontDoor {
   std::optional<std::shared_ptr<Job>> Find(absl::string_view token);
   // Errors: the status for the client.
   absl::StatusOr<std::shared_ptr<Job>> JobOf(const grpc::CallbackServerContext& context);
+  size_t ConnectionsNeeded(const std::string& token);
   void Erase(absl::string_view token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Destroys the removed jobs that gRPC no longer uses.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

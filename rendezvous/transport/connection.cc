@@ -19,6 +19,7 @@
 namespace hvd::rendezvous::transport {
 namespace {
 
+constexpr int kMostCallsAtOnce = 100;
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;
@@ -108,6 +109,8 @@ std::shared_ptr<grpc::Channel> NewForeignChannel(
 
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
+  // Of one connection. The memory of an answer is needed until its client has read it.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsAtOnce);
   builder.SetOption(std::make_unique<ServerPatience>(process_patience));
   // The time limit for the TLS handshake: an unauthenticated peer that sends nothing holds a
   // descriptor for this long.
