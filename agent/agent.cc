@@ -298,7 +298,12 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       return OnWelcome(command.welcome());
     case pb::AgentCommand::kStart:
       // No worker is started once the job ends here.
-      if (phase_ == Phase::kWorking) workers_->Start(command.start());
+      if (phase_ != Phase::kWorking) return;
+      // Not before: another user of this machine could take the port, too.
+      if (command.start().placement().rank() == 0 && store_port_.valid()) {
+        net::ShareReservedPort(store_port_.get()).IgnoreError();
+      }
+      workers_->Start(command.start());
       return;
     case pb::AgentCommand::kStop:
       workers_->Stop({command.stop().worker_ids().begin(), command.stop().worker_ids().end()},

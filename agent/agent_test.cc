@@ -19,6 +19,7 @@
 #include "agent/testing/agent_fixture.h"
 #include "agent/testing/tls_program.h"
 #include "base/fd.h"
+#include "base/net/address.h"
 #include "base/net/frames.h"
 #include "base/version.h"
 #include "gmock/gmock.h"
@@ -240,6 +241,31 @@ TEST_F(AgentTest, SeveralDaemons_TheOneThatProvesItselfComesFirst) {
   daemon_.AwaitHello();
   EXPECT_EQ(link_address_, absl::StrCat(real.address(), ",", listener_.address()));
   SendWelcome();
+  SendEnd();
+  EXPECT_EQ(Join(), 0);
+}
+
+bool CanListenAt(const std::string& address) {
+  const net::SocketAddress name = *net::ParseSocketAddress(address);
+  const Fd server(socket(name.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(server.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  return bind(server.get(), reinterpret_cast<const sockaddr*>(&name.storage), name.length) == 0 &&
+         listen(server.get(), 1) == 0;
+}
+
+// Any user of the machine could take it from another process.
+TEST_F(AgentTest, StorePort_IsFreeFromTheStartOfRank0On) {
+  SetScript("exec sleep 1000");
+  StartAgent();
+  const std::string address = daemon_.AwaitHello().store_address();
+  SendWelcome();
+  SendStart(2);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
+  EXPECT_FALSE(CanListenAt(address));
+  SendStart(1, 1);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
+  EXPECT_TRUE(CanListenAt(address));
   SendEnd();
   EXPECT_EQ(Join(), 0);
 }

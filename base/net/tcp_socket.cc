@@ -56,16 +56,21 @@ absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
   return fd;
 }
 
-// The kernel lets several sockets share a port if all of them have SO_REUSEADDR and none listens.
-// So the later server can bind the reserved port, while the kernel does not choose it for others.
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address) {
   ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
   Fd fd = NewSocket(info->ai_family);
-  if (!fd.valid() || !SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1) ||
-      bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
+  if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
     return UnavailableErrno(absl::StrCat("can't reserve a port of ", address), errno);
   }
   return fd;
+}
+
+// The kernel lets several sockets share a port if all of them have SO_REUSEADDR and none listens.
+// What counts is whether they have it when another one is bound. So a server can bind the reserved
+// port, while the kernel does not choose it for others.
+absl::Status ShareReservedPort(int reserved) {
+  if (SetOption(reserved, SOL_SOCKET, SO_REUSEADDR, 1)) return absl::OkStatus();
+  return UnavailableErrno("can't share a reserved port", errno);
 }
 
 absl::StatusOr<int> PortOf(int fd) {

@@ -18,10 +18,16 @@ namespace hvd::net {
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
 
-// Reserves a free port for another process with a bound socket that does not listen: while it is
-// open, only a server that requests this port explicitly, with SO_REUSEADDR, can listen there.
+// Reserves a free port with a bound socket that does not listen: while it is open, nobody else can
+// listen there.
 // Errors: those of ListenOnAnyPort.
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address);
+
+// Lets other processes use a reserved port from now on: a server that requests it explicitly, with
+// SO_REUSEADDR, can listen there. Of any user, since the kernel does not check that.
+// Errors:
+//   - Unavailable: the kernel refuses; says why.
+absl::Status ShareReservedPort(int reserved);
 
 // Errors:
 //   - InvalidArgument: not a numeric address.

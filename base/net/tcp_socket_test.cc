@@ -23,7 +23,7 @@ TEST(TcpSocketTest, ListenAndConnect_OverBothFamilies) {
   }
 }
 
-TEST(TcpSocketTest, ReserveAnyPort_OnlyAServerThatNamesIt_GetsIt) {
+TEST(TcpSocketTest, ReserveAnyPort_NobodyGetsItBeforeItIsShared) {
   const auto reserved = ReserveAnyPort("127.0.0.1");
   ASSERT_TRUE(reserved.ok()) << reserved.status();
   sockaddr_storage address{};
@@ -31,9 +31,12 @@ TEST(TcpSocketTest, ReserveAnyPort_OnlyAServerThatNamesIt_GetsIt) {
   auto* const name = reinterpret_cast<sockaddr*>(&address);
   ASSERT_EQ(getsockname(reserved->get(), name, &length), 0);
   const Fd other(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_NE(bind(other.get(), name, length), 0) << "without SO_REUSEADDR";
   const int yes = 1;
   ASSERT_EQ(setsockopt(other.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), 0);
+  EXPECT_NE(bind(other.get(), name, length), 0) << "not shared yet";
+  ASSERT_TRUE(ShareReservedPort(reserved->get()).ok());
+  const Fd careless(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_NE(bind(careless.get(), name, length), 0) << "without SO_REUSEADDR";
   EXPECT_EQ(bind(other.get(), name, length), 0);
   EXPECT_EQ(listen(other.get(), 1), 0);
 }
