@@ -174,6 +174,12 @@ def test_older_interface_checks_its_arguments():
         ElasticRayExecutor.create_settings(unknown=1)
 
 
+def test_verbose_may_be_true():
+    """As in Horovod's examples."""
+    assert elastic_settings(verbose=True).verbose == 1
+    ElasticRayExecutor(elastic_settings(verbose=True), use_gpu=True, cpus_per_slot=2)
+
+
 def nodes(*resources):
     return [
         {"NodeManagerAddress": f"host-{number}", "Resources": dict(one), "alive": True}

@@ -161,7 +161,7 @@ def test_too_few_slots_time_out(spark):
     with pytest.raises(TimeoutError, match="2 of 3 tasks have started"):
         horovod.spark.run_elastic(places, num_proc=3, start_timeout=10, verbose=0)
     assert wait_until_none(workers_of_jobs) == []
-    assert len(horovod.spark.run(places, verbose=0)) == 2
+    assert len(horovod.spark.run(places, verbose=False)) == 2
 
 
 def test_start_timeout_of_the_environment(spark, monkeypatch):

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from horovod.runner._engine_options import check_counts, check_networks, check_seconds, check_whole_numbers
+from horovod.runner._engine_options import check_counts, check_networks, check_seconds, check_verbosity
 
 Networks = Union[str, Collection[str], None]
 
@@ -40,7 +40,7 @@ class MiniSettings:
     def check(self) -> None:
         """Raises TypeError or ValueError for an invalid setting."""
         check_networks(self.nics)
-        check_whole_numbers(verbose=self.verbose)
+        check_verbosity(self.verbose)
         check_seconds(timeout_s=self.timeout_s, placement_group_timeout_s=self.placement_group_timeout_s)
 
 

@@ -21,7 +21,7 @@ from horovod.ray.job import start_job
 from horovod.ray.settings import Networks, interfaces
 from horovod.ray.worker import Membership
 from horovod.runner._adoption import Adoption
-from horovod.runner._engine_options import check_function, check_networks, check_seconds, check_whole_numbers
+from horovod.runner._engine_options import check_function, check_networks, check_seconds, check_verbosity
 from horovod.runner._job import Job, Limits
 
 if getattr(ray_train, "is_v2_enabled", lambda: False)():
@@ -51,7 +51,7 @@ class HorovodConfig(BackendConfig):  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         check_networks(self.nics)
-        check_whole_numbers(verbose=self.verbose)
+        check_verbosity(self.verbose)
         check_seconds(timeout_s=self.timeout_s)
 
     @property

@@ -26,7 +26,7 @@ class Options(NamedTuple):
             raise TypeError(f"env must be a dict, not {type(self.env).__name__}: pass dict(env)")
         check_variables("env", self.env or {})
         check_networks(self.nics)
-        check_whole_numbers(verbose=self.verbose)
+        check_verbosity(self.verbose)
         if self.executable is not None and not isinstance(self.executable, str):
             raise TypeError(f"executable must be the path of a Python: Got {self.executable!r}")
         for name, stream in (("stdout", self.stdout), ("stderr", self.stderr)):
@@ -114,6 +114,12 @@ def check_whole_numbers(**numbers: Any) -> None:
     for name, value in numbers.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise TypeError(f"{name} must be a whole number: Got {value!r}")
+
+
+def check_verbosity(verbose: Any) -> None:
+    """Raises TypeError unless `verbose` is a level, a whole number. True is 1: Horovod's examples give it."""
+    if not isinstance(verbose, bool):
+        check_whole_numbers(verbose=verbose)
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
