@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils.data.distributed import DistributedSampler
 
 import horovod.torch as hvd
 
@@ -22,6 +23,31 @@ def loop():
 
 def everyones(samples):
     return [sample for part in hvd.allgather_object(samples) for sample in part]
+
+
+class Stateful(DistributedSampler):
+    """A sampler with a state of its own."""
+
+    read = 0
+
+    def state_dict(self):
+        return {"read": self.read}
+
+    def load_state_dict(self, state_dict):
+        self.read = state_dict["read"]
+
+
+@pytest.mark.parametrize("kind, name", [(DistributedSampler, "epoch"), (Stateful, "read")])
+def test_sampler_of_torch_stays_and_gets_its_progress(kind, name):
+    dataset = torch.utils.data.TensorDataset(torch.zeros(8, 1))  # a state would refuse to copy it
+    sampler = kind(dataset, num_replicas=hvd.size(), rank=hvd.rank())
+    setattr(sampler, name, 3 + hvd.rank())
+    state = hvd.elastic.TorchState(sampler=sampler)
+    state.sync()
+    assert getattr(sampler, name) == 3 and sampler.rank == hvd.rank()
+    setattr(sampler, name, 7)
+    state.restore()
+    assert getattr(sampler, name) == 3 and state.sampler is sampler and sampler.dataset is dataset
 
 
 def test_length_stays_and_the_count_grows(loop):

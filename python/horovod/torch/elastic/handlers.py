@@ -4,11 +4,12 @@ from collections import OrderedDict
 from typing import Any, Optional
 
 import torch
+from torch.utils.data.distributed import DistributedSampler
 
 from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.handlers import StateHandler
-from horovod.elastic.parts import refuse_copies
+from horovod.elastic.parts import has_own_state, refuse_copies
 from horovod.torch import _loading
 from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._loading import TREES
@@ -77,6 +78,20 @@ class GeneratorStateHandler(StateDictHandler):
     take = load  # type: ignore[assignment]  # its argument has another name
 
 
+class DistributedSamplerHandler(StateDictHandler):
+    """Keeps the epoch of torch's sampler in place. Its dataset is not copied, and its rank stays that of the process."""
+
+    def state_dict(self) -> Any:
+        return {"epoch": self.value.epoch}
+
+    own_tensors = state_dict
+
+    def load(self, saved: Any) -> None:
+        self.value.set_epoch(saved["epoch"])
+
+    take = load  # type: ignore[assignment]  # its argument has another name
+
+
 Registry = list[tuple[type, type[StateHandler]]]
 
 
@@ -125,4 +140,6 @@ def handler_of(value: Any) -> Optional[StateHandler]:
     for handled, handler_class in _handler_registry:
         if isinstance(value, handled):
             return handler_class(value)
+    if isinstance(value, DistributedSampler) and not has_own_state(value):
+        return DistributedSamplerHandler(value)
     return None
