@@ -23,6 +23,7 @@
 #include "base/env.h"
 #include "base/fd.h"
 #include "base/os/host_identity.h"
+#include "base/os/protected_open.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
 #include "base/version.h"
@@ -84,16 +85,20 @@ constexpr size_t kMostInput = 64 << 10;
 
 absl::StatusOr<std::string> ReadWorkerStdin(const std::string& path) {
   if (path.empty()) return "";
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const absl::StatusOr<Fd> opened = os::OpenProtected(path, O_RDONLY | O_NONBLOCK);
+  if (!opened.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker-stdin: ", path, " can't be read: ", opened.status().message()));
+  }
+  const Fd& file = *opened;
   struct stat kind = {};
   // From a pipe, one read would take what happens to be there, and the rest would be missing.
-  if (file.valid() && fstat(file.get(), &kind) == 0 &&
-      (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) {
+  if (fstat(file.get(), &kind) == 0 && (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) {
     return absl::InvalidArgumentError(
         absl::StrCat("--worker-stdin: ", path, " is a pipe, and must be a file"));
   }
   std::string text(kMostInput + 1, '\0');
-  const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : -1;
+  const ssize_t size = read(file.get(), text.data(), text.size());
   if (size < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--worker-stdin: ", path, " can't be read: ", strerror(errno)));

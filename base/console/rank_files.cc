@@ -11,7 +11,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/console/output_format.h"
-#include "base/os/output_file.h"
+#include "base/os/protected_open.h"
 #include "base/status_macros.h"
 
 namespace hvd::console {
@@ -73,6 +73,8 @@ absl::Status RankFiles::Open(const std::string& path, File* file) {
     return FileError(path, errno == ELOOP ? "it is a link" : std::strerror(errno));
   }
   if (!S_ISREG(info.st_mode)) return FileError(path, "it is not a regular file");
+  const absl::Status owner = os::CheckOwnerOf(file->fd.get(), path);
+  if (!owner.ok()) return FileError(path, std::string(owner.message()));
   if (ftruncate(file->fd.get(), 0) != 0) return FileError(path, std::strerror(errno));
   return absl::OkStatus();
 }

@@ -49,12 +49,24 @@ TEST_F(RankFilesTest, FolderOfAnotherUserInASharedOne_IsRefused) {
   std::filesystem::create_directory(directory_ + "/rank.0");
   if (chown((directory_ + "/rank.0").c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root";
   EXPECT_THAT(std::string(RankFiles::Create(directory_, 1).status().message()),
-              HasSubstr("/rank.0: it is a file or folder of user 12345"));
+              HasSubstr("/rank.0: it is a folder of user 12345"));
   std::filesystem::remove(directory_ + "/rank.0");
   std::filesystem::create_directory_symlink("/tmp", directory_ + "/link");
   ASSERT_EQ(lchown((directory_ + "/link").c_str(), 12345, 12345), 0);
   EXPECT_THAT(std::string(RankFiles::Create(directory_ + "/link", 1).status().message()),
               HasSubstr("/link: it is a link of user 12345"));
+}
+
+TEST_F(RankFilesTest, FileOfAnotherUserInASharedFolder_IsRefusedUnchanged) {
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  chmod((directory_ + "/rank.0").c_str(), 0777);
+  std::ofstream(directory_ + "/rank.0/stdout") << "old";
+  if (chown((directory_ + "/rank.0/stdout").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  EXPECT_THAT(std::string(RankFiles::Create(directory_, 1).status().message()),
+              HasSubstr("/rank.0/stdout: it is a file of user 12345"));
+  EXPECT_EQ(Read("rank.0/stdout"), "old");
 }
 
 TEST_F(RankFilesTest, EveryRankHasItsFilesFromTheStart) {

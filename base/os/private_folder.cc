@@ -13,6 +13,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/os/protected_open.h"
 #include "base/status_macros.h"
 
 namespace hvd::os {
@@ -67,22 +68,24 @@ void RemoveAllIn(int parent, const std::string& name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Open(const std::string& path) {
-  return OpenAt(AT_FDCWD, path, 0, path);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Unusable(path, strerror(errno));
+  absl::StatusOr<Fd> fd = OpenProtected(path, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) return Unusable(path, fd.status().message());
+  return Take(*std::move(fd), path);
 }
 
 absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::OpenFolder(
     const std::string& name) const {
-  return OpenAt(fd_.get(), name, O_NOFOLLOW, PathOf(name));
-}
-
-absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::OpenAt(int parent,
-                                                                     const std::string& name,
-                                                                     int flags, std::string path) {
-  if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+  const std::string path = PathOf(name);
+  if (mkdirat(fd_.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
     return Unusable(path, strerror(errno));
   }
-  Fd fd(openat(parent, name.c_str(), flags | O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return Unusable(path, strerror(errno));
+  return Take(std::move(fd), path);
+}
+
+absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Take(Fd fd, std::string path) {
   RETURN_IF_ERROR(CheckOurs(fd.get(), path));
   return absl::WrapUnique(new PrivateFolder(std::move(path), std::move(fd)));
 }

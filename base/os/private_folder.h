@@ -17,10 +17,10 @@ namespace hvd::os {
 // in the folder are never followed. Thread-safe.
 class PrivateFolder {
  public:
-  // Opens the folder; makes it if it does not exist.
+  // Opens the folder by the rule of OpenProtected; makes it if it does not exist.
   // Errors:
-  //   - InvalidArgument: the folder can't be made, belongs to another user, or is accessible to
-  //     others; names the folder and the reason.
+  //   - InvalidArgument: the folder can't be made, belongs to another user, as a link to it may, or
+  //     is accessible to others; names the folder and the reason.
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> Open(const std::string& path);
 
   // Opens the subfolder `name` in the same way.
@@ -63,8 +63,8 @@ class PrivateFolder {
 
  private:
   PrivateFolder(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  static absl::StatusOr<std::unique_ptr<PrivateFolder>> OpenAt(int parent, const std::string& name,
-                                                               int flags, std::string path);
+  // Takes an open folder over.
+  static absl::StatusOr<std::unique_ptr<PrivateFolder>> Take(Fd fd, std::string path);
 
   const std::string path_;
   const Fd fd_;

@@ -54,6 +54,18 @@ TEST_F(PrivateFolderTest, Open_AnotherUsers_IsRefused) {
   ExpectRefusal(PrivateFolder::Open(path_).status(), "belongs to another user (uid 65534)");
 }
 
+TEST_F(PrivateFolderTest, Open_LinkOfAnotherUserInASharedFolder_IsRefused) {
+  ASSERT_EQ(mkdir(path_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(path_.c_str(), 01777), 0);
+  // The folder of another job: it passes every check but that of the link.
+  ASSERT_TRUE(PrivateFolder::Open(path_ + "/other").ok());
+  ASSERT_EQ(symlink("other", (path_ + "/link").c_str()), 0);
+  EXPECT_TRUE(PrivateFolder::Open(path_ + "/link").ok());
+  if (lchown((path_ + "/link").c_str(), 65534, 65534) != 0) GTEST_SKIP() << "needs root";
+  ExpectRefusal(PrivateFolder::Open(path_ + "/link").status(), "it is a link of user 65534");
+  ExpectRefusal(PrivateFolder::Open(path_ + "/link/").status(), "it is a link of user 65534");
+}
+
 TEST_F(PrivateFolderTest, Open_NoFolder_IsRefused) {
   std::ofstream(path_) << "mine";
   ExpectRefusal(PrivateFolder::Open(path_).status(), path_);

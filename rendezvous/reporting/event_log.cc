@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/os/output_file.h"
+#include "base/os/protected_open.h"
 #include "base/text/json.h"
 
 namespace hvd::rendezvous::reporting {

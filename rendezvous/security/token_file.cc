@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "base/fd.h"
+#include "base/os/protected_open.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -136,15 +137,18 @@ TokenFile::~TokenFile() {
 
 absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
   // O_NONBLOCK: a FIFO would be waited for.
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info = {};
-  if (!file.valid() || fstat(file.get(), &info) != 0) {
-    const std::string why = absl::StrCat("can't be read: ", strerror(errno));
-    return errno == ENOENT ? absl::NotFoundError(About(path, why)) : Wrong(path, why);
+  const absl::StatusOr<Fd> opened = os::OpenProtected(path, O_RDONLY | O_NONBLOCK);
+  if (!opened.ok()) {
+    const std::string why = absl::StrCat("can't be read: ", opened.status().message());
+    return absl::IsNotFound(opened.status()) ? absl::NotFoundError(About(path, why))
+                                             : Wrong(path, why);
   }
+  const Fd& file = *opened;
+  struct stat info = {};
+  if (fstat(file.get(), &info) != 0) return Wrong(path, strerror(errno));
   if (!S_ISREG(info.st_mode)) return Wrong(path, "is not a file");
-  // By the descriptor, so that the file that was checked is the one that is read. Symbolic links
-  // are followed: Kubernetes mounts secrets as such.
+  // By the descriptor, so that the file that was checked is the one that is read. Links of this
+  // user or the folder's owner are followed: Kubernetes mounts secrets as such.
   RETURN_IF_ERROR(CheckOwner(info, path));
   std::string text;
   char buffer[16 << 10];

@@ -46,9 +46,9 @@ class TokenFile {
 // Reads the credentials from a token file.
 // Errors:
 //   - NotFound: the file is missing or empty.
-//   - InvalidArgument: one line that names the file and the reason: it can't be read, its owner is
-//     neither this user nor root, it is writable by its group or accessible to others, or its
-//     contents are not valid.
+//   - InvalidArgument: one line that names the file and the reason: it can't be read, it is
+//     another user's link, its owner is neither this user nor root, it is writable by its group or
+//     accessible to others, or its contents are not valid.
 absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path);
 
 // The same, but waits up to `timeout` for the file to appear. `on_wait` is called once, if the wait

@@ -141,6 +141,24 @@ TEST_F(TokenFileTest, LinkToAFile_IsLeftAlone) {
   unlink(target.c_str());
 }
 
+TEST_F(TokenFileTest, LinkOfAnotherUserInASharedFolder_IsNotRead) {
+  // The file of another job of this user: it passes every check but that of the link.
+  const std::string other = path_ + "_other";
+  const std::unique_ptr<TokenFile> written = TokenFile::Write(other, credentials_).value();
+  ASSERT_EQ(mkdir(path_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(path_.c_str(), 01777), 0);
+  const std::string link = path_ + "/link";
+  ASSERT_EQ(symlink(other.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(ReadTokenFile(link).ok());
+  if (lchown(link.c_str(), 65534, 65534) == 0) {
+    const absl::Status status = ReadTokenFile(link).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("it is a link of user 65534"), absl::string_view::npos);
+  }
+  unlink(link.c_str());
+  rmdir(path_.c_str());
+}
+
 TEST_F(TokenFileTest, Fifo_IsLeftAlone) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   const Fd planted(open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/output_file.h"
+#include "base/os/protected_open.h"
 
 namespace hvd::worker_runtime::api {
 

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/os/output_file.h"
+#include "base/os/protected_open.h"
 #include "base/signal_free_thread.h"
 #include "worker_runtime/timeline/trace_format.h"
 
