@@ -2,6 +2,9 @@
 // with a connection each, and workers that share some connections. All of it is in one process, so
 // that the figures hold both ends.
 //   bazel run //tests/integration:joins_bench -- [--elastic] [--slots S] [--worlds W] WORKERS...
+// With --connect ADDRESS --token-file FILE the daemon is another process (tools/bench/sizing.py),
+// with --connections N the workers have that many connections, and with --idle SECONDS all are idle
+// for a while after the last world.
 // For each number of workers: the start of the agents and of the first world, then W worlds more,
 // for which all ask when their epoch's watch says so; then what connecting their data planes asks
 // of the daemon; at last the end of the job.
@@ -15,29 +18,36 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/mutex_checks.h"
+#include "base/os/process_limits.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/agent_link.h"
+#include "rendezvous/security/credentials_message.h"
+#include "rendezvous/security/token_file.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd {
 namespace {
 
-constexpr int kConnections = 32;
 constexpr char kDaemonAddress[] = "127.0.0.1:0";
 
 struct BenchOptions {
   bool elastic = false;
   int slots = 8;
   int worlds = 10;
+  int idle_seconds = 0;
+  int connections = 32;
+  std::string daemon;  // its address; empty: a server in this process
+  std::string token_file;
   std::vector<int> workers;
 };
 
@@ -101,6 +111,22 @@ class Bench {
   Bench(const BenchOptions& options, int workers) : options_(options), workers_(workers) {}
 
   absl::Status Run() {
+    RETURN_IF_ERROR(options_.daemon.empty() ? StartServer() : ReadCredentials());
+    std::printf("%d workers, %d a host, %s\n", workers_, options_.slots,
+                options_.elastic ? "elastic" : "static");
+    Connect();
+    Attach();
+    Join("first world");
+    Reform();
+    Idle();
+    Exchange("whether all share a host", {});
+    Exchange("addresses of a few peers", PowersOfTwo());
+    End();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status StartServer() {
     ASSIGN_OR_RETURN(const auto authority, rendezvous::security::JobAuthority::Create("bench"));
     ASSIGN_OR_RETURN(credentials_, authority->IssueForHost(rendezvous::security::kAnyHost));
     rendezvous::server::ServerOptions server;
@@ -113,23 +139,27 @@ class Bench {
       ended_.Down();
     };
     ASSIGN_OR_RETURN(server_, rendezvous::server::Server::Start(std::move(server)));
-    std::printf("%d workers, %d a host, %s\n", workers_, options_.slots,
-                options_.elastic ? "elastic" : "static");
-    for (int i = 0; i < kConnections; ++i) {
-      channels_.push_back(rendezvous::transport::NewChannel(server_->addresses()[0], credentials_));
-      channels_.back()->WaitForConnected(gpr_inf_future(GPR_CLOCK_REALTIME));
-      stubs_.push_back(pb::Rendezvous::NewStub(channels_.back()));
-    }
-    Attach();
-    Join("first world");
-    Reform();
-    Exchange("whether all share a host", {});
-    Exchange("addresses of a few peers", PowersOfTwo());
-    End();
+    address_ = server_->addresses()[0];
     return absl::OkStatus();
   }
 
- private:
+  absl::Status ReadCredentials() {
+    ASSIGN_OR_RETURN(const auto message, rendezvous::security::ReadTokenFile(options_.token_file));
+    credentials_ = rendezvous::security::FromMessage(message);
+    address_ = options_.daemon;
+    return absl::OkStatus();
+  }
+
+  void Connect() {
+    const Measurement measurement;
+    for (int i = 0; i < std::min(options_.connections, workers_); ++i) {
+      channels_.push_back(rendezvous::transport::NewChannel(address_, credentials_));
+      channels_.back()->WaitForConnected(gpr_inf_future(GPR_CLOCK_REALTIME));
+      stubs_.push_back(pb::Rendezvous::NewStub(channels_.back()));
+    }
+    measurement.Print("connections", 0);
+  }
+
   rendezvous::policy::JobSpec Spec() const {
     rendezvous::policy::JobSpec spec;
     spec.min_workers = spec.max_workers = workers_;
@@ -138,7 +168,7 @@ class Bench {
     return spec;
   }
   int hosts() const { return (workers_ + options_.slots - 1) / options_.slots; }
-  pb::Rendezvous::Stub& StubOf(int worker) { return *stubs_[worker % kConnections]; }
+  pb::Rendezvous::Stub& StubOf(int worker) { return *stubs_[worker % stubs_.size()]; }
   static void Identify(int worker, pb::WorkerIdentity* identity) {
     identity->set_worker_id(static_cast<uint64_t>(worker) + 1);
     identity->set_incarnation(0x9e3779b97f4a7c15 * (static_cast<uint64_t>(worker) + 1));
@@ -166,8 +196,8 @@ class Bench {
         if (command.has_end()) ends_.Down();
       };
       callbacks.on_closed = [](absl::Status) {};
-      links_[host] = rendezvous::client::AgentLink::Open(server_->addresses()[0], credentials_,
-                                                         hello, std::move(callbacks));
+      links_[host] =
+          rendezvous::client::AgentLink::Open(address_, credentials_, hello, std::move(callbacks));
     }
     pending_.Await();
     for (int worker = 0; worker < workers_; ++worker) {
@@ -231,6 +261,16 @@ class Bench {
                 (CpuSeconds() - cpu) / options_.worlds, options_.worlds, milliseconds.back());
   }
 
+  // All connections stay open, and nobody calls.
+  void Idle() const {
+    if (options_.idle_seconds == 0) return;
+    const Measurement measurement;
+    std::printf("  idle for %d s\n", options_.idle_seconds);
+    std::fflush(stdout);
+    absl::SleepFor(absl::Seconds(options_.idle_seconds));
+    measurement.Print("idle", 0);
+  }
+
   // More than the links of a tree are.
   std::vector<int> PowersOfTwo() const {
     std::vector<int> distances;
@@ -289,7 +329,7 @@ class Bench {
       message.mutable_exited()->set_worker_id(static_cast<uint64_t>(worker) + 1);
       links_[host_of_[worker]]->Send(std::move(message));
     }
-    ended_.Await();
+    if (server_ != nullptr) ended_.Await();
     ends_.Await();
     measurement.Print("the job's end", 0);
     std::printf("  %s\n", summary_.c_str());
@@ -307,6 +347,7 @@ class Bench {
   rendezvous::security::PeerCredentials credentials_;
   Countdown pending_, watched_, ended_, ends_;
   std::string summary_;
+  std::string address_;
   std::unique_ptr<rendezvous::server::Server> server_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<std::unique_ptr<pb::Rendezvous::Stub>> stubs_;
@@ -316,27 +357,39 @@ class Bench {
 };
 
 bool Parse(int argc, char** argv, BenchOptions& options) {
+  const absl::flat_hash_map<std::string, int*> numbers = {{"--slots", &options.slots},
+                                                          {"--worlds", &options.worlds},
+                                                          {"--idle", &options.idle_seconds},
+                                                          {"--connections", &options.connections}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     int number = 0;
     if (argument == "--elastic") {
       options.elastic = true;
-    } else if ((argument == "--slots" || argument == "--worlds") && i + 1 < argc &&
-               absl::SimpleAtoi(argv[++i], &number)) {
-      (argument == "--slots" ? options.slots : options.worlds) = number;
+    } else if (argument == "--connect" && i + 1 < argc) {
+      options.daemon = argv[++i];
+    } else if (argument == "--token-file" && i + 1 < argc) {
+      options.token_file = argv[++i];
+    } else if (numbers.contains(argument) && i + 1 < argc && absl::SimpleAtoi(argv[++i], &number) &&
+               number >= 0) {
+      *numbers.at(argument) = number;
     } else if (absl::SimpleAtoi(argument, &number) && number > 0) {
       options.workers.push_back(number);
     } else {
       return false;
     }
   }
-  return options.slots > 0 && !options.workers.empty();
+  return options.slots > 0 && options.connections > 0 && !options.workers.empty();
 }
 
 int Main(int argc, char** argv) {
   BenchOptions options;
   if (!Parse(argc, argv, options)) {
-    std::fprintf(stderr, "usage: %s [--elastic] [--slots S] [--worlds W] WORKERS...\n", argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s [--elastic] [--slots S] [--worlds W] [--idle SECONDS] [--connections N]\n"
+        "          [--connect ADDRESS --token-file FILE] WORKERS...\n",
+        argv[0]);
     return 2;
   }
   for (const int workers : options.workers) {
@@ -353,5 +406,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
+  hvd::os::AllowManyFiles();
   return hvd::Main(argc, argv);
 }
