@@ -21,58 +21,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
-from typing import NamedTuple
+
+from process_watch import Watch
 
 PROGRAM = Path(os.environ["JOINS_BENCH"])
 COLUMNS = "workers   store    connect  world first/later   memory  a worker   files      cpu     idle     store"
 IDLE_SECONDS = 10
-
-
-class Peak(NamedTuple):
-    """What a process took at most: MB, descriptors, processor seconds."""
-
-    memory: float
-    files: int
-    cpu: float
-
-
-class Watch:
-    """Samples a process in a thread of its own until it ends or `stop`."""
-
-    def __init__(self, pid):
-        self._directory = Path(f"/proc/{pid}")
-        self._stopped = threading.Event()
-        self.peak = Peak(0, 0, 0)
-        self._sample()
-        self.first = self.peak
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self):
-        while not self._stopped.wait(0.2):
-            self._sample()
-
-    def _sample(self):
-        try:
-            status = (self._directory / "status").read_text()
-            ticks = (self._directory / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
-            files = len(os.listdir(self._directory / "fd"))
-        except OSError:
-            return  # it has ended
-        memory = re.search(r"VmHWM:\s+(\d+)", status)
-        if memory:
-            cpu = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-            self.peak = Peak(int(memory[1]) / 1024, max(files, self.peak.files), cpu)
-
-    def cpu(self):
-        self._sample()
-        return self.peak.cpu
-
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
 
 
 def free_port():
