@@ -4,8 +4,8 @@
 
 The daemon is a real horovod-rendezvousd. Its agents and workers are simulated by joins_bench: a connection for each agent (8 workers) and for
 each worker, with TLS, as in a job. All join a first world, then two more, and end. Columns:
-  connect     seconds until all workers are connected, one after the other
-  world       seconds from the first join to the last answer: the first world, and the median of the later ones
+  agents      seconds until all agents are connected and have been told to start all workers
+  world       seconds from the first join to the last answer: the first world, for which the workers connect, and the median of the later ones
   memory      MB of the daemon at most (VmHWM), and of each worker: (that less an idle daemon's) / workers
   files       descriptors of the daemon at most
   cpu         processor seconds of the daemon
@@ -26,7 +26,7 @@ from pathlib import Path
 from process_watch import Watch
 
 PROGRAM = Path(os.environ["JOINS_BENCH"])
-COLUMNS = "workers   store    connect  world first/later   memory  a worker   files      cpu     idle     store"
+COLUMNS = "workers   store     agents  world first/later   memory  a worker   files      cpu     idle     store"
 IDLE_SECONDS = 10
 
 
@@ -118,7 +118,7 @@ def measure(workers, store, directory):
     worlds = f"{seconds(text, 'first world'):8.2f} / {seconds(text, 'each further world, median'):.2f}"
     each = 1000 * (peak.memory - watch.first.memory) / workers
     return (
-        f"{workers:7} {store:>7} {seconds(text, 'connections'):8.1f} s {worlds} s {peak.memory:7.0f} MB {each:6.0f} KB "
+        f"{workers:7} {store:>7} {seconds(text, 'agents attach, and start'):8.1f} s {worlds} s {peak.memory:7.0f} MB {each:6.0f} KB "
         f"{peak.files:7} {peak.cpu:6.1f} s {100 * idle:6.1f} % {stored:6.1f} MB"
     )
 

@@ -25,12 +25,14 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "cluster")
 
 def measure(count, directory):
     from netns import Cluster
+    from polling import poll_until
 
     names = [f"host{number}" for number in range(count)]
     with Cluster([*names, "launcher"], directory) as cluster:
         hosts = ",".join(f"{name}:1" for name in names)
         begin = time.monotonic()
         job = cluster["launcher"].start_command(["horovodrun", "-np", str(count), "-H", hosts, "true"])
+        poll_until((Path("/proc") / str(job.popen.pid) / "task" / str(job.popen.pid) / "children").read_text, "horovodrun")
         watch = Watch(job.pid)
         code = job.wait()
         took = time.monotonic() - begin
