@@ -19,7 +19,7 @@
 namespace hvd::rendezvous::transport {
 namespace {
 
-constexpr int kMostCallsAtOnce = 100;
+constexpr int kMostCallsAtOnce = 1000;
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;

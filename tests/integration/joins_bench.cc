@@ -269,7 +269,11 @@ class Bench {
     const Measurement measurement;
     std::printf("  idle for %d s\n", options_.idle_seconds);
     std::fflush(stdout);
-    absl::SleepFor(absl::Seconds(options_.idle_seconds));
+    absl::Mutex mutex;
+    absl::MutexLock lock(&mutex);
+    const absl::Time end = Clock::Real().Now() + absl::Seconds(options_.idle_seconds);
+    const auto never = [] { return false; };
+    Clock::Real().AwaitWithDeadline(mutex, absl::Condition(&never), end);
     measurement.Print("idle", 0);
   }
 

@@ -159,7 +159,7 @@ void ControlPlane::Apply(const rendezvous::membership::Event& event) {
   CheckMachine();
   // A watch does nothing that is due: the tick of this very moment follows.
   if (!is_watch && machine_->NextDeadline() <= Time()) Fail("the next deadline does not lie ahead");
-  if (dice_.Chance(3)) ProbeEarlyTick();
+  if (dice_.Chance(3) && machine_->NextDeadline() > Time()) ProbeEarlyTick();
   if (dice_.Chance(2)) SaveAndLoad();
   ArmTick();
 }
