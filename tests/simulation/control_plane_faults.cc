@@ -210,8 +210,9 @@ void ControlPlane::Discover() {
   std::string text;
   for (Machine& machine : machines_) {
     const bool listed = listed_.count(machine.name) > 0;
-    if (!listed && !machine.leaving)
-      machine.leaves_by = time_.now() + absl::ToInt64Microseconds(spec_.elastic->drain_grace);
+    // A host that comes back after a drain, but is not listed, has only this grace.
+    const Micros ends = time_.now() + absl::ToInt64Microseconds(spec_.elastic->drain_grace);
+    if (!listed) machine.leaves_by = machine.leaving ? std::min(machine.leaves_by, ends) : ends;
     machine.leaving = machine.drained || !listed;
     left_early_ = left_early_ || (!listed && !newest_world_.has_value());
     if (!listed) continue;
