@@ -242,9 +242,9 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     worker->place = member.place;
     members.push_back(worker);
   }
-  // Members of a world that broke before they had its state may be behind the checkpoint that was
-  // its start. Rank 0 looks for one when it synchronizes.
-  sync_state = sync_state || newest < epochs.checkpoint.commit;
+  // Members of a world that broke before they had its state may all be behind the commit that was
+  // its start, and behind a checkpoint. Rank 0 looks for one when it synchronizes.
+  sync_state = sync_state || newest < std::max(epochs.newest_commit, epochs.checkpoint.commit);
   const Loss loss = epochs.CountLoss(newest, now);
   if (newest > epochs.formed_commit) epochs.tries = 0;
   epochs.formed_commit = newest;
