@@ -11,7 +11,6 @@ So this machine's cores do the work of all hosts. Columns:
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
