@@ -31,7 +31,9 @@ def measure(count, directory):
         hosts = ",".join(f"{name}:1" for name in names)
         begin = time.monotonic()
         job = cluster["launcher"].start_command(["horovodrun", "-np", str(count), "-H", hosts, "true"])
-        poll_until((Path("/proc") / str(job.popen.pid) / "task" / str(job.popen.pid) / "children").read_text, "horovodrun")
+        poll_until(
+            (Path("/proc") / str(job.popen.pid) / "task" / str(job.popen.pid) / "children").read_text, "horovodrun"
+        )
         watch = Watch(job.pid)
         code = job.wait()
         took = time.monotonic() - begin
