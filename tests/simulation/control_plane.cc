@@ -300,7 +300,9 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
   if (const auto* hold = std::get_if<rendezvous::membership::HoldHostEffect>(&effect)) {
     ++tally_.held;
     CheckAgentOf(hold->host, hold->agent);
-    if (offered_.count(hold->host) > 0) Fail("a host that is offered waits");
+    // A job that ends takes no host in.
+    const bool is_needed = !stop_requested_ && offered_.count(hold->host) > 0;
+    if (is_needed) Fail("a host that is offered waits");
   } else if (const auto* end = std::get_if<rendezvous::membership::EndJobEffect>(&effect)) {
     CheckAgentOf(end->host, end->agent);
     if (end->summary.empty()) CheckLeaver(end->host);
