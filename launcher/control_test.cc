@@ -9,8 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "launcher/job/job_file.h"
-#include "rendezvous/server/server.h"
+#include "launcher/served_job_test_util.h"
 
 namespace hvd::launcher {
 namespace {
@@ -18,37 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class ControlTest : public ::testing::Test {
+class ControlTest : public ServedJobFixture {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "/control.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    auto authority = *rendezvous::security::JobAuthority::Create("4711abcdef");
-    rendezvous::server::ServerOptions options;
-    options.job_id = "4711abcdef";
-    options.listen = {"127.0.0.1:0"};
-    options.credentials = *authority->IssueForDaemon();
-    auto server = rendezvous::server::Server::Start(options);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    const rendezvous::security::PeerCredentials issued = *authority->IssueForHost("control");
-    job_.set_job_id(options.job_id);
-    job_.set_pid(7);
-    job_.set_command("python train.py");
-    job_.add_addresses(server_->addresses()[0]);
-    job_.mutable_credentials()->set_token(issued.token);
-    job_.mutable_credentials()->set_ca_certificate(issued.ca_certificate);
-    job_.mutable_credentials()->set_certificate(issued.certificate);
-    job_.mutable_credentials()->set_private_key(issued.private_key);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::unique_ptr<job::JobFile> Register(const std::string& id) {
-    pb::JobFile job = job_;
-    job.set_job_id(id);
-    return *job::JobFile::Write(directory_, job);
-  }
   std::string Error() {
     const absl::Status status = Control(options_, directory_).status();
     EXPECT_FALSE(status.ok());
@@ -56,9 +26,6 @@ class ControlTest : public ::testing::Test {
     return std::string(status.message());
   }
 
-  std::string directory_;
-  std::unique_ptr<rendezvous::server::Server> server_;
-  pb::JobFile job_;
   cli::ControlOptions options_;
 };
 

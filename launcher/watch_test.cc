@@ -8,9 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "launcher/job/job_file.h"
-#include "rendezvous/security/credentials_message.h"
-#include "rendezvous/server/server.h"
+#include "launcher/served_job_test_util.h"
 
 namespace hvd::launcher {
 namespace {
@@ -38,38 +36,21 @@ class StepClock : public Clock {
   absl::Time now_ = absl::FromUnixSeconds(1000);
 };
 
-class WatchTest : public ::testing::Test {
+class WatchTest : public ServedJobFixture {
  protected:
   void SetUp() override {
-    realm_ = ::testing::TempDir() + "/watch.XXXXXX";
-    ASSERT_NE(mkdtemp(realm_.data()), nullptr);
-    auto authority = *rendezvous::security::JobAuthority::Create("4711abcdef");
-    rendezvous::server::ServerOptions options;
-    options.job_id = "4711abcdef";
-    options.listen = {"127.0.0.1:0"};
-    options.credentials = *authority->IssueForDaemon();
-    auto server = rendezvous::server::Server::Start(options);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    pb::JobFile job;
-    job.set_job_id(options.job_id);
-    job.add_addresses(server_->addresses()[0]);
-    *job.mutable_credentials() =
-        rendezvous::security::ToMessage(*authority->IssueForHost("control"));
-    file_ = *job::JobFile::Write(realm_, job);
+    ServedJobFixture::SetUp();
+    file_ = Register("4711abcdef");
     options_.watch = absl::Seconds(10);
   }
-  void TearDown() override { std::filesystem::remove_all(realm_); }
 
   absl::Status Run() {
-    return Watch(options_, realm_, clock_, [this](const std::string& text) {
+    return Watch(options_, directory_, clock_, [this](const std::string& text) {
       shown_.push_back(text);
       return shown_.size() < most_;
     });
   }
 
-  std::string realm_;
-  std::unique_ptr<rendezvous::server::Server> server_;
   std::unique_ptr<job::JobFile> file_;
   StepClock clock_;
   cli::ControlOptions options_;
