@@ -19,6 +19,8 @@
 namespace hvd::rendezvous::transport {
 namespace {
 
+// On one connection. A program that embeds the server may have the calls of many workers on one;
+// a faulty member must not take the memory of the other jobs.
 constexpr int kMostCallsAtOnce = 1000;
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;

@@ -46,7 +46,7 @@ def promtool(*arguments, folder=FOLDER):
 
 
 def samples(horovodrun, *limits, checkpoints=()):
-    """The names of the samples that a job serves once it trains; an elastic one: once it has told of a commit."""
+    """The names of the samples that a job serves while it trains. An elastic job must have reported a commit."""
     job = horovodrun.start("-np", "2", *limits, "--metrics", "127.0.0.1:0", *COMMAND, *checkpoints)
     address = job.stderr.wait_for(r"metrics at (http://\S+)$", 60).group(1)
     log = TrainingLog(job.stdout)
