@@ -12,8 +12,10 @@ import horovod.torch as hvd
 from checkpointed_training import DATA, names, state_in, train
 from elastic_training import assert_equal, snapshot, step
 from horovod import _ffi
+from horovod.common.exceptions import HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoints, commits
 from horovod.elastic.checkpoints import Checkpoints
+from horovod.elastic.loop import run_fn
 from horovod.torch._loading import TREES as TORCH
 
 
@@ -107,6 +109,35 @@ def test_job_starts_again_from_the_newest(tmp_path, new_job, capfd):
     # The same as a training that went on all the time.
     train(state, 1)
     assert_equal(snapshot(state.model, state.optimizer), snapshot(again.model, again.optimizer))
+
+
+@pytest.mark.parametrize("next_world, batches", [(2, [0, 1]), (3, [0, 3])])
+def test_process_that_missed_a_world_looks_for_that_worlds_checkpoint(
+    tmp_path, new_job, monkeypatch, next_world, batches
+):
+    """In the world after its own nobody can have made commits without it: it does not even list the folder."""
+    world, begun = [1], []
+    query = _ffi.query
+    monkeypatch.setattr(_ffi, "query", lambda what: world[0] if what == "epoch" else query(what))
+    state = state_in(tmp_path)
+
+    def reset():
+        own = commits.newest_id()
+        world[0] = 2
+        others = state_in(tmp_path)
+        others.batch = state.batch
+        train(others, 2)
+        world[0] = next_world
+        monkeypatch.setattr(commits, "_newest", own)
+
+    def go_on(state):
+        begun.append(state.batch)
+        if len(begun) == 1:
+            train(state, 1)
+            raise HorovodInternalError("a peer is lost")
+
+    run_fn(go_on, reset)(state)
+    assert begun == batches
 
 
 def test_damaged_one_is_skipped_with_a_line(tmp_path, new_job, capfd):

@@ -176,12 +176,14 @@ class ControlPlane {
     bool defers = true;
     bool threw = false;
     std::vector<uint64_t> calls;  // still pending on its side
-    bool has_synced = false;      // or made a commit: it reads no checkpoint any more
-    Commit loaded;                // from a checkpoint, for the sync
-    Commit writing;               // as a checkpoint
-    int writing_turn = -1;        // the turn in which it does; a later one has given it up
-    uint64_t written = 0;         // the newest commit that it has written
-    bool has_failed = false;      // to write the newest one
+    bool has_synced = false;      // or made a commit: it reads no checkpoint any more...
+    uint64_t had_in_world =
+        0;                  // ... but after a world that it was not in. 0: it had the state in none
+    Commit loaded;          // from a checkpoint, for the sync
+    Commit writing;         // as a checkpoint
+    int writing_turn = -1;  // the turn in which it does; a later one has given it up
+    uint64_t written = 0;   // the newest commit that it has written
+    bool has_failed = false;  // to write the newest one
     // The daemon's knowledge.
     bool told_to_stop = false, released = false, seen_dying = false, seen_gone = false;
     bool said_finished = false, said_failed = false;

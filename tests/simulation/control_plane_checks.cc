@@ -159,7 +159,11 @@ void ControlPlane::CheckHeldCommits(const rendezvous::membership::World& world) 
 
 void ControlPlane::CheckLeaver(const std::string& host) {
   if (!has_copies_ || stop_requested_ || !wrong_.empty() || verdict_.has_value()) return;
-  const uint64_t newest = NewestAt(streams_[attached_[host]].agent).id;
+  // What the daemon has been told: a copy that has gone further since is newer than what it counts
+  // on.
+  const Agent& agent = agents_[streams_[attached_[host]].agent];
+  uint64_t newest = agent.told_kept;
+  for (const auto& [slot, commit] : agent.arenas) newest = std::max(newest, commit.id);
   const Machine& leaver = machines_[FindHost(host)];
   if (newest == 0 || !leaver.leaving || time_.now() >= leaver.leaves_by) return;
   for (const Process& process : processes_) {

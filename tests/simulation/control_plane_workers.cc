@@ -166,7 +166,9 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
   }
   if (process.rank == 0 && world.sync_state) TakeKept(&process);
   process.loaded = Commit();
-  if (process.rank == 0 && world.sync_state && !process.has_synced) LoadCheckpoint(&process);
+  const bool missed_world = process.had_in_world > 0 && process.had_in_world + 1 < process.epoch;
+  const bool may_be_behind = !process.has_synced || missed_world;
+  if (process.rank == 0 && world.sync_state && may_be_behind) LoadCheckpoint(&process);
   if (process.rank == 0 && process.commit.id < world.members[0].commit) {
     Fail("rank 0 does not hold the commit that the world begins with");
   }
@@ -228,6 +230,7 @@ void ControlPlane::Submit(int index, Operation kind) {
   if (kind == Operation::kConnect) process.phase = Phase::kConnecting;
   const bool trains = kind != Operation::kConnect && kind != Operation::kSync;
   if (trains && !process.began_with.has_value()) process.began_with = process.commit.id;
+  if (trains) process.had_in_world = process.epoch;
   if (trains && *process.began_with < group.least) {
     return Fail(absl::StrCat("training goes on from commit ", CommitText(*process.began_with),
                              ", but a checkpoint has commit ", CommitText(group.least)));

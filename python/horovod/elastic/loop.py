@@ -165,6 +165,7 @@ def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, fu
     checkpoints.end_reads()
     commit_store.give_to(state)
     state._begin_run()
+    state._had_in_world = 0
     end = functools.partial(runs.end, function, state, keeps_final=is_elastic() or state._outlives_job())
     try:
         process.no_collectives = ""
@@ -196,6 +197,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                     if _must_sync(skip_sync):
                         _sync(state)
                     skip_sync = False
+                state._had_in_world = _ffi.query("epoch")
                 _ffi.begin_training()
                 has_begun = True
                 result = call()
@@ -297,8 +299,9 @@ def _sync(state: State) -> None:
             _pass(together=roll.all_are_behind)
         roll = call_roll()
     state._begins_run = not roll.is_under_way
+    state._missed_world = 0 < state._had_in_world < _ffi.query("epoch") - 1
     state._sync_in_loop(begins_later_run=runs.number > 1 and not roll.is_under_way)
-    state._begins_run = False
+    state._begins_run = state._missed_world = False
     runs.is_under_way = True
 
 

@@ -30,6 +30,8 @@ class State:
     _committing = False  # the staged save is going to be a commit
     _interrupted_at_commit = False
     _begins_run = False  # no rank has a commit of this run yet
+    _had_in_world = 0  # the newest world in which this process has had the state; 0: none
+    _missed_world = False  # another world may have made commits since
     _last_updated_timestamp: float = 0
 
     def __init__(

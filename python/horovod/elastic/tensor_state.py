@@ -144,7 +144,7 @@ class TensorState(ObjectState):
     def sync(self) -> None:
         ops.check_ready()
         self._find_parts()
-        if rank() == 0 and (self._begins_run or commits.newest_id() == self._inherited):
+        if rank() == 0 and (self._begins_run or self._missed_world or commits.newest_id() == self._inherited):
             self._load_earlier()
         placed = self._sync_trees() if size() > 1 else None
         if rank() == 0:
@@ -342,8 +342,8 @@ class TensorState(ObjectState):
         return _Snapshot(placed.values(), trees, placed)
 
     def _load_earlier(self) -> None:
-        """Loads an earlier job's checkpoint, if it is newer than the predecessor's commit."""
-        if self._load_checkpoint(self._inherited):
+        """Loads a checkpoint of an earlier job, or of a world that this process was not in, if it is newer than this process's commit."""
+        if self._load_checkpoint(commits.newest_id() if self._missed_world else self._inherited):
             self._inherited = 0
         else:
             self._say_where_it_goes_on()
