@@ -57,6 +57,22 @@ def test_sparse_gradients_are_reduced_when_backward_returns(as_dense):
     optimizer.step()
 
 
+@pytest.mark.parametrize("settings", [{}, dict(groups=1)])
+def test_what_was_frozen_at_first_is_reduced_when_backward_returns(settings):
+    frozen, p = nn.Parameter(torch.zeros(2), requires_grad=False), nn.Parameter(torch.zeros(2))
+    never = nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False)
+    named = [("frozen", frozen), ("p", p), ("never", never)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in named], lr=1.0), named, **settings)
+    assert [p.requires_grad for _, p in named] == [False, True, False]
+    for trained in ({p}, {frozen, p}, {frozen}):
+        p.requires_grad_(p in trained)
+        frozen.requires_grad_(frozen in trained)
+        optimizer.zero_grad(set_to_none=True)
+        loss(frozen + p).backward()
+        assert [each.grad.tolist() for each in trained] == [[average()] * 2] * len(trained)
+        optimizer.step()
+
+
 def test_the_last_of_the_passes_reduces():
     p, optimizer = single(backward_passes_per_step=3)
     for count in (1, 2, 3):

@@ -1,9 +1,10 @@
 """The common base of the distributed optimizers: names and hooks of parameters, shared groups and state."""
 
 import collections
+import contextlib
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
 import torch
@@ -20,6 +21,24 @@ def _in_backward() -> bool:
     """Returns whether this thread is in backward(); False if this version of torch can't tell."""
     current = getattr(torch._C, "_current_graph_task_id", None)
     return current is not None and current() != -1
+
+
+def _can_be_trained(p: torch.Tensor) -> bool:
+    """Returns whether the script may ever set p.requires_grad."""
+    return p.requires_grad or ((p.is_floating_point() or p.is_complex()) and not p.is_inference())
+
+
+@contextlib.contextmanager
+def _trained_meanwhile(p: torch.Tensor) -> Iterator[None]:
+    """Returns a context in which torch lets a hook be added to `p`, also if it is frozen: the script may train it later."""
+    frozen = not p.requires_grad
+    with torch.enable_grad():
+        p.requires_grad_(True)
+        try:
+            yield
+        finally:
+            if frozen:
+                p.requires_grad_(False)
 
 
 # How many optimizers of this world have a parameter of that name, by process set.
@@ -151,8 +170,8 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
                 self._parameter_names.setdefault(p, f"allreduce.noname.{i}.{j}")
         # The members of the set may change with the world.
         if is_elastic() or self._reduces():
-            for p in self._trained():
-                if p not in self._hooked:
+            for p in self._parameters():
+                if p not in self._hooked and _can_be_trained(p):
                     self._hooked.add(p)
                     self._install_hook(p)
 
@@ -165,13 +184,14 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             if optimizer is not None:
                 optimizer._gradient_arrived(p)
 
-        if hasattr(p, "register_post_accumulate_grad_hook"):
-            p.register_post_accumulate_grad_hook(hook)
-            return
-        # Older torch: the graph's node that adds to p.grad; it exists while something refers to it.
-        accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
-        accumulator.register_hook(hook)
-        self._grad_accumulators.append(accumulator)
+        with _trained_meanwhile(p):
+            if hasattr(p, "register_post_accumulate_grad_hook"):
+                p.register_post_accumulate_grad_hook(hook)
+                return
+            # Older torch: the graph's node that adds to p.grad; it exists while something refers to it.
+            accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
+            accumulator.register_hook(hook)
+            self._grad_accumulators.append(accumulator)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as the wrapped optimizer does; the new parameters' gradients are reduced as well."""
