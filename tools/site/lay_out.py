@@ -1,10 +1,8 @@
 """lay_out.py FOLDER: the pages of the site, below FOLDER, each where it lies in the repository, so that links hold.
 
-Pictures are copied. A link to a source file becomes a link to a page that shows it, or to its reference. A link to a folder becomes a link to its
-README, or to
-a page that shows its files. The line <!-- file: NAME --> becomes the text of that file. Modules get pages of their reference, which mkdocstrings
-fills in. So
-do public headers (headers.py)."""
+Pictures are copied, and flowcharts are drawn (drawings.py). A link to a source file becomes a link to a page that shows it, or to its reference. A
+link to a folder becomes a link to its README, or to a page that shows its files. The line <!-- file: NAME --> becomes the text of that file. Modules
+get pages of their reference, which mkdocstrings fills in. So do public headers (headers.py)."""
 
 import os
 import re
@@ -12,6 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import drawings
 import headers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +21,7 @@ PAGES = [
     "CHANGELOG.md",
     "SECURITY.md",
     "docs/*.md",
+    "docs/design/*.md",
     "examples/**/README.md",
     "tools/bench/RESULTS.md",
 ]
@@ -94,7 +94,11 @@ def with_links(page: Path, folder: Path) -> str:
         write(folder / path.relative_to(ROOT).with_name(path.name + ".md"), source_page(path))
         return f"{before}{target}.md{anchor}{after}"
 
-    changed = LINK.sub(change, page.read_text())
+    try:
+        drawn = drawings.with_drawings(page.read_text())
+    except ValueError as error:
+        sys.exit(f"{page.relative_to(ROOT)}: {error}")
+    changed = LINK.sub(change, drawn)
     return FILE.sub(lambda line: code(page.parent / line.group(1)), changed)  # last: the file's text has no links
 
 
