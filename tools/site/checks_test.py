@@ -1,10 +1,13 @@
 """Tests of the checks and the makers of pages: each finds the fault that it is for."""
 
+import re
 import unittest
 
+import drawings
 import headers
 import programs_page
 from check_pages import Code, codes, problem_of, unknown_options
+from lay_out import ROOT
 
 KNOWN = {"horovodrun": {"-np", "--min-np", "-m"}, "horovod-agent": {"--join"}}
 
@@ -124,6 +127,50 @@ class Headers(unittest.TestCase):
         made = headers.markdown(words)
         self.assertIn("```cpp\nadd(1);\n```", made)
         self.assertIn("Errors:\n\n- NOT_FOUND: there is\n    none.", made)
+
+
+CHART = """flowchart TD
+    subgraph host ["a host"]
+        agent["agent"] -->|"starts & watches"| worker(["worker"])
+    end
+    daemon["daemon"] -.-> host
+"""
+
+
+class Drawings(unittest.TestCase):
+    def test_block_becomes_one_element_with_its_words(self) -> None:
+        page = drawings.with_drawings(f"before\n\n```mermaid\n{CHART}```\n\nafter\n")
+        self.assertRegex(page, r"\Abefore\n\n<div class=\"drawing\"><svg .*</svg></div>\n\nafter\n\Z")
+        for words in ("agent", "starts &amp; watches", "worker", "daemon", "a host"):
+            self.assertIn(f">{words}</text>", page)
+
+    def test_frame_has_its_boxes_and_is_an_end_of_arrows(self) -> None:
+        chart = drawings.parse(CHART)
+        self.assertEqual(chart.boxes_in("host"), ["agent", "worker"])
+        self.assertIn("lhead=cluster_host style=dashed", drawings.dot(chart))
+
+    def test_what_it_does_not_know_is_named(self) -> None:
+        for text, problem in (
+            ("sequenceDiagram\n", "not with: sequenceDiagram"),
+            ("flowchart TD\na{no}\n", "does not know this line of a drawing: a{no}"),
+            ('flowchart TD\na["x"] --> b\n', "an arrow at b, but no box"),
+        ):
+            with self.assertRaisesRegex(ValueError, problem):
+                drawings.parse(text)
+
+    def test_worker_lifecycle_is_drawn_as_its_table_has_it(self) -> None:
+        source = (ROOT / "rendezvous/lifecycle/worker_lifecycle.cc").read_text()
+        rows = re.findall(r"\{Life::k(\w+), Move::k(\w+), Life::k(\w+)\}", source)
+        page = (ROOT / "docs/design/membership.md").read_text()
+        (chart,) = [chart for chart in map(drawings.parse, drawings.BLOCK.findall(page)) if chart.round_boxes]
+        state = {name: words.title().replace(" ", "") for name, words in chart.boxes.items()}
+        drawn = {
+            (state[start], move, state[arrow.end])
+            for arrow in chart.arrows
+            for start in chart.boxes_in(arrow.start)
+            for move in arrow.words.split(", ")
+        }
+        self.assertEqual(drawn, {row for row in rows if row[0] != row[2]})
 
 
 if __name__ == "__main__":
