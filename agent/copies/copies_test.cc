@@ -221,8 +221,8 @@ TEST_F(StrangerTest, ManyThatAuthenticateNothing_HoldNobodyUp) {
 TEST_F(StrangerTest, ClientHellosFromElsewhere_DoNotDriveOutASlowKeeper) {
   constexpr size_t kMostOfAStage = 128;
   const Trust trust = TrustOf(*authority_);
-  net::Wire slow = net::BeginHandshake("127.0.0.2", source_->address(), trust.tls);
-  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.3", source_->address(), trust.tls,
+  net::Wire slow = net::BeginHandshake("127.0.0.1", source_->address(), trust.tls);
+  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.2", source_->address(), trust.tls,
                                                          kMostOfAStage + 200, kMostOfAStage - 1);
   net::Opening step;
   while ((step = slow.Open()) == net::Opening::kWantsToRead) {

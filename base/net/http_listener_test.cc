@@ -137,13 +137,13 @@ TEST_F(HttpListenerTest, ManySilentConnections_DoNotKeepOthersOut) {
 
 // A health check whose request is on its way keeps its place, however many come from elsewhere.
 TEST_F(HttpListenerTest, CrowdFromAnotherAddress_CostsASlowClientNothing) {
-  const Fd silent = ConnectFrom("127.0.0.2", listener_->address());
-  const Fd slow = ConnectFrom("127.0.0.2", listener_->address());
+  const Fd silent = ConnectFrom("127.0.0.1", listener_->address());
+  const Fd slow = ConnectFrom("127.0.0.1", listener_->address());
   Send(slow, "GET /here HT");
   std::vector<Fd> crowd;
   for (size_t i = 0; i < 2 * HttpListener::kMostConnections; ++i) {
-    crowd.push_back(ConnectFrom("127.0.0.3", listener_->address()));
-    crowd.push_back(ConnectFrom("127.0.0.3", listener_->address()));
+    crowd.push_back(ConnectFrom("127.0.0.2", listener_->address()));
+    crowd.push_back(ConnectFrom("127.0.0.2", listener_->address()));
     Send(crowd.back(), "GET /here HT");
   }
   for (const Fd* made_room : {&crowd[0], &crowd[1]}) EXPECT_EQ(Rest(*made_room), "");

@@ -31,6 +31,13 @@ TEST(PeerSourceTest, SameIpv4Address_HoweverItIsWritten) {
   EXPECT_NE(SourceOf("127.0.0.2", "0.0.0.0:0"), source);
 }
 
+TEST(PeerSourceTest, OtherLoopbackAddresses_AreOneSource) {
+  const std::string source = SourceOf("127.0.0.2", "0.0.0.0:0");
+  EXPECT_EQ(SourceOf("127.99.3.1", "0.0.0.0:0"), source);
+  if (!HasV6()) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_EQ(SourceOf("127.0.0.3", "[::]:0"), source);
+}
+
 TEST(PeerSourceTest, Ipv6_IsTheNetwork) {
   if (!HasV6()) GTEST_SKIP() << "no IPv6 here";
   EXPECT_EQ(SourceOf("::1", "[::]:0"), std::string(8, '\0'));

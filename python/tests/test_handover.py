@@ -212,7 +212,7 @@ def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, servin
     worker = meeting.worker()
     with (
         contextlib.ExitStack() as strangers,
-        socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.2", 0)) as plain,
+        socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.1", 0)) as plain,
     ):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         handshake = worker._context.wrap_bio(incoming, outgoing, server_hostname=_handover.SERVER_NAME)
@@ -223,21 +223,21 @@ def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, servin
             plain.sendall(hello)
         crowd = [
             strangers.enter_context(
-                socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.3", 0))
+                socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.2", 0))
             )
             for _ in range(_tls_server._MOST_STRANGERS)
         ]
         for stranger in crowd:
             stranger.sendall(words)
         one_more = strangers.enter_context(
-            socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.3", 0))
+            socket.create_connection(worker.address, timeout=60, source_address=("127.0.0.2", 0))
         )
         one_more.sendall(words)
         assert select.select(crowd, [], [], 60)[0], "one was hung up on"
         if not words:
             plain.sendall(hello)
         assert plain.recv(1) == b"\x16"  # the server's part of the handshake
-        assert any(one.source == socket.inet_aton("127.0.0.2") for one in serving.server._connections)
+        assert any(one.source == socket.inet_aton("127.0.0.1") for one in serving.server._connections)
 
 
 def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(meeting):
@@ -250,7 +250,7 @@ def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(
         handshake.do_handshake()
     hello = outgoing.read()
     with contextlib.ExitStack() as clients:
-        for source in ["127.0.0.3"] * 100 + ["127.0.0.2"]:
+        for source in ["127.0.0.2"] * 100 + ["127.0.0.1"]:
             client = clients.enter_context(
                 socket.create_connection(worker.address, timeout=60, source_address=(source, 0))
             )
@@ -263,6 +263,13 @@ def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(
         assert sum(one.has_spoken for one in waiting) == _tls_server._STEPS_OF_STRANGERS
         serving.server.start()
         serving.server.stop()
+
+
+def test_addresses_of_one_peer_are_one_source():
+    for same in (["127.0.0.2", "127.99.3.1", "::ffff:127.0.0.3"], ["127.0.0.1", "::ffff:127.0.0.1"], ["fd00::1", "fd00::2%lo"]):
+        assert len(set(map(_tls_server._source, same))) == 1, same
+    others = ["127.0.0.1", "127.0.0.2", "10.0.0.1", "10.0.0.2", "fd00::1", "fd01::1"]
+    assert len(set(map(_tls_server._source, others))) == len(others)
 
 
 def of_sources(*sources):

@@ -173,9 +173,9 @@ TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
       *net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
   root_ = std::thread([&] { accepted_ = AcceptMembers(root, listener_.get(), kLong); });
   const std::string to = absl::StrCat(kAddress, ":", port_);
-  net::Wire slow = net::BeginHandshake("127.0.0.2", to, member.tls);
+  net::Wire slow = net::BeginHandshake("127.0.0.1", to, member.tls);
   const std::vector<Fd> crowd =
-      net::CrowdOfClientHellos("127.0.0.3", to, member.tls, kMostOfAStage + 100, kMostOfAStage - 1);
+      net::CrowdOfClientHellos("127.0.0.2", to, member.tls, kMostOfAStage + 100, kMostOfAStage - 1);
   while (slow.Open() == net::Opening::kWantsToRead) {
     ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Soon()).ok());
   }

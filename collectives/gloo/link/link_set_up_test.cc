@@ -122,8 +122,8 @@ TEST_F(LinkSetUpTest, ClientHellosFromElsewhereDoNotDriveOutASlowPeer) {
   const auto to = ParseLinkAddress(door());
   const std::string text =
       absl::StrCat("127.0.0.1:", ntohs(reinterpret_cast<const sockaddr_in&>(to->storage).sin_port));
-  net::Wire slow = net::BeginHandshake("127.0.0.2", text, rank1.tls);
-  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.3", text, rank1.tls,
+  net::Wire slow = net::BeginHandshake("127.0.0.1", text, rank1.tls);
+  const std::vector<Fd> crowd = net::CrowdOfClientHellos("127.0.0.2", text, rank1.tls,
                                                          kMostStrangers + 100, kMostStrangers - 1);
   LinkOpening opening(std::move(slow), [&](std::string binding) {
     return MakeDialerHandshake(kLinkProtocol, rank1, 0, std::move(binding));

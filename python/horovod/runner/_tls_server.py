@@ -73,12 +73,15 @@ class _Connection:
 @functools.lru_cache(maxsize=1024)
 def _source(host: str) -> bytes:
     """Returns a value that is equal for connections which one peer can make as many of as it likes: its IPv4 address, or the network
-    of its IPv6 address, 64 bits.
+    of its IPv6 address, 64 bits. All of 127.0.0.0/8 but 127.0.0.1, from which every user of the machine may connect, are one.
     """
     address = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
-        return address.packed[:8] if address.ipv4_mapped is None else address.ipv4_mapped.packed
-    return address.packed
+        if address.ipv4_mapped is None:
+            return address.packed[:8]
+        address = address.ipv4_mapped
+    usual = ipaddress.IPv4Address("127.0.0.1")
+    return bytes([127, 0, 0, 0]) if address.is_loopback and address != usual else address.packed
 
 
 def _first_to_go(strangers: list[_Connection]) -> Optional[_Connection]:
