@@ -244,6 +244,21 @@ def test_a_change_during_the_reduction_is_an_error(change, settings):
     assert p.grad.tolist() == [average()] * 2, f"the wait at the end of the failed pass is still awaited: {kept}"
 
 
+@pytest.mark.parametrize("settings", [{}, dict(compression=hvd.Compression.fp16)])
+def test_gradients_may_be_parts_of_one_block(settings):
+    parameters = [nn.Parameter(torch.zeros(2)) for _ in range(3)]
+    named = [(str(i), p) for i, p in enumerate(parameters)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0), named, **settings)
+    block = torch.zeros(6)
+    for p, part in zip(parameters, block.split(2)):
+        p.grad = part
+    for _ in range(2):
+        optimizer.zero_grad(set_to_none=False)
+        sum(loss(p) for p in parameters).backward()
+        assert block.tolist() == [average()] * 6
+        optimizer.step()
+
+
 @pytest.mark.several_ranks
 def test_pass_of_another_world_does_not_stop_the_next_from_waiting():
     """Work whose pass was broken off with its world, and which something keeps alive."""

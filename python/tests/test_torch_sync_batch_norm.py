@@ -130,3 +130,20 @@ def test_convert_replaces_all_and_keeps_parameters():
     assert type(model[1][0]) is hvd.SyncBatchNorm and not model[1][0].training
     assert model[1][0].weight is norm.weight and model[1][0].running_var is norm.running_var
     assert list(model.state_dict()) == names
+
+
+def test_gradients_that_accumulate_over_two_passes_are_reduced():
+    ours, reference = pair(2)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(ours.parameters(), lr=0.1),
+        list(ours.named_parameters()),
+        op=hvd.Sum,
+        backward_passes_per_step=2,
+    )
+    joined, mine = joined_batch(lambda r: 3, (2, 2))
+    for _ in range(2):
+        ours(joined[mine]).square().sum().backward()
+        reference(joined).square().sum().backward()
+    optimizer.step()
+    for p, q in zip(ours.parameters(), reference.parameters()):
+        assert torch.allclose(p.grad, q.grad, rtol=1e-4)

@@ -5,6 +5,16 @@ from typing import Any, Callable, NamedTuple, Union
 import torch
 
 
+def _is_part(grad: torch.Tensor) -> bool:
+    """Returns whether a gradient is a part of a larger block, as in a flat buffer of all gradients. Its version then counts the
+    changes of the other parts, too.
+    """
+    if grad.layout != torch.strided:
+        return False
+    storage = grad.untyped_storage() if hasattr(grad, "untyped_storage") else grad.storage()
+    return bool(storage.nbytes() > grad.numel() * grad.element_size())
+
+
 class Watched(NamedTuple):
     """A gradient as it was when its reduction started. A later change of it would be lost, or be mixed into the sum on one rank."""
 
@@ -18,11 +28,12 @@ class Watched(NamedTuple):
 
     def check(self, names: dict[torch.Tensor, str]) -> None:
         """Raises RuntimeError if the gradient was changed or replaced."""
-        if self.p.grad is not self.grad or self.grad._version != self.version:
-            raise RuntimeError(
-                f"the gradient of {names[self.p]} was changed while the ranks reduced it: in a hook, change it before "
-                "the optimizer sees it (Tensor.register_hook); after backward(), call optimizer.synchronize() first"
-            )
+        if self.p.grad is self.grad and (self.grad._version == self.version or _is_part(self.grad)):
+            return
+        raise RuntimeError(
+            f"the gradient of {names[self.p]} was changed while the ranks reduced it: in a hook, change it before "
+            "the optimizer sees it (Tensor.register_hook); after backward(), call optimizer.synchronize() first"
+        )
 
 
 class Plain(NamedTuple):
