@@ -100,9 +100,11 @@ void Tuner::EndSample() {
 std::vector<TuningSample> Tuner::TakeSamples() { return std::exchange(samples_taken_, {}); }
 
 std::string TuningLogLine(const TuningSample& sample, bool cache_enabled) {
-  return absl::StrCat("0,0,", cache_enabled ? 1 : 0, ",",
-                      absl::ToDoubleMilliseconds(sample.tunables.cycle_time), ",",
-                      sample.tunables.fusion_threshold_bytes, ",", sample.score);
+  const double threshold_mb =
+      static_cast<double>(sample.tunables.fusion_threshold_bytes) / (1 << 20);
+  return absl::StrCat("0,0,0,", cache_enabled ? 1 : 0, ",",
+                      absl::ToDoubleMilliseconds(sample.tunables.cycle_time), ",", threshold_mb,
+                      ",", sample.score / 1e6);
 }
 
 }  // namespace hvd::worker_runtime::negotiation::tuning

@@ -76,9 +76,10 @@ class Tuner {
   std::vector<TuningSample> samples_taken_;
 };
 
-// The log file's header, with Horovod's columns.
+// The log file's header, with Horovod's columns, and in its units: the threshold in MB, the score
+// in millions of bytes a second. The first three are not tuned here.
 inline constexpr absl::string_view kTuningLogHeader =
-    "hierarchical_allreduce,hierarchical_allgather,cache_enabled,cycle_time_ms,"
+    "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,cycle_time_ms,"
     "tensor_fusion_threshold,score";
 std::string TuningLogLine(const TuningSample& sample, bool cache_enabled);
 

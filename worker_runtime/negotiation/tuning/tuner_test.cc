@@ -165,8 +165,8 @@ TEST(TunerTest, Observe_OfNamesThatNeverComeAgain_EndsSamplesAllTheSame) {
 }
 
 TEST(TuningLogLineTest, ASample_IsALineOfTheHeadersColumns) {
-  const TuningSample sample{{1 << 20, absl::Microseconds(2500)}, 1.5e9, false};
-  EXPECT_EQ(TuningLogLine(sample, true), "0,0,1,2.5,1048576,1.5e+09");
+  const TuningSample sample{{3 << 19, absl::Microseconds(2500)}, 1.5e9, false};
+  EXPECT_EQ(TuningLogLine(sample, true), "0,0,0,1,2.5,1.5,1500");
 }
 
 }  // namespace
