@@ -164,6 +164,12 @@ def test_thread_affinity_binds_the_engines_thread(horovodrun):
     assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:bound", "[1]<stdout>:bound"]
 
 
+def test_thread_affinity_with_too_few_cores_is_told(horovodrun):
+    result = horovodrun.run("-np", "2", "--thread-affinity", "1", "python", "-c", CORES)
+    assert "[0]<stdout>:bound\n" in result.stdout and "[1]<stdout>:bound" not in result.stdout
+    assert "HOROVOD_THREAD_AFFINITY names no core for local rank 1: the engine's thread is not bound" in result.stderr
+
+
 def test_log_level_and_time(horovodrun):
     result = horovodrun.run("-np", "1", "-x", "HOROVOD_LOG_LEVEL=Debug", "--log-without-timestamp", *INIT)
     assert "[0]<stderr>:horovod[0] debug: world 1: connected\n" in result.stderr

@@ -26,11 +26,18 @@ constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
 constexpr absl::Duration kAWhile = absl::Seconds(1);
 
 // Binds the engine's thread to the core that the settings name for this local rank. A core that
-// does not exist causes a warning only.
+// does not exist, or too few cores for the local ranks, cause a warning only.
 void Pin(std::thread& thread, const EngineOptions& options) {
   const auto index = static_cast<size_t>(options.local_rank);
   const std::vector<int>& cores = options.settings.thread_affinity;
-  if (index >= cores.size()) return;
+  if (cores.empty()) return;
+  if (index >= cores.size()) {
+    if (options.on_warning) {
+      options.on_warning(absl::StrCat("HOROVOD_THREAD_AFFINITY names no core for local rank ",
+                                      index, ": the engine's thread is not bound"));
+    }
+    return;
+  }
   const int core = cores[index];
   int error = EINVAL;
   if (core >= 0 && core < CPU_SETSIZE) {
