@@ -483,9 +483,9 @@ def test_executables_of_elastic_jobs(cluster):
 
         hvd.init()
         hvd.elastic.run(lambda state: None)(hvd.elastic.State(step=0))
-        return hvd.rank(), own.value, os.environ["RAY_TEST"]
+        return hvd.rank(), own.value, os.environ["RAY_TEST"], os.environ["HOROVOD_HOSTNAME"]
 
-    assert executor.execute(train) == [(0, 7, "5"), (1, 7, "5")]
+    assert executor.execute(train) == [(0, 7, "5", "host-1"), (1, 7, "5", "host-1")]
 
 
 def test_older_interface(cluster, run):

@@ -13,6 +13,8 @@ import pytest
 import ray
 import ray.cloudpickle
 from ray.experimental import internal_kv
+from ray.util.placement_group import get_current_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from engine_output import check_order_of
 from horovod.ray import BaseHorovodWorker, RayExecutor
@@ -85,9 +87,8 @@ def test_workers_are_one_world_in_the_order_of_ranks(make, shape):
     assert executor.run(add_up, args=[2]) == executor.run(add_up, kwargs={"number": 2}) == [8] * 4
     assert ray.get(executor.run_remote(add_up, args=[3])) == [12] * 4
     assert executor.execute_single(place) == places[0]
-    assert (
-        executor.execute(lambda _: (socket.gethostname(), os.environ["RAY_TEST"])) == [(socket.gethostname(), "5")] * 4
-    )
+    environment = executor.execute(lambda _: (os.environ["HOROVOD_HOSTNAME"], os.environ["RAY_TEST"]))
+    assert environment == [(socket.gethostname(), "5")] * 4
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -161,15 +162,14 @@ def test_current_placement_group_is_used(make):
             executor.start()
             created = executor.adapter.strategy._created_placement_group
             sums = executor.run(add_up)
+            group_of_tasks = executor.run(lambda: ray.get(ray.remote(num_cpus=0)(get_current_placement_group).remote()))
             executor.shutdown()
-            return created, sums
-
-    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+            return created, sums, group_of_tasks
 
     inside = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
     driver = Driver.options(scheduling_strategy=inside).remote()
     try:
-        assert ray.get(driver.run.remote(), timeout=90) == (False, [2, 2])
+        assert ray.get(driver.run.remote(), timeout=90) == (False, [2, 2], [None, None])
         assert group.id.hex() in {
             key for key, one in ray.util.placement_group_table().items() if one["state"] == "CREATED"
         }, "it is not removed with the executor"

@@ -76,8 +76,11 @@ class BaseStrategy:
             "num_cpus": self.cpus_per_worker,
             "num_gpus": self.gpus_per_worker,
             "max_restarts": 0,
+            # What a worker starts goes where there is room, also where what the caller starts stays in its group.
             "scheduling_strategy": PlacementGroupSchedulingStrategy(
-                self.placement_group, placement_group_bundle_index=bundle
+                self.placement_group,
+                placement_group_bundle_index=bundle,
+                placement_group_capture_child_tasks=False,
             ),
         }
         self.workers.append(ray.remote(BaseHorovodWorker).options(**options).remote())

@@ -22,7 +22,7 @@ class Membership(NamedTuple):
     """How an actor takes part in a job. It contains a secret, so it is passed only as an argument of a method."""
 
     info: JoinInfo
-    host: str
+    host: str  # HOST/NUMBER, unique in the job
     machine: Optional[str]
     interfaces: Optional[list[str]]
     timeout: Optional[float]  # seconds until the job has started
@@ -146,6 +146,8 @@ class BaseHorovodWorker:
             network_interfaces=membership.interfaces,
         )
         self._adoption.wait_for_start(membership.timeout)
+        # The participants of a job need different names, and functions the one of their host.
+        os.environ["HOROVOD_HOSTNAME"] = membership.host.rpartition("/")[0]
 
     def leave(self) -> None:
         """Leaves the job cleanly."""
