@@ -1,5 +1,6 @@
 """The estimator that trains Keras models: fits in a local session with Keras on torch, checkpoints, models, what is saved."""
 
+import multiprocessing
 import os
 from types import SimpleNamespace
 
@@ -119,7 +120,11 @@ def test_the_checkpoint_callback_says_which_model_comes_back(local_spark, store,
     assert all((weight == 9).all() for weight in fitted.fit(xor(local_spark)).getModel().get_weights())
 
 
-def test_weights_of_rows_steps_and_environment(local_spark, store):
+def tell_start_method(logs):
+    print("started by", multiprocessing.get_start_method(), flush=True)
+
+
+def test_weights_of_rows_steps_and_environment(local_spark, store, capfd):
     rows = [[1.0, 0.0, 1.0], [1.0, 10.0, 0.0]]
     df = table(local_spark, rows, x="float", y="float", weight="float")
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
@@ -134,9 +139,12 @@ def test_weights_of_rows_steps_and_environment(local_spark, store):
         train_steps_per_epoch=40,
         backward_passes_per_step=2,
         backend_env={"A": "b"},
+        mp_start_method="spawn",
         transformation_fn=lambda row: {**row, "x": row["x"] * 1},
+        callbacks=[keras.callbacks.LambdaCallback(on_train_end=tell_start_method)],
     )
     trained = fitted.fit(df)
+    assert "started by spawn" in capfd.readouterr().out
     assert backend.env == {"A": "b"}
     assert trained.getModel().predict(numpy.ones([1, 1]), verbose=0)[0, 0] == pytest.approx(0, abs=0.1)
 

@@ -1,6 +1,8 @@
 """The estimator that trains by PyTorch Lightning: fits in a local session, callbacks, checkpoints, plain models."""
 
 import io
+import multiprocessing
+import os
 
 import cloudpickle
 import pytest
@@ -185,13 +187,16 @@ def test_data_module_of_ones_own(local_spark, store):
                 and train_batch_size == 4
                 and others["schema_fields"] == ["features", "y"]
             )
+            assert others["transformation"]({"x": 1}) == {"x": 1} and others["seed"] == 1
+            assert (others["reader_worker_count"], others["val_async_data_loader_queue_size"]) == (2, 7)
 
         def train_dataloader(self):
             return torch.utils.data.DataLoader([{"features": torch.ones(2), "y": torch.tensor(1.0)}] * 12, batch_size=4)
 
         val_dataloader = train_dataloader
 
-    assert estimator(store, data_module=Ones).fit(xor(local_spark)).getHistory()["train_loss"] > 0
+    fitted = estimator(store, data_module=Ones, transformation_fn=dict, val_async_data_loader_queue_size=7)
+    assert fitted.fit(xor(local_spark)).getHistory()["train_loss"] > 0
 
 
 def test_loss_that_is_no_number_ends_the_training(local_spark, store):
@@ -203,11 +208,25 @@ def test_loss_that_is_no_number_ends_the_training(local_spark, store):
         estimator(store, Broken(), terminate_on_nan=True, validation=None).fit(xor(local_spark))
 
 
-def test_parameters(local_spark, store):
+class SaysStartMethod(pl.Callback):
+    def on_train_end(self, trainer, module):
+        print("started by", multiprocessing.get_start_method(), flush=True)
+
+
+def test_profiles_are_in_the_folder_of_logs(local_spark, store):
+    fitted = estimator(store, profiler="advanced", run_id="profiled", epochs=1, validation=None)
+    fitted.fit(xor(local_spark))
+    folder = store.get_localized_path(store.get_logs_path("profiled"))
+    assert [os.path.basename(path) for path in store.fs.glob(f"{folder}/*.txt")] == ["fit-profile.txt"]
+
+
+def test_parameters(local_spark, store, capfd):
     fitted = estimator(store, mp_start_method="spawn", trainer_args={"max_epochs": 1}, logger=False, num_gpus=0)
+    fitted.setCallbacks([SaysStartMethod()])
     assert (fitted.getMpStartMethod(), fitted.getNumGPUs(), fitted.getTerminateOnNan()) == ("spawn", 0, False)
     fitted.setLogger(None).setLogEveryNSteps(1).setProfiler("simple")
     fitted.fit(xor(local_spark))
+    assert "started by spawn" in capfd.readouterr().out
     assert tuple(map(int, pl.__version__.split(".")[:2])) >= tuple(map(int, MIN_PL_VERSION.split(".")[:2]))
     for name, value in (("loss", functional.mse_loss), ("loss_weights", [1.0])):
         with pytest.raises(ValueError, match=f"^{name} is not for a LightningModule"):

@@ -17,7 +17,7 @@ from conftest import text_of_pages
 from engine_output import Output, check_order_of
 from horovod.runner._engine_task import Task
 from horovod.runner._job import JoinInfo
-from horovod.spark.common.backend import default_num_proc
+from horovod.spark.common.backend import SparkBackend, default_num_proc
 from processes import command_line, environment_of, pids_with, wait_until_none
 from spark_cluster import QUIET, environment
 
@@ -177,6 +177,19 @@ def test_start_timeout_of_the_environment(spark, monkeypatch):
 
 def test_backends_default_is_sparks_parallelism(spark):
     assert default_num_proc() == spark.sparkContext.defaultParallelism
+
+
+def test_backends_environment_has_no_gpus_of_the_driver(spark, monkeypatch):
+    monkeypatch.setenv("SET_BY_CALLER", "1")
+
+    def found(env, more):
+        return SparkBackend(1, env, verbose=0).run(lambda: dict(os.environ), env=more)[0]
+
+    hidden = {"CUDA_VISIBLE_DEVICES": "of the driver"}
+    first = found({"A": "b", **hidden}, {"C": "d", **hidden})
+    assert (first["A"], first["C"], first.get("SET_BY_CALLER")) == ("b", "d", None)
+    assert first.get("CUDA_VISIBLE_DEVICES") != "of the driver"
+    assert found({}, None)["SET_BY_CALLER"] == "1"
 
 
 def test_num_proc_precedes_sparks_parallelism(spark):

@@ -1,6 +1,9 @@
 """The estimator that trains PyTorch models: fits in a local session, checkpoints, models, and what is saved."""
 
+import multiprocessing
 import os
+import sys
+from types import SimpleNamespace
 
 import cloudpickle
 import numpy
@@ -18,6 +21,7 @@ from horovod.spark.common.datamodule import DataModule, datamodule_from_name
 from horovod.spark.common.estimator import shuffle_size
 from horovod.spark.common.store import Store
 from horovod.spark.torch._losses import Means, calculate_loss
+from horovod.spark.torch._summary import SummaryLog
 from horovod.spark.torch._training import with_scaled_rate
 from horovod.spark.torch.datamodule import NVTabularDataModule, PetastormDataModule
 from in_this_process import InThisProcess
@@ -335,6 +339,7 @@ def test_a_data_module_of_ones_own(local_spark, store, capfd):
         (dict(store=None), "store=None needs the backend SparkBackend"),
         (dict(loss=None), "loss or loss_constructors is required"),
         (dict(optimizer=None), "optimizer is required"),
+        (dict(mp_start_method="thread"), "mp_start_method='thread' is not one of fork, spawn"),
     ],
 )
 def test_arguments_that_are_refused(local_spark, store, more, message):
@@ -347,6 +352,27 @@ def test_two_sorts_of_losses_are_refused():
         hvd_spark.TorchEstimator(loss=functional.mse_loss, loss_constructors=[lambda **_: None])
     with pytest.raises(TypeError, match="TorchEstimator has no parameter epoch"):
         hvd_spark.TorchEstimator(epoch=3)
+
+
+def test_start_method_of_multiprocessing(local_spark, store):
+    def is_spawn(output, label):
+        return torch.tensor(float(multiprocessing.get_start_method() == "spawn"))
+
+    before = multiprocessing.get_start_method()
+    fitted = estimator(store, mp_start_method="spawn", metrics=[is_spawn], epochs=1)
+    assert fitted.fit(xor(local_spark)).getHistory()[0]["train"]["all_metrics"] == [{"group_0_y": 1.0}]
+    assert multiprocessing.get_start_method() == before != "spawn"
+
+
+def test_tags_of_logs(monkeypatch):
+    written = []
+    writer = SimpleNamespace(add_scalar=lambda *scalar: written.append(scalar), flush=lambda: None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=lambda folder: writer))
+    metrics = [{"group_0_y": 1.0}, {"group_1_y": 2.0}]
+    entry = {"epoch": 3, "train": {"loss": 0.5, "all_metrics": metrics}, "validation": {"loss": 4.0, "all_metrics": []}}
+    SummaryLog("folder", wanted=True).add(entry)
+    of_training = [("train/loss", 0.5, 3), ("train/group_0_y:0", 1.0, 3), ("train/group_1_y:1", 2.0, 3)]
+    assert written == [*of_training, ("val/loss", 4.0, 3)]
 
 
 def test_learning_rates_are_scaled():

@@ -8,8 +8,8 @@ import horovod.spark
 from horovod.spark._session import active_session
 from horovod.spark.runner import run_on_rows
 
-# Variables of GPUs and Python folders, which each process gets from its Spark task.
-_OF_THE_TASK = ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")
+# Each process gets it from its Spark task. The driver hides its GPUs so that no framework takes memory there.
+_GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 def default_num_proc() -> int:
@@ -54,8 +54,8 @@ class SparkBackend(Backend):
 
     Args:
       num_proc: the number of processes, by default the number of tasks that Spark runs at once.
-      env: the environment variables of the processes, by default those of this process without CUDA_VISIBLE_DEVICES and
-        PYTHONPATH, which the tasks set.
+      env: the environment variables of the processes, by default those of this process without PYTHONPATH, which the tasks
+        set. CUDA_VISIBLE_DEVICES is left out in any case: the tasks set it, too.
       run_kwargs: further arguments of :func:`horovod.spark.run`.
     """
 
@@ -63,7 +63,7 @@ class SparkBackend(Backend):
         self, num_proc: Optional[int] = None, env: Optional[Mapping[str, str]] = None, **run_kwargs: Any
     ) -> None:
         self._num_proc = num_proc or active_session().parallelism()
-        self._env = None if env is None else dict(env)
+        self._env = dict(env or {})
         self._run_kwargs = run_kwargs
 
     def run(
@@ -73,7 +73,7 @@ class SparkBackend(Backend):
         kwargs: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> list[Any]:
-        environment = {**self._environment(), **(env or {})}
+        environment = self._environment(env)
         return horovod.spark.run(
             fn, args, dict(kwargs or {}), num_proc=self._num_proc, env=environment, **self._run_kwargs
         )
@@ -95,15 +95,14 @@ class SparkBackend(Backend):
         Returns:
           The results, in rank order.
         """
-        environment = {**self._environment(), **(env or {})}
+        environment = self._environment(env)
         return run_on_rows(
             df, fn, args, dict(kwargs or {}), num_proc=self._num_proc, env=environment, **self._run_kwargs
         )
 
-    def _environment(self) -> dict[str, str]:
-        if self._env is not None:
-            return self._env
-        return {name: value for name, value in os.environ.items() if name not in _OF_THE_TASK}
+    def _environment(self, env: Optional[Mapping[str, str]]) -> dict[str, str]:
+        own = self._env or {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return {name: value for name, value in {**own, **(env or {})}.items() if name != _GPUS}
 
     def num_processes(self) -> int:
         return self._num_proc

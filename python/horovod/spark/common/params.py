@@ -6,6 +6,7 @@ from pyspark import keyword_only
 from pyspark.ml.param.shared import HasOutputCols, Param, Params, TypeConverters
 
 from horovod.spark.common._columns import Metadata
+from horovod.spark.common._start_method import check_start_method
 from horovod.spark.common.util import check_validation
 
 _BOOLEAN, _INT, _TEXT = TypeConverters.toBoolean, TypeConverters.toInt, TypeConverters.toString
@@ -139,10 +140,11 @@ class EstimatorParams(WithDefaults):
     """The parameters that estimators of all frameworks share."""
 
     def _check_params(self, metadata: Metadata) -> None:
-        """Raises ValueError if the model is missing, or columns have no metadata."""
+        """Raises ValueError if the model is missing, a parameter is invalid, or columns have no metadata."""
         if self.getModel() is None:
             raise ValueError("Model parameter is required")
         check_validation(self.getValidation())
+        check_start_method(self.getMpStartMethod())
         for kind, names in (("Feature", self.getFeatureCols()), ("Label", self.getLabelCols())):
             missing = [name for name in names or [] if name not in metadata]
             if missing:

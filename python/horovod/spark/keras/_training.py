@@ -11,6 +11,7 @@ import numpy
 
 from horovod._keras.learning_rate_callbacks import LearningRateSchedule
 from horovod.spark.common._columns import Metadata, dense_columns
+from horovod.spark.common._start_method import start_method
 from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.keras._arrays import all_typed, dtypes
 from horovod.spark.keras._files import Package, rate_of, scale_rate, shapes
@@ -44,10 +45,16 @@ class Plan:
     use_gpu: bool
     seed: Optional[int]
     verbose: int
+    start_method: Optional[str]
 
 
 def train(plan: Plan, data: bytes) -> Optional[tuple[dict[str, list[float]], bytes]]:
     """Trains the model; on rank 0 returns the history, and the model as the checkpoint callback has saved it."""
+    with start_method(plan.start_method):
+        return _train(plan, data)
+
+
+def _train(plan: Plan, data: bytes) -> Optional[tuple[dict[str, list[float]], bytes]]:
     keras = plan.package.load()
     hvd = plan.package.horovod()
     hvd.init()

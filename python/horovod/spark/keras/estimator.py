@@ -177,6 +177,7 @@ class KerasEstimator(HorovodEstimator, KerasEstimatorParamsReadable, KerasEstima
             use_gpu=self.getUseGpu(),
             seed=self.getRandomSeed(),
             verbose=self.getVerbose(),
+            start_method=self.getMpStartMethod(),
         )
 
     def get_model_class(self) -> Any:

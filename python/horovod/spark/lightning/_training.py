@@ -13,6 +13,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod.spark.common._columns import Metadata
+from horovod.spark.common._start_method import start_method
 from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.lightning._old_hooks import callback_for_old_hooks, with_old_hooks
 from horovod.spark.lightning._plain_model import PlainModel
@@ -36,10 +37,16 @@ class Plan:
     use_gpu: bool
     seed: Optional[int]
     verbose: int
+    start_method: Optional[str]
 
 
 def train(plan: Plan, pickled: bytes) -> Optional[tuple[dict[str, float], bytes]]:
     """Trains the model; on rank 0 returns what was logged, and the weights, as torch.save has written them."""
+    with start_method(plan.start_method):
+        return _train(plan, pickled)
+
+
+def _train(plan: Plan, pickled: bytes) -> Optional[tuple[dict[str, float], bytes]]:
     lightning = importlib.import_module(plan.package)
     hvd.init()
     plan = with_task_rows(plan)
@@ -98,7 +105,11 @@ def _trainer(plan: Plan, folder: str, checkpoints: Any) -> Any:
         "enable_progress_bar": False,
         **given,
     }
-    return lightning.Trainer(**arguments)
+    trainer = lightning.Trainer(**arguments)
+    if given["profiler"] not in (None, "simple"):  # that one prints
+        trainer.profiler.dirpath = os.path.join(folder, plan.store.logs_subdir)
+        trainer.profiler.filename = "profile"
+    return trainer
 
 
 def _default_logger(plan: Plan, folder: str) -> Any:

@@ -158,7 +158,7 @@ class TorchEstimator(of_torch.TorchEstimator):
             store=store,
             metadata=properties.metadata,
             data_module=self._lightning_module_class(),
-            data_arguments=self._data_arguments(store, properties, backend.num_processes()),
+            data_arguments=self._lightning_arguments(store, properties, backend.num_processes()),
             train_rows=properties.train_rows,
             val_rows=properties.val_rows,
             trainer={
@@ -173,6 +173,21 @@ class TorchEstimator(of_torch.TorchEstimator):
             use_gpu=self.getUseGpu() and self.getNumGPUs() != 0,
             seed=self.getRandomSeed(),
             verbose=self.getVerbose(),
+            start_method=self.getMpStartMethod(),
+        )
+
+    def _lightning_arguments(self, store: Any, properties: DataProperties, processes: int) -> dict[str, Any]:
+        """The arguments of a data module, also by the names that Horovod has for modules of Lightning alone."""
+        arguments = self._data_arguments(store, properties, processes)
+        return dict(
+            arguments,
+            transformation=arguments["transform_fn"],
+            seed=arguments["random_seed"],
+            reader_worker_count=arguments["train_reader_worker_count"],
+            num_reader_epochs=self.getLoaderNumEpochs(),
+            debug_data_loader=self.getDebugDataLoader(),
+            train_async_data_loader_queue_size=self.getTrainAsyncDataLoaderQueueSize(),
+            val_async_data_loader_queue_size=self.getValAsyncDataLoaderQueueSize(),
         )
 
     def _lightning_module_class(self) -> Any:

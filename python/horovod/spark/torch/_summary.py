@@ -16,13 +16,17 @@ class SummaryLog:
             self._writer = SummaryWriter(folder)
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Writes an entry of a history, {"epoch": ..., "train": {...}, "validation": {...}}, as train/NAME and val/NAME."""
+        """Writes an entry of a history, {"epoch": ..., "train": {...}, "validation": {...}}: train/loss, train/NAME:GROUP for the
+        metrics of each group, and the same of val.
+        """
         if self._writer is None:
             return
         for part, stage in (("train", "train"), ("validation", "val")):
             values = entry.get(part, {})
-            scalars = {name: value for group in values.get("all_metrics", []) for name, value in group.items()}
-            for name, value in {**scalars, **({"loss": values["loss"]} if values else {})}.items():
+            scalars = {"loss": values["loss"]} if values else {}
+            for number, group in enumerate(values.get("all_metrics", [])):
+                scalars |= {f"{name}:{number}": value for name, value in group.items()}
+            for name, value in scalars.items():
                 self._writer.add_scalar(f"{stage}/{name}", value, entry["epoch"])
         self._writer.flush()
 

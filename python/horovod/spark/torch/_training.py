@@ -12,6 +12,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod.spark.common._columns import CUSTOM_SPARSE, Metadata, unpacked
+from horovod.spark.common._start_method import start_method
 from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.task import get_available_devices
 from horovod.spark.torch._floats import as_floats
@@ -50,6 +51,7 @@ class Plan:
     use_gpu: bool
     seed: Optional[int]
     verbose: int
+    start_method: Optional[str]
 
 
 def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], bytes]]:
@@ -60,8 +62,9 @@ def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], by
     plan = with_task_rows(plan)
     if plan.seed is not None:
         torch.manual_seed(plan.seed)
-    model, optimizer = cloudpickle.loads(pickled)
-    return Training(plan, model, optimizer).run()
+    with start_method(plan.start_method):
+        model, optimizer = cloudpickle.loads(pickled)
+        return Training(plan, model, optimizer).run()
 
 
 def _takes_passes(train_minibatch: Callable[..., Any]) -> bool:

@@ -159,6 +159,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, ParamsReadable, ParamsWrit
             use_gpu=self.getUseGpu(),
             seed=self.getRandomSeed(),
             verbose=self.getVerbose(),
+            start_method=self.getMpStartMethod(),
         )
 
     def _loss_weights_of(self, labels: Sequence[str]) -> list[float]:
