@@ -18,6 +18,7 @@
 #include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
+#include "base/text/names.h"
 #include "launcher/discovery/discovered_hosts.h"
 
 namespace hvd::launcher::discovery {
@@ -33,7 +34,7 @@ constexpr size_t kTailBytes = 300;
 std::string Tail(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (text.size() > kTailBytes) text = text.substr(text.size() - kTailBytes);
-  return absl::StrReplaceAll(text, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}});
+  return text::OnOneLine(absl::StrReplaceAll(text, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}}));
 }
 
 // The pause and one run of the script, on an event loop. The run is over when the

@@ -79,6 +79,11 @@ TEST_F(HostScriptTest, Next_FailingScript_SaysCodeAndWhatItSaid) {
                              " failed with exit code 3: no cloud | today");
 }
 
+TEST_F(HostScriptTest, Next_FailingScript_ItsControlCharactersAreEscaped) {
+  Write("#!/bin/sh\nprintf '\\033]0;title\\007' >&2\nexit 3\n");
+  EXPECT_THAT(NextError(), HasSubstr("exit code 3: \\x1b]0;title\\x07"));
+}
+
 TEST_F(HostScriptTest, Next_Rubbish_IsNamed) {
   Write("#!/bin/sh\necho a:1\necho b:x\n");
   EXPECT_THAT(NextError(absl::StatusCode::kInvalidArgument),

@@ -266,7 +266,11 @@ def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(
 
 
 def test_addresses_of_one_peer_are_one_source():
-    for same in (["127.0.0.2", "127.99.3.1", "::ffff:127.0.0.3"], ["127.0.0.1", "::ffff:127.0.0.1"], ["fd00::1", "fd00::2%lo"]):
+    for same in (
+        ["127.0.0.2", "127.99.3.1", "::ffff:127.0.0.3"],
+        ["127.0.0.1", "::ffff:127.0.0.1"],
+        ["fd00::1", "fd00::2%lo"],
+    ):
         assert len(set(map(_tls_server._source, same))) == 1, same
     others = ["127.0.0.1", "127.0.0.2", "10.0.0.1", "10.0.0.2", "fd00::1", "fd01::1"]
     assert len(set(map(_tls_server._source, others))) == len(others)

@@ -43,7 +43,7 @@ std::string SignalMeaning(int signal) {
 
 std::string ExitMeaning(const WorkerExited& exited) {
   if (!exited.start_error.empty()) {
-    return absl::StrCat("could not be started: ", exited.start_error);
+    return absl::StrCat("could not be started: ", phrases::OneLine(exited.start_error));
   }
   if (!exited.unknown_end.empty()) return phrases::OneLine(exited.unknown_end);
   if (exited.signal == 0) return absl::StrCat("exit code ", exited.exit_code);

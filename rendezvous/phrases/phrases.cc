@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/text/names.h"
 
 namespace hvd::rendezvous::phrases {
 namespace {
@@ -40,8 +41,8 @@ std::string Count(int count, absl::string_view noun) {
 }
 
 std::string OneLine(absl::string_view text) {
-  return absl::StrReplaceAll(absl::StripAsciiWhitespace(text),
-                             {{"\r\n", " "}, {"\n", " "}, {"\r", " "}});
+  return text::OnOneLine(absl::StrReplaceAll(absl::StripAsciiWhitespace(text),
+                                             {{"\r\n", " "}, {"\n", " "}, {"\r", " "}}));
 }
 
 }  // namespace hvd::rendezvous::phrases

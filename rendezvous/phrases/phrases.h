@@ -22,8 +22,9 @@ std::string Hosts(const std::vector<std::string>& hosts);
 // "1 rank", "4 ranks"
 std::string Count(int count, absl::string_view noun);
 
-// Converts text from a client or a process to one line: line breaks become spaces, and the ends are
-// trimmed.
+// Converts text from a client or a process to one line: line breaks become spaces, the ends are
+// trimmed, and other control characters, which could change the terminal of who reads the line, are
+// written as escapes ("\\x1b").
 std::string OneLine(absl::string_view text);
 
 }  // namespace hvd::rendezvous::phrases

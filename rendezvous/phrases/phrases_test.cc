@@ -29,5 +29,11 @@ TEST(PhrasesTest, OneLine_HasNoBreaks) {
   EXPECT_EQ(OneLine(" a\r\nb\nc\rd\n"), "a b c d");
 }
 
+TEST(PhrasesTest, OneLine_HasNoControlCharacters) {
+  EXPECT_EQ(OneLine("bad \x1b]0;title\a\xc2\x9b"
+                    "2J"),
+            R"(bad \x1b]0;title\x07\xc2\x9b2J)");
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::phrases
