@@ -7,6 +7,7 @@
 namespace hvd::agent {
 namespace {
 
+constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
 // Whether a stream that ended with `status` may be followed by another. Once this agent has been
@@ -41,7 +42,7 @@ Attachment::Attachment(EventLoop& loop, Open open, pb::AgentHello hello,
       hello_(std::move(hello)),
       callbacks_(std::move(callbacks)),
       patience_(first_patience),
-      back_off_(kLongestPause) {
+      back_off_(kShortestPause, kLongestPause) {
   OpenLink();
 }
 
@@ -82,7 +83,7 @@ void Attachment::OnCommand(const pb::AgentCommand& command) {
   if (command.has_welcome()) {
     patience_ = absl::Milliseconds(command.welcome().reattach_ms());
     welcomed_ = true;
-    back_off_ = rendezvous::client::BackOff(kLongestPause);
+    back_off_ = net::peer::BackOff(kShortestPause, kLongestPause);
     if (deadline_.has_value()) loop_.Cancel(*deadline_);
     deadline_.reset();
   }

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/event_loop.h"
+#include "base/net/peer/back_off.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/client/agent_link.h"
-#include "rendezvous/client/back_off.h"
 
 namespace hvd::agent {
 
@@ -71,7 +71,7 @@ class Attachment {
   bool welcomed_ = false;
   bool finished_ = false;
   std::mt19937 random_{std::random_device{}()};
-  rendezvous::client::BackOff back_off_;
+  net::peer::BackOff back_off_;
   std::optional<EventLoop::TimerId> retry_timer_;
   std::optional<EventLoop::TimerId> deadline_;  // while the daemon is away
 };

@@ -41,7 +41,7 @@ std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer
 // The common state of both ends. The two proofs of a handshake differ even though the ends share a
 // secret: a proof covers the direction (from, to) and the nonces with the prover's first. The nonce
 // of the checking end is fresh, so neither a replayed nor a reflected proof is valid.
-class End : public PeerHandshake {
+class End : public net::peer::Handshake {
  public:
   End(absl::string_view protocol, const GroupInfo& group, int peer, std::string binding)
       : protocol_(protocol),
@@ -157,14 +157,15 @@ class Acceptor : public End {
 
 }  // namespace
 
-std::unique_ptr<PeerHandshake> MakeDialerHandshake(absl::string_view protocol,
-                                                   const GroupInfo& group, int peer,
-                                                   std::string binding) {
+std::unique_ptr<net::peer::Handshake> MakeDialerHandshake(absl::string_view protocol,
+                                                          const GroupInfo& group, int peer,
+                                                          std::string binding) {
   return std::make_unique<Dialer>(protocol, group, peer, std::move(binding));
 }
 
-std::unique_ptr<PeerHandshake> MakeAcceptorHandshake(absl::string_view protocol,
-                                                     const GroupInfo& group, std::string binding) {
+std::unique_ptr<net::peer::Handshake> MakeAcceptorHandshake(absl::string_view protocol,
+                                                            const GroupInfo& group,
+                                                            std::string binding) {
   return std::make_unique<Acceptor>(protocol, group, -1, std::move(binding));
 }
 

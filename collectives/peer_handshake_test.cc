@@ -19,7 +19,7 @@ struct Talk {
   bool whole = false;  // both ends are done
 };
 
-Talk Hold(PeerHandshake& dialer, PeerHandshake& acceptor) {
+Talk Hold(net::peer::Handshake& dialer, net::peer::Handshake& acceptor) {
   Talk talk;
   std::string to_acceptor = dialer.Start(), to_dialer = acceptor.Start();
   while (talk.dialer.ok() && talk.acceptor.ok() && !talk.whole) {

@@ -4,8 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -21,12 +19,34 @@ namespace {
 // The nice value of threads that copy commits: lower priority than the training processes.
 constexpr int kNice = 5;
 
-// The proof of one end that it knows the token. It contains the role and the TLS channel binding,
-// so it can't be reflected by the peer or replayed on another connection.
-std::string Proof(const Trust& trust, net::TlsEnd end, const std::string& binding) {
-  const char* const role = end == net::TlsEnd::kAccepts ? "source" : "keeper";
-  return HmacSha256(trust.token, absl::StrCat("horovod commit ", role, binding));
-}
+class TokenHandshake : public net::peer::Handshake {
+ public:
+  TokenHandshake(const Trust& trust, net::TlsEnd end, std::string binding)
+      : trust_(trust), accepts_(end == net::TlsEnd::kAccepts), binding_(std::move(binding)) {}
+
+  std::string Start() override { return accepts_ ? "" : Proof("keeper"); }
+  size_t wanted() const override { return is_over_ ? 0 : kHmacSha256Bytes; }
+
+  absl::StatusOr<std::string> Step(absl::string_view bytes) override {
+    if (!ConstantTimeEquals(bytes, Proof(accepts_ ? "keeper" : "source"))) {
+      return absl::PermissionDeniedError("the other end does not belong to this job");
+    }
+    is_over_ = true;
+    return accepts_ ? Proof("source") : "";
+  }
+
+ private:
+  // The proof of one end that it knows the token. It contains the role and the TLS channel binding,
+  // so it can't be reflected by the peer or replayed on another connection.
+  std::string Proof(const char* role) const {
+    return HmacSha256(trust_.token, absl::StrCat("horovod commit ", role, binding_));
+  }
+
+  const Trust& trust_;
+  const bool accepts_;
+  const std::string binding_;
+  bool is_over_ = false;
+};
 
 template <typename Number>
 void Put(std::string* bytes, Number number) {
@@ -71,75 +91,13 @@ std::string EncodeNumber(uint64_t number) {
 
 uint64_t DecodeNumber(absl::string_view bytes) { return Take<uint64_t>(&bytes); }
 
-Channel::Channel(Fd connection, const Trust& trust, net::TlsEnd end,
-                 const Cancellation& cancellation)
-    : trust_(trust),
-      end_(end),
-      cancellation_(cancellation),
-      wire_(std::move(connection), trust.tls, end) {}
+std::unique_ptr<net::peer::Handshake> MakeTokenHandshake(const Trust& trust, net::TlsEnd end,
+                                                         std::string binding) {
+  return std::make_unique<TokenHandshake>(trust, end, std::move(binding));
+}
 
 absl::Status Channel::Await(short events, absl::Duration patience) {
-  // Two bounds: `patience` is for one step, so a peer could take any time for the handshake by
-  // sending a byte now and then.
-  const absl::Time limit = std::min(Clock::Real().Now() + patience, deadline_);
-  return net::AwaitReady(wire_.fd(), events, limit, &cancellation_);
-}
-
-absl::Status Channel::Open() {
-  deadline_ = Clock::Real().Now() + kPatience;
-  const absl::Status opened = Authenticate();
-  deadline_ = absl::InfiniteFuture();
-  return opened;
-}
-
-// TLS verifies the certificates. Then the ends prove that they know the job's token, the keeper
-// first: the source reveals nothing to a peer that has not proved it.
-absl::Status Channel::Authenticate() {
-  for (net::Opening step; (step = wire_.Open()) != net::Opening::kDone;) {
-    if (step == net::Opening::kFailed) {
-      return absl::PermissionDeniedError(absl::StrCat("the other end ", wire_.failure()));
-    }
-    RETURN_IF_ERROR(Await(step == net::Opening::kWantsToRead ? POLLIN : POLLOUT, kPatience));
-  }
-  RETURN_IF_ERROR(Send(Proof(trust_, end_, wire_.Binding())));
-  std::string theirs(kHmacSha256Bytes, '\0');
-  RETURN_IF_ERROR(Receive(theirs.data(), theirs.size()));
-  return CheckProof(theirs);
-}
-
-absl::StatusOr<bool> Channel::StepOpen() {
-  if (!is_open_) {
-    const net::Opening step = wire_.Open();
-    if (step == net::Opening::kWantsToRead) return false;
-    // kWantsToWrite is a failure: the handshake's bytes are far fewer than a new socket's buffer
-    // takes.
-    if (step != net::Opening::kDone) {
-      return absl::PermissionDeniedError(absl::StrCat("the other end ", wire_.failure()));
-    }
-    is_open_ = true;
-  }
-  while (theirs_.size() < kHmacSha256Bytes) {
-    std::array<char, kHmacSha256Bytes> buffer;
-    const IoResult got = wire_.Read(buffer.data(), kHmacSha256Bytes - theirs_.size());
-    theirs_.append(buffer.data(), got.bytes);
-    if (got.end) return absl::UnavailableError("the other end is gone");
-    if (got.would_block) return false;
-  }
-  RETURN_IF_ERROR(CheckProof(theirs_));
-  RETURN_IF_ERROR(Send(Proof(trust_, end_, wire_.Binding())));
-  return true;
-}
-
-net::Strangers::Stage Channel::stage() const {
-  if (is_open_) return net::Strangers::Stage::kCertified;
-  return wire_.heard() ? net::Strangers::Stage::kHeard : net::Strangers::Stage::kSilent;
-}
-
-absl::Status Channel::CheckProof(absl::string_view theirs) {
-  const bool accepts = end_ == net::TlsEnd::kAccepts;
-  const net::TlsEnd other = accepts ? net::TlsEnd::kConnects : net::TlsEnd::kAccepts;
-  if (ConstantTimeEquals(theirs, Proof(trust_, other, wire_.Binding()))) return absl::OkStatus();
-  return absl::PermissionDeniedError("the other end does not belong to this job");
+  return net::AwaitReady(wire_.fd(), events, Clock::Real().Now() + patience, &cancellation_);
 }
 
 absl::Status Channel::Send(absl::string_view bytes) {

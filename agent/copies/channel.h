@@ -11,8 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
-#include "base/fd.h"
-#include "base/net/strangers.h"
+#include "base/net/peer/handshake.h"
 #include "base/net/wire.h"
 
 namespace hvd::agent::copies {
@@ -40,8 +39,14 @@ struct CopyHead {
 std::string EncodeNumber(uint64_t number);
 uint64_t DecodeNumber(absl::string_view bytes);
 
-// One end of the connection, with blocking calls. It uses TLS even if the job's data is not
-// encrypted: a commit is unpickled, so a forged one could run code. Belongs to one thread.
+// A handshake that proves to each end that the other one knows the token, the keeper first: the
+// source reveals nothing to a peer that has not proved it. The connection uses TLS even if the
+// job's data is not encrypted: a commit is unpickled, so a forged one could run code. `trust` is
+// borrowed. `binding`: of the TLS connection.
+std::unique_ptr<net::peer::Handshake> MakeTokenHandshake(const Trust& trust, net::TlsEnd end,
+                                                         std::string binding);
+
+// One end of an authenticated connection, with blocking calls. Belongs to one thread.
 // Errors of all calls:
 //   - DeadlineExceeded: the peer sent nothing for kPatience.
 //   - Unavailable: the connection has ended.
@@ -51,23 +56,8 @@ class Channel {
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
   // `cancellation` is borrowed.
-  Channel(Fd connection, const Trust& trust, net::TlsEnd end, const Cancellation& cancellation);
-
-  int fd() const { return wire_.fd(); }
-
-  // Both ends authenticate each other: the TLS handshake, then the token.
-  //
-  // The connecting end waits for all of it, kPatience at most, however often the peer sends
-  // something.
-  // Errors:
-  //   - PermissionDenied: the peer has no valid certificate or token.
-  absl::Status Open();
-  // The accepting end makes one step, and does not wait, because the peer may be anyone: returns
-  // whether the peer is authenticated; if not, call it again when there is something to read.
-  // Errors: those of Open.
-  absl::StatusOr<bool> StepOpen();
-  // How far the peer of StepOpen has come.
-  net::Strangers::Stage stage() const;
+  Channel(net::Wire wire, const Cancellation& cancellation)
+      : cancellation_(cancellation), wire_(std::move(wire)) {}
 
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(char* buffer, size_t size);
@@ -79,17 +69,10 @@ class Channel {
   absl::Status Pause(absl::Duration time);
 
  private:
-  absl::Status Authenticate();
-  absl::Status CheckProof(absl::string_view theirs);
   absl::Status Await(short events, absl::Duration patience);
 
-  const Trust& trust_;
-  const net::TlsEnd end_;
   const Cancellation& cancellation_;
   net::Wire wire_;
-  absl::Time deadline_ = absl::InfiniteFuture();  // of Open
-  bool is_open_ = false;                          // of StepOpen: the TLS handshake is complete
-  std::string theirs_;                            // of StepOpen: what has come of the peer's proof
 };
 
 // Lowers the calling thread's scheduling priority below that of training.

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "base/clock.h"
 #include "base/net/address.h"
+#include "base/net/peer/peer_dialer.h"
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
@@ -18,7 +18,6 @@ namespace {
 
 using worker_runtime::commit_store::CommitArena;
 
-constexpr absl::Duration kConnectTime = absl::Seconds(5);
 // The pause between two attempts to connect.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 // The size of a piece of a commit; a multiple of CommitArena::kAlignment.
@@ -69,15 +68,15 @@ void CommitKeeper::TakeAll(const std::string& address) {
 }
 
 absl::Status CommitKeeper::TakeFrom(const std::string& address) {
-  const net::HostPort source = net::SplitHostPort(address);
-  int port = 0;
-  if (!absl::SimpleAtoi(source.port, &port)) return absl::InvalidArgumentError("no port");
-  ASSIGN_OR_RETURN(
-      Fd connection,
-      net::ConnectTo(source.host, port, Clock::Real().Now() + kConnectTime, ending_.get()));
-  RETURN_IF_ERROR(net::TuneForMessages(connection.get()));
-  Channel channel(std::move(connection), trust_, net::TlsEnd::kConnects, *ending_);
-  RETURN_IF_ERROR(channel.Open());
+  ASSIGN_OR_RETURN(const net::SocketAddress source, net::ParseSocketAddress(address));
+  const auto make_handshake = [this](std::string binding) {
+    return MakeTokenHandshake(trust_, net::TlsEnd::kConnects, std::move(binding));
+  };
+  ASSIGN_OR_RETURN(net::Wire wire,
+                   net::peer::Dial({source, trust_.tls, make_handshake},
+                                   Clock::Real().Now() + Channel::kPatience, ending_.get()));
+  RETURN_IF_ERROR(net::TuneForMessages(wire.fd()));
+  Channel channel(std::move(wire), *ending_);
   while (true) RETURN_IF_ERROR(TakeOne(channel));
 }
 

@@ -1,17 +1,14 @@
 #include "agent/copies/commit_source.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/net/address.h"
-#include "base/net/peer_source.h"
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
@@ -51,8 +48,7 @@ CommitSource::CommitSource(Fd listener, std::string address, Trust trust, size_t
     : listener_(std::move(listener)),
       address_(std::move(address)),
       trust_(std::move(trust)),
-      bytes_per_second_(bytes_per_second),
-      strangers_(kMostStrangers) {}
+      bytes_per_second_(bytes_per_second) {}
 
 CommitSource::~CommitSource() {
   ending_.Cancel(absl::CancelledError("the agent ends"));
@@ -73,10 +69,14 @@ absl::Status CommitSource::Begin(const std::string& job) {
   }
   job_ = job;
   ASSIGN_OR_RETURN(loop_, EventLoop::Create());
-  acceptor_ = std::make_unique<net::Acceptor>(
-      *loop_, std::move(listener_), [this](Fd connection) { Greet(std::move(connection)); },
-      [this] { return MakeRoom(); });
-  RETURN_IF_ERROR(acceptor_->Begin());
+  keepers_ = std::make_unique<net::peer::PeerListener>(
+      *loop_, std::move(listener_), trust_.tls,
+      [this](std::string binding) {
+        return MakeTokenHandshake(trust_, net::TlsEnd::kAccepts, std::move(binding));
+      },
+      net::peer::StrangerBounds{kMostStrangers, kHandshakeTime},
+      [this](net::Wire keeper, int) { Welcome(std::move(keeper)); });
+  RETURN_IF_ERROR(keepers_->Begin());
   accepting_ = StartSignalFreeThread([this] {
     RunInBackground();
     loop_->Run();
@@ -93,51 +93,12 @@ void CommitSource::Offer(int arena) {
   if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
 }
 
-void CommitSource::Greet(Fd connection) {
-  BoundRate(connection.get(), bytes_per_second_);
-  net::TuneForMessages(connection.get()).IgnoreError();
-  const Id id = strangers_.Add(net::PeerSource(connection.get()));
-  auto channel =
-      std::make_unique<Channel>(std::move(connection), trust_, net::TlsEnd::kAccepts, ending_);
-  const EventLoop::TimerId patience = loop_->After(kHandshakeTime, [this, id] { TakeOut(id); });
-  const int fd = channel->fd();
-  openings_.emplace(id, Stranger{std::move(channel), patience});
-  if (!loop_->Watch(fd, EPOLLIN, [this, id](uint32_t) { Advance(id); }).ok()) {
-    TakeOut(id);
-    return;
-  }
-  Advance(id);  // it may have sent something already; then it does not count as silent
-}
-
-void CommitSource::Advance(Id id) {
-  Channel& opening = *openings_.at(id).channel;
-  const absl::StatusOr<bool> is_keeper = opening.StepOpen();
-  if (is_keeper.ok() && !*is_keeper) {
-    strangers_.Reach(id, opening.stage());
-    while (const std::optional<Id> surplus = strangers_.Surplus()) TakeOut(*surplus);
-    return;
-  }
-  std::unique_ptr<Channel> channel = TakeOut(id);
-  if (!is_keeper.ok()) return;  // it may connect again
+void CommitSource::Welcome(net::Wire keeper) {
+  BoundRate(keeper.fd(), bytes_per_second_);
+  net::TuneForMessages(keeper.fd()).IgnoreError();
   absl::MutexLock lock(&mutex_);
   // Replaces a keeper that waits: the newest one is the one that the daemon wants.
-  next_ = std::move(channel);
-}
-
-std::unique_ptr<Channel> CommitSource::TakeOut(Id id) {
-  const auto found = openings_.find(id);
-  std::unique_ptr<Channel> channel = std::move(found->second.channel);
-  loop_->Cancel(found->second.patience);
-  loop_->Forget(channel->fd());
-  openings_.erase(found);
-  strangers_.Remove(id);
-  return channel;
-}
-
-bool CommitSource::MakeRoom() {
-  const std::optional<Id> gone = strangers_.LeastLikelyMember();
-  if (gone.has_value()) TakeOut(*gone);
-  return gone.has_value();
+  next_ = std::make_unique<Channel>(std::move(keeper), ending_);
 }
 
 void CommitSource::Serve() {

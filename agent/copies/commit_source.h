@@ -17,8 +17,7 @@
 #include "base/cancellation.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/net/acceptor.h"
-#include "base/net/strangers.h"
+#include "base/net/peer/peer_listener.h"
 #include "worker_runtime/commit_store/arena_view.h"
 
 namespace hvd::agent::copies {
@@ -51,18 +50,9 @@ class CommitSource {
 
  private:
   using ArenaView = worker_runtime::commit_store::ArenaView;
-  // A connection whose peer is not authenticated yet.
-  struct Stranger {
-    std::unique_ptr<Channel> channel;
-    EventLoop::TimerId patience;
-  };
-  using Id = net::Strangers::Id;
 
   CommitSource(Fd listener, std::string address, Trust trust, size_t bytes_per_second);
-  void Greet(Fd connection);
-  void Advance(Id id);
-  std::unique_ptr<Channel> TakeOut(Id id);
-  bool MakeRoom();
+  void Welcome(net::Wire keeper);
   void Serve();
   // The next keeper; nullptr when this source ends.
   std::unique_ptr<Channel> AwaitKeeper();
@@ -81,9 +71,7 @@ class CommitSource {
   Cancellation ending_;
   // From Begin on; used by the accepting thread only.
   std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<net::Acceptor> acceptor_;
-  net::Strangers strangers_;
-  std::map<Id, Stranger> openings_;  // of strangers_
+  std::unique_ptr<net::peer::PeerListener> keepers_;
   absl::Mutex mutex_;
   // Keyed by the descriptor's number, which is unique: the agent keeps all arenas open.
   std::map<int, std::unique_ptr<ArenaView>> arenas_ ABSL_GUARDED_BY(mutex_);

@@ -15,8 +15,10 @@
 #include "agent/copies/commit_source.h"
 #include "base/clock.h"
 #include "base/net/address.h"
+#include "base/net/peer/peer_opening.h"
 #include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
+#include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 #include "worker_runtime/commit_store/arena_view.h"
@@ -135,14 +137,22 @@ TEST_F(CopiesTest, Drop_NothingIsLeft) {
 // An unauthenticated peer only sees the end of the connection.
 class StrangerTest : public CopiesTest {
  protected:
-  absl::Status Meet(const Trust& trust) {
-    const net::HostPort at = net::SplitHostPort(source_->address());
-    auto connection =
-        net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
-    if (!connection.ok()) return connection.status();
-    Channel channel(*std::move(connection), trust, net::TlsEnd::kConnects, never_);
-    return channel.Open();
+  // One try, unlike net::peer::Dial.
+  absl::StatusOr<net::Wire> Dial(const Trust& trust) {
+    const absl::Time deadline = Clock::Real().Now() + Channel::kPatience;
+    ASSIGN_OR_RETURN(const net::SocketAddress at, net::ParseSocketAddress(source_->address()));
+    ASSIGN_OR_RETURN(Fd fd, net::Connect(at, deadline, nullptr));
+    net::peer::PeerOpening opening(
+        net::Wire(std::move(fd), trust.tls, net::TlsEnd::kConnects), [&](std::string binding) {
+          return MakeTokenHandshake(trust, net::TlsEnd::kConnects, std::move(binding));
+        });
+    while (opening.Advance() == net::peer::PeerOpening::Progress::kWantsToRead) {
+      RETURN_IF_ERROR(net::AwaitReady(opening.fd(), POLLIN, deadline));
+    }
+    if (!opening.status().ok()) return opening.status();
+    return opening.TakeWire();
   }
+  absl::Status Meet(const Trust& trust) { return Dial(trust).status(); }
   Cancellation never_;
 };
 
@@ -159,13 +169,10 @@ TEST_F(StrangerTest, OfAnotherAuthority_IsSentAway) {
 
 // Its host is gone, which no packet tells.
 TEST_F(StrangerTest, KeeperThatFallsSilent_DoesNotHoldUpTheNextOne) {
-  const net::HostPort at = net::SplitHostPort(source_->address());
-  auto connection =
-      net::ConnectTo(at.host, std::stoi(at.port), Clock::Real().Now() + Channel::kPatience);
-  ASSERT_TRUE(connection.ok()) << connection.status();
   const Trust trust = TrustOf(*authority_);
-  Channel silent(*std::move(connection), trust, net::TlsEnd::kConnects, never_);
-  ASSERT_TRUE(silent.Open().ok());
+  auto connection = Dial(trust);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  Channel silent(*std::move(connection), never_);
   ASSERT_TRUE(silent.Send(EncodeNumber(0)).ok());
   Commit(3, "three");
   std::string copy(CopyHead::kBytes + 5, '\0');

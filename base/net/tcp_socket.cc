@@ -25,12 +25,12 @@ absl::Status UnavailableErrno(absl::string_view what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
 }
 
-absl::StatusOr<AddressInfo> ParseAddress(const std::string& address, int port) {
+absl::StatusOr<AddressInfo> ParseAddress(const std::string& address) {
   addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICHOST;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) != 0) {
+  if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric address"));
   }
   return AddressInfo(found, &freeaddrinfo);
@@ -40,6 +40,13 @@ Fd NewSocket(int family) {
   return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+absl::Status ConnectError(int error) {
+  const std::string text = strerror(error);
+  if (error == EMFILE || error == ENFILE) return absl::ResourceExhaustedError(text);
+  if (error == ECONNRESET || error == ETIMEDOUT) return absl::AbortedError(text);
+  return absl::UnavailableError(text);
+}
+
 bool SetOption(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
@@ -47,17 +54,21 @@ bool SetOption(int fd, int level, int name, int value) {
 }  // namespace
 
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
-  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
   Fd fd = NewSocket(info->ai_family);
-  if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return UnavailableErrno(absl::StrCat("can't listen on ", address), errno);
+  const std::string what = absl::StrCat("can't listen on ", address);
+  if (!fd.valid()) return UnavailableErrno(what, errno);
+  if (bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
+    // A user's mistake (a wrong address or interface), unlike the others, which may pass.
+    if (errno != EADDRNOTAVAIL) return UnavailableErrno(what, errno);
+    return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
   }
+  if (listen(fd.get(), SOMAXCONN) != 0) return UnavailableErrno(what, errno);
   return fd;
 }
 
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address) {
-  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
   Fd fd = NewSocket(info->ai_family);
   if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
     return UnavailableErrno(absl::StrCat("can't reserve a port of ", address), errno);
@@ -85,23 +96,33 @@ absl::StatusOr<int> PortOf(int fd) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
-                             const Cancellation* cancellation) {
-  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, port));
-  const std::string what = absl::StrCat("can't connect to ", address, " port ", port);
-  Fd fd = NewSocket(info->ai_family);
-  if (!fd.valid()) return UnavailableErrno(what, errno);
-  if (connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
+absl::StatusOr<Fd> Connect(const SocketAddress& address, absl::Time deadline,
+                           const Cancellation* cancellation) {
+  Fd fd = NewSocket(address.storage.ss_family);
+  if (!fd.valid()) return ConnectError(errno);
+  const auto* to = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (connect(fd.get(), to, address.length) == 0) return fd;
   // An immediate refusal is possible too, for example on the loopback interface, or without a
   // route.
-  if (errno != EINPROGRESS) return UnavailableErrno(what, errno);
+  if (errno != EINPROGRESS) return ConnectError(errno);
   // The socket becomes writable when the attempt has ended; SO_ERROR then has its result.
   RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline, cancellation));
   int error = 0;
   socklen_t length = sizeof(error);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-  if (error != 0) return UnavailableErrno(what, error);
+  if (error != 0) return ConnectError(error);
   return fd;
+}
+
+absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
+                             const Cancellation* cancellation) {
+  ASSIGN_OR_RETURN(const SocketAddress to,
+                   ParseSocketAddress(JoinHostPort(address, absl::StrCat(port))));
+  absl::StatusOr<Fd> fd = Connect(to, deadline, cancellation);
+  const bool cancelled = cancellation != nullptr && fd.status() == cancellation->status();
+  if (fd.ok() || cancelled) return fd;
+  return absl::Status(fd.status().code(), absl::StrCat("can't connect to ", address, " port ", port,
+                                                       ": ", fd.status().message()));
 }
 
 absl::Status TuneForMessages(int fd) {

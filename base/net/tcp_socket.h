@@ -9,11 +9,12 @@
 #include "absl/time/time.h"
 #include "base/cancellation.h"
 #include "base/fd.h"
+#include "base/net/address.h"
 
 namespace hvd::net {
 
 // Errors:
-//   - InvalidArgument: not a numeric address.
+//   - InvalidArgument: not a numeric address, or not one of this machine.
 //   - Unavailable: the kernel refuses; says why.
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
@@ -29,10 +30,19 @@ absl::StatusOr<Fd> ReserveAnyPort(const std::string& address);
 //   - Unavailable: the kernel refuses; says why.
 absl::Status ShareReservedPort(int reserved);
 
+// `cancellation` may be null.
 // Errors:
-//   - InvalidArgument: not a numeric address.
 //   - Unavailable: refused or unreachable.
+//   - Aborted: the peer's kernel has reset the connection, e.g. because its backlog is full:
+//   another
+//     try may succeed.
+//   - ResourceExhausted: too many open files.
 //   - any other: as AwaitReady.
+absl::StatusOr<Fd> Connect(const SocketAddress& address, absl::Time deadline,
+                           const Cancellation* cancellation);
+
+// Errors: those of Connect, with the address in the text, and
+//   - InvalidArgument: not a numeric address.
 absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
                              const Cancellation* cancellation = nullptr);
 

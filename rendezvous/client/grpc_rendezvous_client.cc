@@ -9,16 +9,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/net/peer/back_off.h"
 #include "base/text/duration_text.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/client/back_off.h"
 #include "rendezvous/transport/connection.h"
 #include "rendezvous/transport/grpc_status.h"
 
 namespace hvd::rendezvous::client {
 namespace {
+
+constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
 class GrpcRendezvousClient final : public RendezvousClient {
  public:
@@ -85,7 +88,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     // the daemon, so it is repeated with the full timeout. Only "unavailable" is retried: any other
     // status is the daemon's answer.
     const absl::Time deadline = clock_.Now() + timeout;
-    BackOff back_off;
+    net::peer::BackOff back_off(kShortestPause, kLongestPause);
     std::mt19937 random{std::random_device{}()};
     grpc::Status away;  // status of the last attempt that did not reach the daemon
     // When the daemon counts as gone if it is not reached.

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
 #include "base/net/wire.h"
+#include "collectives/peer_handshake.h"
 #include "collectives/types.h"
 
 namespace hvd::worker_runtime::control {
+
+inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kProtocolBytes);
 
 // Rank 0: waits until all members have connected; returns their wires by rank (the one of rank 0 is
 // invalid). A connection without a valid proof is dropped, and the wait goes on. However many

@@ -14,11 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/net/peer/peer_opening.h"
 #include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
-#include "worker_runtime/control/handshake_io.h"
 
 namespace hvd::worker_runtime::control {
 namespace {
@@ -81,7 +81,7 @@ class SlowMember {
 
   const collectives::GroupInfo group_;
   const Fd fd_;
-  const std::unique_ptr<collectives::PeerHandshake> handshake_ =
+  const std::unique_ptr<net::peer::Handshake> handshake_ =
       collectives::MakeDialerHandshake(kControlProtocol, group_, 0);
   std::string proof_;
 };
@@ -176,23 +176,13 @@ TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
   net::Wire slow = net::BeginHandshake("127.0.0.1", to, member.tls);
   const std::vector<Fd> crowd =
       net::CrowdOfClientHellos("127.0.0.2", to, member.tls, kMostOfAStage + 100, kMostOfAStage - 1);
-  while (slow.Open() == net::Opening::kWantsToRead) {
-    ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Soon()).ok());
+  net::peer::PeerOpening opening(std::move(slow), [&](std::string binding) {
+    return collectives::MakeDialerHandshake(kControlProtocol, member, 0, std::move(binding));
+  });
+  while (opening.Advance() == net::peer::PeerOpening::Progress::kWantsToRead) {
+    ASSERT_TRUE(net::AwaitReady(opening.fd(), POLLIN, Soon()).ok());
   }
-  const auto handshake =
-      collectives::MakeDialerHandshake(kControlProtocol, member, 0, slow.Binding());
-  std::string answer = handshake->Start();
-  while (true) {
-    ASSERT_TRUE(SendAll(slow, answer));
-    if (handshake->wanted() == 0) break;
-    std::string bytes;
-    ReadOutcome read;
-    while ((read = ReadTowards(slow, handshake->wanted(), bytes)) == ReadOutcome::kPartial) {
-      ASSERT_TRUE(net::AwaitReady(slow.fd(), POLLIN, Soon()).ok());
-    }
-    ASSERT_EQ(read, ReadOutcome::kWhole) << "hung up on";
-    answer = *handshake->Step(bytes);
-  }
+  EXPECT_TRUE(opening.status().ok()) << opening.status();
   ExpectAllCame();
 }
 
@@ -224,12 +214,13 @@ TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
   rude_root.join();
 }
 
-// Leaves room for one file more than there are, and tells its number.
-int AllowOneFile(FileLimit& limit) {
-  const int lowest_free = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-  close(lowest_free);
-  limit.Set(static_cast<rlim_t>(lowest_free) + 1);
-  return lowest_free;
+// Leaves room for the files that AcceptMembers opens for itself (a copy of the listener, two of the
+// event loop), and tells the last one's number.
+int AllowOwnFiles(FileLimit& limit) {
+  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) + 2;
+  close(last - 2);
+  limit.Set(static_cast<rlim_t>(last) + 1);
+  return last;
 }
 
 void AwaitOpened(int file) {
@@ -239,7 +230,7 @@ void AwaitOpened(int file) {
 TEST_F(ControlConnectTest, NoFileLeft_WaitsWithoutTurningRoundAndRound) {
   const Fd waiting = *net::ConnectTo(kAddress, port_, Soon());
   FileLimit limit;
-  AllowOneFile(limit);
+  AllowOwnFiles(limit);
   rusage before{}, after{};
   getrusage(RUSAGE_THREAD, &before);
   const auto root = AcceptMembers(Group(0, 2), listener_.get(), absl::Milliseconds(500));
@@ -257,7 +248,7 @@ TEST_F(ControlConnectTest, NoFileLeft_GoesOnWhenThereIsOne) {
   {
     SlowMember member(Group(1, 2), port_);
     member.SendName();
-    const int last = AllowOneFile(limit);
+    const int last = AllowOwnFiles(limit);
     StartRoot(2);
     AwaitOpened(last);
     limit.Set(limit.highest());

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "base/fd.h"
 #include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
+#include "base/net/peer/back_off.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 
 namespace hvd::worker_runtime::session {
@@ -44,11 +47,21 @@ absl::Status CheckOwner(int socket) {
       geteuid(), ": it has changed its user, or the agent that started it is gone"));
 }
 
-// Waits for that time, and returns the next one.
-absl::Duration Pause(absl::Duration pause) {
-  poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(pause)));
-  return std::min(2 * pause, kLongestPause);
-}
+// The pauses between attempts.
+class Pauses {
+ public:
+  // Sleeps for the next pause. Returns false, at once, if that would last beyond the deadline.
+  bool Sleep(absl::Time deadline) {
+    const absl::Time end = Clock::Real().Now() + back_off_.Next(random_);
+    if (end >= deadline) return false;
+    net::AwaitReady(-1, 0, end).IgnoreError();  // no descriptor: it sleeps
+    return true;
+  }
+
+ private:
+  net::peer::BackOff back_off_{kShortestPause, kLongestPause};
+  std::minstd_rand random_{std::random_device{}()};
+};
 
 absl::Status NotInTimeError() {
   return absl::DeadlineExceededError("the agent that started this process did not answer in time");
@@ -134,13 +147,10 @@ absl::StatusOr<Fd> ConnectToOneOf(const std::string& names) {
 }
 
 absl::StatusOr<Fd> AwaitConnection(const std::string& names, absl::Time deadline) {
-  absl::Duration pause = kShortestPause;
+  Pauses pauses;
   while (true) {
     absl::StatusOr<Fd> fd = ConnectToOneOf(names);
-    if (!absl::IsDeadlineExceeded(fd.status()) || Clock::Real().Now() + pause >= deadline) {
-      return fd;
-    }
-    pause = Pause(pause);
+    if (!absl::IsDeadlineExceeded(fd.status()) || !pauses.Sleep(deadline)) return fd;
   }
 }
 
@@ -164,14 +174,11 @@ absl::StatusOr<std::string> AskOnce(const std::string& socket_names, const std::
 // this one. There is no retry when the connection is refused: then the agent is gone.
 absl::StatusOr<std::string> Ask(const std::string& socket_names, const std::string& question,
                                 absl::Time deadline, std::vector<Fd>& passed) {
-  absl::Duration pause = kShortestPause;
+  Pauses pauses;
   while (true) {
     absl::StatusOr<std::string> answer = AskOnce(socket_names, question, deadline, passed);
     if (!absl::IsAborted(answer.status())) return answer;
-    if (Clock::Real().Now() + pause >= deadline) {
-      return absl::UnavailableError(answer.status().message());
-    }
-    pause = Pause(pause);
+    if (!pauses.Sleep(deadline)) return absl::UnavailableError(answer.status().message());
   }
 }
 

@@ -1,18 +1,14 @@
 #include "collectives/gloo/link/link_address.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 
 namespace hvd::collectives::gloo::link {
 namespace {
-
-using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 // The prefix of an IPv4-mapped IPv6 address, ::ffff:0:0/96.
 constexpr absl::string_view kMapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
@@ -26,27 +22,6 @@ std::string BytesOf(const void* data, size_t bytes) {
 }
 
 }  // namespace
-
-absl::StatusOr<Fd> ListenForLinks(const std::string& address) {
-  addrinfo hints = {};
-  // No name is looked up: that could block, and another machine's resolver might answer otherwise.
-  hints.ai_flags = AI_NUMERICHOST;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric IP address"));
-  }
-  const AddressInfo info(found, &freeaddrinfo);
-  Fd fd(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return Refused("no socket for the links of this rank");
-  if (bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
-    // A user's mistake (a wrong address or interface), unlike the others, which may pass.
-    if (errno != EADDRNOTAVAIL) return Refused(absl::StrCat("can't listen on ", address));
-    return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
-  }
-  if (listen(fd.get(), SOMAXCONN) != 0) return Refused(absl::StrCat("can't listen on ", address));
-  return fd;
-}
 
 // Address and port are copied in network byte order, so the form is the same on all machines.
 absl::StatusOr<std::string> LinkAddressOf(int fd) {
@@ -63,12 +38,12 @@ absl::StatusOr<std::string> LinkAddressOf(int fd) {
   return absl::StrCat(BytesOf(&v6.sin6_addr, 16), BytesOf(&v6.sin6_port, 2));
 }
 
-absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes) {
+absl::StatusOr<net::SocketAddress> ParseLinkAddress(absl::string_view bytes) {
   // The entry comes from another rank through the daemon, which does not check it.
   if (bytes.size() != kLinkAddressBytes) {
     return absl::InvalidArgumentError("its entry in the key exchange is malformed");
   }
-  LinkSocketAddress address;
+  net::SocketAddress address;
   if (bytes.substr(0, kMapped.size()) == kMapped) {
     auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
     v4.sin_family = AF_INET;

@@ -13,16 +13,9 @@
 
 namespace hvd::collectives::gloo::link {
 
-// Connects to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes); both ends of the result
-// are authenticated. Blocks. Retries if the connection is lost during the handshake: an acceptor
-// with many strangers may close it.
-// Errors:
-//   - DeadlineExceeded: the deadline passed.
-//   - The cancellation's status: it was cancelled.
+// Connects to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes), as net::peer::Dial does.
+// Errors: those of Dial, and
 //   - InvalidArgument: `address` is invalid.
-//   - Unavailable: nothing listens there, or there is no route.
-//   - ResourceExhausted: too many open files.
-//   - PermissionDenied: the acceptor does not know the secret, or has no certificate of the job.
 absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
                                    absl::Time deadline, const Cancellation* cancellation);
 

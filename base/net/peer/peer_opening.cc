@@ -1,4 +1,4 @@
-#include "collectives/gloo/link/link_opening.h"
+#include "base/net/peer/peer_opening.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -6,11 +6,11 @@
 
 #include <utility>
 
-namespace hvd::collectives::gloo::link {
+namespace hvd::net::peer {
 namespace {
 
 // Turns on TCP keepalive: firewalls and NATs drop the state of connections that are idle for some
-// minutes, as links may be. Best effort.
+// minutes, as those between workers may be. Best effort.
 void KeepAlive(int fd) {
   const auto set = [fd](int level, int option, int value) {
     setsockopt(fd, level, option, &value, sizeof(value));
@@ -22,21 +22,21 @@ void KeepAlive(int fd) {
 
 }  // namespace
 
-LinkOpening::LinkOpening(net::Wire wire, MakeHandshake make_handshake)
+PeerOpening::PeerOpening(Wire wire, MakeHandshake make_handshake)
     : wire_(std::move(wire)), make_handshake_(std::move(make_handshake)) {
   KeepAlive(wire_.fd());
 }
 
 // Returns kProved when the wire is open.
-LinkOpening::Progress LinkOpening::OpenWire() {
+PeerOpening::Progress PeerOpening::OpenWire() {
   switch (wire_.Open()) {
-    case net::Opening::kWantsToRead:
+    case Opening::kWantsToRead:
       return Progress::kWantsToRead;
-    case net::Opening::kWantsToWrite:
+    case Opening::kWantsToWrite:
       return Progress::kWantsToWrite;
-    case net::Opening::kFailed:
+    case Opening::kFailed:
       return HungUp();
-    case net::Opening::kDone:
+    case Opening::kDone:
       break;
   }
   // Made only now: its proofs contain the binding, which an open wire has.
@@ -48,7 +48,7 @@ LinkOpening::Progress LinkOpening::OpenWire() {
 // The handshake alternates strictly: the pending answer is sent completely before the next message
 // is read. At most the missing bytes of that message are read, so that everything after the
 // handshake stays in the wire, for its next user.
-LinkOpening::Progress LinkOpening::Advance() {
+PeerOpening::Progress PeerOpening::Advance() {
   if (status_.ok() && handshake_ == nullptr) {
     const Progress opened = OpenWire();
     if (opened != Progress::kProved) return opened;
@@ -75,22 +75,22 @@ LinkOpening::Progress LinkOpening::Advance() {
   return Progress::kFailed;
 }
 
-net::Strangers::Stage LinkOpening::stage() const {
+Strangers::Stage PeerOpening::stage() const {
   // An accepting end's TLS handshake is complete only once it has checked the other's certificate.
-  if (handshake_ != nullptr && wire_.encrypted()) return net::Strangers::Stage::kCertified;
-  return wire_.heard() ? net::Strangers::Stage::kHeard : net::Strangers::Stage::kSilent;
+  if (handshake_ != nullptr && wire_.encrypted()) return Strangers::Stage::kCertified;
+  return wire_.heard() ? Strangers::Stage::kHeard : Strangers::Stage::kSilent;
 }
 
-LinkOpening::Progress LinkOpening::HungUp() {
+PeerOpening::Progress PeerOpening::HungUp() {
   // A peer that hung up may be dialled again. One that has no valid certificate, or whose bytes
   // were changed on the way, may not.
   return Fail(wire_.unsafe() ? absl::PermissionDeniedError(wire_.failure())
                              : absl::UnavailableError("the other end hung up"));
 }
 
-LinkOpening::Progress LinkOpening::Fail(const absl::Status& why) {
+PeerOpening::Progress PeerOpening::Fail(const absl::Status& why) {
   status_ = why;
   return Progress::kFailed;
 }
 
-}  // namespace hvd::collectives::gloo::link
+}  // namespace hvd::net::peer

@@ -1,10 +1,10 @@
-#include "rendezvous/client/back_off.h"
+#include "base/net/peer/back_off.h"
 
 #include <algorithm>
 
 #include "absl/random/uniform_real_distribution.h"
 
-namespace hvd::rendezvous::client {
+namespace hvd::net::peer {
 
 // Equal jitter: half of the range is fixed, the other half random.
 absl::Duration BackOff::Next(absl::BitGenRef random) {
@@ -13,4 +13,4 @@ absl::Duration BackOff::Next(absl::BitGenRef random) {
   return range * absl::uniform_real_distribution<double>(0.5, 1.0)(random);
 }
 
-}  // namespace hvd::rendezvous::client
+}  // namespace hvd::net::peer
