@@ -16,7 +16,7 @@ ALLOWED = {
     "base/settings": ["base"],
     "proto": [],
     "rendezvous/placement": [],
-    "rendezvous/phrases": [],
+    "rendezvous/phrases": ["base/text/names.h"],
     "rendezvous/policy": ["rendezvous/placement"],
     "rendezvous/lifecycle": [],
     "rendezvous/snapshot": ["base/ids.h", "proto/snapshot.pb.h"],
