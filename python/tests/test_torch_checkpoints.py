@@ -1,6 +1,7 @@
 """Checkpoints of a TorchState: when they are written, which are kept, and starting again from them. In one process."""
 
 import atexit
+import errno
 import os
 import shutil
 import threading
@@ -351,3 +352,31 @@ def test_failures_that_go_on_are_told_again(tmp_path, new_job, capfd, monkeypatc
     commit, age, place, failure = told[-1]
     assert (commit & 0xFF, place, failure) == (15, str(folder / "checkpoint-15-w1.hvd"), "")
     assert age >= 0
+
+
+def test_process_that_takes_over_removes_what_a_killed_one_was_writing(tmp_path, new_job):
+    train(state_in(tmp_path), 1)
+    new_job()
+    successor = state_in(tmp_path)
+    (tmp_path / ".checkpoint-2-w1.hvd.1.00000000.tmp").write_bytes(b"the beginning")
+    commits.inherit(commits.id_of(1, 1))
+    train(successor, 1)
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-2-w1.hvd"]
+
+
+def test_first_failure_of_a_process_that_takes_over_names_the_newest_checkpoint(tmp_path, new_job, monkeypatch):
+    train(state_in(tmp_path), 2)
+    new_job()
+    told = []
+    monkeypatch.setattr(_ffi, "note_checkpoints", lambda *words: told.append(words))
+    monkeypatch.setattr(checkpoint_file, "write", full_disk)
+    successor = state_in(tmp_path)
+    commits.inherit(commits.id_of(1, 2))
+    train(successor, 1)
+    commit, _, place, failure = told[-1]
+    assert (commit & 0xFF, place) == (2, str(tmp_path / "checkpoint-2-w1.hvd"))
+    assert failure == f"checkpoint 3 in {tmp_path} can't be written: No space left on device"
+
+
+def full_disk(*_args, **_kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

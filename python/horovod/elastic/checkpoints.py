@@ -1,5 +1,6 @@
 """Commits on disk, for a job that may lose all its workers at once."""
 
+import contextlib
 import functools
 import os
 import threading
@@ -66,9 +67,11 @@ class _Standing:
         self.reason = ""  # of the last one
         self._told = 0.0  # when it was said
         self._text = ""
+        self.is_known = False  # whether this process has written the newest one, or looked for it
 
     def has(self, commit: int, place: str, made: Optional[float]) -> None:
         """Records a complete checkpoint of the commit with this id."""
+        self.is_known = True
         self._commit, self._place, self._made = commit, place, made
         self._failures, self.reason, self._text = 0, "", ""
         self.tell()
@@ -132,6 +135,7 @@ class Checkpoints:
         self._folder = checkpoint_url.place_of(folder)
         self._every, self._keep = every, keep
         self._best = best
+        self._has_folder = False
         self._newest = 0  # the last commit that was written, or whose write failed
         self._thread: Optional[threading.Thread] = None
         self._ending = threading.Event()  # the process is ending: it joins no other world
@@ -304,12 +308,19 @@ class Checkpoints:
     def _take_folder(self) -> None:
         self._watch_end()
         try:
-            if self._folder.take(checkpoint_folder.job(), waits=True):
-                self._folder.remove_unfinished()
+            self._have_folder(waits=True)
         except folder_lock.InUse as error:
             raise ValueError(f"checkpoint_dir {error}") from None
         except OSError:  # can't be read, which load_newest reports
             pass
+
+    def _have_folder(self, waits: bool = False) -> None:
+        """Takes the folder if no other process of this job has it. Removes what processes that were killed have left unfinished: it
+        would take the room of one more file. Raises as :meth:`Place.take`, and OSError.
+        """
+        if self._folder.take(checkpoint_folder.job(), waits) and not self._has_folder:
+            self._has_folder = True
+            self._folder.remove_unfinished()
 
     def _is_due(self, commit: int) -> bool:
         return commit // self._every > self._newest // self._every
@@ -327,7 +338,7 @@ class Checkpoints:
     def _write(self, due: _Due) -> None:
         try:
             values, state_dicts = due.contents()
-            self._folder.take(checkpoint_folder.job())
+            self._have_folder()
             origin = self._folder.origin_of(due.commit, due.epoch)._replace(run=due.run)
             write = functools.partial(
                 checkpoint_file.write,
@@ -344,11 +355,22 @@ class Checkpoints:
         except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now
+            self._learn_newest()
             self._standing.fails(due.commit, self._folder.path, _reason(error), at_end=self._ending.is_set())
         else:
             self._standing.has(commits.id_of(due.epoch, due.commit), self._folder.path_of(written.name), due.made)
         finally:
             self._has_read.set()
+
+    def _learn_newest(self) -> None:
+        """Records the newest checkpoint, which another process of this job may have written."""
+        if self._standing.is_known:
+            return
+        with contextlib.suppress(OSError):
+            for found in self._folder.found():
+                with contextlib.suppress(Damaged):
+                    origin = self._folder.read_origin(found.name)
+                    return self._standing.has(self.id_of(origin), self._folder.path_of(found.name), None)
 
     def _noting(self, write: Callable[[BinaryIO], None]) -> Callable[[BinaryIO], None]:
         def write_and_note(file: BinaryIO) -> None:
