@@ -61,6 +61,23 @@ def test_restore_drops_what_a_broken_step_left():
     step(model, optimizer)
 
 
+@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="the scaler of this torch needs CUDA")
+def test_restore_drops_the_step_of_a_scaler():
+    model, optimizer = training()
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    state = hvd.elastic.TorchState(model, optimizer, scaler=scaler)
+    for is_broken in (True, False):
+        optimizer.zero_grad()
+        scaler.scale(model(torch.ones(4, 3)).sum()).backward()
+        scaled = [p.grad.clone() for p in model.parameters()]
+        if is_broken:
+            scaler.unscale_(optimizer)
+            state.restore()
+    scaler.step(optimizer)
+    scaler.update()
+    assert all(torch.equal(p.grad, grad / 4.0) for p, grad in zip(model.parameters(), scaled))
+
+
 def test_restore_keeps_the_type_of_odd_values():
     """Bit for bit, and whatever torch's optimizers and schedulers put into their state."""
     model = torch.nn.BatchNorm1d(4).to(torch.float64)

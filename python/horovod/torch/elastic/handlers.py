@@ -78,6 +78,22 @@ class GeneratorStateHandler(StateDictHandler):
     take = load  # type: ignore[assignment]  # its argument has another name
 
 
+class GradScalerHandler(StateDictHandler):
+    """Handler of torch's gradient scalers."""
+
+    def load(self, saved: Any) -> None:
+        super().load(saved)
+        self._forget_step()
+
+    def take(self, state: Any) -> None:
+        super().take(state)
+        self._forget_step()
+
+    def _forget_step(self) -> None:
+        """Drops what the scaler knows of a step that an error has interrupted. The next step would use its gradients as unscaled ones."""
+        self.value._per_optimizer_states.clear()
+
+
 class DistributedSamplerHandler(StateDictHandler):
     """Keeps the epoch of torch's sampler in place. Its dataset is not copied, and its rank stays that of the process."""
 
@@ -95,11 +111,15 @@ class DistributedSamplerHandler(StateDictHandler):
 Registry = list[tuple[type, type[StateHandler]]]
 
 
-def _with_state_dict() -> list[type]:
-    """Returns the types of learning rate schedulers and gradient scalers, under the names that torch's versions have."""
-    modules = (torch.optim.lr_scheduler, torch.amp, torch.cuda.amp)
-    names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "GradScaler")
-    return [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
+def _schedulers() -> list[type]:
+    """Returns the types of learning rate schedulers, under the names that torch's versions have."""
+    names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau")
+    return [getattr(torch.optim.lr_scheduler, name) for name in names if hasattr(torch.optim.lr_scheduler, name)]
+
+
+def _scalers() -> list[type]:
+    """Returns the types of gradient scalers that this version of torch has."""
+    return [module.GradScaler for module in (torch.amp, torch.cuda.amp) if hasattr(module, "GradScaler")]
 
 
 _handler_registry: Registry = [
@@ -107,7 +127,8 @@ _handler_registry: Registry = [
     (torch.optim.Optimizer, OptimizerStateHandler),
     (JobCursor, SamplerStateHandler),
     (torch.Generator, GeneratorStateHandler),
-    *((kind, StateDictHandler) for kind in _with_state_dict()),
+    *((kind, StateDictHandler) for kind in _schedulers()),
+    *((kind, GradScalerHandler) for kind in _scalers()),
 ]
 
 
