@@ -13,6 +13,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 # These start or simulate their own worlds, so they run in one process.
 _SINGLE = (
     "test_callers_python.py",
+    "test_commit_protocol.py",
     "test_compatibility.py",
     "test_docstrings.py",
     "test_elastic_loop.py",

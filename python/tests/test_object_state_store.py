@@ -6,7 +6,7 @@ import torch
 import horovod.torch as hvd
 from agents_store import enter, new_process
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import commit_store, commits
+from horovod.elastic import commit_protocol, commit_store, commits
 from horovod.elastic.loop import run_fn
 
 
@@ -101,7 +101,7 @@ def test_object_state_that_was_given_a_commit_keeps_it(store):
     state = hvd.elastic.ObjectState(step=0)
     state._bcast_object = lambda mine: ({"step": 5}, 3)
     commits._newest = 3  # as the ranks agree
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     assert store.newest[0] == 3 and commit_store.inherited().values() == {"step": 5}
     before = store.newest
     state.sync()  # outside of the loop nothing says of which commit it is

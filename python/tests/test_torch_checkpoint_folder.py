@@ -17,7 +17,7 @@ import horovod.torch as hvd
 from checkpointed_training import as_processes, names, state_in, train
 from horovod import _ffi
 from horovod.common.exceptions import ABORTED, HorovodInternalError
-from horovod.elastic import checkpoint_folder, checkpoints, commits, folder_lock
+from horovod.elastic import checkpoint_folder, checkpoints, commit_protocol, commits, folder_lock
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch._loading import TREES
 
@@ -66,7 +66,7 @@ def test_next_process_of_the_job_goes_on_beside_the_one_before(tmp_path, process
     state = state_in(tmp_path)
     state.sync()
     assert state.batch == 2 and unfinished.exists()
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 1)
     assert "checkpoint-3-w2.hvd" in names(tmp_path)
 
@@ -126,7 +126,7 @@ def test_worlds_count_on_from_job_to_job(tmp_path, process):
         process(job, epoch)
         (tmp_path / ".lock").unlink(missing_ok=True)  # the one before has ended
         state = state_in(tmp_path)
-        state._sync_in_loop()
+        commit_protocol.synchronize(state)
         train(state, 1)
         newest = Checkpoints(TREES, str(tmp_path), 1)._found()[0]
         assert newest.world == world and newest.commit == state.batch
@@ -138,7 +138,7 @@ def test_name_of_a_job_that_comes_again_is_no_world_of_the_one_before(tmp_path, 
     train(state_in(tmp_path), 1)
     process("a", epoch=1)
     state = state_in(tmp_path)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 1)
     assert names(tmp_path) == ["checkpoint-1-w7.hvd", "checkpoint-2-w8.hvd"]
 
@@ -157,7 +157,7 @@ def test_newer_world_counts_however_far_an_older_one_came(tmp_path, process, cap
     process("b")
     (tmp_path / ".lock").unlink()
     next_job = state_in(tmp_path)
-    next_job._sync_in_loop()
+    commit_protocol.synchronize(next_job)
     assert next_job.batch == 1001
     assert "checkpoint-4-w4.hvd" in lines(capfd)[-1]
 

@@ -14,7 +14,15 @@ from checkpointed_training import state_in, train
 from elastic_training import assert_equal, snapshot
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, checkpoints, commits, url_claim
+from horovod.elastic import (
+    checkpoint_file,
+    checkpoint_folder,
+    checkpoint_url,
+    checkpoints,
+    commit_protocol,
+    commits,
+    url_claim,
+)
 from horovod.elastic.checkpoint_folder import CheckpointFolder
 from horovod.elastic.checkpoint_url import Unreachable, place_of
 from horovod.elastic.checkpoints import Checkpoints
@@ -127,7 +135,7 @@ def test_folder_with_colons_is_a_folder(tmp_path):
 
 def test_job_starts_again_from_the_newest_two_are_kept(store, names, process, capfd):
     state = state_in(store.url)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 4)
     committed = snapshot(state.model, state.optimizer)
     assert names() == [".claim", "checkpoint-3-w1.hvd", "checkpoint-4-w1.hvd"]
@@ -135,7 +143,7 @@ def test_job_starts_again_from_the_newest_two_are_kept(store, names, process, ca
     assert names() == ["checkpoint-3-w1.hvd", "checkpoint-4-w1.hvd"]
     process("b")
     again = state_in(store.url)
-    again._sync_in_loop()
+    commit_protocol.synchronize(again)
     assert (again.batch, again.sampler.processed_num) == (4, 4)
     assert_equal(snapshot(again.model, again.optimizer), committed)
     assert lines(capfd) == [f"Horovod: going on from commit 4, checkpoint {store.url}/checkpoint-4-w1.hvd"]
@@ -169,7 +177,7 @@ def test_damaged_one_is_skipped_with_a_line(store, names, process, capfd):
     store.pipe_file(key, store.cat_file(key)[:-5])
     process("b")
     state = state_in(store.url)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     skipped, taken = lines(capfd)
     assert skipped.startswith(f"Horovod: checkpoint {store.url}/checkpoint-3-w1.hvd is skipped: ")
     assert skipped.endswith("bytes are there") and "from commit 2" in taken and state.batch == 2
@@ -275,11 +283,11 @@ def test_claim_of_a_job_that_was_killed_is_taken_over(store, names, process, mon
 
 def test_job_that_lost_its_url_while_it_was_paused_writes_nothing_more(store, names, process, monkeypatch, capfd):
     state = state_in(store.url)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 1)
     process("b")
     other = state_in(store.url)
-    other._sync_in_loop()
+    commit_protocol.synchronize(other)
     process("a")
     train(state, 2)
     (line,) = [line for line in lines(capfd) if "can't be written" in line]
@@ -306,7 +314,7 @@ def test_checkpoint_of_the_job_that_took_the_url_stays(store, names, process, mo
 
 def test_url_that_is_taken_during_an_upload_gets_no_object(store, names, process, monkeypatch, capfd):
     state = state_in(store.url)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     place = place_of(store.url)
     place.make()
     monkeypatch.setattr(_ffi, "confirm_world", lambda: place._claim.take("b"))
@@ -318,6 +326,6 @@ def test_next_process_of_the_job_goes_on_beside_the_one_before(store, names, pro
     train(state_in(store.url), 2)
     process("a", epoch=2)
     state = state_in(store.url)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 1)
     assert "checkpoint-3-w2.hvd" in names()

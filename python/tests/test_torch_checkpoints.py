@@ -14,7 +14,7 @@ from checkpointed_training import DATA, names, state_in, train
 from elastic_training import assert_equal, snapshot, step
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import checkpoint_file, checkpoints, commits
+from horovod.elastic import checkpoint_file, checkpoints, commit_protocol, commits
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.loop import run_fn
 from horovod.torch._loading import TREES as TORCH
@@ -53,7 +53,7 @@ def test_job_goes_on_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
     state = state_in(tmp_path)
     state.sync()
     assert state.batch == 2
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 1)
     assert names(tmp_path) == ["checkpoint-2.hvd", "checkpoint-3-w1.hvd"]
 
@@ -148,7 +148,7 @@ def test_damaged_one_is_skipped_with_a_line(tmp_path, new_job, capfd):
     (tmp_path / ".checkpoint-9.hvd.tmp").write_bytes(b"half")
     new_job()
     state = state_in(tmp_path)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     assert state.batch == 2 and commits.newest() == 2
     skipped, taken = capfd.readouterr().err.splitlines()
     assert skipped.startswith(f"Horovod: checkpoint {newest} is skipped: ")
@@ -160,7 +160,7 @@ def test_good_ones_are_kept_beside_newer_damaged_ones(tmp_path, new_job):
     for number in (7, 8):
         (tmp_path / f"checkpoint-{number}-w2.hvd").write_bytes(b"damaged")
     state = state_in(tmp_path)
-    state._sync_in_loop()
+    commit_protocol.synchronize(state)
     train(state, 3)
     expected = ["checkpoint-2-w3.hvd", "checkpoint-3-w3.hvd"]
     damaged = ["checkpoint-7-w2.hvd", "checkpoint-8-w2.hvd"]

@@ -151,6 +151,17 @@ def test_object_state():
     assert (state.epoch, state.names) == (3, ["b"])
 
 
+def test_object_state_takes_horovods_functions():
+    state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=hvd.rank())
+    state.sync()
+    assert state.epoch == 0 and isinstance(hvd.elastic.TorchState(epoch=0), hvd.elastic.ObjectState)
+
+
+def test_value_without_its_name_is_refused():
+    with pytest.raises(TypeError, match=r"not a dict; values are given to a state by their names, as in epoch=0$"):
+        hvd.elastic.ObjectState({"epoch": 0})
+
+
 def test_run_returns_what_the_function_returns():
     model, optimizer = training()
 

@@ -11,7 +11,7 @@ import horovod.torch as hvd
 from agents_store import enter, new_process
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import commits, tensor_state
+from horovod.elastic import commit_protocol, commits, tensor_state
 
 
 def training(width=3, **values):
@@ -254,7 +254,7 @@ def test_new_process_says_which_checkpoint_it_holds_if_nobody_trains(
     assert same(contents(fresh), committed)
     assert (tmp_path / ".checkpoint-9.hvd.tmp").exists()
     monkeypatch.setattr(_ffi, "is_deferred", lambda: False)
-    fresh._sync_in_loop()
+    commit_protocol.synchronize(fresh)
     assert same(contents(fresh), committed)
     assert store.told == commits.newest() == 3
     assert capsys.readouterr().err.count("going on from commit 3") == 1

@@ -44,7 +44,7 @@ import torch  # noqa: E402
 
 import horovod.torch as hvd  # noqa: E402
 from horovod import _ffi  # noqa: E402
-from horovod.elastic import commits  # noqa: E402
+from horovod.elastic import commit_protocol, commits  # noqa: E402
 
 
 def training(megabytes, tensors, trained=True):
@@ -157,11 +157,11 @@ def sync(megabytes, tensors):
         if not is_root:
             state = None
             state = hvd.elastic.TorchState(*training(megabytes, tensors, trained=False), batch=0)
-        series["sync"].append(milliseconds(state._sync_in_loop)[0])
+        series["sync"].append(milliseconds(lambda s=state: commit_protocol.synchronize(s))[0])
         if not is_root:
             state._placed = None  # as long as it has that, it only compares what it gets
-        series["warm"].append(milliseconds(state._sync_in_loop)[0])
-        series["survivors"].append(milliseconds(state._sync_in_loop)[0])
+        series["warm"].append(milliseconds(lambda s=state: commit_protocol.synchronize(s))[0])
+        series["survivors"].append(milliseconds(lambda s=state: commit_protocol.synchronize(s))[0])
         series["broadcast"].append(milliseconds(lambda: hvd.broadcast_(buffer, 0, "bench"))[0])
     assert state.batch == 7 and len(state.optimizer.state_dict()["state"]) == tensors
     medians = torch.tensor([statistics.median(times) for times in series.values()])

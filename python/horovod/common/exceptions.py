@@ -68,6 +68,8 @@ class HostsUpdatedInterrupt(RuntimeError):
       skip_sync: the argument.
     """
 
+    _committed: object = None  # the state of which a commit has raised this
+
     def __init__(self, skip_sync: bool = False) -> None:
         super().__init__("The hosts of this job have changed.")
         self.skip_sync = skip_sync

@@ -65,7 +65,7 @@ def count() -> None:
 
 
 def abandon(operation: Optional[int]) -> None:
-    """Waits for the operation of a commit that this process can't keep. The commit is counted if other ranks may keep it."""
+    """Waits for the operation of a commit that this process has no save of. The commit is counted if other ranks may keep it."""
     try:
         end(operation)
     except (ValueError, HorovodInternalError):
@@ -73,7 +73,7 @@ def abandon(operation: Optional[int]) -> None:
     count()
 
 
-def keep() -> None:
+def publish() -> None:
     """Records that this process can now restore the newest commit."""
     _ffi.set_commit(_newest)
 

@@ -77,7 +77,7 @@ class StateDictHandler(StateHandler):
         self.save()
 
     def save(self) -> None:
-        self.keep(self.copied())
+        self.install(self.copied())
 
     def restore(self) -> None:
         self.load(self.saved())
@@ -91,14 +91,14 @@ class StateDictHandler(StateHandler):
             self.given()
 
     def copied(self) -> Any:
-        """Returns a copy of the current state dict. It becomes a save by :meth:`keep`."""
+        """Returns a copy of the current state dict. It becomes a save by :meth:`install`."""
         return self.trees.copied(self.state_dict(), self._spare)
 
     def state_dict(self) -> Any:
         """Returns the state dict that :meth:`copied` copies."""
         return self.value.state_dict()
 
-    def keep(self, copied: Any, busy: Iterable[Any] = ()) -> None:
+    def install(self, copied: Any, busy: Iterable[Any] = ()) -> None:
         """Makes `copied` the last save. The memory of the previous save is reused, unless it is one of `busy`."""
         before, self._saved = self._saved, copied
         is_busy = any(before is tree for tree in busy)

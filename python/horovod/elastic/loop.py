@@ -19,7 +19,7 @@ from horovod.common.exceptions import (
     translating,
 )
 from horovod.common.util import is_elastic
-from horovod.elastic import checkpoints, commit_store, commits
+from horovod.elastic import checkpoints, commit_protocol, commit_store, commits
 from horovod.elastic.messages import say
 from horovod.elastic.roll_call import call_roll
 from horovod.elastic.runs import Passed, runs
@@ -146,7 +146,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
     Example:
       >>> from horovod.elastic.loop import run
-      >>> from horovod.elastic.tensor_state import ObjectState
+      >>> from horovod.elastic.state import ObjectState
       >>> @run
       ... def train(state):
       ...     while state.step < 3:
@@ -192,7 +192,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                     _enter(state)
                 else:
                     _reset(reset)
-                    _take_kept(state)
+                    _adopt_newer(state)
                     state.on_reset()
                     if _must_sync(skip_sync):
                         _sync(state)
@@ -222,17 +222,17 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             skip_sync = False
         except HostsUpdatedInterrupt as interrupt:
             skip_sync = interrupt.skip_sync
-            _note_interruption(state, skip_sync)
+            _note_interruption(state, interrupt)
 
 
-def _note_interruption(state: State, skip_sync: bool) -> None:
+def _note_interruption(state: State, interrupt: HostsUpdatedInterrupt) -> None:
     """Records how far this process has come, so that the next world knows which ranks need a sync."""
-    if state._interrupted_at_commit:
-        state._interrupted_at_commit = False
-    elif skip_sync:
+    if commit_protocol.is_interrupted_at_commit(state, interrupt):
+        return
+    if interrupt.skip_sync:
         # All ranks that were interrupted so are at the same step, as after a commit; new members are not.
         commits.count()
-        commits.keep()
+        commits.publish()
     else:
         commits.forget()  # the other ranks may be at another step
 
@@ -259,7 +259,7 @@ def _enter(state: State) -> None:
     if runs.is_over() and basics.is_deferred():
         _pass(together=False)  # the others train on
     basics.join_world()
-    _take_kept(state)
+    _adopt_newer(state)
     if basics.take_move():
         state.on_reset()
     _sync(state)
@@ -279,7 +279,7 @@ def _inherit(state: State) -> None:
         state._inherit(None)
 
 
-def _take_kept(state: State) -> None:
+def _adopt_newer(state: State) -> None:
     """Lets rank 0 begin with the newest commit in its agent's memory, of whichever worker of its host or of another host, if
     that is newer than rank 0's own. No other member has that commit, or the job would have made that member rank 0.
     """
@@ -300,7 +300,7 @@ def _sync(state: State) -> None:
         roll = call_roll()
     state._begins_run = not roll.is_under_way
     state._missed_world = 0 < state._had_in_world < _ffi.query("epoch") - 1
-    state._sync_in_loop(begins_later_run=runs.number > 1 and not roll.is_under_way)
+    commit_protocol.synchronize(state, begins_later_run=runs.number > 1 and not roll.is_under_way)
     state._begins_run = state._missed_world = False
     runs.is_under_way = True
 

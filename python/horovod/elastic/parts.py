@@ -265,7 +265,7 @@ class PartsHandler(StateDictHandler):
         for _, handler in self._parts.parts_in(self.value):
             handler.reset()
 
-    def keep_plain(self, saved: Any) -> None:
+    def install_plain(self, saved: Any) -> None:
         """Makes `saved`, the value when it had no parts, the last save."""
         self._saved, self._spare = saved, None
 

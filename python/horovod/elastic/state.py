@@ -1,13 +1,14 @@
 """States that can be committed and restored."""
 
-import contextlib
 import copy
-from collections.abc import Iterable, Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from collections.abc import Iterable
+from typing import Any, Callable, Optional
 
 from horovod import _ffi
-from horovod.common.exceptions import HostsUpdatedInterrupt
-from horovod.elastic import commit_store, commits
+from horovod.common.basics import rank
+from horovod.common.objects import broadcast_object
+from horovod.elastic import commit_protocol, commit_store, commits
+from horovod.elastic.commit_protocol import Commit, Snapshot, Snapshotter
 from horovod.elastic.commit_store import Head, Placed
 from horovod.elastic.messages import say
 from horovod.elastic.parts import check_plain
@@ -24,14 +25,11 @@ class State:
       get_rank: a function that returns the rank, for subclasses that use it.
     """
 
-    # Whether save() can be undone until _publish(). If so, it runs concurrently with the commit operation.
-    _can_stage = False
-    _staging = False
-    _committing = False  # the staged save is going to be a commit
-    _interrupted_at_commit = False
+    _commit_under_way: Optional[Commit] = None  # or the sync, while it calls save() or sync()
     _begins_run = False  # no rank has a commit of this run yet
     _had_in_world = 0  # the newest world in which this process has had the state; 0: none
     _missed_world = False  # another world may have made commits since
+    _loaded_commit = 0  # the id of the commit that the state was loaded from before a sync; 0: from none
     _last_updated_timestamp: float = 0
 
     def __init__(
@@ -80,17 +78,7 @@ class State:
             commit.
           HorovodInternalError: the world is broken; the previous commit stays the last one.
         """
-        operation = commits.begin()
-        try:
-            if self._can_stage:
-                with self._staged(committing=True):
-                    self.save()
-        except BaseException:
-            commits.abandon(operation)
-            raise
-        changing = commits.end(operation)
-        self._keep_commit()
-        self._interrupt_if(changing)
+        commit_protocol.commit(self)
 
     def check_host_updates(self) -> None:
         """Checks on all ranks together whether the world is about to change, and commits only then. Cheaper than :meth:`commit`.
@@ -100,13 +88,7 @@ class State:
           HostsUpdatedInterrupt: as for :meth:`commit`.
           HorovodInternalError: as for :meth:`commit`.
         """
-        changing = commits.end(commits.begin())
-        if changing or self._hosts_updated:
-            if self._can_stage:
-                with self._staged(committing=True):
-                    self.save()
-            self._keep_commit()
-        self._interrupt_if(changing)
+        commit_protocol.commit_before_change(self)
 
     def save(self) -> None:
         """Copies the state to host memory. :meth:`commit` does so on all ranks."""
@@ -123,20 +105,15 @@ class State:
     def reset(self) -> None:
         """Is called after a change of the world, before the reset callbacks. Does nothing by default."""
 
-    @contextlib.contextmanager
-    def _staged(self, committing: bool = False) -> Iterator[None]:
-        """Returns a context in which saves are kept aside until :meth:`_publish`."""
-        self._staging, self._committing = True, committing
-        try:
-            yield
-        finally:
-            self._staging = self._committing = False
-
-    def _publish(self) -> None:
-        """Makes the save that was kept aside the last save."""
+    def _snapshotter(self) -> Optional[Snapshotter]:
+        """Returns how the state is copied; None: only by :meth:`save`, which replaces the last save at once."""
+        return None
 
     def _committed(self, number: int) -> None:
         """Is called after each commit, with its number."""
+        if _ffi.store_is_there():
+            kind = type(self).__name__
+            commit_store.warn_once(f"{kind} is not derived from hvd.elastic.ObjectState")
 
     def _inherit(self, left: Optional[Placed]) -> None:
         """Takes over the commit of this run that the predecessor of this process left, if there is one."""
@@ -164,42 +141,6 @@ class State:
         """Returns the values that are the script's own objects, by their names."""
         return {}
 
-    def _known_commit(self) -> int:
-        """Returns the id of the commit that the state was loaded from before a sync; 0: from none."""
-        return 0
-
-    def _keep_commit(self) -> None:
-        commits.count()
-        self._keep()
-        self._committed(commits.newest())
-        if not self._can_stage and _ffi.store_is_there():
-            kind = type(self).__name__
-            commit_store.warn_once(f"{kind} is not derived from hvd.elastic.ObjectState")
-
-    def _keep(self) -> None:
-        if self._can_stage:
-            self._publish()
-        else:
-            self.save()
-        commits.keep()
-
-    def _interrupt_if(self, changing: bool) -> None:
-        if changing or self._hosts_updated:
-            self._interrupted_at_commit = True
-            raise HostsUpdatedInterrupt()
-
-    def _sync_in_loop(self, begins_later_run: bool = False) -> None:
-        """Synchronizes the state. The saves become the last ones when all ranks have received the whole state.
-
-        `begins_later_run`: this is the start of a run that is not the script's first, which is a commit of its own.
-        """
-        with self._staged(committing=begins_later_run):
-            self.sync()
-        commits.agree(self._known_commit())
-        if begins_later_run:
-            commits.count()
-        self._keep()
-
 
 class _HostMessages:
     """What Horovod's own elastic scripts look at to wait for a change of the hosts: its queue of notifications."""
@@ -212,35 +153,47 @@ class _HostMessages:
         return not (self._state._hosts_updated or _ffi.world_is_changing())
 
 
-class _Copy(NamedTuple):
-    """What an ObjectState saves."""
-
-    values: dict[str, Any]
-    placed: Optional[Placed]  # the values' place in the store
-
-
 class ObjectState(State):
-    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has the attributes epoch and
-    batch.
+    """State of plain Python values: ``ObjectState(epoch=0, batch=0)`` has the attributes epoch and batch.
 
     Save and restore copy the values deeply. In an elastic job a commit is also kept in memory of the host's agent and
     outlives the worker: if all workers die, their successors begin with the newest commit that one of them finds. This holds
     for these attributes; anything else that a subclass saves ends with the process.
 
     Args:
-      bcast_object: a function like hvd.broadcast_object.
-      get_rank: a function that returns the rank.
+      bcast_object: a function like hvd.broadcast_object, the default.
+      get_rank: a function that returns the rank, hvd.rank by default.
       kwargs: the values, by their names.
+
+    Raises:
+      TypeError: a value is given without its name.
+
+    Example:
+      >>> from horovod.elastic.state import ObjectState
+      >>> state = ObjectState(epoch=0)
+      >>> state.commit()
+      >>> state.epoch = 5
+      >>> state.restore()
+      >>> state.epoch
+      0
     """
 
-    _can_stage = True
-
-    def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        bcast_object: Callable[..., Any] = broadcast_object,
+        get_rank: Callable[[], int] = rank,
+        **kwargs: Any,
+    ) -> None:
+        if not callable(bcast_object):
+            kind = type(bcast_object).__name__
+            raise TypeError(
+                f"bcast_object must be a function like hvd.broadcast_object, not a {kind}; values are given to a state by their "
+                "names, as in epoch=0"
+            )
         super().__init__(bcast_object, get_rank)
         # Declared again: they can't be None here.
         self._bcast_object: Callable[..., Any] = bcast_object
         self._rank: Callable[[], int] = get_rank
-        self._pending: Any = None
         self._inherited = 0  # the commit with which this process began
         self._saved_state: dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
@@ -249,20 +202,20 @@ class ObjectState(State):
         self._saved_state = self._deep_copy(self._saved_state)
 
     def save(self) -> None:
-        self._stage(self._copied())
+        self._accept(self._take(self._saves_commit()))
 
     def restore(self) -> None:
-        self._pending = None
+        if self._commit_under_way is not None:
+            self._commit_under_way.snapshot = None
         self._set(copy.deepcopy(self._saved_state))
 
     def sync(self) -> None:
         self._say_where_it_goes_on()
         if self._saved_state:
-            number = max(commits.newest_id(), self._known_commit())
+            number = max(commits.newest_id(), self._loaded_commit)
             values, number = self._bcast_object((self._current(), number))
             self._set(values)
-            # The next copy is one of that commit, or of the first one of this run.
-            self._committing = self._committing or (self._staging and number > 0)
+            self._goes_on_from(number)
         self.save()
 
     def _find_parts(self) -> None:
@@ -277,33 +230,52 @@ class ObjectState(State):
         for name, value in values.items():
             setattr(self, name, value)
 
-    def _copied(self) -> Any:
-        self._find_parts()
-        current = self._current()
-        placed = commit_store.place(self, current) if self._committing else None
-        return _Copy(self._deep_copy(current), placed)
-
     def _deep_copy(self, values: dict[str, Any]) -> dict[str, Any]:
         """Returns a copy of values, which later changes of them do not reach."""
         return copy.deepcopy(values)
 
-    def _stage(self, copied: Any) -> None:
-        self._pending = copied
-        if not self._staging:
-            # The ranks' copies need not be of the same moment, for all that we know.
-            commits.forget()
-            self._publish()
+    # Snapshots.
 
-    def _publish(self) -> None:
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            if pending.placed is not None:
-                commit_store.seal(pending.placed, commits.newest_id())
-            self._take(pending)
+    def _snapshotter(self) -> Snapshotter:
+        return Snapshotter(self._take, self._adopt, self._install)
 
-    def _take(self, copied: Any) -> None:
-        """Makes `copied`, a result of :meth:`_copied`, the last save."""
-        self._saved_state = copied.values
+    def _take(self, for_commit: bool) -> Snapshot:
+        self._find_parts()
+        current = self._current()
+        placed = commit_store.place(self, current) if for_commit else None
+        return Snapshot(self._deep_copy(current), placed=placed)
+
+    def _adopt(self, left: Placed) -> Snapshot:
+        values = left.values()
+        self._check_names(values)
+        if left.head().size > 0:
+            raise ValueError("it has tensors")
+        self._set(values)
+        return Snapshot(left.values(), placed=left)
+
+    def _install(self, snapshot: Snapshot) -> None:
+        self._saved_state = snapshot.values
+
+    def _saves_commit(self) -> bool:
+        """Returns whether the next snapshot is that of a commit."""
+        return self._commit_under_way is not None and self._commit_under_way.for_commit
+
+    def _goes_on_from(self, commit: int) -> None:
+        """Records which commit rank 0 has sent in a sync. The next snapshot is one of that commit, or of the first one of this run."""
+        if self._commit_under_way is not None and commit > 0:
+            self._commit_under_way.for_commit = True
+
+    def _accept(self, snapshot: Snapshot) -> None:
+        """Hands the snapshot to the commit or sync that is under way. Otherwise it is the last save at once, and no commit."""
+        if self._commit_under_way is not None:
+            self._commit_under_way.snapshot = snapshot
+            return
+        # The ranks' copies need not be of the same moment, for all that we know.
+        commits.forget()
+        self._install(snapshot)
+
+    def _committed(self, number: int) -> None:
+        pass
 
     # What the process before this one has left.
 
@@ -311,7 +283,7 @@ class ObjectState(State):
         if left is None:
             return
         try:
-            copied = self._adopt(left)
+            snapshot = self._adopt(left)
         except Exception as error:  # loading a foreign state may raise anything
             commits.inherit(0)
             self.restore()
@@ -320,10 +292,10 @@ class ObjectState(State):
             return
         commits.inherit(left.number)
         self._inherited = left.number
-        self._take(copied)
+        self._install(snapshot)
 
     def _begin_run(self) -> None:
-        self._inherited = 0
+        self._inherited = self._loaded_commit = 0
 
     def _final(self) -> bytes:
         return Head(commit_store.pickled(self._current())).packed()
@@ -332,15 +304,6 @@ class ObjectState(State):
         self._adopt(Placed(_ffi.address_of(final)))
         self.save()
 
-    def _adopt(self, left: Placed) -> Any:
-        """Gives the state the values of the commit `left`, and returns it as :meth:`_copied` does. Raises if it does not fit."""
-        values = left.values()
-        self._check_names(values)
-        if left.head().size > 0:
-            raise ValueError("it has tensors")
-        self._set(values)
-        return _Copy(left.values(), left)
-
     def _check_names(self, theirs: Iterable[str], mine: Iterable[str] = ()) -> None:
         """Raises ValueError if the names of a saved state differ from this state's, which are those of its values and `mine`."""
         different = set(theirs) ^ set(mine) ^ set(self._saved_state)
@@ -348,5 +311,5 @@ class ObjectState(State):
             raise ValueError("only one of the two has {}".format(", ".join(sorted(different))))
 
     def _say_where_it_goes_on(self) -> None:
-        if self._rank() == 0 and commits.newest_id() == self._inherited > self._known_commit():
+        if self._rank() == 0 and commits.newest_id() == self._inherited > self._loaded_commit:
             say(f"going on from commit {commits.newest()}, kept in memory")

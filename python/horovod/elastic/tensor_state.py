@@ -10,45 +10,16 @@ from horovod.common.basics import rank, size
 from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
-from horovod.elastic import commit_store, commits, state, stream, tree_store
+from horovod.elastic import commit_store, commits, stream, tree_store
 from horovod.elastic.best_checkpoint import Best
 from horovod.elastic.checkpoints import Checkpoints
+from horovod.elastic.commit_protocol import Snapshot
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
 from horovod.elastic.parts import NoPart, Parts, PartsHandler
 from horovod.elastic.runs import runs
+from horovod.elastic.state import ObjectState
 from horovod.elastic.tree_store import Placed, PlacedTree
 from horovod.elastic.trees import Trees, put_tensors
-
-
-class ObjectState(state.ObjectState):
-    """State of plain Python values: ``ObjectState(epoch=0)`` has an attribute ``epoch``.
-
-    Save and restore copy the values deeply. In an elastic job a commit is also kept in memory of the host's agent and
-    outlives the worker.
-
-    Args:
-      kwargs: the values, by their names.
-
-    Example:
-      >>> from horovod.elastic.tensor_state import ObjectState
-      >>> state = ObjectState(epoch=0)
-      >>> state.commit()
-      >>> state.epoch = 5
-      >>> state.restore()
-      >>> state.epoch
-      0
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(broadcast_object, rank, **kwargs)
-
-
-class _Snapshot(NamedTuple):
-    """A copy of everything that a TensorState holds."""
-
-    values: dict[str, Any]
-    trees: dict[str, Any]  # state dicts, by the handlers' names
-    placed: Optional[Placed] = None  # the trees lie in the store
 
 
 class _Head(NamedTuple):
@@ -112,7 +83,6 @@ class TensorState(ObjectState):
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
         self._offered: Optional[Placed] = None  # where the last checkpoint is written from
-        self._loaded_commit = 0
         if checkpoint_dir is not None:
             self._checkpoints = Checkpoints(trees, checkpoint_dir, checkpoint_every, checkpoint_keep, best)
         super().__init__(**kwargs)
@@ -155,7 +125,7 @@ class TensorState(ObjectState):
         if placed is None:
             self.save()
         else:
-            self._stage(self._snapshot(placed))
+            self._accept(self._snapshot(placed))
 
     def on_reset(self) -> None:
         for handler in self._handlers.values():
@@ -186,7 +156,7 @@ class TensorState(ObjectState):
     def _handle(self, name: str, value: Any) -> StateHandler:
         """Gives a handler to a value that was plain."""
         handler = PartsHandler(value, self._parts)
-        handler.keep_plain(self._saved_state.pop(name, None))
+        handler.install_plain(self._saved_state.pop(name, None))
         vars(self).pop(name, None)
         self._handlers[name] = handler
         return handler
@@ -212,39 +182,39 @@ class TensorState(ObjectState):
         """Returns the handlers that are not a StateDictHandler: those that scripts define."""
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
-    def _copied(self) -> _Snapshot:
+    def _take(self, for_commit: bool) -> Snapshot:
         self._find_parts()
-        if self._committing:
+        if for_commit:
             placed = self._place()
             if placed is not None:
                 return self._snapshot(placed)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
-        return _Snapshot(self._deep_copy(self._current()), trees)
+        return Snapshot(self._deep_copy(self._current()), trees)
 
-    def _snapshot(self, placed: Placed) -> _Snapshot:
+    def _snapshot(self, placed: Placed) -> Snapshot:
         trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
-        return _Snapshot(self._deep_copy(self._current()), trees, placed)
+        return Snapshot(self._deep_copy(self._current()), trees, placed)
 
     def _place(self) -> Optional[Placed]:
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
-        return tree_store.place(self._trees, self, self._current(), own, self._kept())
+        return tree_store.place(self._trees, self, self._current(), own, self._being_written())
 
-    def _kept(self) -> Optional[Placed]:
-        """Returns the commit that the store must not overwrite, or None."""
+    def _being_written(self) -> Optional[Placed]:
+        """Returns the commit from which a checkpoint is being written, or None. The store must not overwrite it."""
         writing = self._checkpoints is not None and self._checkpoints.in_use()
         return self._offered if writing else None
 
-    def _take(self, copied: _Snapshot) -> None:
+    def _install(self, snapshot: Snapshot) -> None:
         if self._checkpoints is not None:
             self._checkpoints.forget()
         for other in self._others():
             other.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
-        plain = dict(copied.values)
+        plain = dict(snapshot.values)
         for name, handler in self._by_state_dict().items():
-            handler.keep(copied.trees[name] if name in copied.trees else plain.pop(name), busy)
-        super()._take(copied._replace(values=plain))
-        self._placed = copied.placed
+            handler.install(snapshot.trees[name] if name in snapshot.trees else plain.pop(name), busy)
+        super()._install(snapshot._replace(values=plain))
+        self._placed = snapshot.placed if isinstance(snapshot.placed, Placed) else None
 
     # Synchronizing.
 
@@ -255,7 +225,7 @@ class TensorState(ObjectState):
 
     def _send(self, own: dict[str, Any]) -> Optional[Placed]:
         taken = self._trees.take_tensors(own)
-        number = max(commits.newest_id(), self._known_commit())
+        number = max(commits.newest_id(), self._loaded_commit)
         head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
@@ -274,9 +244,8 @@ class TensorState(ObjectState):
         return placed
 
     def _broadcast(self, head: _Head, tensors: Sequence[Tensor]) -> Optional[Placed]:
-        # The next copy is one of that commit.
-        self._committing = self._committing or (self._staging and head.commit > 0)
-        compares = self._committing and self._may_have_placed(head)
+        self._goes_on_from(head.commit)
+        compares = self._saves_commit() and self._may_have_placed(head)
         placed = self._placed if compares else self._begin(head)
         append = placed is not None
         stream.broadcast_tensors(self._trees, tensors, 0, "horovod.state", global_process_set, append)
@@ -292,21 +261,17 @@ class TensorState(ObjectState):
         return tree_store.compare(last, values, schema, kinds)
 
     def _begin(self, head: _Head) -> Optional[Placed]:
-        if not self._committing:
+        if not self._saves_commit():
             return None
-        return tree_store.begin(self._trees, self, head.values, head.schema, head.kinds, self._kept())
+        return tree_store.begin(self._trees, self, head.values, head.schema, head.kinds, self._being_written())
 
-    def _load(self, snapshot: _Snapshot) -> None:
+    def _load(self, snapshot: Snapshot) -> None:
         for name, tree in snapshot.trees.items():
             tree = tree.tree() if isinstance(tree, PlacedTree) else tree
             self._put(name, tree, lambda handler, tree: handler.load(tree))
         self._set(snapshot.values)
 
     # Commits of earlier processes.
-
-    def _begin_run(self) -> None:
-        super()._begin_run()
-        self._loaded_commit = 0
 
     def _outlives_job(self) -> bool:
         return self._checkpoints is not None
@@ -333,13 +298,13 @@ class TensorState(ObjectState):
             self._inherited = self._loaded_commit
             commits.inherit(self._loaded_commit)
 
-    def _adopt(self, left: commit_store.Placed) -> _Snapshot:
+    def _adopt(self, left: commit_store.Placed) -> Snapshot:
         placed = Placed(self._trees, left.address, left.number)
         values, trees = placed.contents()
         self._check_names({**values, **trees}, self._by_state_dict())
-        self._load(_Snapshot(values, trees))
+        self._load(Snapshot(values, trees))
         trees = {name: PlacedTree(placed, name) for name in trees}
-        return _Snapshot(placed.values(), trees, placed)
+        return Snapshot(placed.values(), trees, placed)
 
     def _load_earlier(self) -> None:
         """Loads a checkpoint of an earlier job, or of a world that this process was not in, if it is newer than this process's commit."""
@@ -356,14 +321,11 @@ class TensorState(ObjectState):
             return False
         try:
             self._check_names({**found.values, **found.trees}, self._by_state_dict())
-            self._load(_Snapshot(found.values, found.trees))
+            self._load(Snapshot(found.values, found.trees))
         except (KeyError, RuntimeError, ValueError) as error:
             raise ValueError(f"checkpoint {found.path} does not fit this state: {error}") from error
         self._loaded_commit = self._checkpoints.id_of(found.origin)
         return True
-
-    def _known_commit(self) -> int:
-        return self._loaded_commit
 
     def _committed(self, number: int) -> None:
         if self._checkpoints is None or rank() != 0:

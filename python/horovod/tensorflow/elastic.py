@@ -12,7 +12,8 @@ from horovod.common.class_names import class_of
 from horovod.elastic import handlers, reading
 from horovod.elastic.loop import run
 from horovod.elastic.parts import refuse_copies
-from horovod.elastic.tensor_state import ObjectState, TensorState
+from horovod.elastic.state import ObjectState
+from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
 from horovod.tensorflow._library import tf

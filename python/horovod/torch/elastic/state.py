@@ -8,8 +8,8 @@ import torch
 
 from horovod.elastic import reading
 from horovod.elastic.handlers import StateHandler
-from horovod.elastic.state import State
-from horovod.elastic.tensor_state import ObjectState, TensorState
+from horovod.elastic.state import ObjectState, State
+from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import mapped
 from horovod.torch._loading import TREES
 from horovod.torch.elastic.handlers import (
