@@ -3,6 +3,8 @@
 #ifndef AGENT_AGENT_H_
 #define AGENT_AGENT_H_
 
+#include <unistd.h>
+
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -125,6 +127,7 @@ class Agent {
   // Whether the daemon was asked to drain this host. Stays true when the job ends.
   bool draining() const { return !drain_reason_.empty(); }
   void LeaveBySignal(int signal);
+  std::string WhyLeaving(int signal) const;
   void OnWithdrawn();
   pb::AgentMessage DrainMessage() const;
   void OnEndJob(const pb::EndJob& end);
@@ -169,7 +172,8 @@ class Agent {
   bool hurried_ = false;     // the drain is not to wait for the next commit
   std::set<int> passed_on_;  // the notices of the last moments
   Phase phase_ = Phase::kWorking;
-  int end_code_ = 0;      // the exit code that EndJob calls for
+  int end_code_ = 0;  // the exit code that EndJob calls for
+  const pid_t guard_ = getppid();
   bool leaving_ = false;  // a signal ends the agent, and the daemon is being told
   bool quit_when_flushed_ = false;
   int exit_code_ = 1;

@@ -62,13 +62,19 @@ void Agent::LeaveBySignal(int signal) {
   const bool attached = welcome_.has_value() && phase_ == Phase::kWorking;
   if (!attached || std::exchange(leaving_, true)) return Quit(exit_code_);
   pb::AgentMessage message;
-  message.mutable_leaving()->set_reason(absl::StrCat("its agent got ", signal == SIGTERM ? "SIGTERM"
-                                                                       : signal == SIGINT
-                                                                           ? "SIGINT"
-                                                                           : "SIGHUP"));
+  message.mutable_leaving()->set_reason(WhyLeaving(signal));
   attachment_->Send(std::move(message));
   attachment_->Finish();
   loop_.After(kGoodbyeTime, [this] { Quit(exit_code_); });
+}
+
+std::string Agent::WhyLeaving(int signal) const {
+  // The guard's death is told by SIGHUP, after the kernel has given this process another parent.
+  if (signal == SIGHUP && getppid() != guard_)
+    return "horovod-guard, its agent's parent, was killed";
+  return absl::StrCat("its agent got ", signal == SIGTERM  ? "SIGTERM"
+                                        : signal == SIGINT ? "SIGINT"
+                                                           : "SIGHUP");
 }
 
 // Returns whether the signal is only a request for a drain. A signal to the process group arrives

@@ -2,9 +2,12 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from processes import command_line
 
 JOBS = Path(__file__).resolve().parent / "jobs"
 
@@ -47,6 +50,16 @@ def test_who_leaves_amid_the_work_is_named_as_the_cause(horovodrun):
         and "while rank 0 on host localhost still needed it" in block
     )
     assert "| " not in block  # the other one's last words say nothing more
+
+
+def test_a_killed_guard_is_named_as_the_cause(horovodrun):
+    job = horovodrun.start("-np", "1", "sh", "-c", "echo ready; exec sleep 1000")
+    job.stdout.wait_for("ready")
+    (guard,) = [pid for pid in horovodrun.processes() if command_line(pid).startswith("horovod-guard")]
+    os.kill(guard, signal.SIGKILL)
+    assert job.wait() == 1
+    assert "Cause: host localhost was lost: horovod-guard, its agent's parent, was killed" in job.stderr.text
+    assert horovodrun.processes_left() == []
 
 
 def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
