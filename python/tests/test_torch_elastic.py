@@ -219,7 +219,10 @@ def test_run_skips_the_sync_that_an_interrupt_says_to_skip():
             raise HostsUpdatedInterrupt(skip_sync=state.value == 1)
 
     train(Counting(value=0))
-    assert syncs == [0, 2]
+    of_ranks = hvd.allgather_object(syncs)
+    # A rank that was still in the first synchronization when another one left it goes back, and then all synchronize.
+    was_cut_off = [0, 0, 2] in of_ranks
+    assert all(seen == [0, 2] for seen in of_ranks) or (was_cut_off and all(seen[-1] == 2 for seen in of_ranks))
 
 
 @pytest.mark.parametrize("error", [HorovodRequestError, ValueError])
