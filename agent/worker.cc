@@ -132,8 +132,8 @@ void Worker::Stop(absl::Duration grace) {
   if (!process_->running()) return;
   grace = std::max(grace, process_->LeastGrace());
   if (grace <= absl::ZeroDuration()) return Kill();
-  if (told_ == Told::kNothing) {
-    told_ = Told::kToEnd;
+  if (order_ == Order::kNone) {
+    order_ = Order::kStop;
     process_->AskToEnd(grace);
   }
   // Of the present and the new kill timer the earlier one stays: a later call can shorten the
@@ -148,7 +148,7 @@ void Worker::Stop(absl::Duration grace) {
 }
 
 void Worker::Kill() {
-  if (process_->running()) told_ = Told::kKilled;
+  if (process_->running()) order_ = Order::kKill;
   process_->Kill();
 }
 
@@ -161,7 +161,7 @@ pb::WorkerExited Worker::Report(const process::ProcessEnd& end) const {
   report.set_unknown_end(end.unknown);
   // The counter has no process numbers. An OOM kill is assumed if SIGKILL ended the process, this
   // agent has not sent it, and the counter has grown since the start.
-  report.set_out_of_memory(end.status.signal == SIGKILL && told_ != Told::kKilled &&
+  report.set_out_of_memory(end.status.signal == SIGKILL && order_ != Order::kKill &&
                            oom_->HasGrown());
   if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
   for (const std::string& line : end.stderr_tail) report.add_stderr_tail(line);

@@ -89,7 +89,7 @@ class Worker {
 
  private:
   // The strongest request that was sent to the process while it ran.
-  enum class Told { kNothing, kToEnd, kKilled };
+  enum class Order { kNone, kStop, kKill };
 
   Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Callbacks callbacks);
   process::WorkerProcess::Callbacks Listen();
@@ -111,7 +111,7 @@ class Worker {
   std::shared_ptr<int> watch_token_;               // expired for callbacks from earlier watches
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
-  Told told_ = Told::kNothing;
+  Order order_ = Order::kNone;
   std::optional<EventLoop::TimerId> kill_timer_;
 };
 

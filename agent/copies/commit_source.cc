@@ -17,7 +17,7 @@ namespace hvd::agent::copies {
 namespace {
 
 // The interval of checks for a newer commit while a keeper waits for one.
-constexpr absl::Duration kLook = absl::Milliseconds(20);
+constexpr absl::Duration kScanInterval = absl::Milliseconds(20);
 // How long a peer may take to authenticate itself: as long as a keeper tries. And the number of
 // peers at each stage of it; a keeper that was sent away connects again.
 constexpr absl::Duration kHandshakeTime = Channel::kPatience;
@@ -129,7 +129,7 @@ absl::Status CommitSource::Answer(Channel& channel) {
 // tells: it must not hold up the keeper that has taken its place.
 absl::Status CommitSource::AwaitRequest(Channel& channel) {
   absl::Status asked;
-  while (absl::IsDeadlineExceeded(asked = channel.AwaitBytes(kLook))) {
+  while (absl::IsDeadlineExceeded(asked = channel.AwaitBytes(kScanInterval))) {
     if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
   }
   return asked;
@@ -141,7 +141,7 @@ absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {
   absl::StatusOr<absl::string_view> contents;
   do {
     while ((view = FindNewer(known, &commit)) == nullptr) {
-      RETURN_IF_ERROR(channel.Pause(kLook));
+      RETURN_IF_ERROR(channel.Pause(kScanInterval));
       if (SomebodyWaits()) return absl::AbortedError("another keeper has come");
     }
     contents = view->Read(commit);

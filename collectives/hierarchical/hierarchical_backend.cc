@@ -20,7 +20,7 @@ namespace {
 constexpr char kHostsKey[] = "hierarchical-hosts";
 constexpr char kLocalKey[] = "hierarchical-local";
 constexpr char kOutcomeKey[] = "hierarchical-outcome";
-constexpr char kDoorKey[] = "hierarchical-door";
+constexpr char kReachKey[] = "hierarchical-reach";
 constexpr absl::string_view kConnected = "connected";
 
 // Up to this size of the group the daemon sends every rank the entries of all others. For larger
@@ -28,15 +28,15 @@ constexpr absl::string_view kConnected = "connected";
 constexpr int kLargeGroup = 64;
 
 // A rank's entry in the key exchange: one character per option, the host's identity, a line break,
-// the name of the rank's HostDoor.
+// the name of the rank's HostReach.
 std::string EncodeEntry(const HierarchyOptions& options, absl::string_view identity,
-                        absl::string_view door) {
+                        absl::string_view reach) {
   return absl::StrCat(options.allreduce ? "1" : "0", options.allgather ? "1" : "0", identity, "\n",
-                      door);
+                      reach);
 }
 
 struct Entry {
-  std::string identity, door;
+  std::string identity, reach;
 };
 
 // Switches off those of `options` that the rank has switched off.
@@ -65,10 +65,10 @@ class HierarchicalBackend : public Backend {
     RETURN_IF_ERROR(CheckRank(group));
     if (group.size == 1) return across_->Connect(group, keys, bounds);
     const Bounds left(bounds);
-    const HostDoor door = host_identity_.empty() ? HostDoor() : HostDoor::Open();
-    if (group.size > kLargeGroup) return ConnectLarge(group, door, keys, left);
+    const HostReach reach = host_identity_.empty() ? HostReach() : HostReach::Open();
+    if (group.size > kLargeGroup) return ConnectLarge(group, reach, keys, left);
     ASSIGN_OR_RETURN(const std::vector<std::string> entries,
-                     keys.AllGather(kHostsKey, OwnEntry(door), left.Now().timeout));
+                     keys.AllGather(kHostsKey, OwnEntry(reach), left.Now().timeout));
     if (entries.size() != static_cast<size_t>(group.size)) {
       return absl::InternalError("the key exchange has not returned one value per rank");
     }
@@ -101,21 +101,21 @@ class HierarchicalBackend : public Backend {
     bool reaches_first = false;  // whether this rank reaches the first rank of its host
   };
 
-  std::string OwnEntry(const HostDoor& door) const {
-    return EncodeEntry(options_, host_identity_, door.name());
+  std::string OwnEntry(const HostReach& reach) const {
+    return EncodeEntry(options_, host_identity_, reach.name());
   }
 
   static Layout LayOut(const std::vector<std::string>& entries, int rank) {
     Layout layout;
-    std::vector<std::string> identities, doors;
+    std::vector<std::string> identities, names;
     for (const std::string& entry : entries) {
       Entry shown = DecodeEntry(entry, layout.options);
       identities.push_back(std::move(shown.identity));
-      doors.push_back(std::move(shown.door));
+      names.push_back(std::move(shown.reach));
     }
     layout.hosts = LayOutHosts(identities, rank);
     layout.reaches_first = layout.hosts.members().size() > 1 &&
-                           HostDoor::CanReach(doors[layout.hosts.members().front()]);
+                           HostReach::CanReach(names[layout.hosts.members().front()]);
     return layout;
   }
 
@@ -133,30 +133,30 @@ class HierarchicalBackend : public Backend {
   // Connects a large group. The daemon only compares the identities: its answer tells whether all
   // ranks share a host. If not, the ranks exchange their entries over the mesh.
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectLarge(const GroupInfo& group,
-                                                             const HostDoor& door,
+                                                             const HostReach& reach,
                                                              KeyExchange& keys,
                                                              const Bounds& left) {
     ASSIGN_OR_RETURN(const KeyExchange::Selected hosts,
                      keys.Gather(kHostsKey, host_identity_, {}, left.Now().timeout));
     if (hosts.all_equal && !host_identity_.empty()) {
-      ASSIGN_OR_RETURN(const KeyExchange::Selected doors,
-                       keys.Gather(kDoorKey, door.name(), {0}, left.Now().timeout));
-      return ConnectHost(group, HostDoor::CanReach(doors.values[0]), keys, left);
+      ASSIGN_OR_RETURN(const KeyExchange::Selected names,
+                       keys.Gather(kReachKey, reach.name(), {0}, left.Now().timeout));
+      return ConnectHost(group, HostReach::CanReach(names.values[0]), keys, left);
     }
     ASSIGN_OR_RETURN(std::unique_ptr<MeshCommunicator> mesh,
                      across_->ConnectMesh(group, keys, left.Now()));
-    ASSIGN_OR_RETURN(const Layout layout, LayOutOver(*mesh, door, left));
+    ASSIGN_OR_RETURN(const Layout layout, LayOutOver(*mesh, reach, left));
     if (layout.hosts.AllApart()) return mesh;
     return AddHosts(group, layout, std::move(mesh), keys, left);
   }
 
-  absl::StatusOr<Layout> LayOutOver(MeshCommunicator& mesh, const HostDoor& door,
+  absl::StatusOr<Layout> LayOutOver(MeshCommunicator& mesh, const HostReach& reach,
                                     const Bounds& left) {
     const WaitBounds bounds = left.Now();
     const CancellationWatch watch(bounds.cancellation,
                                   [&mesh](const absl::Status& why) { mesh.Abort(why.message()); });
     const auto entries =
-        CommunicatorKeyExchange(mesh).AllGather(kHostsKey, OwnEntry(door), bounds.timeout);
+        CommunicatorKeyExchange(mesh).AllGather(kHostsKey, OwnEntry(reach), bounds.timeout);
     if (entries.ok()) return LayOut(*entries, mesh.rank());
     if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
     return entries.status();

@@ -29,18 +29,18 @@ bool With(absl::string_view name, const Fd& socket, const Call& call) {
 
 }  // namespace
 
-HostDoor HostDoor::Open() {
-  HostDoor door;
-  door.socket_ = NewSocket();
+HostReach HostReach::Open() {
+  HostReach reach;
+  reach.socket_ = NewSocket();
   const std::string name = absl::BytesToHexString(RandomBytes(kNameBytes));
   // Shut down for reading, so that the kernel does not queue data that strangers send.
-  if (With(name, door.socket_, bind) && shutdown(door.socket_.get(), SHUT_RD) == 0) {
-    door.name_ = name;
+  if (With(name, reach.socket_, bind) && shutdown(reach.socket_.get(), SHUT_RD) == 0) {
+    reach.name_ = name;
   }
-  return door;
+  return reach;
 }
 
-bool HostDoor::CanReach(absl::string_view name) {
+bool HostReach::CanReach(absl::string_view name) {
   return name.size() == 2 * kNameBytes && With(name, NewSocket(), connect);
 }
 

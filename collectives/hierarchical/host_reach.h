@@ -16,15 +16,15 @@ namespace hvd::collectives::hierarchical {
 
 // A socket that processes of this kernel and network namespace can reach, as long as this object
 // lives. It accepts nothing.
-class HostDoor {
+class HostReach {
  public:
-  // Closed if no socket can be made; a closed door can't be reached.
-  static HostDoor Open();
+  // Closed if no socket can be made; then it can't be reached.
+  static HostReach Open();
 
   // Letters and digits; empty: closed.
   const std::string& name() const { return name_; }
 
-  // Whether the door of this name can be reached from here.
+  // Whether the one of this name can be reached from here.
   static bool CanReach(absl::string_view name);
 
  private:

@@ -18,16 +18,16 @@ namespace {
 
 constexpr int kUnable = 9;
 
-TEST(HostReachTest, CanReach_OpenDoor_UntilItIsGone) {
+TEST(HostReachTest, CanReach_Open_UntilItIsGone) {
   std::string name;
   {
-    const HostDoor door = HostDoor::Open();
-    name = door.name();
-    EXPECT_TRUE(HostDoor::CanReach(name));
+    const HostReach reach = HostReach::Open();
+    name = reach.name();
+    EXPECT_TRUE(HostReach::CanReach(name));
   }
-  EXPECT_FALSE(HostDoor::CanReach(name));
-  EXPECT_FALSE(HostDoor::CanReach(""));
-  EXPECT_FALSE(HostDoor::CanReach(HostDoor().name()));
+  EXPECT_FALSE(HostReach::CanReach(name));
+  EXPECT_FALSE(HostReach::CanReach(""));
+  EXPECT_FALSE(HostReach::CanReach(HostReach().name()));
 }
 
 // Ranks from `first_away` on have separate network namespaces, as in a clone of this machine, but

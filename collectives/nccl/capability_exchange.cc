@@ -17,15 +17,15 @@ constexpr char kShares = '1', kAlone = '0';
 
 // The text of a message: "0|PROBLEM", or "VERSION|" followed by kShares or kAlone, the GPU's
 // identity (kGpuBytes), and the id (empty except from rank 0).
-std::string Body(const NcclHello& hello) {
+std::string Body(const Capabilities& hello) {
   if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
   const char shares = hello.shares_gpus ? kShares : kAlone;
   return absl::StrCat(hello.version, "|", absl::string_view(&shares, 1), hello.gpu, hello.id);
 }
 
-std::optional<NcclHello> ParseBody(absl::string_view body) {
+std::optional<Capabilities> ParseBody(absl::string_view body) {
   const size_t bar = body.find('|');
-  NcclHello hello;
+  Capabilities hello;
   if (bar == absl::string_view::npos || !absl::SimpleAtoi(body.substr(0, bar), &hello.version)) {
     return std::nullopt;
   }
@@ -49,7 +49,7 @@ ProofSubject SubjectOf(const GroupInfo& group, int rank, absl::string_view body)
 }
 
 // nullopt: the proof is wrong, or the text is malformed.
-std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_view text) {
+std::optional<Capabilities> Decode(const GroupInfo& group, int rank, absl::string_view text) {
   // Checked before anything is parsed: the text has come through the daemon, which does not check
   // it.
   if (text.size() < kProofBytes) return std::nullopt;
@@ -60,12 +60,12 @@ std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_v
 }
 
 // The first problem in rank order, the same on all ranks; nullopt: all ranks can use NCCL together.
-std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
+std::optional<std::string> FindProblem(const std::vector<Capabilities>& hellos) {
   std::map<std::string, size_t> owners;  // by GPU: the first rank that uses it
-  const bool all_share =
-      std::all_of(hellos.begin(), hellos.end(), [](const NcclHello& h) { return h.shares_gpus; });
+  const bool all_share = std::all_of(hellos.begin(), hellos.end(),
+                                     [](const Capabilities& h) { return h.shares_gpus; });
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
-    const NcclHello& hello = hellos[rank];
+    const Capabilities& hello = hellos[rank];
     if (hello.version == 0) return absl::StrCat("rank ", rank, " can't use NCCL: ", hello.problem);
     if (hello.version != hellos[0].version) {
       return absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(hello.version),
@@ -85,14 +85,14 @@ std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
 
 }  // namespace
 
-std::string EncodeHello(const GroupInfo& group, const NcclHello& hello) {
+std::string EncodeCapabilities(const GroupInfo& group, const Capabilities& hello) {
   const std::string body = Body(hello);
   return MakeProof(group.secret, SubjectOf(group, group.rank, body)) + body;
 }
 
-absl::StatusOr<NcclUniqueId> CheckHellos(const GroupInfo& group,
-                                         absl::Span<const std::string> hellos) {
-  std::vector<NcclHello> read;
+absl::StatusOr<NcclUniqueId> CheckCapabilities(const GroupInfo& group,
+                                               absl::Span<const std::string> hellos) {
+  std::vector<Capabilities> read;
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
     const auto hello = Decode(group, static_cast<int>(rank), hellos[rank]);
     if (!hello.has_value()) {

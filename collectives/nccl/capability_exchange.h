@@ -16,7 +16,7 @@ namespace hvd::collectives::nccl {
 
 inline constexpr size_t kGpuBytes = 32;
 
-struct NcclHello {
+struct Capabilities {
   int version = 0;      // of NCCL; 0: this rank can't take part
   std::string problem;  // the reason if it can't
   std::string gpu;      // the identity of this rank's GPU, kGpuBytes
@@ -27,7 +27,7 @@ struct NcclHello {
 
 // The message of rank group.rank, authenticated with group.secret. The key of an exchange can be
 // used once per epoch, so an intercepted message can't be replayed.
-std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
+std::string EncodeCapabilities(const GroupInfo& group, const Capabilities& hello);
 
 // Checks the messages of all ranks, in rank order; returns rank 0's id, for connecting. All ranks
 // get the same result, except for a rank that does not know the secret.
@@ -36,8 +36,8 @@ std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
 //   - Unimplemented: a rank can't take part, has another version of NCCL than rank 0, or has the
 //     same GPU as an earlier rank although not all ranks may share theirs. Names the rank and the
 //     reason.
-absl::StatusOr<NcclUniqueId> CheckHellos(const GroupInfo& group,
-                                         absl::Span<const std::string> hellos);
+absl::StatusOr<NcclUniqueId> CheckCapabilities(const GroupInfo& group,
+                                               absl::Span<const std::string> hellos);
 
 }  // namespace hvd::collectives::nccl
 

@@ -14,78 +14,78 @@ GroupInfo Group(int rank, const std::string& secret = "secret") {
 
 const std::string kId = std::string("id\0|with anything", 17) + std::string(128 - 17, 'x');
 
-NcclHello Able(int rank, int version = 22307) {
+Capabilities Able(int rank, int version = 22307) {
   return {version, "", std::string(kGpuBytes, static_cast<char>(rank)), rank == 0 ? kId : ""};
 }
 
-std::vector<std::string> Hellos(const NcclHello& last, const std::string& secret = "secret") {
-  return {EncodeHello(Group(0), Able(0)), EncodeHello(Group(1), Able(1)),
-          EncodeHello(Group(2, secret), last)};
+std::vector<std::string> Hellos(const Capabilities& last, const std::string& secret = "secret") {
+  return {EncodeCapabilities(Group(0), Able(0)), EncodeCapabilities(Group(1), Able(1)),
+          EncodeCapabilities(Group(2, secret), last)};
 }
 
-TEST(CheckHellos, AllCan_GivesRank0sId) {
-  const auto id = CheckHellos(Group(1), Hellos(Able(2)));
+TEST(CheckCapabilities, AllCan_GivesRank0sId) {
+  const auto id = CheckCapabilities(Group(1), Hellos(Able(2)));
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_EQ(std::string(id->internal, sizeof(id->internal)), kId);
 }
 
-TEST(CheckHellos, OneCannot_SaysWhichAndWhy) {
+TEST(CheckCapabilities, OneCannot_SaysWhichAndWhy) {
   for (int rank = 0; rank < 3; ++rank) {
     const absl::Status status =
-        CheckHellos(Group(rank), Hellos({0, "no | driver", "", ""})).status();
+        CheckCapabilities(Group(rank), Hellos({0, "no | driver", "", ""})).status();
     EXPECT_EQ(status, absl::UnimplementedError("rank 2 can't use NCCL: no | driver"));
   }
 }
 
-TEST(CheckHellos, OtherVersion_NamesBoth) {
-  EXPECT_EQ(CheckHellos(Group(0), Hellos(Able(2, 21803))).status(),
+TEST(CheckCapabilities, OtherVersion_NamesBoth) {
+  EXPECT_EQ(CheckCapabilities(Group(0), Hellos(Able(2, 21803))).status(),
             absl::UnimplementedError("rank 2 has NCCL 2.18.3, rank 0 has 2.23.7"));
 }
 
-TEST(CheckHellos, OneGpuTwice_NamesBothRanks) {
-  EXPECT_EQ(CheckHellos(Group(2), Hellos(Able(1))).status(),
+TEST(CheckCapabilities, OneGpuTwice_NamesBothRanks) {
+  EXPECT_EQ(CheckCapabilities(Group(2), Hellos(Able(1))).status(),
             absl::UnimplementedError("ranks 1 and 2 use the same GPU, which NCCL 2.30.0 and later "
                                      "take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
 }
 
-TEST(CheckHellos, OneGpuTwice_IsRightIfAllRanksShare) {
+TEST(CheckCapabilities, OneGpuTwice_IsRightIfAllRanksShare) {
   for (int who_does_not = 0; who_does_not <= 3; ++who_does_not) {
     std::vector<std::string> hellos;
     for (int rank = 0; rank < 3; ++rank) {
-      NcclHello hello = Able(rank);
+      Capabilities hello = Able(rank);
       hello.gpu = std::string(kGpuBytes, static_cast<char>(rank / 2));
       hello.shares_gpus = rank != who_does_not;
-      hellos.push_back(EncodeHello(Group(rank), hello));
+      hellos.push_back(EncodeCapabilities(Group(rank), hello));
     }
-    EXPECT_EQ(CheckHellos(Group(0), hellos).ok(), who_does_not == 3) << who_does_not;
+    EXPECT_EQ(CheckCapabilities(Group(0), hellos).ok(), who_does_not == 3) << who_does_not;
   }
 }
 
-TEST(CheckHellos, Stranger_IsRefused) {
-  EXPECT_EQ(CheckHellos(Group(0), Hellos(Able(2), "guess")).status(),
+TEST(CheckCapabilities, Stranger_IsRefused) {
+  EXPECT_EQ(CheckCapabilities(Group(0), Hellos(Able(2), "guess")).status(),
             absl::PermissionDeniedError("rank 2 does not know this epoch's secret"));
 }
 
-TEST(CheckHellos, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
+TEST(CheckCapabilities, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
   std::vector<std::string> hellos = Hellos(Able(2));
   std::swap(hellos[1], hellos[2]);
-  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(0), hellos).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckCapabilities(Group(0), hellos).status()));
   GroupInfo later = Group(0);
   later.epoch = Epoch(8);
-  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(later, Hellos(Able(2))).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckCapabilities(later, Hellos(Able(2))).status()));
   for (const size_t at : {0u, 31u, 32u, 40u}) {
     hellos = Hellos(Able(2));
     hellos[0][at] ^= 1;
-    EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(1), hellos).status())) << at;
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckCapabilities(Group(1), hellos).status())) << at;
   }
   hellos[0] = "short";
-  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(1), hellos).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckCapabilities(Group(1), hellos).status()));
 }
 
-TEST(CheckHellos, NoId_IsABug) {
+TEST(CheckCapabilities, NoId_IsABug) {
   std::vector<std::string> hellos = Hellos(Able(2));
-  hellos[0] = EncodeHello(Group(0), {22307, "", std::string(kGpuBytes, 'x'), "short"});
-  EXPECT_EQ(CheckHellos(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
+  hellos[0] = EncodeCapabilities(Group(0), {22307, "", std::string(kGpuBytes, 'x'), "short"});
+  EXPECT_EQ(CheckCapabilities(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

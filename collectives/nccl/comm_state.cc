@@ -4,12 +4,12 @@
 
 namespace hvd::collectives::nccl {
 
-absl::Status NcclLife::Connected() {
+absl::Status CommState::Connected() {
   if (state_ == State::kConnecting) state_ = State::kIdle;
   return status_;
 }
 
-absl::Status NcclLife::Begin() {
+absl::Status CommState::Begin() {
   if (!status_.ok()) return status_;
   if (state_ != State::kIdle) {
     return absl::InternalError(
@@ -21,20 +21,20 @@ absl::Status NcclLife::Begin() {
 
 // An operation that was broken meanwhile stays broken: its result may be incomplete, so the first
 // error is returned even if the operation itself has succeeded.
-absl::Status NcclLife::Succeed() {
+absl::Status CommState::Succeed() {
   if (state_ == State::kBusy) state_ = State::kIdle;
   return status_;
 }
 
 // Only the first error is kept and starts a closer: later ones are its consequences.
-bool NcclLife::Break(const absl::Status& why) {
+bool CommState::Break(const absl::Status& why) {
   if (state_ == State::kClosing || state_ == State::kClosed) return false;
   status_ = why;
   state_ = State::kClosing;
   return true;
 }
 
-bool NcclLife::Leave() {
+bool CommState::Leave() {
   // Only an idle communicator can be finalized: one that is connecting or busy waits for peers.
   if (state_ != State::kIdle) return false;
   status_ = absl::FailedPreconditionError("the communicator has been closed");
@@ -42,27 +42,27 @@ bool NcclLife::Leave() {
   return true;
 }
 
-void NcclLife::Closed() { state_ = State::kClosed; }
+void CommState::Closed() { state_ = State::kClosed; }
 
-bool NcclLife::EnterCall() {
+bool CommState::EnterCall() {
   if (state_ == State::kClosing || state_ == State::kClosed) return false;
   in_call_ = true;  // a flag is enough: only one thread at a time makes calls
   return true;
 }
 
-void NcclLife::LeaveCall() { in_call_ = false; }
+void CommState::LeaveCall() { in_call_ = false; }
 
-absl::string_view NameOf(NcclLife::State state) {
+absl::string_view NameOf(CommState::State state) {
   switch (state) {
-    case NcclLife::State::kConnecting:
+    case CommState::State::kConnecting:
       return "connecting";
-    case NcclLife::State::kIdle:
+    case CommState::State::kIdle:
       return "idle";
-    case NcclLife::State::kBusy:
+    case CommState::State::kBusy:
       return "busy";
-    case NcclLife::State::kClosing:
+    case CommState::State::kClosing:
       return "closing";
-    case NcclLife::State::kClosed:
+    case CommState::State::kClosed:
       break;
   }
   return "closed";

@@ -19,7 +19,7 @@ namespace hvd::collectives::nccl {
 //   idle --Leave--> closing
 //
 // Pure: no lock, thread or clock. The owner must serialise the calls.
-class NcclLife {
+class CommState {
  public:
   enum class State { kConnecting, kIdle, kBusy, kClosing, kClosed };
 
@@ -58,7 +58,7 @@ class NcclLife {
   bool in_call_ = false;
 };
 
-absl::string_view NameOf(NcclLife::State state);
+absl::string_view NameOf(CommState::State state);
 
 }  // namespace hvd::collectives::nccl
 

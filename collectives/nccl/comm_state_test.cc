@@ -5,19 +5,19 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-using State = NcclLife::State;
+using State = CommState::State;
 
 const absl::Status kAbort = absl::AbortedError("enough");
 const absl::Status kError = absl::UnavailableError("a peer is gone");
 
-NcclLife Idle() {
-  NcclLife life;
+CommState Idle() {
+  CommState life;
   EXPECT_EQ(life.Connected(), absl::OkStatus());
   return life;
 }
 
-TEST(NcclLife, Operations_ComeAndGo) {
-  NcclLife life = Idle();
+TEST(CommState, Operations_ComeAndGo) {
+  CommState life = Idle();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(life.state(), State::kIdle);
     EXPECT_EQ(life.Begin(), absl::OkStatus());
@@ -28,8 +28,8 @@ TEST(NcclLife, Operations_ComeAndGo) {
   }
 }
 
-TEST(NcclLife, Begin_OutOfTurn_IsABug) {
-  NcclLife life;
+TEST(CommState, Begin_OutOfTurn_IsABug) {
+  CommState life;
   EXPECT_EQ(life.Begin().code(), absl::StatusCode::kInternal);
   life = Idle();
   EXPECT_EQ(life.Begin(), absl::OkStatus());
@@ -37,9 +37,9 @@ TEST(NcclLife, Begin_OutOfTurn_IsABug) {
   EXPECT_EQ(life.status(), absl::OkStatus());
 }
 
-TEST(NcclLife, Break_TheFirstReasonStaysAndOneCloserIsWanted) {
+TEST(CommState, Break_TheFirstReasonStaysAndOneCloserIsWanted) {
   for (const bool busy : {false, true}) {
-    NcclLife life = Idle();
+    CommState life = Idle();
     if (busy) {
       EXPECT_EQ(life.Begin(), absl::OkStatus());
     }
@@ -56,15 +56,15 @@ TEST(NcclLife, Break_TheFirstReasonStaysAndOneCloserIsWanted) {
   }
 }
 
-TEST(NcclLife, Break_WhileConnecting_ConnectingFails) {
-  NcclLife life;
+TEST(CommState, Break_WhileConnecting_ConnectingFails) {
+  CommState life;
   EXPECT_TRUE(life.Break(kError));
   EXPECT_EQ(life.Connected(), kError);
   EXPECT_EQ(life.state(), State::kClosing);
 }
 
-TEST(NcclLife, EnterCall_NotOnceItCloses) {
-  NcclLife life;
+TEST(CommState, EnterCall_NotOnceItCloses) {
+  CommState life;
   EXPECT_TRUE(life.EnterCall()) << "connecting is a call";
   EXPECT_TRUE(life.in_call());
   life.Break(kError);
@@ -77,8 +77,8 @@ TEST(NcclLife, EnterCall_NotOnceItCloses) {
   EXPECT_FALSE(life.in_call());
 }
 
-TEST(NcclLife, Leave_OnlyInGoodOrder) {
-  NcclLife life = Idle();
+TEST(CommState, Leave_OnlyInGoodOrder) {
+  CommState life = Idle();
   EXPECT_TRUE(life.Leave());
   EXPECT_FALSE(life.Leave());
   EXPECT_FALSE(life.Break(kAbort));
@@ -90,7 +90,7 @@ TEST(NcclLife, Leave_OnlyInGoodOrder) {
   EXPECT_EQ(life.status(), kError);
 }
 
-TEST(NcclLife, States_HaveNames) {
+TEST(CommState, States_HaveNames) {
   EXPECT_EQ(NameOf(State::kConnecting), "connecting");
   EXPECT_EQ(NameOf(State::kClosed), "closed");
 }

@@ -1,4 +1,4 @@
-// The CUDA driver calls that NcclSession and StagingPipeline need, on one stream of one device.
+// The CUDA driver calls that GuardedComm and StagingPipeline need, on one stream of one device.
 #ifndef COLLECTIVES_NCCL_DEVICE_STREAM_H_
 #define COLLECTIVES_NCCL_DEVICE_STREAM_H_
 

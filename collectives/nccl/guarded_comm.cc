@@ -22,17 +22,17 @@ absl::Duration PauseAfter(int polls) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<NcclSession>> NcclSession::Connect(
+absl::StatusOr<std::shared_ptr<GuardedComm>> GuardedComm::Connect(
     const GpuLibraries& libraries, std::unique_ptr<DeviceStream> stream, const NcclPlace& place,
     const NcclBounds& limits, const WaitBounds& bounds) {
-  std::shared_ptr<NcclSession> session(new NcclSession(libraries, std::move(stream), limits));
-  RETURN_IF_ERROR(session->Initialize(place, bounds));
-  return session;
+  std::shared_ptr<GuardedComm> comm(new GuardedComm(libraries, std::move(stream), limits));
+  RETURN_IF_ERROR(comm->Initialize(place, bounds));
+  return comm;
 }
 
 // The thread that makes the communicator, and later the watchdog, share the ownership of the
-// session: they may outlive the caller's interest in it if NCCL never returns.
-absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
+// communicator: they may outlive the caller's interest in it if NCCL never returns.
+absl::Status GuardedComm::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   StartSignalFreeThread([self = shared_from_this(), place] {
     self->MakeCommunicator(place);
@@ -47,13 +47,13 @@ absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& b
   if (!status.ok()) return Fail(status);
   StartSignalFreeThread([self = shared_from_this()] { self->WatchCalls(); }).detach();
   absl::MutexLock lock(&mutex_);
-  return life_.Connected();
+  return state_.Connected();
 }
 
 // NCCL writes the new communicator to comm_ during the call, perhaps long before the call returns.
 // So the closer can abort it meanwhile, which makes the call return. If the closer has finished
 // before NCCL wrote comm_, nobody else can free the communicator, so this thread aborts it.
-void NcclSession::MakeCommunicator(const NcclPlace& place) {
+void GuardedComm::MakeCommunicator(const NcclPlace& place) {
   static_assert(sizeof(comm_) == sizeof(NcclComm*) && decltype(comm_)::is_always_lock_free);
   const absl::Status made = Touch([&] {
     NcclConfig config;
@@ -65,24 +65,25 @@ void NcclSession::MakeCommunicator(const NcclPlace& place) {
   {
     absl::MutexLock lock(&mutex_);
     made_ = made;
-    nobody_else_ends_it = life_.state() == NcclLife::State::kClosed;
+    nobody_else_ends_it = state_.state() == CommState::State::kClosed;
   }
   if (!nobody_else_ends_it) return;
   if (NcclComm* const late = comm_.exchange(nullptr)) nccl_.comm_abort(late);
 }
 
-void NcclSession::WatchCalls() {
+void GuardedComm::WatchCalls() {
   if (!AwaitStuckCall()) return;
   Break(absl::DeadlineExceededError("a call of NCCL has not returned in time"));
 }
 
-bool NcclSession::AwaitStuckCall() {
+bool GuardedComm::AwaitStuckCall() {
   absl::MutexLock lock(&mutex_);
   const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return life_.state() == NcclLife::State::kClosing || life_.state() == NcclLife::State::kClosed;
+    return state_.state() == CommState::State::kClosing ||
+           state_.state() == CommState::State::kClosed;
   };
   const auto is_in_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return life_.state() == NcclLife::State::kBusy && life_.in_call();
+    return state_.state() == CommState::State::kBusy && state_.in_call();
   };
   while (!is_over()) {
     const absl::Time by = return_by_;
@@ -90,8 +91,8 @@ bool NcclSession::AwaitStuckCall() {
     if (is_late && is_in_call()) return true;
     // A new operation usually moves return_by_ to a later time. This thread notices that only when
     // the earlier time has passed, so that operations need not wake it. It wakes before that only
-    // if the session ends or return_by_ becomes earlier. A late operation may be between two calls,
-    // reducing on the host for example; then its next call is watched, which may get stuck.
+    // if the communicator ends or return_by_ becomes earlier. A late operation may be between two
+    // calls, reducing on the host for example; then its next call is watched, which may get stuck.
     const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return is_over() || (is_late ? return_by_ != by || is_in_call() : return_by_ < by);
     };
@@ -101,23 +102,23 @@ bool NcclSession::AwaitStuckCall() {
   return false;
 }
 
-absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
+absl::Status GuardedComm::Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
                               absl::FunctionRef<absl::Status(const absl::Status&)> explain) {
   {
     absl::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(life_.Begin());
+    RETURN_IF_ERROR(state_.Begin());
     deadline_ = Clock::Real().Now() + timeout;
     return_by_ = deadline_ + limits_.stuck_call;
   }
-  // Without the lock: a call may block until another thread breaks the session.
+  // Without the lock: a call may block until another thread breaks the communicator.
   absl::Status status = enqueue();
   if (status.ok()) status = Synchronize();
   if (!status.ok()) return Fail(explain(status));
   absl::MutexLock lock(&mutex_);
-  return life_.Succeed();
+  return state_.Succeed();
 }
 
-absl::Status NcclSession::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStream*)> body) {
+absl::Status GuardedComm::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStream*)> body) {
   RETURN_IF_ERROR(Touch([&]() -> absl::Status {
     RETURN_IF_ERROR(Check(nccl_.group_start(), "starting a group"));
     const NcclResult enqueued = body(comm(), stream_->get());
@@ -131,11 +132,11 @@ absl::Status NcclSession::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStre
   return AwaitSettled(deadline_, nullptr);
 }
 
-absl::Status NcclSession::OnStream(absl::FunctionRef<absl::Status(DeviceStream&)> body) {
+absl::Status GuardedComm::OnStream(absl::FunctionRef<absl::Status(DeviceStream&)> body) {
   return Touch([&] { return body(*stream_); });
 }
 
-absl::Status NcclSession::Synchronize() {
+absl::Status GuardedComm::Synchronize() {
   RETURN_IF_ERROR(Touch([&] { return stream_->Mark(); }));
   return Poll(deadline_, nullptr, [&]() -> absl::StatusOr<bool> {
     bool done = false;
@@ -150,16 +151,16 @@ absl::Status NcclSession::Synchronize() {
   });
 }
 
-absl::Status NcclSession::Call(absl::string_view what,
+absl::Status GuardedComm::Call(absl::string_view what,
                                absl::FunctionRef<NcclResult(NcclComm*)> call) {
   return Touch([&] { return Check(call(comm()), what); });
 }
 
-absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
+absl::Status GuardedComm::Touch(absl::FunctionRef<absl::Status()> use) {
   {
     absl::MutexLock lock(&mutex_);
-    // A session that is closing has a status that is not OK, so this never looks like success.
-    if (!life_.EnterCall()) return life_.status();
+    // A communicator that is closing has a status that is not OK, so this never looks like success.
+    if (!state_.EnterCall()) return state_.status();
   }
   absl::Status status;
   {
@@ -167,17 +168,17 @@ absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
     status = use();
   }
   absl::MutexLock lock(&mutex_);
-  life_.LeaveCall();
+  state_.LeaveCall();
   return status;
 }
 
-absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const {
+absl::Status GuardedComm::Check(NcclResult result, absl::string_view what) const {
   if (!IsError(result)) return absl::OkStatus();
   const char* detail = nccl_.get_last_error(nullptr);  // NCCL ignores the argument
   return FromNccl(result, what, nccl_.get_error_string(result), detail == nullptr ? "" : detail);
 }
 
-absl::StatusOr<bool> NcclSession::Settled() {
+absl::StatusOr<bool> GuardedComm::Settled() {
   NcclResult state = NcclResult::kSuccess;
   RETURN_IF_ERROR(Touch([&]() -> absl::Status {
     RETURN_IF_ERROR(Check(nccl_.comm_get_async_error(comm(), &state), "asking for errors"));
@@ -186,11 +187,11 @@ absl::StatusOr<bool> NcclSession::Settled() {
   return state != NcclResult::kInProgress;
 }
 
-absl::Status NcclSession::AwaitSettled(absl::Time deadline, const Cancellation* cancellation) {
+absl::Status GuardedComm::AwaitSettled(absl::Time deadline, const Cancellation* cancellation) {
   return Poll(deadline, cancellation, [this] { return Settled(); });
 }
 
-absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancellation,
+absl::Status GuardedComm::Poll(absl::Time deadline, const Cancellation* cancellation,
                                absl::FunctionRef<absl::StatusOr<bool>()> done) {
   for (int polls = 0;; ++polls) {
     ASSIGN_OR_RETURN(const bool is_done, done());
@@ -204,38 +205,38 @@ absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancella
   }
 }
 
-void NcclSession::Pause(absl::Duration time) {
+void GuardedComm::Pause(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
-  // Only a change of the status ends the pause early. A session that is being closed cleanly has an
-  // error status from the start, and EndGently must pause all the same.
-  const bool was_ok = life_.status().ok();
+  // Only a change of the status ends the pause early. A communicator that is being closed cleanly
+  // has an error status from the start, and EndGently must pause all the same.
+  const bool was_ok = state_.status().ok();
   const auto broken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return was_ok && !life_.status().ok();
+    return was_ok && !state_.status().ok();
   };
   Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&broken), Clock::Real().Now() + time);
 }
 
-void NcclSession::Break(const absl::Status& why) {
+void GuardedComm::Break(const absl::Status& why) {
   {
     absl::MutexLock lock(&mutex_);
-    if (!life_.Break(why)) return;
+    if (!state_.Break(why)) return;
   }
   StartCloser(/*gently=*/false);
 }
 
-absl::Status NcclSession::Fail(const absl::Status& why) {
+absl::Status GuardedComm::Fail(const absl::Status& why) {
   Break(why);
   // Until the communicator is closed, the device may still access the caller's buffers.
   AwaitClosed();
   absl::MutexLock lock(&mutex_);
-  return life_.status();
+  return state_.status();
 }
 
-void NcclSession::Close() {
+void GuardedComm::Close() {
   bool in_order;
   {
     absl::MutexLock lock(&mutex_);
-    in_order = life_.Leave();
+    in_order = state_.Leave();
   }
   // After an error a closer runs already. It is awaited all the same, so that the device's memory
   // is usually free when the next world connects.
@@ -243,27 +244,27 @@ void NcclSession::Close() {
   AwaitClosed();
 }
 
-void NcclSession::StartCloser(bool gently) {
+void GuardedComm::StartCloser(bool gently) {
   StartSignalFreeThread([self = shared_from_this(), gently] { self->End(gently); }).detach();
 }
 
 // Order: wait until no call is in progress, since NCCL frees the communicator below; end the
 // communicator; free the stream; publish kClosed. The first wait is bounded, because a stuck call
 // returns only when the communicator is aborted during it.
-void NcclSession::End(bool gently) {
+void GuardedComm::End(bool gently) {
   AwaitNoCall();
   NcclComm* const made = comm_.exchange(nullptr);
   {
     const DeviceStream::ScopedDevice device(*stream_);
     if (made != nullptr && !(gently && EndGently(made))) nccl_.comm_abort(made);
   }
-  // If a thread is still in a call, the stream must stay: it is freed with the session, which that
-  // thread keeps alive.
+  // If a thread is still in a call, the stream must stay: it is freed with the communicator, which
+  // that thread keeps alive.
   if (AwaitNoCall()) stream_.reset();
   NcclComm* late;
   {
     absl::MutexLock lock(&mutex_);
-    life_.Closed();
+    state_.Closed();
     // NCCL may have written it after the exchange above. MakeCommunicator, which has found kClosing
     // then, leaves it here.
     late = comm_.exchange(nullptr);
@@ -273,7 +274,7 @@ void NcclSession::End(bool gently) {
 
 // Finalizing waits until NCCL has sent the data that peers still need from this rank. Returns false
 // if that fails or takes too long; then the caller aborts the communicator.
-bool NcclSession::EndGently(NcclComm* comm) {
+bool GuardedComm::EndGently(NcclComm* comm) {
   const absl::Time deadline = Clock::Real().Now() + limits_.finalize;
   if (!Check(nccl_.comm_finalize(comm), "finalizing").ok()) return false;
   for (;;) {
@@ -287,18 +288,18 @@ bool NcclSession::EndGently(NcclComm* comm) {
   }
 }
 
-void NcclSession::AwaitClosed() {
+void GuardedComm::AwaitClosed() {
   absl::MutexLock lock(&mutex_);
   const auto closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return life_.state() == NcclLife::State::kClosed;
+    return state_.state() == CommState::State::kClosed;
   };
   Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&closed),
                                   Clock::Real().Now() + limits_.close);
 }
 
-bool NcclSession::AwaitNoCall() {
+bool GuardedComm::AwaitNoCall() {
   absl::MutexLock lock(&mutex_);
-  const auto no_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !life_.in_call(); };
+  const auto no_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !state_.in_call(); };
   return Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&no_call),
                                          Clock::Real().Now() + limits_.stuck_call);
 }

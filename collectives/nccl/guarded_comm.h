@@ -41,7 +41,7 @@ struct NcclPlace {
 // One thread at a time may call operations; Break may be called from any thread at any time. The
 // NCCL calls that end a communicator may block without limit, so a separate thread, the closer,
 // makes them. It shares the ownership of this object.
-class NcclSession : public std::enable_shared_from_this<NcclSession> {
+class GuardedComm : public std::enable_shared_from_this<GuardedComm> {
  public:
   // Makes the communicator; blocks until all ranks are connected. `libraries` must never be
   // destroyed.
@@ -49,7 +49,7 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   //   - DeadlineExceeded: not all ranks were connected in time.
   //   - Unavailable, Internal: as FromNccl.
   //   - The cancellation's status: it was cancelled.
-  static absl::StatusOr<std::shared_ptr<NcclSession>> Connect(const GpuLibraries& libraries,
+  static absl::StatusOr<std::shared_ptr<GuardedComm>> Connect(const GpuLibraries& libraries,
                                                               std::unique_ptr<DeviceStream> stream,
                                                               const NcclPlace& place,
                                                               const NcclBounds& limits,
@@ -57,7 +57,7 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
 
   // Runs one operation: calls `enqueue`, which puts its work onto the stream by Group and OnStream,
   // and waits until the stream has done it. An error, as rewritten by `explain`, breaks the
-  // session. Returns the session's first error.
+  // communicator. Returns its first error.
   absl::Status Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
                    absl::FunctionRef<absl::Status(const absl::Status&)> explain);
 
@@ -80,7 +80,7 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   void Close();
 
  private:
-  NcclSession(const GpuLibraries& libraries, std::unique_ptr<DeviceStream> stream,
+  GuardedComm(const GpuLibraries& libraries, std::unique_ptr<DeviceStream> stream,
               const NcclBounds& limits)
       : nccl_(libraries.nccl), limits_(limits), stream_(std::move(stream)) {}
 
@@ -88,13 +88,13 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   // Makes the communicator. Runs on a separate thread, since NCCL may block until all ranks come.
   void MakeCommunicator(const NcclPlace& place);
   NcclComm* comm() const { return comm_.load(std::memory_order_acquire); }
-  // The watchdog's thread: breaks the session if a NCCL call does not return in time. Some calls
-  // return only when their communicator is aborted.
+  // The watchdog's thread: breaks the communicator if a NCCL call does not return in time. Some
+  // calls return only when their communicator is aborted.
   void WatchCalls();
-  // Blocks until a call is stuck (true) or the session is over (false).
+  // Blocks until a call is stuck (true) or the communicator is closed (false).
   bool AwaitStuckCall();
   // Calls `use` between EnterCall and LeaveCall, so that communicator and stream are not freed
-  // meanwhile. Returns the session's first error if they can't be used any more.
+  // meanwhile. Returns its first error if they can't be used any more.
   absl::Status Touch(absl::FunctionRef<absl::Status()> use);
   absl::Status Check(NcclResult result, absl::string_view what) const;
   // Whether NCCL's asynchronous work for the communicator is complete (not kInProgress).
@@ -103,9 +103,9 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   // Polls `done` until it returns true, an error, or the wait is over.
   absl::Status Poll(absl::Time deadline, const Cancellation* cancellation,
                     absl::FunctionRef<absl::StatusOr<bool>()> done);
-  // Sleeps for `time`, or until the session breaks.
+  // Sleeps for `time`, or until the communicator breaks.
   void Pause(absl::Duration time);
-  // Breaks the session, waits until it is closed, returns its first error.
+  // Breaks the communicator, waits until it is closed, returns its first error.
   absl::Status Fail(const absl::Status& why);
 
   void StartCloser(bool gently);
@@ -125,7 +125,7 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   absl::Time deadline_;  // of the running operation
 
   absl::Mutex mutex_;
-  NcclLife life_ ABSL_GUARDED_BY(mutex_);
+  CommState state_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the result of MakeCommunicator
   // A NCCL call that has not returned by this time is stuck.
   absl::Time return_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

@@ -64,24 +64,25 @@ class NcclBackend : public DeviceBackend {
     // One limit for the exchange and for NCCL's own connecting, which gets what is left.
     const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
     std::unique_ptr<DeviceStream> stream;
-    const NcclHello hello = MakeHello(group, device, &stream);
+    const Capabilities hello = MakeHello(group, device, &stream);
     ASSIGN_OR_RETURN(const std::vector<std::string> hellos,
-                     keys.AllGather("nccl", EncodeHello(group, hello), bounds.timeout));
+                     keys.AllGather("nccl", EncodeCapabilities(group, hello), bounds.timeout));
     // All ranks decide from the same hellos. So all start NCCL or none does, and none waits in it
     // for the others.
-    ASSIGN_OR_RETURN(const NcclUniqueId id, CheckHellos(group, hellos));
+    ASSIGN_OR_RETURN(const NcclUniqueId id, CheckCapabilities(group, hellos));
     ASSIGN_OR_RETURN(
-        std::shared_ptr<NcclSession> session,
-        NcclSession::Connect(*find_(), std::move(stream), NcclPlace{id, group.rank, group.size},
+        std::shared_ptr<GuardedComm> session,
+        GuardedComm::Connect(*find_(), std::move(stream), NcclPlace{id, group.rank, group.size},
                              limits_, {deadline - Clock::Real().Now(), bounds.cancellation}));
     return std::make_unique<NcclCommunicator>(*find_(), group, device, std::move(session));
   }
 
   // Opens the device before the exchange, so that a failure is published in it. A rank that skipped
   // the exchange would make the others wait.
-  NcclHello MakeHello(const GroupInfo& group, int device, std::unique_ptr<DeviceStream>* stream) {
+  Capabilities MakeHello(const GroupInfo& group, int device,
+                         std::unique_ptr<DeviceStream>* stream) {
     const absl::StatusOr<GpuLibraries>& libraries = find_();
-    NcclHello hello;
+    Capabilities hello;
     const auto open = [&]() -> absl::Status {
       RETURN_IF_ERROR(libraries.status());
       RETURN_IF_ERROR(libraries->nccl_status);

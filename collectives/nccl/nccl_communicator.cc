@@ -64,15 +64,15 @@ NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group,
-                                   int device, std::shared_ptr<NcclSession> session)
+                                   int device, std::shared_ptr<GuardedComm> comm)
     : nccl_(libraries.nccl),
       rank_(group.rank),
       size_(group.size),
       device_(device),
       epoch_(group.epoch),
-      session_(std::move(session)) {}
+      comm_(std::move(comm)) {}
 
-NcclCommunicator::~NcclCommunicator() { session_->Close(); }
+NcclCommunicator::~NcclCommunicator() { comm_->Close(); }
 
 std::string NcclCommunicator::ToString() const { return RankText("nccl", rank_, size_, epoch_); }
 
@@ -81,7 +81,7 @@ absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOption
   // Before anything can fail, so that the number stays equal on all ranks whatever happens on this
   // one.
   ++calls_;
-  return session_->Run(options.timeout, enqueue, [&](const absl::Status& status) {
+  return comm_->Run(options.timeout, enqueue, [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
                                                     "): ", status.message()));
   });
@@ -89,8 +89,8 @@ absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOption
 
 absl::Status NcclCommunicator::Copy(absl::string_view operation, const CallOptions& options,
                                     absl::FunctionRef<absl::Status(DeviceStream&)> copy) {
-  return session_->Run(
-      options.timeout, [&] { return session_->OnStream(copy); },
+  return comm_->Run(
+      options.timeout, [&] { return comm_->OnStream(copy); },
       [&](const absl::Status& status) {
         return absl::Status(status.code(),
                             absl::StrCat(operation, " (", ToString(), "): ", status.message()));
@@ -113,7 +113,7 @@ absl::Status NcclCommunicator::AllReduceScaled(absl::Span<const Piece> pieces, D
       return absl::OkStatus();
     }
     return WithFactor(type, *reduction, factor, [&](NcclOp nccl_op) {
-      return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
         for (const Piece& piece : pieces) {
           if (piece.count == 0) continue;
           const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
@@ -132,15 +132,15 @@ absl::Status NcclCommunicator::WithFactor(DataType type, const NcclReduction& re
   if (factor == 1.0) return use(reduction.op);
   NcclOp scaled = reduction.op;
   NcclFactor value = ToNcclFactor(type, factor);
-  RETURN_IF_ERROR(session_->Call("making a scaled sum", [&](NcclComm* comm) {
+  RETURN_IF_ERROR(comm_->Call("making a scaled sum", [&](NcclComm* comm) {
     return nccl_.red_op_create_pre_mul_sum(&scaled, value.bytes, reduction.type, kNcclScalarOnHost,
                                            comm);
   }));
   // After an error the operator is not dropped: the communicator is about to be aborted, which
   // frees it.
   RETURN_IF_ERROR(use(scaled));
-  return session_->Call("dropping a scaled sum",
-                        [&](NcclComm* comm) { return nccl_.red_op_destroy(scaled, comm); });
+  return comm_->Call("dropping a scaled sum",
+                     [&](NcclComm* comm) { return nccl_.red_op_destroy(scaled, comm); });
 }
 
 absl::Status NcclCommunicator::AllGather(const void* in, void* out,
@@ -154,7 +154,7 @@ absl::Status NcclCommunicator::AllGather(const void* in, void* out,
 
 absl::Status NcclCommunicator::GatherBlocks(const void* in, void* out,
                                             absl::Span<const size_t> byte_counts) {
-  return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+  return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
     // NCCL's all-gather requires equal sizes; otherwise each rank broadcasts its block.
     if (byte_counts[0] > 0 && AllEqual(byte_counts)) {
       return nccl_.all_gather(in, out, byte_counts[0], NcclType::kUint8, comm, stream);
@@ -172,7 +172,7 @@ absl::Status NcclCommunicator::Broadcast(void* buffer, size_t bytes, int root,
     RETURN_IF_ERROR(CheckIsRank(root, size_));
     // All ranks know the size, so all leave the call out.
     if (bytes == 0) return absl::OkStatus();
-    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
       return nccl_.broadcast(buffer, buffer, bytes, NcclType::kUint8, root, comm, stream);
     });
   });
@@ -190,7 +190,7 @@ absl::Status NcclCommunicator::AllToAll(const void* in, absl::Span<const size_t>
 
 absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const size_t> send_bytes,
                                               void* out, absl::Span<const size_t> receive_bytes) {
-  return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+  return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
     // All sends and receives are in one group, in which NCCL starts them together. One after the
     // other, ranks that all send first would wait for each other.
     const NcclResult sent = ForEachBlock(send_bytes, [&](int peer, size_t offset, size_t bytes) {
@@ -219,7 +219,7 @@ absl::Status NcclCommunicator::ReduceScatterScaled(const void* in, void* out,
     const std::optional<NcclReduction> reduction = ToNccl(type, op);
     if (!reduction.has_value()) return ReduceScatterOnHost(in, out, counts, type, op);
     return WithFactor(type, *reduction, factor, [&](NcclOp nccl_op) {
-      return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
         // NCCL's reduce-scatter requires equal sizes; otherwise each block is reduced to its rank.
         if (counts[0] > 0 && AllEqual(counts)) {
           return nccl_.reduce_scatter(in, out, counts[0], reduction->type, nccl_op, comm, stream);
@@ -239,7 +239,7 @@ absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, 
     RETURN_IF_ERROR(CheckIsRank(peer, size_));
     if (peer == rank_) return absl::InternalError("a rank can't exchange with itself");
     if (bytes == 0) return absl::OkStatus();
-    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
       // In one group, as in ExchangeBlocks: both ranks send first.
       const NcclResult sent = nccl_.send(in, bytes, NcclType::kUint8, peer, comm, stream);
       if (IsError(sent)) return sent;
@@ -252,12 +252,12 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
   // NCCL has no barrier; an all-reduce completes only when all ranks have called it.
   return Run("barrier", options, [&]() -> absl::Status {
     void* byte = nullptr;
-    RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    RETURN_IF_ERROR(comm_->OnStream([&](DeviceStream& stream) -> absl::Status {
       // Its content is not set: nobody looks at the result.
       ASSIGN_OR_RETURN(byte, stream.Scratch(DeviceStream::kOwn, 1));
       return absl::OkStatus();
     }));
-    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    return comm_->Group([&](NcclComm* comm, CudaStream* stream) {
       return nccl_.all_reduce(byte, byte, 1, NcclType::kUint8, NcclOp::kMax, comm, stream);
     });
   });
@@ -266,17 +266,17 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
 void NcclCommunicator::Abort(absl::string_view reason) {
   // Only starts the abort: the caller may hold locks, and NCCL may take seconds to free the
   // communicator.
-  session_->Break(absl::AbortedError(reason));
+  comm_->Break(absl::AbortedError(reason));
 }
 
 absl::Status NcclCommunicator::WaitFor(void* event) {
-  return session_->OnStream(
+  return comm_->OnStream(
       [&](DeviceStream& stream) { return stream.WaitFor(static_cast<CudaEvent*>(event)); });
 }
 
 absl::StatusOr<void*> NcclCommunicator::Reserve(size_t bytes) {
   void* memory = nullptr;
-  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+  RETURN_IF_ERROR(comm_->OnStream([&](DeviceStream& stream) -> absl::Status {
     ASSIGN_OR_RETURN(memory, stream.Scratch(DeviceStream::kCallers, bytes));
     return absl::OkStatus();
   }));
@@ -286,7 +286,7 @@ absl::StatusOr<void*> NcclCommunicator::Reserve(size_t bytes) {
 absl::StatusOr<std::shared_ptr<void>> NcclCommunicator::Allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
   std::shared_ptr<void> memory;
-  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+  RETURN_IF_ERROR(comm_->OnStream([&](DeviceStream& stream) -> absl::Status {
     ASSIGN_OR_RETURN(memory, stream.memory().Take(bytes));
     return absl::OkStatus();
   }));
@@ -326,7 +326,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   const size_t own_bytes = counts[rank_] * SizeOf(type);
   const size_t all_bytes = own_bytes * size_;
   void* parts = nullptr;  // all ranks' values of the block that this rank keeps
-  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+  RETURN_IF_ERROR(comm_->OnStream([&](DeviceStream& stream) -> absl::Status {
     // This rank may keep nothing and still has to send its peers their blocks, so the exchange
     // below is not skipped.
     if (all_bytes == 0) return absl::OkStatus();
@@ -338,16 +338,16 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   // Never shrinks: fresh memory would cost page faults in each call.
   host_scratch_.resize(std::max(host_scratch_.size(), all_bytes));
   char* const host = host_scratch_.data();
-  RETURN_IF_ERROR(session_->OnStream(
+  RETURN_IF_ERROR(comm_->OnStream(
       [&](DeviceStream& stream) { return stream.CopyToHost(host, parts, all_bytes); }));
   // The copy is asynchronous, and this thread is about to read what it writes.
-  RETURN_IF_ERROR(session_->Synchronize());
+  RETURN_IF_ERROR(comm_->Synchronize());
   for (int r = 1; r < size_; ++r) {
     GetReduceFunction(type, op)(host, host, host + r * own_bytes, counts[rank_]);
   }
-  RETURN_IF_ERROR(session_->OnStream(
+  RETURN_IF_ERROR(comm_->OnStream(
       [&](DeviceStream& stream) { return stream.CopyFromHost(out, host, own_bytes); }));
-  return session_->Synchronize();  // the next call reuses `host`
+  return comm_->Synchronize();  // the next call reuses `host`
 }
 
 }  // namespace hvd::collectives::nccl

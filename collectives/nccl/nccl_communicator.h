@@ -1,4 +1,4 @@
-// The DeviceCommunicator over a NcclSession: maps each operation to NCCL calls.
+// The DeviceCommunicator over a GuardedComm: maps each operation to NCCL calls.
 #ifndef COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -19,7 +19,7 @@ namespace hvd::collectives::nccl {
 class NcclCommunicator : public DeviceCommunicator {
  public:
   NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group, int device,
-                   std::shared_ptr<NcclSession> session);
+                   std::shared_ptr<GuardedComm> comm);
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -81,7 +81,7 @@ class NcclCommunicator : public DeviceCommunicator {
   const int size_;
   const int device_;
   const Epoch epoch_;
-  const std::shared_ptr<NcclSession> session_;
+  const std::shared_ptr<GuardedComm> comm_;
   std::vector<char> host_scratch_;
   // Of collectives: the same on all ranks, so that errors of different ranks can be matched.
   uint64_t calls_ = 0;

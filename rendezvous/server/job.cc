@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
         absl::StrCat("the job has ended: ", recovered.verdict->summary));
   }
   std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
-  // The first event: the job gets calls only once FrontDoor::Add has its token. An agent that
+  // The first event: the job gets calls only once JobRouter::Add has its token. An agent that
   // attached earlier would be taken for one that the restart has cut off.
   if (job->resumed()) job->Post(membership::Restarted{});
   return job;

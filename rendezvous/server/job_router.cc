@@ -32,9 +32,9 @@ class RefusedStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb:
 }  // namespace
 
 // Forwards each call to the RendezvousService of the job that its token selects.
-class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService {
+class JobRouter::RendezvousRouter final : public pb::Rendezvous::CallbackService {
  public:
-  explicit RendezvousRouter(FrontDoor& door) : door_(door) {}
+  explicit RendezvousRouter(JobRouter& router) : router_(router) {}
 
   grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext* context,
                                       const pb::JoinWorldRequest* request,
@@ -86,7 +86,7 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
   template <typename Method, typename Request, typename Response>
   grpc::ServerUnaryReactor* Route(Method method, grpc::CallbackServerContext* context,
                                   const Request* request, Response* response) {
-    const absl::StatusOr<std::shared_ptr<Job>> job = door_.JobOf(*context);
+    const absl::StatusOr<std::shared_ptr<Job>> job = router_.JobOf(*context);
     // The reference in `job` keeps the job alive until the call is counted by busy(), see Sweep.
     if (job.ok()) return ((*job)->rendezvous().*method)(context, request, response);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -94,29 +94,29 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
     return reactor;
   }
 
-  FrontDoor& door_;
+  JobRouter& router_;
 };
 
-class FrontDoor::AgentRouter final : public pb::Agent::CallbackService {
+class JobRouter::AgentRouter final : public pb::Agent::CallbackService {
  public:
-  explicit AgentRouter(FrontDoor& door) : door_(door) {}
+  explicit AgentRouter(JobRouter& router) : router_(router) {}
 
   grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
       grpc::CallbackServerContext* context) override {
-    const absl::StatusOr<std::shared_ptr<Job>> job = door_.JobOf(*context);
+    const absl::StatusOr<std::shared_ptr<Job>> job = router_.JobOf(*context);
     if (job.ok()) return (*job)->agents().Attach(context);
     return new RefusedStream(job.status());
   }
 
  private:
-  FrontDoor& door_;
+  JobRouter& router_;
 };
 
-FrontDoor::FrontDoor()
+JobRouter::JobRouter()
     : rendezvous_(std::make_unique<RendezvousRouter>(*this)),
       agents_(std::make_unique<AgentRouter>(*this)) {}
 
-FrontDoor::~FrontDoor() {
+JobRouter::~JobRouter() {
   // The server still accepts calls here. A client that retries at once must get "unavailable" for a
   // job that another process will resume, not "no such job".
   for (const std::shared_ptr<Job>& job : jobs()) {
@@ -130,7 +130,7 @@ FrontDoor::~FrontDoor() {
   grpc_->Wait();
 }
 
-absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
+absl::Status JobRouter::Listen(const std::vector<std::string>& listen,
                                const security::PeerCredentials& credentials,
                                absl::Duration patience) {
   // Enables gRPC's health service, which is a setting of the whole process.
@@ -143,7 +143,7 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
   grpc::ServerBuilder builder;
   transport::ConfigureConnections(builder, patience);
-  auto door = builder.experimental().AddExternalConnectionAcceptor(
+  auto router = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       security::MakeServerCredentials(
           credentials, [this](absl::string_view token) { return Find(token).has_value(); }));
@@ -151,28 +151,28 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
-  listener_->Begin(std::move(door), patience,
+  listener_->Begin(std::move(router), patience,
                    [this](const std::string& token) { return ConnectionsNeeded(token); });
   return absl::OkStatus();
 }
 
-void FrontDoor::Await(const std::string& token) {
+void JobRouter::Await(const std::string& token) {
   absl::MutexLock lock(&mu_);
   entries_.push_back({token, nullptr});
 }
 
-void FrontDoor::AwaitNoMore(const std::string& token) {
+void JobRouter::AwaitNoMore(const std::string& token) {
   absl::MutexLock lock(&mu_);
   Erase(token);
 }
 
-void FrontDoor::Erase(absl::string_view token) {
+void JobRouter::Erase(absl::string_view token) {
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
                                 [&](const Entry& entry) { return entry.token == token; }),
                  entries_.end());
 }
 
-std::shared_ptr<Job> FrontDoor::Add(std::string token, std::unique_ptr<Job> job) {
+std::shared_ptr<Job> JobRouter::Add(std::string token, std::unique_ptr<Job> job) {
   // Replaces the entry that Await has made, in one step, so that calls never see the token as
   // unknown.
   std::shared_ptr<Job> added = std::move(job);
@@ -183,7 +183,7 @@ std::shared_ptr<Job> FrontDoor::Add(std::string token, std::unique_ptr<Job> job)
   return added;
 }
 
-void FrontDoor::Remove(const std::shared_ptr<Job>& job, Token token) {
+void JobRouter::Remove(const std::shared_ptr<Job>& job, Token token) {
   {
     absl::MutexLock lock(&mu_);
     const auto found = std::find_if(entries_.begin(), entries_.end(),
@@ -203,7 +203,7 @@ void FrontDoor::Remove(const std::shared_ptr<Job>& job, Token token) {
   removed_.push_back(job);
 }
 
-std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
+std::vector<std::shared_ptr<Job>> JobRouter::jobs() {
   absl::MutexLock lock(&mu_);
   std::vector<std::shared_ptr<Job>> jobs;
   for (const Entry& entry : entries_) {
@@ -212,7 +212,7 @@ std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
   return jobs;
 }
 
-std::optional<std::shared_ptr<Job>> FrontDoor::Find(absl::string_view token) {
+std::optional<std::shared_ptr<Job>> JobRouter::Find(absl::string_view token) {
   absl::MutexLock lock(&mu_);
   std::optional<std::shared_ptr<Job>> found;
   // Compares with all tokens, so that the time does not reveal which one matched.
@@ -222,7 +222,7 @@ std::optional<std::shared_ptr<Job>> FrontDoor::Find(absl::string_view token) {
   return found;
 }
 
-absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
+absl::StatusOr<std::shared_ptr<Job>> JobRouter::JobOf(const grpc::CallbackServerContext& context) {
   const auto token = context.client_metadata().find(security::kTokenMetadataKey);
   std::optional<std::shared_ptr<Job>> found;
   std::string text;
@@ -238,7 +238,7 @@ absl::StatusOr<std::shared_ptr<Job>> FrontDoor::JobOf(const grpc::CallbackServer
 
 // One for each agent and worker, and as many again, for those whose end was not noticed yet; some
 // more for `horovodrun status` and the like. Agents without work don't count any number of times.
-size_t FrontDoor::ConnectionsNeeded(const std::string& token) {
+size_t JobRouter::ConnectionsNeeded(const std::string& token) {
   constexpr size_t kOthers = 64;
   const std::optional<std::shared_ptr<Job>> found = Find(token);
   if (!found.has_value()) return 0;
@@ -250,7 +250,7 @@ size_t FrontDoor::ConnectionsNeeded(const std::string& token) {
   return kOthers + std::min(2 * processes, 4 * static_cast<size_t>(view.max_workers));
 }
 
-void FrontDoor::Sweep() {
+void JobRouter::Sweep() {
   // use_count() > 1: JobOf has returned the job to a call that is not yet counted by busy().
   removed_.remove_if(
       [](const std::shared_ptr<Job>& job) { return job.use_count() == 1 && !job->busy(); });

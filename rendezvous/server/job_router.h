@@ -23,11 +23,11 @@
 namespace hvd::rendezvous::server {
 
 // Thread-safe.
-class FrontDoor {
+class JobRouter {
  public:
-  FrontDoor();
+  JobRouter();
   // Closes all jobs and waits for the calls in progress.
-  ~FrontDoor();
+  ~JobRouter();
 
   // Serves at `listen` (numeric "address:port"), with this certificate. Call once.
   // Errors:

@@ -13,30 +13,30 @@
 
 namespace hvd::rendezvous::server {
 
-absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
+absl::StatusOr<std::unique_ptr<LocalWorkerEndpoint>> LocalWorkerEndpoint::Open(
     pb::WorkerBootstrap bootstrap, const std::string& secret_key,
     std::function<void(WorkerId)> on_dying) {
-  std::unique_ptr<WorkerDoor> door(
-      new WorkerDoor(std::move(bootstrap), secret_key, std::move(on_dying)));
-  ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
-  WorkerDoor* const self = door.get();
-  ASSIGN_OR_RETURN(door->socket_, bootstrap::BootstrapSocket::Create(
-                                      *door->loop_, geteuid(),
-                                      [self](const pb::WorkerHello& hello, pid_t asker) {
-                                        return self->Answer(hello, asker);
-                                      },
-                                      bootstrap::WorkerSocketNamesOf(secret_key)));
-  door->thread_ = std::thread([self] { self->loop_->Run(); });
-  return door;
+  std::unique_ptr<LocalWorkerEndpoint> endpoint(
+      new LocalWorkerEndpoint(std::move(bootstrap), secret_key, std::move(on_dying)));
+  ASSIGN_OR_RETURN(endpoint->loop_, EventLoop::Create());
+  LocalWorkerEndpoint* const self = endpoint.get();
+  ASSIGN_OR_RETURN(endpoint->socket_, bootstrap::BootstrapSocket::Create(
+                                          *endpoint->loop_, geteuid(),
+                                          [self](const pb::WorkerHello& hello, pid_t asker) {
+                                            return self->Answer(hello, asker);
+                                          },
+                                          bootstrap::WorkerSocketNamesOf(secret_key)));
+  endpoint->thread_ = std::thread([self] { self->loop_->Run(); });
+  return endpoint;
 }
 
-WorkerDoor::~WorkerDoor() {
+LocalWorkerEndpoint::~LocalWorkerEndpoint() {
   if (!thread_.joinable()) return;
   loop_->Post([this] { loop_->Stop(); });
   thread_.join();
 }
 
-Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
+Environment LocalWorkerEndpoint::Expect(const membership::StartWorkerEffect& start) {
   ExpectAgain(start.worker, start.host);
   const net::HostPort daemon = net::SplitHostPort(bootstrap_.daemon_address());
   Environment environment = {
@@ -52,7 +52,7 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
   return environment;
 }
 
-void WorkerDoor::ExpectAgain(WorkerId worker, const std::string& host) {
+void LocalWorkerEndpoint::ExpectAgain(WorkerId worker, const std::string& host) {
   absl::MutexLock lock(&mu_);
   Expected& expected = expected_[worker.value()];
   expected.host = host;
@@ -61,7 +61,7 @@ void WorkerDoor::ExpectAgain(WorkerId worker, const std::string& host) {
   expected.word = bootstrap::WorkerWordOf(secret_key_, worker.value());
 }
 
-void WorkerDoor::Forget(WorkerId worker) {
+void LocalWorkerEndpoint::Forget(WorkerId worker) {
   absl::MutexLock lock(&mu_);
   auto forgotten = expected_.extract(worker.value());
   if (forgotten.empty()) return;
@@ -70,14 +70,15 @@ void WorkerDoor::Forget(WorkerId worker) {
   loop_->Post([watch = std::move(forgotten.mapped().watch)] {});
 }
 
-absl::Status WorkerDoor::Check(const pb::WorkerHello& hello) const {
+absl::Status LocalWorkerEndpoint::Check(const pb::WorkerHello& hello) const {
   const auto found = expected_.find(hello.worker_id());
   if (found != expected_.end()) return bootstrap::CheckWorkerWord(found->second.word, hello);
   return absl::PermissionDeniedError(
       absl::StrCat("no worker ", hello.worker_id(), " is to run here"));
 }
 
-bootstrap::BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t asker) {
+bootstrap::BootstrapSocket::Response LocalWorkerEndpoint::Answer(const pb::WorkerHello& hello,
+                                                                 pid_t asker) {
   bootstrap::BootstrapSocket::Response response;
   absl::MutexLock lock(&mu_);
   const absl::Status checked = Check(hello);

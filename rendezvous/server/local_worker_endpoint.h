@@ -26,7 +26,7 @@ namespace hvd::rendezvous::server {
 // Serves one job's workers on this machine, of this process's user, on a separate thread. It
 // accepts a process that presents the variables from Expect: the scheduler decides which processes
 // are workers, and in which container they run. Thread-safe.
-class WorkerDoor {
+class LocalWorkerEndpoint {
  public:
   // Opens the socket. `bootstrap` is the answer to every worker, except for the worker's id and
   // host. The workers' words and the names of the socket are derived from `secret_key`: a restarted
@@ -36,10 +36,10 @@ class WorkerDoor {
   // Errors:
   //   - AlreadyExists: other processes use all names of the socket.
   //   - ResourceExhausted, Internal: no socket can be made.
-  static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
-                                                          const std::string& secret_key,
-                                                          std::function<void(WorkerId)> on_dying);
-  ~WorkerDoor();
+  static absl::StatusOr<std::unique_ptr<LocalWorkerEndpoint>> Open(
+      pb::WorkerBootstrap bootstrap, const std::string& secret_key,
+      std::function<void(WorkerId)> on_dying);
+  ~LocalWorkerEndpoint();
 
   // Accepts the worker from now on. Returns the variables that its environment must contain.
   Environment Expect(const membership::StartWorkerEffect& start);
@@ -58,8 +58,8 @@ class WorkerDoor {
     std::shared_ptr<os::LivenessWatch> watch;  // of `asker`
   };
 
-  WorkerDoor(pb::WorkerBootstrap bootstrap, std::string secret_key,
-             std::function<void(WorkerId)> on_dying)
+  LocalWorkerEndpoint(pb::WorkerBootstrap bootstrap, std::string secret_key,
+                      std::function<void(WorkerId)> on_dying)
       : bootstrap_(std::move(bootstrap)),
         secret_key_(std::move(secret_key)),
         on_dying_(std::move(on_dying)) {}

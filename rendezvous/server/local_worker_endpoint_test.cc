@@ -84,14 +84,15 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   if (child == 0) BeWorker(place.read, ready.write);
   ready.write.reset();
   absl::Notification dying;
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(), [&dying](WorkerId worker) {
-    EXPECT_EQ(worker, WorkerId(7));
-    dying.Notify();
-  });
-  ASSERT_TRUE(door.ok()) << door.status();
+  const auto endpoint =
+      LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), NewKey(), [&dying](WorkerId worker) {
+        EXPECT_EQ(worker, WorkerId(7));
+        dying.Notify();
+      });
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const Environment environment = (*door)->Expect(start);
+  const Environment environment = (*endpoint)->Expect(start);
   ASSERT_TRUE(
       WriteAll(place.write.get(), environment.at("HOROVOD_WORKER_WORD") + NamesIn(environment)[0])
           .ok());
@@ -101,7 +102,7 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   kill(child, SIGKILL);
   dying.WaitForNotification();
   waitpid(child, nullptr, 0);
-  (*door)->Forget(WorkerId(7));
+  (*endpoint)->Forget(WorkerId(7));
 }
 
 pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word) {
@@ -118,11 +119,12 @@ pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word)
 TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
   pb::WorkerBootstrap secret;
   secret.mutable_credentials()->set_token("secret");
-  const auto door =
-      WorkerDoor::Open(secret, NewKey(), [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
+  const auto endpoint = LocalWorkerEndpoint::Open(secret, NewKey(), [](WorkerId) {
+                          ADD_FAILURE() << "nobody died";
+                        }).value();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const Environment environment = door->Expect(start);
+  const Environment environment = endpoint->Expect(start);
   for (const char* word : {"", "00000000000000000000000000000000"}) {
     const pb::WorkerBootstrap answer = Ask(environment, word);
     EXPECT_NE(answer.error().find("worker 7"), std::string::npos) << answer.error();
@@ -139,10 +141,10 @@ TEST(WorkerDoorTest, NamesThatOthersHave_ArePassedOver) {
   const auto on_dying = [](WorkerId) { ADD_FAILURE() << "nobody died"; };
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const auto other = WorkerDoor::Open(pb::WorkerBootstrap(), key, on_dying).value();
+  const auto other = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), key, on_dying).value();
   const Environment before = other->Expect(start);
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), key, on_dying).value();
-  EXPECT_EQ(door->Expect(start), before) << "a worker of the earlier process finds it";
+  const auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), key, on_dying).value();
+  EXPECT_EQ(endpoint->Expect(start), before) << "a worker of the earlier process finds it";
   const std::vector<std::string> names = NamesIn(before);
   EXPECT_TRUE(Connect(names.at(1)).valid());
   EXPECT_FALSE(Connect(names.at(2)).valid());
@@ -150,24 +152,24 @@ TEST(WorkerDoorTest, NamesThatOthersHave_ArePassedOver) {
 
 TEST(WorkerDoorTest, EveryNameIsTaken_AlreadyExists) {
   const std::string key = NewKey();
-  std::vector<std::unique_ptr<WorkerDoor>> others;
+  std::vector<std::unique_ptr<LocalWorkerEndpoint>> others;
   absl::Status status;
   while (status.ok()) {
-    auto door = WorkerDoor::Open(pb::WorkerBootstrap(), key, [](WorkerId) {});
-    status = door.status();
-    if (door.ok()) others.push_back(*std::move(door));
+    auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), key, [](WorkerId) {});
+    status = endpoint.status();
+    if (endpoint.ok()) others.push_back(*std::move(endpoint));
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
   EXPECT_EQ(others.size(), 8u);
 }
 
 TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(), [](WorkerId) {
-                      ADD_FAILURE() << "nobody died";
-                    }).value();
+  const auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), NewKey(), [](WorkerId) {
+                          ADD_FAILURE() << "nobody died";
+                        }).value();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const Environment environment = door->Expect(start);
+  const Environment environment = endpoint->Expect(start);
   const std::string word = environment.at("HOROVOD_WORKER_WORD");
   EXPECT_TRUE(Ask(environment, word).has_liveness_page());
   const pid_t later = fork();
@@ -179,17 +181,17 @@ TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
 }
 
 TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
-  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), NewKey(),
-                                     [](WorkerId) { ADD_FAILURE() << "nobody died"; });
-  ASSERT_TRUE(door.ok()) << door.status();
+  const auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), NewKey(),
+                                                  [](WorkerId) { ADD_FAILURE() << "nobody died"; });
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const Environment environment = (*door)->Expect(start);
+  const Environment environment = (*endpoint)->Expect(start);
   for (const bool expected : {true, false}) {
     const pb::WorkerBootstrap answer = Ask(environment, environment.at("HOROVOD_WORKER_WORD"));
     EXPECT_EQ(answer.error().empty(), expected);
     EXPECT_EQ(answer.has_liveness_page(), expected);
-    (*door)->Forget(WorkerId(7));
+    (*endpoint)->Forget(WorkerId(7));
   }
 }
 

@@ -215,7 +215,7 @@ class RendezvousServerImpl final : public RendezvousServer {
   absl::Mutex mu_;
   std::unique_ptr<store::ServerStore> store_ ABSL_GUARDED_BY(mu_);  // null: no state directory
   security::PeerCredentials hosts_ ABSL_GUARDED_BY(mu_);  // of all jobs; the token differs
-  FrontDoor door_;
+  JobRouter door_;
 };
 
 }  // namespace

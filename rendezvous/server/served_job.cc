@@ -29,7 +29,7 @@ std::string ReachableFromHere(const std::string& address) {
 }  // namespace
 
 ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
-                             store::JobParts parts, FrontDoor& door,
+                             store::JobParts parts, JobRouter& door,
                              std::function<void()> on_removed)
     : options_(std::move(options)),
       credentials_(std::move(credentials)),
@@ -42,7 +42,7 @@ ServedJobImpl::~ServedJobImpl() {
     // The job may end between this check and Remove. Then finished_ is set below, and its token is
     // revoked.
     const bool goes_on = is_kept() && !finished_;
-    door_.Remove(job_, goes_on ? FrontDoor::Token::kAwait : FrontDoor::Token::kForget);
+    door_.Remove(job_, goes_on ? JobRouter::Token::kAwait : JobRouter::Token::kForget);
     if (finished_) door_.AwaitNoMore(credentials_.token);
   }
   worker_door_.reset();  // before job_ and the journal: its threads may still post events
@@ -54,10 +54,10 @@ ServedJobImpl::~ServedJobImpl() {
 
 absl::Status ServedJobImpl::Begin(Clock& clock) {
   if (options_.start_worker) {
-    ASSIGN_OR_RETURN(worker_door_,
-                     WorkerDoor::Open(MakeBootstrap(), parts_.secret_key, [this](WorkerId worker) {
-                       job_->Post(membership::WorkerDying{worker});
-                     }));
+    ASSIGN_OR_RETURN(worker_door_, LocalWorkerEndpoint::Open(
+                                       MakeBootstrap(), parts_.secret_key, [this](WorkerId worker) {
+                                         job_->Post(membership::WorkerDying{worker});
+                                       }));
   }
   if (is_kept()) {
     // Before the job starts any worker: workers keep the addresses in their environment, and a

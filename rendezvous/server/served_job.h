@@ -33,7 +33,7 @@ class ServedJobImpl final : public ServedJob {
   // `credentials` are those of the job's agents and workers. `on_removed` is called after a job
   // that has ended was removed from the server and its store was closed.
   ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
-                store::JobParts parts, FrontDoor& door, std::function<void()> on_removed);
+                store::JobParts parts, JobRouter& door, std::function<void()> on_removed);
   ~ServedJobImpl() override;
 
   // Errors: those of RendezvousServer::AddJob.
@@ -65,10 +65,10 @@ class ServedJobImpl final : public ServedJob {
   const ServedJobOptions options_;
   const security::PeerCredentials credentials_;
   store::JobParts parts_;
-  FrontDoor& door_;
+  JobRouter& door_;
   const std::function<void()> on_removed_;
   std::atomic<bool> finished_{false};
-  std::unique_ptr<WorkerDoor> worker_door_;
+  std::unique_ptr<LocalWorkerEndpoint> worker_door_;
   std::shared_ptr<Job> job_;
   absl::Mutex mu_;
   server::EarlierWorkers earlier_ ABSL_GUARDED_BY(mu_);

@@ -82,7 +82,7 @@ class ServerImpl final : public Server {
 
  private:
   std::shared_ptr<Job> job_;
-  FrontDoor door_;  // the last member: its destructor closes the job
+  JobRouter door_;  // the last member: its destructor closes the job
 };
 
 }  // namespace

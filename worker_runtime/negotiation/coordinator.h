@@ -71,7 +71,7 @@ class Coordinator {
 
   const CoordinatorOptions options_;
   Readiness readiness_;
-  SignatureKeeper keeper_;
+  SignatureIds keeper_;
   tuning::Tunables tunables_;
   std::optional<tuning::Tuner> tuner_;
   DeadlockDetector deadlock_;

@@ -6,17 +6,17 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-SignatureKeeper::SignatureKeeper(size_t capacity, int size)
+SignatureIds::SignatureIds(size_t capacity, int size)
     : capacity_(capacity), acknowledged_(size, 0) {}
 
-SignaturePtr SignatureKeeper::Resolve(SignatureId id) const {
+SignaturePtr SignatureIds::Resolve(SignatureId id) const {
   auto found = by_id_.find(id);
   if (found != by_id_.end()) return found->second->signature;
   auto evicted = evicted_by_id_.find(id);
   return evicted == evicted_by_id_.end() ? nullptr : evicted->second;
 }
 
-SignatureId SignatureKeeper::Use(const TensorSignature& signature) {
+SignatureId SignatureIds::Use(const TensorSignature& signature) {
   auto found = by_name_.find(signature.name);
   // The name alone is not enough: a tensor may have changed its shape since.
   if (found == by_name_.end() || *found->second->signature != signature) return kNoSignatureId;
@@ -24,7 +24,7 @@ SignatureId SignatureKeeper::Use(const TensorSignature& signature) {
   return found->second->id;
 }
 
-SignatureId SignatureKeeper::Insert(SignaturePtr signature, Plan& plan) {
+SignatureId SignatureIds::Insert(SignaturePtr signature, Plan& plan) {
   if (capacity_ == 0) return kNoSignatureId;
   // A name has one signature at a time. The older one is never used again if the tensor has changed
   // its shape for good.
@@ -40,7 +40,7 @@ SignatureId SignatureKeeper::Insert(SignaturePtr signature, Plan& plan) {
   return last_id_;
 }
 
-void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
+void SignatureIds::Evict(Entries::iterator entry, Plan& plan) {
   plan.evicted_ids.push_back(entry->id);
   // Kept until all ranks have seen this plan: a rank that has not may still announce the id.
   evicted_.push_back(Evicted{plan.sequence, entry->id});
@@ -52,7 +52,7 @@ void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
   entries_.erase(entry);
 }
 
-void SignatureKeeper::Acknowledge(int rank, uint64_t sequence) {
+void SignatureIds::Acknowledge(int rank, uint64_t sequence) {
   const uint64_t before =
       std::exchange(acknowledged_[rank], std::max(acknowledged_[rank], sequence));
   if (evicted_.empty()) return;
@@ -68,7 +68,7 @@ void SignatureKeeper::Acknowledge(int rank, uint64_t sequence) {
   if (!evicted_.empty()) CountBehind();
 }
 
-void SignatureKeeper::CountBehind() {
+void SignatureIds::CountBehind() {
   const uint64_t first = evicted_.front().sequence;
   behind_ = std::count_if(acknowledged_.begin(), acknowledged_.end(),
                           [first](uint64_t acknowledged) { return acknowledged < first; });

@@ -18,9 +18,9 @@ namespace hvd::worker_runtime::negotiation {
 // Holds at most `capacity` signatures, one per name, and evicts the least recently used one. A
 // member may announce an id while the plan that evicts it is on its way, so an evicted signature
 // can be resolved until every rank has acknowledged that plan.
-class SignatureKeeper {
+class SignatureIds {
  public:
-  SignatureKeeper(size_t capacity, int size);
+  SignatureIds(size_t capacity, int size);
 
   // Returns the signature of an announced id; nullptr: no rank can know this id.
   SignaturePtr Resolve(SignatureId id) const;

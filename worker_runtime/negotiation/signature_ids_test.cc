@@ -14,7 +14,7 @@ Plan PlanOf(uint64_t sequence) {
 }
 
 TEST(SignatureKeeperTest, Insert_AtCapacity_EvictsTheLeastRecentlyUsed) {
-  SignatureKeeper keeper(2, 2);
+  SignatureIds keeper(2, 2);
   Plan plan = PlanOf(1);
   const SignatureId a = keeper.Insert(Sig("a"), plan);
   const SignatureId b = keeper.Insert(Sig("b"), plan);
@@ -26,7 +26,7 @@ TEST(SignatureKeeperTest, Insert_AtCapacity_EvictsTheLeastRecentlyUsed) {
 }
 
 TEST(SignatureKeeperTest, Insert_ChangedSignature_TakesTheNameOver) {
-  SignatureKeeper keeper(2, 2);
+  SignatureIds keeper(2, 2);
   Plan plan = PlanOf(1);
   const SignatureId old_id = keeper.Insert(Sig("a"), plan);
   const SignatureId new_id = keeper.Insert(Sig("a", {3}), plan);
@@ -37,7 +37,7 @@ TEST(SignatureKeeperTest, Insert_ChangedSignature_TakesTheNameOver) {
 }
 
 TEST(SignatureKeeperTest, Resolve_EvictedId_WorksUntilAllRanksHaveSeenThePlan) {
-  SignatureKeeper keeper(1, 2);
+  SignatureIds keeper(1, 2);
   Plan first = PlanOf(1), second = PlanOf(2);
   const SignatureId a = keeper.Insert(Sig("a"), first);
   keeper.Insert(Sig("b"), second);
@@ -51,7 +51,7 @@ TEST(SignatureKeeperTest, Resolve_EvictedId_WorksUntilAllRanksHaveSeenThePlan) {
 }
 
 TEST(SignatureKeeperTest, Insert_NamesThatOccurOnce_DoNotPileUp) {
-  SignatureKeeper keeper(8, 2);
+  SignatureIds keeper(8, 2);
   for (uint64_t sequence = 1; sequence <= 1000; ++sequence) {
     Plan plan = PlanOf(sequence);
     keeper.Insert(Sig(absl::StrCat("allreduce.noname.", sequence)), plan);
@@ -62,7 +62,7 @@ TEST(SignatureKeeperTest, Insert_NamesThatOccurOnce_DoNotPileUp) {
 }
 
 TEST(SignatureKeeperTest, Insert_CapacityZero_KeepsNothing) {
-  SignatureKeeper keeper(0, 1);
+  SignatureIds keeper(0, 1);
   Plan plan = PlanOf(1);
   EXPECT_EQ(keeper.Insert(Sig("a"), plan), kNoSignatureId);
   EXPECT_EQ(keeper.Use(MakeSignature("a")), kNoSignatureId);
