@@ -62,6 +62,7 @@ int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
   }
   BlockAgentSignals();
   os::BecomeSubreaper();
+  if (absl::Status files = os::CheckFiles(); !files.ok()) return Complain(files);
   const absl::Status threads = os::CheckThreads();
   if (!threads.ok()) return Complain(threads);
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();

@@ -109,6 +109,7 @@ int Main(const std::vector<std::string>& args) {
   job::PrepareProcess();
   os::AllowManyFiles();
   os::ForbidCoreFiles();
+  if (absl::Status files = os::CheckFiles(); !files.ok()) return Refuse(files);
   const absl::Status threads = os::CheckThreads();
   if (!threads.ok()) return Refuse(threads);
   absl::StatusOr<plan::JobPlan> plan = plan::MakePlanHere(*options, environment);

@@ -20,6 +20,8 @@ namespace {
 constexpr int kThreads = 16;  // about as many as a daemon has
 constexpr char kLimitsOfThreads[] = "ulimit -u, ulimit -v and the cgroup's pids.max may say why";
 
+constexpr size_t kLeastFiles = 64;
+
 // Twice what an agent and a Python without packages need.
 constexpr rlim_t kLeastStack = 256 << 10;
 
@@ -110,6 +112,14 @@ absl::Status CheckThreads() {
   return absl::ResourceExhaustedError(
       absl::StrCat("no more than ", threads.size(), " threads can be started here (",
                    std::strerror(error), "), and ", kThreads, " are needed; ", kLimitsOfThreads));
+}
+
+absl::Status CheckFiles() {
+  const size_t limit = OpenFilesLimit();
+  if (limit >= kLeastFiles) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("only ", limit,
+                                                   " files may be open here (ulimit -n); at least ",
+                                                   kLeastFiles, " are needed, and 1024 are usual"));
 }
 
 absl::Status CheckStack() {

@@ -43,6 +43,12 @@ std::string RaisedOomScore(int more);
 //   - ResourceExhausted: threads can't be started; names possible limits.
 absl::Status CheckThreads();
 
+// Checks that this process may open as many files as a small job needs; without them gRPC would
+// abort the process. Thread-safe.
+// Errors:
+//   - ResourceExhausted: it may not; names the limit.
+absl::Status CheckFiles();
+
 // Checks that the stack of a thread may be large enough: with a smaller one a program of this
 // project, or Python, would get SIGSEGV. Thread-safe.
 // Errors:

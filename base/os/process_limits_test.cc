@@ -102,6 +102,21 @@ TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {
   EXPECT_EXIT(AskForMore(), ::testing::ExitedWithCode(0), "");
 }
 
+TEST(CheckFilesTest, Few_AreNamed) {
+  EXPECT_TRUE(CheckFiles().ok());
+  // In a child, since the limit is that of a whole process.
+  Process child = Process::Fork(
+                      [] {
+                        const rlimit few = {20, 20};
+                        setrlimit(RLIMIT_NOFILE, &few);
+                        const absl::Status status = CheckFiles();
+                        return absl::StrContains(status.message(), "only 20 files") ? 0 : 1;
+                      },
+                      SIGKILL)
+                      .value();
+  EXPECT_EQ(child.Wait().exit_code, 0);
+}
+
 TEST(CheckStackTest, Little_IsNamed) {
   EXPECT_TRUE(CheckStack().ok());
   // In a child, since the limit is that of a whole process.

@@ -25,6 +25,7 @@ absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& optio
   hvd::os::AllowManyFiles();
   // A core file would contain the token and the private keys.
   hvd::os::ForbidCoreFiles();
+  RETURN_IF_ERROR(hvd::os::CheckFiles());
   RETURN_IF_ERROR(hvd::os::CheckStack());
   RETURN_IF_ERROR(hvd::os::CheckThreads());
   return hvd::rendezvous::daemon::RunRendezvousd(
