@@ -9,12 +9,15 @@
 namespace hvd::net::peer {
 namespace {
 
-// Turns on TCP keepalive: firewalls and NATs drop the state of connections that are idle for some
-// minutes, as those between workers may be. Best effort.
-void KeepAlive(int fd) {
+// Best effort. Keepalive: firewalls and NATs drop the state of connections that are idle for some
+// minutes, as those between workers may be. TCP_NODELAY: the dialer of TLS ends the session's
+// handshake and sends its first message right after that. Nagle's algorithm would keep the message
+// back until the other end acknowledges what came before, which takes 40 ms.
+void SetOptions(int fd) {
   const auto set = [fd](int level, int option, int value) {
     setsockopt(fd, level, option, &value, sizeof(value));
   };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
@@ -24,7 +27,7 @@ void KeepAlive(int fd) {
 
 PeerOpening::PeerOpening(Wire wire, MakeHandshake make_handshake)
     : wire_(std::move(wire)), make_handshake_(std::move(make_handshake)) {
-  KeepAlive(wire_.fd());
+  SetOptions(wire_.fd());
 }
 
 // Returns kProved when the wire is open.

@@ -22,7 +22,7 @@ class PeerOpening {
   // Called with the wire's channel binding once the wire is open (for TLS: negotiated).
   using MakeHandshake = std::function<std::unique_ptr<Handshake>(std::string binding)>;
 
-  // Turns on TCP keepalive on the wire, for the handshake and for later.
+  // Turns on TCP keepalive and TCP_NODELAY on the wire, for the handshake and for later.
   PeerOpening(Wire wire, MakeHandshake make_handshake);
 
   Progress Advance();

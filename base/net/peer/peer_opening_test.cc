@@ -85,7 +85,7 @@ TEST_F(PeerOpeningTest, Advance_EndOfTheStream_IsUnavailable) {
   EXPECT_EQ(opening.Advance(), PeerOpening::Progress::kFailed);
 }
 
-TEST(PeerOpeningSocketTest, SilentConnection_IsKeptAlive) {
+TEST(PeerOpeningSocketTest, Connection_IsKeptAliveAndSendsAtOnce) {
   const PeerOpening opening = Accepting(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
   const auto option = [&](int level, int name) {
     int value = -1;
@@ -95,6 +95,7 @@ TEST(PeerOpeningSocketTest, SilentConnection_IsKeptAlive) {
   };
   EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_LE(option(IPPROTO_TCP, TCP_KEEPIDLE), 60) << "as long as the shortest memory of a NAT";
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_NODELAY), 1) << "the first message after TLS would wait 40 ms";
 }
 
 }  // namespace
