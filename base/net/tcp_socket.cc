@@ -40,6 +40,16 @@ Fd NewSocket(int family) {
   return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+absl::StatusOr<Fd> BindToAnyPort(const std::string& address, absl::string_view what) {
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
+  Fd fd = NewSocket(info->ai_family);
+  if (!fd.valid()) return UnavailableErrno(what, errno);
+  if (bind(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
+  // A user's mistake (a wrong address or interface), unlike the others, which may pass.
+  if (errno != EADDRNOTAVAIL) return UnavailableErrno(what, errno);
+  return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
+}
+
 absl::Status ConnectError(int error) {
   const std::string text = strerror(error);
   if (error == EMFILE || error == ENFILE) return absl::ResourceExhaustedError(text);
@@ -54,26 +64,14 @@ bool SetOption(int fd, int level, int name, int value) {
 }  // namespace
 
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
-  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
-  Fd fd = NewSocket(info->ai_family);
   const std::string what = absl::StrCat("can't listen on ", address);
-  if (!fd.valid()) return UnavailableErrno(what, errno);
-  if (bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
-    // A user's mistake (a wrong address or interface), unlike the others, which may pass.
-    if (errno != EADDRNOTAVAIL) return UnavailableErrno(what, errno);
-    return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
-  }
+  ASSIGN_OR_RETURN(Fd fd, BindToAnyPort(address, what));
   if (listen(fd.get(), SOMAXCONN) != 0) return UnavailableErrno(what, errno);
   return fd;
 }
 
 absl::StatusOr<Fd> ReserveAnyPort(const std::string& address) {
-  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
-  Fd fd = NewSocket(info->ai_family);
-  if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
-    return UnavailableErrno(absl::StrCat("can't reserve a port of ", address), errno);
-  }
-  return fd;
+  return BindToAnyPort(address, absl::StrCat("can't reserve a port of ", address));
 }
 
 // The kernel lets several sockets share a port if all of them have SO_REUSEADDR and none listens.

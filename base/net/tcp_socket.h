@@ -33,9 +33,8 @@ absl::Status ShareReservedPort(int reserved);
 // `cancellation` may be null.
 // Errors:
 //   - Unavailable: refused or unreachable.
-//   - Aborted: the peer's kernel has reset the connection, e.g. because its backlog is full:
-//   another
-//     try may succeed.
+//   - Aborted: the peer's kernel has reset the connection, e.g. because its backlog is full, or has
+//     not answered in its time; another try may succeed.
 //   - ResourceExhausted: too many open files.
 //   - any other: as AwaitReady.
 absl::StatusOr<Fd> Connect(const SocketAddress& address, absl::Time deadline,

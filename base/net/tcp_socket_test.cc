@@ -45,6 +45,8 @@ TEST(TcpSocketTest, NamesAndNonsense_AreNoAddresses) {
   for (const char* address : {"localhost", "nonsense", "", "192.0.2.1", "127.0.0.1:80"}) {
     EXPECT_EQ(ListenOnAnyPort(address).status().code(), absl::StatusCode::kInvalidArgument)
         << address;
+    EXPECT_EQ(ReserveAnyPort(address).status().code(), absl::StatusCode::kInvalidArgument)
+        << address;
   }
   EXPECT_EQ(ConnectTo("1.2.3.x", 80, Soon()).status().code(), absl::StatusCode::kInvalidArgument)
       << "no number";

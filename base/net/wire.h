@@ -1,4 +1,4 @@
-// A byte stream between two workers, either plain TCP or TLS.
+// A byte stream between two processes of a job, either plain TCP or TLS.
 #ifndef BASE_NET_WIRE_H_
 #define BASE_NET_WIRE_H_
 

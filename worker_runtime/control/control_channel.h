@@ -22,7 +22,7 @@ class ControlListener {
  public:
   // Listens on a numeric address.
   // Errors:
-  //   - InvalidArgument: the address is not numeric.
+  //   - InvalidArgument: the address is not numeric, or not one of this machine.
   //   - Unavailable: the kernel refuses; the message has its reason.
   static absl::StatusOr<std::unique_ptr<ControlListener>> Open(const std::string& address);
   virtual ~ControlListener() = default;
@@ -44,10 +44,12 @@ class ControlChannel {
   // group.secret, over TLS if group.tls is set; a connection without a valid proof is dropped.
   // Without TLS all messages are sealed with the secret: a message that was changed on the way is a
   // loss of the peer. A world of one rank has no connections. Errors:
-  //   - DeadlineExceeded: not all peers have connected; names the missing ranks.
+  //   - DeadlineExceeded: not all peers have connected; names the missing ranks. Or rank 0 has not
+  //     answered, or has hung up each time.
   //   - PermissionDenied: the listener there does not know the secret, or has no certificate of the
   //     job.
-  //   - Unavailable: rank 0 can't be reached, or has hung up.
+  //   - Unavailable: rank 0 can't be reached, or a system call has failed.
+  //   - ResourceExhausted: too many open files.
   //   - InvalidArgument: the address is not numeric.
   //   - The cancellation's status: bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(

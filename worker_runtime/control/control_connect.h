@@ -24,6 +24,7 @@ inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kPr
 //   - DeadlineExceeded: not all members have connected; names the missing ranks.
 //   - The cancellation's status: bounds.cancellation was cancelled.
 //   - Unavailable: a system call has failed.
+//   - ResourceExhausted: too many open files.
 absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
                                                      int listener, const WaitBounds& bounds);
 

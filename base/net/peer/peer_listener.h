@@ -34,7 +34,8 @@ struct StrangerBounds {
 // Not thread-safe: belongs to its loop's thread; the loop must outlive it.
 class PeerListener {
  public:
-  // Receives each authenticated connection, and the number of its peer (see Handshake).
+  // Receives each authenticated connection, and the number of its peer (see Handshake), on the
+  // loop's thread. Must not destroy the listener.
   using Take = std::function<void(Wire connection, int peer)>;
 
   // `tls` null: no encryption.
