@@ -78,6 +78,16 @@ def test_restore_drops_the_step_of_a_scaler():
     assert all(torch.equal(p.grad, grad / 4.0) for p, grad in zip(model.parameters(), scaled))
 
 
+def test_disabled_scaler_is_restored():
+    """Scripts disable it by an argument, and torch.cuda.amp's disables itself where there is no CUDA."""
+    module = torch.amp if hasattr(torch.amp, "GradScaler") else torch.cuda.amp
+    state = hvd.elastic.TorchState(torch.nn.Linear(2, 2), scaler=module.GradScaler(enabled=False), epoch=3)
+    state.epoch = 4
+    state.restore()
+    state.sync()
+    assert state.epoch == 3
+
+
 def test_restore_keeps_the_type_of_odd_values():
     """Bit for bit, and whatever torch's optimizers and schedulers put into their state."""
     model = torch.nn.BatchNorm1d(4).to(torch.float64)

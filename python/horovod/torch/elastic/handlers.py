@@ -91,7 +91,8 @@ class GradScalerHandler(StateDictHandler):
 
     def _forget_step(self) -> None:
         """Drops what the scaler knows of a step that an error has interrupted. The next step would use its gradients as unscaled ones."""
-        self.value._per_optimizer_states.clear()
+        if self.value.is_enabled():  # a disabled one knows of no step
+            self.value._per_optimizer_states.clear()
 
 
 class DistributedSamplerHandler(StateDictHandler):
