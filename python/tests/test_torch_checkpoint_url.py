@@ -166,8 +166,8 @@ def test_best_one_is_kept_and_read(store, names, process):
     for state.loss in (3, 1, 2):
         state.commit()
         state._checkpoints.wait()
-    assert hvd.elastic.load_checkpoint(f"{store.url}/best.hvd") == {"loss": 1}
-    assert hvd.elastic.load_checkpoint(store.url) == {"loss": 2}
+    assert hvd.elastic.load_checkpoint(f"{store.url}/best.hvd")["loss"] == 1
+    assert hvd.elastic.load_checkpoint(store.url)["loss"] == 2
     assert [name for name in names() if name.endswith(".hvd")] == ["best.hvd", "checkpoint-3-w1.hvd"]
 
 
@@ -232,6 +232,25 @@ def test_store_that_takes_nothing_is_one_line_and_training_goes_on(store, names,
     assert names() == [".claim", "checkpoint-1-w1.hvd"] and commits.newest() == 3
     train(state, 1)
     assert names() == [".claim", "checkpoint-1-w1.hvd", "checkpoint-4-w1.hvd"]
+
+
+def test_store_that_fails_a_process_which_takes_over_is_one_line(store, process, monkeypatch, capfd):
+    """It has not looked for a checkpoint yet, and can't now."""
+    successor = state_in(store.url)
+
+    def refuse(*args, **kwargs):
+        raise ValueError("no credentials")
+
+    told = []
+    commits.inherit(commits.id_of(1, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(_ffi, "note_checkpoints", lambda *words: told.append(words))
+        for name in ("ls", "open"):
+            patch.setattr(type(store), name, refuse)
+        train(successor, 1)
+    problem = f"checkpoint 3 in {store.url} can't be written: checkpoint_dir {store.url} can't be reached: no credentials"
+    assert lines(capfd) == [f"Horovod: {problem}"]
+    assert told[-1][3] == problem
 
 
 # Two jobs.

@@ -366,7 +366,7 @@ class Checkpoints:
         """Records the newest checkpoint, which another process of this job may have written."""
         if self._standing.is_known:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, checkpoint_url.Unreachable):
             for found in self._folder.found():
                 with contextlib.suppress(Damaged):
                     origin = self._folder.read_origin(found.name)
