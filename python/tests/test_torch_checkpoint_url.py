@@ -248,7 +248,9 @@ def test_store_that_fails_a_process_which_takes_over_is_one_line(store, process,
         for name in ("ls", "open"):
             patch.setattr(type(store), name, refuse)
         train(successor, 1)
-    problem = f"checkpoint 3 in {store.url} can't be written: checkpoint_dir {store.url} can't be reached: no credentials"
+    problem = (
+        f"checkpoint 3 in {store.url} can't be written: checkpoint_dir {store.url} can't be reached: no credentials"
+    )
     assert lines(capfd) == [f"Horovod: {problem}"]
     assert told[-1][3] == problem
 
