@@ -268,7 +268,7 @@ void GrpcListener::Proved(const std::string& peer, const std::string& token) {
   }
   loop_->Post([this, address, too_many] {
     UntrackAllOf(*address);
-    if (too_many) ConnectedMembers();
+    if (too_many) HangUpOnSurplusMembers();
   });
 }
 

@@ -87,10 +87,12 @@ class JobRouter::RendezvousRouter final : public pb::Rendezvous::CallbackService
   grpc::ServerUnaryReactor* Route(Method method, grpc::CallbackServerContext* context,
                                   const Request* request, Response* response) {
     const absl::StatusOr<std::shared_ptr<Job>> job = router_.JobOf(*context);
+    absl::Status status = job.status();
+    if (job.ok()) status = (*job)->rendezvous().CheckRoom(*context, *request);
     // The reference in `job` keeps the job alive until the call is counted by busy(), see Sweep.
-    if (job.ok()) return ((*job)->rendezvous().*method)(context, request, response);
+    if (status.ok()) return ((*job)->rendezvous().*method)(context, request, response);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(transport::ToGrpcStatus(job.status()));
+    reactor->Finish(transport::ToGrpcStatus(status));
     return reactor;
   }
 

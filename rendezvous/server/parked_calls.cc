@@ -30,19 +30,31 @@ bool ParkedCalls::busy() {
   return alive_ > 0;
 }
 
-void ParkedCalls::Gone() {
+void ParkedCalls::Gone(const transport::CallMemory::Owner& owner,
+                       const transport::CallMemory::Bytes& bytes) {
   absl::MutexLock lock(&mu_);
+  memory_.Release(owner, bytes);
   --alive_;
 }
 
-ParkedCall* ParkedCalls::Add(ResponsePtr response) {
+absl::Status ParkedCalls::Charge(ParkedCall& call, size_t answer_bytes) {
+  absl::MutexLock lock(&mu_);
+  absl::Status taken = memory_.TakeAnswer(call.owner_, answer_bytes);
+  if (taken.ok()) call.bytes_.answer = answer_bytes;
+  return taken;
+}
+
+ParkedCall* ParkedCalls::Add(ResponsePtr response, transport::CallMemory::Owner owner,
+                             size_t request_bytes) {
   ParkedCall* call = nullptr;
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
     // Counted even if the table is closed: gRPC holds the call until OnDone.
     ++alive_;
-    call = new ParkedCall(*this, membership::CallId(++last_id_), response);
+    memory_.TakeRequest(owner, request_bytes);
+    call = new ParkedCall(*this, membership::CallId(++last_id_), response, std::move(owner),
+                          request_bytes);
     closed = closed_;
     if (closed.ok()) calls_.emplace(call->id().value(), call);
   }

@@ -2,9 +2,11 @@
 #ifndef RENDEZVOUS_SERVER_PARKED_CALLS_H_
 #define RENDEZVOUS_SERVER_PARKED_CALLS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
@@ -13,6 +15,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/membership/events.h"
+#include "rendezvous/transport/call_memory.h"
 
 namespace hvd::rendezvous::server {
 
@@ -25,15 +28,24 @@ class ParkedCalls {
   // `on_cancelled` is called for each call that its client cancels before there is an answer.
   explicit ParkedCalls(std::function<void(membership::CallId)> on_cancelled);
 
-  // Adds a call whose answer goes to `response`. Return the result to gRPC. REQUIRES: Response is a
-  // type in rendezvous.proto.
-  template <typename Response>
-  ParkedCall* Park(Response* response) {
-    return Add(response);
+  // OK, or why a call must be refused instead of parked. See CallMemory.
+  template <typename Request>
+  absl::Status CheckRoom(const grpc::CallbackServerContext& context, const Request& request) {
+    absl::MutexLock lock(&mu_);
+    return memory_.CheckRoom(transport::CallMemory::OwnerOf(context, request));
+  }
+
+  // Adds a call whose answer goes to `response`. Return the result to gRPC. REQUIRES: Request and
+  // Response are types in rendezvous.proto.
+  template <typename Request, typename Response>
+  ParkedCall* Park(const grpc::CallbackServerContext& context, const Request& request,
+                   Response* response) {
+    return Add(response, transport::CallMemory::OwnerOf(context, request), request.SpaceUsedLong());
   }
 
   // Finishes a call with the answer that `fill` writes. Ignored if the call has ended already. The
-  // call ends with INTERNAL if its answer has another type.
+  // call ends with INTERNAL if its answer has another type, and with RESOURCE_EXHAUSTED if its
+  // owner leaves too many answers unread.
   template <typename Response>
   void Answer(membership::CallId id, const std::function<void(Response&)>& fill);
 
@@ -53,12 +65,14 @@ class ParkedCalls {
                    pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*,
                    pb::StopResponse*, pb::ReportStallResponse*, pb::GetMembersResponse*>;
 
-  ParkedCall* Add(ResponsePtr response);
+  ParkedCall* Add(ResponsePtr response, transport::CallMemory::Owner owner, size_t request_bytes);
   // Removes the call from the table; the caller must finish it. Returns null if it has ended
   // already.
   ParkedCall* Take(membership::CallId id);
   void Cancelled(membership::CallId id);
-  void Gone();
+  void Gone(const transport::CallMemory::Owner& owner, const transport::CallMemory::Bytes& bytes);
+  // OK, or why the answer must not be sent.
+  absl::Status Charge(ParkedCall& call, size_t answer_bytes);
   static ResponsePtr ResponseOf(const ParkedCall& call);
   static void End(ParkedCall& call, const absl::Status& status);
 
@@ -68,21 +82,29 @@ class ParkedCalls {
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t alive_ ABSL_GUARDED_BY(mu_) = 0;  // calls that gRPC still holds, including finished ones
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
+  transport::CallMemory memory_ ABSL_GUARDED_BY(mu_);
 };
 
 // One parked call. It deletes itself in OnDone, when gRPC no longer uses it.
 class ParkedCall final : public grpc::ServerUnaryReactor {
  public:
-  ParkedCall(ParkedCalls& table, membership::CallId id, ParkedCalls::ResponsePtr response)
-      : table_(table), id_(id), response_(response) {}
+  ParkedCall(ParkedCalls& table, membership::CallId id, ParkedCalls::ResponsePtr response,
+             transport::CallMemory::Owner owner, size_t request_bytes)
+      : table_(table),
+        id_(id),
+        response_(response),
+        owner_(std::move(owner)),
+        bytes_{request_bytes, 0} {}
 
   membership::CallId id() const { return id_; }
 
   void OnCancel() override { table_.Cancelled(id_); }
   void OnDone() override {
     ParkedCalls& table = table_;
+    const transport::CallMemory::Owner owner = owner_;
+    const transport::CallMemory::Bytes bytes = bytes_;
     delete this;
-    table.Gone();
+    table.Gone(owner, bytes);
   }
 
  private:
@@ -90,6 +112,8 @@ class ParkedCall final : public grpc::ServerUnaryReactor {
   ParkedCalls& table_;
   const membership::CallId id_;
   const ParkedCalls::ResponsePtr response_;
+  const transport::CallMemory::Owner owner_;
+  transport::CallMemory::Bytes bytes_;
 };
 
 template <typename Response>
@@ -99,7 +123,9 @@ void ParkedCalls::Answer(membership::CallId id, const std::function<void(Respons
   const ResponsePtr response = ResponseOf(*call);
   if (Response* const* expected = std::get_if<Response*>(&response)) {
     fill(**expected);
-    End(*call, absl::OkStatus());
+    const absl::Status charged = Charge(*call, (*expected)->ByteSizeLong());
+    if (!charged.ok()) (*expected)->Clear();
+    End(*call, charged);
   } else {
     End(*call, absl::InternalError("the daemon has an answer for another kind of call"));
   }

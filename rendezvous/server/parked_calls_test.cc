@@ -2,7 +2,12 @@
 
 #include <future>
 #include <memory>
+#include <optional>
+#include <string>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/server/in_process_test_util.h"
@@ -13,9 +18,10 @@ namespace {
 // A service whose calls all park.
 class ParkingService final : public pb::Rendezvous::CallbackService {
  public:
-  grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext*, const pb::JoinWorldRequest*,
+  grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext* context,
+                                      const pb::JoinWorldRequest* request,
                                       pb::JoinWorldResponse* response) override {
-    ParkedCall* const call = calls.Park(response);
+    ParkedCall* const call = calls.Park(*context, *request, response);
     parked.Put(call->id());
     return call;
   }
@@ -98,6 +104,57 @@ TEST_F(ParkedCallsTest, Close_EndsParkedAndLaterCalls) {
   grpc::ClientContext later;
   EXPECT_EQ(CallAsync(&later).get().status.error_message(), "over");
   EXPECT_TRUE(service_.cancelled.empty());
+}
+
+// A call that its client cancels in the end.
+class CancelledCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  CancelledCall(const std::shared_ptr<grpc::Channel>& channel, const pb::JoinWorldRequest& request)
+      : stub_(channel) {
+    const grpc::Slice slice(request.SerializeAsString());
+    request_ = grpc::ByteBuffer(&slice, 1);
+    stub_.PrepareBidiStreamingCall(&context_, "/hvd.pb.Rendezvous/JoinWorld", grpc::StubOptions(),
+                                   this);
+    StartWriteLast(&request_, grpc::WriteOptions());
+    StartCall();
+  }
+  ~CancelledCall() override {
+    context_.TryCancel();
+    done_.WaitForNotification();
+  }
+
+  void OnDone(const grpc::Status&) override { done_.Notify(); }
+
+ private:
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  absl::Notification done_;
+};
+
+pb::JoinWorldRequest RequestOf(uint64_t worker, size_t bytes = 0) {
+  pb::JoinWorldRequest request;
+  request.mutable_worker()->set_worker_id(worker);
+  request.set_left_for(std::string(bytes, 'x'));
+  return request;
+}
+
+// Of the limit; a server takes no larger message by default.
+constexpr size_t kThird = transport::CallMemory::kMostOfAWorker / 3 + 1;
+
+TEST_F(ParkedCallsTest, RequestsOfAWorkerThatAreParked_AreBounded) {
+  const auto has_room = [&](uint64_t worker) {
+    return service_.calls.CheckRoom(grpc::CallbackServerContext(), RequestOf(worker)).ok();
+  };
+  std::optional<CancelledCall> first(std::in_place, server_.channel(), RequestOf(1, kThird));
+  std::optional<CancelledCall> others[2];
+  for (auto& other : others) other.emplace(server_.channel(), RequestOf(1, kThird));
+  for (int i = 0; i < 3; ++i) service_.parked.Next();
+  EXPECT_FALSE(has_room(1));
+  EXPECT_TRUE(has_room(2));
+  first.reset();
+  service_.cancelled.Next();
+  while (!has_room(1)) std::this_thread::yield();
 }
 
 }  // namespace

@@ -143,10 +143,10 @@ bool RendezvousService::Accepts(const ParkedCall& call, const Request& request) 
   return status.ok();
 }
 
-grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerContext* context,
                                                        const pb::JoinWorldRequest* request,
                                                        pb::JoinWorldResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
   options_.post(membership::JoinRequested{
       call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
@@ -156,10 +156,10 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerContext* context,
                                                         const pb::GetMembersRequest* request,
                                                         pb::GetMembersResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   options_.world(
       [this, id = call->id(), epoch = Epoch(request->epoch())](const membership::WorldPtr& world) {
         // The machine has only the newest world. A caller of an older epoch learns from its watch
@@ -177,22 +177,22 @@ grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerCont
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerContext* context,
                                                         const pb::WatchEpochRequest* request,
                                                         pb::WatchEpochResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   options_.post(membership::WatchRequested{call->id(), ToKey(request->worker()),
                                            Epoch(request->epoch()), request->knows_of_change()});
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContext* context,
                                                       const pb::ExchangeRequest* request,
                                                       pb::ExchangeResponse* response) {
   // Kept in the response until the answer: Handle has the response, but not the request, and the
   // machine knows nothing of selections.
   if (request->has_selection()) *response->mutable_selection() = request->selection();
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
   options_.post(membership::ExchangeRequested{call->id(), ToKey(request->worker()),
                                               Epoch(request->epoch()), request->key(),
@@ -200,10 +200,10 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext* context,
                                                     const pb::ReportRequest* request,
                                                     pb::ReportResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
   membership::Reported reported;
   reported.call = call->id();
@@ -229,10 +229,10 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerContext* context,
                                                          const pb::ReportStallRequest* request,
                                                          pb::ReportStallResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
   if (!options_.tells && !request->give_up()) {
     calls_.Finish(call->id(), absl::FailedPreconditionError("nobody would be told"));
@@ -252,10 +252,10 @@ grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerCon
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext*,
-                                                       const pb::GetStatusRequest*,
+grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
+                                                       const pb::GetStatusRequest* request,
                                                        pb::GetStatusResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   options_.report([this, id = call->id()](const reporting::JobReport& report) {
     calls_.Answer<pb::GetStatusResponse>(id, [&](pb::GetStatusResponse& response) {
       ToProto(report, response);
@@ -265,10 +265,10 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext* context,
                                                    const pb::DrainRequest* request,
                                                    pb::DrainResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   membership::HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()),
                                     "it was asked to"};
   // Checked on the machine's thread, so that an administrator's error is an answer to this call,
@@ -281,10 +281,10 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
   return call;
 }
 
-grpc::ServerUnaryReactor* RendezvousService::Stop(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* RendezvousService::Stop(grpc::CallbackServerContext* context,
                                                   const pb::StopRequest* request,
                                                   pb::StopResponse* response) {
-  ParkedCall* const call = calls_.Park(response);
+  ParkedCall* const call = calls_.Park(*context, *request, response);
   options_.report(
       [this, id = call->id(), stop = StopEvent(*request)](const reporting::JobReport& report) {
         // Posted also if the job is over: what is left of it may have to end at once.

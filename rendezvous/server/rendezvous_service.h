@@ -80,6 +80,12 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   // Ends all parked calls, and every later one, with `status`.
   void Close(const absl::Status& status);
 
+  // OK, or why a call must be refused: its sender has too much parked. Thread-safe.
+  template <typename Request>
+  absl::Status CheckRoom(const grpc::CallbackServerContext& context, const Request& request) {
+    return calls_.CheckRoom(context, request);
+  }
+
   // Whether a call may still call into this object.
   bool busy() { return calls_.busy(); }
 

@@ -25,7 +25,7 @@ inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
 // The maximum request size: one value of an exchange (1 MiB), with a margin, so that a value that
 // is too large gets the service's error and not gRPC's.
-inline constexpr int kLargestRequestBytes = 4 << 20;
+inline constexpr int kLargestRequestBytes = (1 << 20) + (512 << 10);
 
 // The maximum size of an answer or command: the answer to an exchange contains one value per rank.
 inline constexpr int kLargestResponseBytes = 512 << 20;
