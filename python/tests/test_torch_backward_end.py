@@ -73,6 +73,28 @@ def test_what_was_frozen_at_first_is_reduced_when_backward_returns(settings):
         optimizer.step()
 
 
+def converted(p):
+    p.data = p.data.double()
+
+
+def set_anew(p):
+    with torch.no_grad():
+        p.set_(p)
+
+
+@pytest.mark.parametrize("change", [converted, set_anew])
+@pytest.mark.parametrize("settings", [{}, dict(groups=1)])
+def test_a_parameter_that_was_changed_is_reduced_when_backward_returns(change, settings):
+    """As module.to() and torch.nn.utils.parametrize do. Older torch then drops the hooks of a parameter."""
+    p, optimizer = single(**settings)
+    change(p)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss(p).backward()
+        assert p.grad.tolist() == [average()] * 2
+        optimizer.step()
+
+
 def test_the_last_of_the_passes_reduces():
     p, optimizer = single(backward_passes_per_step=3)
     for count in (1, 2, 3):

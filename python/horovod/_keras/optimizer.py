@@ -9,6 +9,7 @@ from horovod._keras.settings import Settings
 from horovod.common.class_names import class_of
 
 _ACCUMULATION = "backward_passes_per_step={passes}: the optimizer has gradient_accumulation_steps={steps} already; use one of the two."
+_EXCLUDED = "_exclude_from_weight_decay"  # what exclude_from_weight_decay() sets
 _USED = "backward_passes_per_step > 1 needs an optimizer that has not been used yet."
 
 
@@ -60,7 +61,27 @@ def _made(optimizer: Any, settings: Settings, package: Any) -> Any:
         vars(made).update(vars(optimizer))
         made._hvd_distribute()
         return made
-    return cls.from_config(_config_of(optimizer, settings))
+    made = cls.from_config(_config_of(optimizer, settings))
+    _keep_unconfigured(optimizer, made, settings, package)
+    return made
+
+
+def _keep_unconfigured(optimizer: Any, made: Any, settings: Settings, package: Any) -> None:
+    """Gives `made` what a script has set on `optimizer`, which has not been used, and what is not in its configuration."""
+    excluded = {name: value for name, value in vars(optimizer).items() if name.startswith(_EXCLUDED)}
+    excluded.pop(f"{_EXCLUDED}_cache", None)
+    vars(made).update(excluded)
+    if is_keras3(package):
+        # With accumulation Keras counts passes there.
+        made._iterations.assign(optimizer._iterations * settings.backward_passes_per_step)
+    elif getattr(optimizer, "_iterations", None) is not None and _is_eager():
+        made._iterations.assign(optimizer._iterations)
+
+
+def _is_eager() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.executing_eagerly())
 
 
 def _distributed_class(optimizer: Any, settings: Settings, package: Any) -> Any:

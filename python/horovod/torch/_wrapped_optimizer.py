@@ -28,6 +28,10 @@ def _can_be_trained(p: torch.Tensor) -> bool:
     return p.requires_grad or ((p.is_floating_point() or p.is_complex()) and not p.is_inference())
 
 
+def _accumulator_of(p: torch.Tensor) -> Any:
+    return p.expand_as(p).grad_fn.next_functions[0][0]
+
+
 @contextlib.contextmanager
 def _trained_meanwhile(p: torch.Tensor) -> Iterator[None]:
     """Returns a context in which torch lets a hook be added to `p`, also if it is frozen: the script may train it later."""
@@ -96,7 +100,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self.sparse_as_dense = sparse_as_dense
         self._should_synchronize = True
         self._parameter_names: dict[torch.Tensor, str] = {}
-        self._grad_accumulators: list[Any] = []
+        self._grad_accumulators: dict[torch.Tensor, Any] = {}
         self._hooked: set[torch.Tensor] = set()
         if named_parameters is not None:
             self._parameter_names.update(self._checked_names(named_parameters))
@@ -189,9 +193,17 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
                 p.register_post_accumulate_grad_hook(hook)
                 return
             # Older torch: the graph's node that adds to p.grad; it exists while something refers to it.
-            accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
+            accumulator = _accumulator_of(p)
             accumulator.register_hook(hook)
-            self._grad_accumulators.append(accumulator)
+            self._grad_accumulators[p] = accumulator
+
+    def _renew_hooks(self) -> None:
+        """Adds the hooks to parameters of older torch that have another accumulator now, as after to(), cuda() or set_()."""
+        for p, accumulator in list(self._grad_accumulators.items()):
+            with _trained_meanwhile(p):
+                is_same = _accumulator_of(p) is accumulator
+            if not is_same:
+                self._install_hook(p)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as the wrapped optimizer does; the new parameters' gradients are reduced as well."""
@@ -234,9 +246,15 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
                 old.update(new)
             self.param_groups = groups
 
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        """Zeroes the gradients as the wrapped optimizer does."""
+        super().zero_grad(*args, **kwargs)
+        self._renew_hooks()
+
     def _step_as_wrapped(self, closure: Any, kwargs: dict[str, Any]) -> Any:
         result = super().step(**kwargs) if closure is None else super().step(closure, **kwargs)
         _ffi.count_step()
+        self._renew_hooks()
         # Schedulers that were made for the optimizer that was wrapped ask it whether it has stepped.
         given = self._given()
         if given is not None:

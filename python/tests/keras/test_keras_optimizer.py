@@ -60,6 +60,20 @@ def test_its_class_has_the_name_of_the_optimizers(kind):
     assert optimizer.get_config() == own.get_config() and optimizer is not own
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_it_has_what_a_script_has_set_on_an_unused_optimizer(passes):
+    """And what Keras does not write into its configuration."""
+    own = keras.optimizers.AdamW(1.0, weight_decay=0.5)
+    kept, decayed = variable([1.0]), variable([1.0])
+    own.exclude_from_weight_decay(var_list=[kept])
+    own.iterations.assign(10)
+    optimizer = hvd.DistributedOptimizer(own, backward_passes_per_step=passes)
+    assert int(optimizer.iterations) == 10
+    for _ in range(passes):
+        values = applied(optimizer, [kept, decayed], [[0.0], [0.0]])
+    numpy.testing.assert_allclose(values, [[1.0], [0.5]])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_made_of_its_configuration_is_distributed(kind):
     optimizer = hvd.DistributedOptimizer(plain(kind))
