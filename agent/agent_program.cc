@@ -85,6 +85,8 @@ void TakeName(const char* name, char* called) {
   prctl(PR_SET_NAME, name);
   if (!absl::EndsWith(called, protocol::kAgentProgram) && !absl::EndsWith(called, kGuardProgram))
     return;
+  // The terminator of the old name stays.
+  // NOLINTNEXTLINE(bugprone-not-null-terminated-result)
   memcpy(called + strlen(called) - strlen(name), name, strlen(name));
 }
 

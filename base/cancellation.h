@@ -33,8 +33,8 @@ class Cancellation {
 
 // The time limit of a blocking call, and an optional cancellation. A duration converts implicitly.
 struct WaitBounds {
-  WaitBounds(absl::Duration t, const Cancellation* c = nullptr)  // NOLINT(runtime/explicit)
-      : timeout(t), cancellation(c) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  WaitBounds(absl::Duration t, const Cancellation* c = nullptr) : timeout(t), cancellation(c) {}
 
   absl::Duration timeout;
   const Cancellation* cancellation;  // borrowed; may be nullptr

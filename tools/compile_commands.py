@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("agent", "base", "options", "rendezvous", "launcher", "collectives", "worker_runtime", "tests", "tools")
+FOLDERS = (*(ROOT / "tools/rooms").read_text().split(), "tests", "tools", "examples")
 
 
 def bazelrc_flags():

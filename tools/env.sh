@@ -5,6 +5,7 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 DEV="$ROOT/.dev"
 STAGE="$DEV/stage" # PYTHONPATH: stage/horovod is the source package plus bin/ and lib/
 export ROOT DEV STAGE
+mapfile -t ROOMS <"$ROOT/tools/rooms" # the folders of the product's C++
 
 # Prints what the tool is doing now.
 say() { printf '==> %s\n' "$*" >&2; }

@@ -35,8 +35,8 @@ constexpr size_t kNoBound = size_t{1} << 40;
 
 Trust TrustOf(JobAuthority& authority, std::string token = "") {
   const rendezvous::security::PeerCredentials own = authority.IssueForHost("host").value();
-  auto tls = net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
-  return {*std::move(tls), token.empty() ? own.token : std::move(token)};
+  const auto tls = net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
+  return {*tls, token.empty() ? own.token : std::move(token)};
 }
 
 // A host with a worker whose agent serves copies.

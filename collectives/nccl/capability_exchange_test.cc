@@ -6,8 +6,6 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-using testing::HasSubstr;
-
 GroupInfo Group(int rank, const std::string& secret = "secret") {
   return {Epoch(7), rank, 3, "", secret};
 }

@@ -1,6 +1,5 @@
 #include "frameworks/jax/collective_call.h"
 
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -183,8 +182,9 @@ TEST(CollectiveCallTest, ResultsWhoseSizeDependsOnOtherRanks_AreCopiedIfTheyFit)
     result.shape = shape.data();
     result.ndim = 2;
     EXPECT_EQ(call.Take(0, result), "");
-    EXPECT_EQ(std::memcmp(frame.result(0).data, data.data(), 8 * sizeof(float)), 0);
-    EXPECT_EQ(static_cast<float*>(frame.result(0).data)[8], 1.0F);
+    const auto* const taken = static_cast<float*>(frame.result(0).data);
+    EXPECT_EQ(std::vector<float>(taken, taken + 8), data);
+    EXPECT_EQ(taken[8], 1.0F);
     shape[0] = 6;
     EXPECT_THAT(call.Take(0, result), HasSubstr("equally many rows"));
   }

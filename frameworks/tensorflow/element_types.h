@@ -26,8 +26,7 @@ inline int RuntimeType(int type) {
     case kTfUint8:
       return HVD_UINT8;
     case kTfInt16:
-      return HVD_INT16;
-    case kTfUint16:
+    case kTfUint16:  // only moved, never reduced
       return HVD_INT16;
     case kTfInt8:
       return HVD_INT8;
