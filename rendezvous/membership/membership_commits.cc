@@ -121,17 +121,21 @@ std::string Membership::State::MissingCommitText(const Host& holder) const {
 // Chooses the keeper of copies and notifies the agents.
 void Membership::State::SteerCopies() {
   const auto [holder, keeper] = WantedCopy();
-  const auto goes_on = [this](const Worker& w) { return IsSurvivor(w); };
-  const bool nobody = std::none_of(workers.begin(), workers.end(), goes_on);
-  if (keeper == nullptr && nobody) return;
+  if (keeper == nullptr && !SomeSurvive()) return;
   for (Host& host : hosts) {
     if (host.agent.has_value() && !host.ended)
       TellToKeep(&host, &host == keeper ? holder : nullptr);
   }
 }
 
+bool Membership::State::SomeSurvive() const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [this](const Worker& worker) { return IsSurvivor(worker); });
+}
+
 // Who should have a copy of whose commits, by urgency: a world that can't begin with the newest
-// commit, a host that leaves with a commit that only it has, a world on one machine.
+// commit, a host that leaves with a commit that only it has, a world on one machine, no world and
+// one host with the newest commit.
 Membership::State::Copying Membership::State::WantedCopy() {
   const Host* const newest = HolderOfNewest();
   if (newest != nullptr && ComingTogether()) {
@@ -147,9 +151,12 @@ Membership::State::Copying Membership::State::WantedCopy() {
       return {&host, keeper};
     if (Host* const keeper = Keeper(host, {}); keeper != nullptr) return {&host, keeper};
   }
-  const Host* const lone = LoneHolder();
-  if (lone == nullptr) return {};
-  return {lone, Keeper(*lone, hosts.Machines())};
+  if (const Host* const lone = LoneHolder(); lone != nullptr)
+    return {lone, Keeper(*lone, hosts.Machines())};
+  // Nobody trains: its agent could be lost before the next workers ask.
+  if (newest == nullptr || SomeSurvive() || HasElsewhere(*newest)) return {};
+  Host* const elsewhere = Keeper(*newest, hosts.Machines());
+  return {newest, elsewhere != nullptr ? elsewhere : Keeper(*newest, {})};
 }
 
 // If all survivors are on one machine, a host of that machine; else null.

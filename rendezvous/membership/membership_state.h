@@ -209,6 +209,7 @@ struct Membership::State {
   Host* Keeper(const Host& holder, const std::vector<int>& machines);
   Host* KeeperAmong(const Host& holder, const std::vector<Worker*>& candidates);
   bool HasElsewhere(const Host& host) const;
+  bool SomeSurvive() const;
   const Host* HolderWithoutWorker(absl::Time now);
   bool MustGiveCommit(const Host& host, absl::Time now);
   bool AloneHasCommit(const Host& host) const;
