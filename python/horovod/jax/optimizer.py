@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, cast
 
 from horovod.common import process_sets
 from horovod.common.collective_kinds import check_reduction
@@ -16,7 +16,7 @@ __all__ = ["DistributedOptimizer", "grad", "value_and_grad"]
 
 
 def _reducer(
-    op: int, gradient_predivide_factor: float, process_set: ProcessSet, compression: Any
+    op: int, gradient_predivide_factor: float, process_set: ProcessSet, compression: Any = Compression.none
 ) -> Callable[[Any], Any]:
     """Returns a function that reduces a tree of gradients as one group."""
     check_reduction(op)
@@ -46,6 +46,9 @@ def DistributedOptimizer(
     It can be in optax.MultiSteps, for the gradients of several batches. optax 0.2 calls it with each batch; to reduce once, add
     the gradients up and update with their mean.
 
+    The arguments `value`, `grad` and `value_fn` of an update, by which optax.lbfgs, line searches and
+    optax.contrib.reduce_on_plateau decide, are those of this rank's batch, and are reduced as the gradients are.
+
     Args:
       optimizer: an optax.GradientTransformation, e.g. optax.adam(1e-3).
       op: the reduction.
@@ -70,13 +73,51 @@ def DistributedOptimizer(
     if hasattr(optimizer.update, "_hvd_reduce"):
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     reduce = _reducer(op, gradient_predivide_factor, process_set, compression)
+    exact = reduce if compression is Compression.none else _reducer(op, gradient_predivide_factor, process_set)
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
         _refuse_steps_of_its_own()
-        return optimizer.update(reduce(updates), state, params, **extra)
+        reduced = reduce(updates)
+        known = {"grad": reduced} if extra.get("grad") is updates else {}
+        return optimizer.update(reduced, state, params, **_reduced_extra(extra, known, exact))
 
     update._hvd_reduce = reduce  # type: ignore[attr-defined]
     return optimizer._replace(update=update)  # of the same kind, for other transformations
+
+
+def _reduced_extra(extra: dict[str, Any], known: dict[str, Any], reduce: Callable[[Any], Any]) -> dict[str, Any]:
+    """Returns the further arguments of an update, with the loss, its gradient and its function reduced as the gradients are. Line
+    searches and schedules decide by them, and all ranks must decide alike. `known`: those that are reduced already.
+    """
+    own = {name: extra[name] for name in ("value", "grad") if extra.get(name) is not None and name not in known}
+    reduced = {**known, **reduce(own)}
+    if extra.get("value_fn") is not None:
+        reduced["value_fn"] = _reduced_function(extra["value_fn"], reduce)
+    return {**extra, **reduced}
+
+
+def _reduced_function(function: Callable[..., Any], reduce: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Returns the function that reduces the value of `function`, and the gradients with respect to its first argument."""
+
+    @functools.wraps(function)
+    def wrapper(params: Any, *args: Any, **kwargs: Any) -> Any:
+        def local(params: Any) -> Any:
+            return function(params, *args, **kwargs)
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def value_of(params: Any) -> Any:
+            return reduce(local(params))
+
+        def forward(params: Any) -> tuple[Any, Any]:
+            return cast("tuple[Any, Any]", reduce(jax.value_and_grad(local)(params)))
+
+        def backward(gradients: Any, factor: Any) -> tuple[Any]:
+            return (jax.tree_util.tree_map(lambda gradient: gradient * factor, gradients),)
+
+        value_of.defvjp(forward, backward)
+        return value_of(params)
+
+    return wrapper
 
 
 def _refuse_steps_of_its_own() -> None:

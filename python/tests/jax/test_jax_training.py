@@ -65,6 +65,40 @@ def test_optimizer_within_others():
     close(trained(named), trained(optax.sgd(0.1), all_of_them=True))
 
 
+DECIDING = dict(
+    lbfgs=optax.lbfgs,
+    plateau=lambda: optax.chain(optax.sgd(0.01), optax.contrib.reduce_on_plateau(patience=1, rtol=0.3)),
+    polyak=optax.polyak_sgd,
+    backtracking=lambda: optax.chain(optax.sgd(0.5), optax.scale_by_backtracking_linesearch(5, store_grad=True)),
+)
+
+
+@pytest.mark.parametrize("make", DECIDING.values(), ids=DECIDING)
+def test_what_decides_by_the_loss_decides_as_one_process(make):
+    def result(optimizer, all_of_them):
+        @jax.jit
+        def step(params, opt_state, x, y):
+            def loss(params):
+                return loss_of(params, x, y)
+
+            value, grad = jax.value_and_grad(loss)(params)
+            updates, opt_state = optimizer.update(grad, opt_state, params, value=value, grad=grad, value_fn=loss)
+            return optax.apply_updates(params, updates), opt_state
+
+        optimizer = optax.with_extra_args_support(optimizer)
+        params, opt_state = PARAMS, optimizer.init(PARAMS)
+        for x, y in batches(all_of_them):
+            params, opt_state = step(params, opt_state, x, y)
+        return params
+
+    params = result(hvd.DistributedOptimizer(make()), False)
+    close(params, result(make(), True), atol=1e-3)
+    for one, other in zip(
+        jax.tree_util.tree_leaves(params), hvd.broadcast_object(jax.tree_util.tree_leaves(params), 0)
+    ):
+        numpy.testing.assert_array_equal(one, other)
+
+
 def test_batches_that_are_accumulated():
     alone = trained(optax.MultiSteps(optax.adam(1e-2), 3), all_of_them=True)
     close(trained(optax.MultiSteps(hvd.DistributedOptimizer(optax.adam(1e-2)), 3)), alone)
