@@ -69,7 +69,7 @@ void Agent::LeaveBySignal(int signal) {
 }
 
 std::string Agent::WhyLeaving(int signal) const {
-  // The guard's death is told by SIGHUP, after the kernel has given this process another parent.
+  // When the guard dies, the kernel gives this process another parent, and then sends SIGHUP.
   if (signal == SIGHUP && getppid() != guard_)
     return "horovod-guard, its agent's parent, was killed";
   return absl::StrCat("its agent got ", signal == SIGTERM  ? "SIGTERM"

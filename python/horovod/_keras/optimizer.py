@@ -67,7 +67,7 @@ def _made(optimizer: Any, settings: Settings, package: Any) -> Any:
 
 
 def _keep_unconfigured(optimizer: Any, made: Any, settings: Settings, package: Any) -> None:
-    """Gives `made` what a script has set on `optimizer`, which has not been used, and what is not in its configuration."""
+    """Copies to `made` the settings of the unused `optimizer` that its configuration leaves out."""
     excluded = {name: value for name, value in vars(optimizer).items() if name.startswith(_EXCLUDED)}
     excluded.pop(f"{_EXCLUDED}_cache", None)
     vars(made).update(excluded)
