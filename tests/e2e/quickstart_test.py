@@ -38,7 +38,7 @@ def tool(tmp_path, monkeypatch):
     stage = tmp_path / ".dev" / "stage" / "horovod" / "bin"
     stage.mkdir(parents=True)
     (tmp_path / "tools").mkdir()
-    for name in ("quickstart", "run", "env.sh"):
+    for name in ("quickstart", "run", "env.sh", "rooms"):
         shutil.copy(REPOSITORY / "tools" / name, tmp_path / "tools")
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     for program in (tmp_path / "tools/setup", tmp_path / "tools/build", stage / "horovodrun"):
