@@ -1,6 +1,7 @@
 """Checkpoints in S3, as moto's server plays it: from the start of a job to a new one that goes on. The rules of URLs, one by one, are in
 python/tests/test_torch_checkpoint_url.py."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -168,7 +169,8 @@ def test_kill_9_in_the_middle_of_an_upload(horovodrun, s3):
     assert s3.reached.wait(60)
     before = [name for name in s3.names() if name != ".claim"]
     for pid in horovodrun.processes():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # some end by themselves when they lose the others
+            os.kill(pid, signal.SIGKILL)
     first.wait(60)
     assert horovodrun.processes_left() == []
     s3.holds = False
