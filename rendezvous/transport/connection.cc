@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/net/address.h"
+#include "grpc/compression.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -86,6 +87,14 @@ class ServerPatience final : public grpc::ServerBuilderOption {
   const absl::Duration patience_;
 };
 
+void RefuseCompression(grpc::ServerBuilder& builder) {
+  // gRPC unpacks a compressed request before it checks its size: 1 MiB becomes 1 GiB. No client of
+  // ours compresses.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
@@ -111,6 +120,7 @@ std::shared_ptr<grpc::Channel> NewForeignChannel(
 
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
+  RefuseCompression(builder);
   // Of one connection. The memory of an answer is needed until its client has read it.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsAtOnce);
   builder.SetOption(std::make_unique<ServerPatience>(process_patience));

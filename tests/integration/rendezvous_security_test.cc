@@ -39,9 +39,10 @@ struct Answer {
 
 // Any method, by its name, with any bytes.
 Answer Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-            const std::string& bytes) {
+            const std::string& bytes, grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
+  context.set_compression_algorithm(compression);
   grpc::CompletionQueue queue;
   grpc::Slice slice(bytes);
   grpc::ByteBuffer request(&slice, 1);
@@ -199,6 +200,19 @@ TEST_F(RendezvousSecurityTest, RequestThatIsTooLarge_IsRefused) {
   const Answer answer =
       Call(channel, kGetStatus, std::string(rendezvous::transport::kLargestRequestBytes + 1, '\0'));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// gRPC would unpack it first, a thousand times its size, and then say that it is too large.
+TEST_F(RendezvousSecurityTest, CompressedRequests_AreNotUnpacked) {
+  const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    for (const std::string& method : AllMethods()) {
+      const Answer answer = Call(channel, method, std::string(16 << 20, '\0'), algorithm);
+      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
+      EXPECT_FALSE(absl::StrContains(answer.status.error_message(), "larger than max")) << method;
+    }
+  }
+  EXPECT_TRUE(Call(channel, kGetStatus, "").status.ok());
 }
 
 }  // namespace
