@@ -29,6 +29,12 @@ bool IsOwn(const fs::path& process) {
   return stat(process.c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
+// A setuid program runs as its owner, with files that the user who started it had opened.
+bool IsOwn(const Fd& file) {
+  struct stat info {};
+  return fstat(file.get(), &info) == 0 && info.st_uid == geteuid();
+}
+
 std::string ReadAll(int fd) {
   std::string text;
   char buffer[16 << 10];
@@ -49,7 +55,7 @@ void ReadJobsOf(const fs::path& process, const std::string& link,
     std::error_code gone;
     if (fs::read_symlink(entry->path(), gone).string() != link) continue;
     const Fd file(open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file.valid()) continue;
+    if (!file.valid() || !IsOwn(file)) continue;
     pb::JobFile job;
     if (google::protobuf::TextFormat::ParseFromString(ReadAll(file.get()), &job)) {
       (*jobs)[job.job_id()] = std::move(job);

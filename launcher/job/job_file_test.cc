@@ -1,10 +1,12 @@
 #include "launcher/job/job_file.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/fd.h"
 #include "gtest/gtest.h"
 
 namespace hvd::launcher::job {
@@ -65,6 +67,16 @@ TEST(JobFileTest, RunningJobs_OfAKilledProcess_AreGone) {
 TEST(JobFileTest, RunningJobs_OtherRealms_AreNotSeen) {
   const auto file = JobFile::Write(Realm() + "-other", Job("a"));
   ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(RunningJobs(Realm()).empty());
+}
+
+// As in a setuid program: the process is this user's, the file another user's.
+TEST(JobFileTest, RunningJobs_FilesOfOtherUsers_AreNotRead) {
+  const Fd file(memfd_create(Realm().c_str(), MFD_CLOEXEC));
+  const std::string text = Job("a").DebugString();
+  ASSERT_EQ(write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ASSERT_EQ(RunningJobs(Realm()).size(), 1u);
+  if (fchown(file.get(), 65534, 65534) != 0) GTEST_SKIP() << "needs root";
   EXPECT_TRUE(RunningJobs(Realm()).empty());
 }
 
