@@ -1,6 +1,7 @@
 #include "base/net/address.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -38,9 +39,24 @@ bool FillV4(const std::string& host, uint16_t port, SocketAddress* result) {
   return true;
 }
 
+// The number of an interface of this machine, which is given as such or by its name; 0: none.
+uint32_t InterfaceNumber(const std::string& text) {
+  uint32_t number = if_nametoindex(text.c_str());
+  char name[IF_NAMESIZE];
+  if (number != 0 || (absl::SimpleAtoi(text, &number) && if_indextoname(number, name) != nullptr))
+    return number;
+  return 0;
+}
+
+// The interface is part of link-local addresses only: fe80::1%eth0.
 bool FillV6(const std::string& host, uint16_t port, SocketAddress* result) {
   auto* const v6 = reinterpret_cast<sockaddr_in6*>(&result->storage);
-  if (inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) != 1) return false;
+  const size_t percent = host.find('%');
+  if (inet_pton(AF_INET6, host.substr(0, percent).c_str(), &v6->sin6_addr) != 1) return false;
+  if (percent != std::string::npos) {
+    v6->sin6_scope_id = InterfaceNumber(host.substr(percent + 1));
+    if (v6->sin6_scope_id == 0 || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) return false;
+  }
   v6->sin6_family = AF_INET6;
   v6->sin6_port = htons(port);
   result->length = sizeof(*v6);

@@ -25,6 +25,15 @@ TEST(AddressTest, ParseSocketAddress_Numeric_RoundTrips) {
   EXPECT_EQ(NumericHost(ParseSocketAddress("[fd00::1]:80").value()), "fd00::1");
 }
 
+TEST(AddressTest, ParseSocketAddress_LinkLocal_HasItsInterface) {
+  EXPECT_EQ(NumericHost(ParseSocketAddress("[fe80::1%lo]:80").value()), "fe80::1%lo");
+  EXPECT_EQ(NumericHost(ParseSocketAddress("[fe80::1%1]:80").value()), "fe80::1%lo");
+  for (const char* bad : {"[fe80::1%]:80", "[fe80::1%no-such]:80", "[fe80::1%4000000000]:80",
+                          "[fe80::1%0]:80", "[fd00::1%lo]:80", "10.0.0.1%lo:80"}) {
+    EXPECT_FALSE(ParseSocketAddress(bad).ok()) << bad;
+  }
+}
+
 TEST(AddressTest, WhatFollowsANul_IsNotOverlooked) {
   const std::string nul("10.0.0.1\0x", 10);
   EXPECT_EQ(AddressBytes(nul), "");
