@@ -2,12 +2,13 @@
 
 import functools
 import sys
-from typing import Any, Callable, Optional, cast
+from typing import Any, Callable
 
 from horovod.common import process_sets
 from horovod.common.collective_kinds import check_reduction
 from horovod.common.interface import Average, ProcessSet, global_process_set
 from horovod.common.optimizer_arguments import check_compression, check_predivide
+from horovod.jax import _around, _decisions
 from horovod.jax._library import jax
 from horovod.jax._operations import allreduce
 from horovod.jax.compression import Compression
@@ -46,8 +47,9 @@ def DistributedOptimizer(
     It can be in optax.MultiSteps, for the gradients of several batches. optax 0.2 calls it with each batch; to reduce once, add
     the gradients up and update with their mean.
 
-    The arguments `value`, `grad` and `value_fn` of an update, by which optax.lbfgs, line searches and
-    optax.contrib.reduce_on_plateau decide, are those of this rank's batch, and are reduced as the gradients are.
+    The arguments of an update by which optax.lbfgs, line searches, optax.contrib.reduce_on_plateau, sophia and sam decide (`value`,
+    `grad`, `value_fn`, `obj_fn` and `grad_fn`) are those of this rank's batch, and are reduced as the gradients are. Other scalars
+    of a floating type are averaged. Other functions must be made by :func:`grad` or :func:`value_and_grad`.
 
     Args:
       optimizer: an optax.GradientTransformation, e.g. optax.adam(1e-3).
@@ -63,7 +65,7 @@ def DistributedOptimizer(
     Raises:
       TypeError: `optimizer` is not an optax optimizer.
       ValueError: another argument is invalid, or `optimizer` is a distributed optimizer already; at an update, a transformation
-        around it may leave out steps by the values of this rank's gradients.
+        outside of it decides by the values of this rank's batch, or an argument is a function whose results are not reduced.
     """
     if not all(hasattr(optimizer, name) for name in ("init", "update", "_replace")):
         advice = ": call its gradient_transformation()" if hasattr(optimizer, "gradient_transformation") else ""
@@ -74,81 +76,16 @@ def DistributedOptimizer(
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     reduce = _reducer(op, gradient_predivide_factor, process_set, compression)
     exact = reduce if compression is Compression.none else _reducer(op, gradient_predivide_factor, process_set)
+    average = exact if op == Average else _reducer(Average, 1.0, process_set)
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        _refuse_steps_of_its_own()
+        _around.check(sys._getframe(1))
         reduced = reduce(updates)
         known = {"grad": reduced} if extra.get("grad") is updates else {}
-        return optimizer.update(reduced, state, params, **_reduced_extra(extra, known, exact))
+        return optimizer.update(reduced, state, params, **_decisions.reduced(extra, known, exact, average))
 
     update._hvd_reduce = reduce  # type: ignore[attr-defined]
     return optimizer._replace(update=update)  # of the same kind, for other transformations
-
-
-def _reduced_extra(extra: dict[str, Any], known: dict[str, Any], reduce: Callable[[Any], Any]) -> dict[str, Any]:
-    """Returns the further arguments of an update, with the loss, its gradient and its function reduced as the gradients are. Line
-    searches and schedules decide by them, and all ranks must decide alike. `known`: those that are reduced already.
-    """
-    own = {name: extra[name] for name in ("value", "grad") if extra.get(name) is not None and name not in known}
-    reduced = {**known, **reduce(own)}
-    if extra.get("value_fn") is not None:
-        reduced["value_fn"] = _reduced_function(extra["value_fn"], reduce)
-    return {**extra, **reduced}
-
-
-def _reduced_function(function: Callable[..., Any], reduce: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Returns the function that reduces the value of `function`, and the gradients with respect to its first argument."""
-
-    @functools.wraps(function)
-    def wrapper(params: Any, *args: Any, **kwargs: Any) -> Any:
-        def local(params: Any) -> Any:
-            return function(params, *args, **kwargs)
-
-        @jax.custom_vjp  # type: ignore[untyped-decorator]
-        def value_of(params: Any) -> Any:
-            return reduce(local(params))
-
-        def forward(params: Any) -> tuple[Any, Any]:
-            return cast("tuple[Any, Any]", reduce(jax.value_and_grad(local)(params)))
-
-        def backward(gradients: Any, factor: Any) -> tuple[Any]:
-            return (jax.tree_util.tree_map(lambda gradient: gradient * factor, gradients),)
-
-        value_of.defvjp(forward, backward)
-        return value_of(params)
-
-    return wrapper
-
-
-def _refuse_steps_of_its_own() -> None:
-    """Raises ValueError if a transformation around the optimizer leaves out updates by the gradients of this rank alone. The
-    reduction would then meet one of a later step on other ranks, which no rank could see: the branch that is left out runs nothing.
-    In a jitted function this is asked when it is traced.
-    """
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        around = _leaves_out_updates(frame)
-        if around is not None:
-            raise ValueError(
-                f"{around} around hvd.DistributedOptimizer: a rank would leave out a step by its own gradients, and answer the "
-                "others' with its next one. Put it inside, where all ranks have the same gradients: hvd.DistributedOptimizer("
-                "optax.apply_if_finite(...)) or hvd.DistributedOptimizer(optax.MultiSteps(...).gradient_transformation())."
-            )
-        frame = frame.f_back
-
-
-def _leaves_out_updates(frame: Any) -> Optional[str]:
-    """Returns the name of the transformation of optax whose frame this is, if it decides by the values of gradients."""
-    if not str(frame.f_globals.get("__name__", "")).startswith("optax."):
-        return None
-    if "max_consecutive_errors" in frame.f_code.co_freevars:
-        return "optax.apply_if_finite"
-    skips = getattr(frame.f_locals.get("self"), "_should_skip_update_fn", None)
-    if skips is not None and not getattr(skips, "__qualname__", "").startswith(
-        "MultiSteps."
-    ):  # of its own, which never does
-        return "optax.MultiSteps with should_skip_update_fn"
-    return None
 
 
 def value_and_grad(
@@ -184,7 +121,7 @@ def value_and_grad(
         value, gradients = local(*args, **kwargs)
         return value, reduce(gradients)
 
-    return wrapper
+    return _decisions.marked(wrapper)
 
 
 def grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
@@ -209,4 +146,4 @@ def grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **kwa
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return wrapper
+    return _decisions.marked(wrapper)

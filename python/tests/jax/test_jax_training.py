@@ -70,11 +70,16 @@ DECIDING = dict(
     plateau=lambda: optax.chain(optax.sgd(0.01), optax.contrib.reduce_on_plateau(patience=1, rtol=0.3)),
     polyak=optax.polyak_sgd,
     backtracking=lambda: optax.chain(optax.sgd(0.5), optax.scale_by_backtracking_linesearch(5, store_grad=True)),
+    sophia=lambda: optax.contrib.sophia(0.05, gamma=2.0, update_interval=2),
+    sam=lambda: optax.contrib.sam(optax.sgd(0.05), optax.sgd(0.1), opaque_mode=True),
 )
+FUNCTIONS = dict(sophia=("obj_fn",), sam=("grad_fn",))
 
 
-@pytest.mark.parametrize("make", DECIDING.values(), ids=DECIDING)
-def test_what_decides_by_the_loss_decides_as_one_process(make):
+@pytest.mark.parametrize("name", DECIDING)
+def test_what_decides_by_the_loss_decides_as_one_process(name):
+    make = DECIDING[name]
+
     def result(optimizer, all_of_them):
         @jax.jit
         def step(params, opt_state, x, y):
@@ -82,7 +87,11 @@ def test_what_decides_by_the_loss_decides_as_one_process(make):
                 return loss_of(params, x, y)
 
             value, grad = jax.value_and_grad(loss)(params)
-            updates, opt_state = optimizer.update(grad, opt_state, params, value=value, grad=grad, value_fn=loss)
+            extra = dict(
+                value=value, grad=grad, value_fn=loss, obj_fn=loss, grad_fn=jax.grad(lambda params, _: loss(params))
+            )
+            taken = {name: extra[name] for name in FUNCTIONS.get(name, ("value", "grad", "value_fn"))}
+            updates, opt_state = optimizer.update(grad, opt_state, params, **taken)
             return optax.apply_updates(params, updates), opt_state
 
         optimizer = optax.with_extra_args_support(optimizer)
@@ -97,6 +106,73 @@ def test_what_decides_by_the_loss_decides_as_one_process(make):
         jax.tree_util.tree_leaves(params), hvd.broadcast_object(jax.tree_util.tree_leaves(params), 0)
     ):
         numpy.testing.assert_array_equal(one, other)
+
+
+def by(decide):
+    """An optimizer that gives its state the result of `decide`, called with the further arguments of its update."""
+
+    def update(updates, state, params=None, **extra):
+        return updates, decide(**extra)
+
+    return optax.GradientTransformationExtraArgs(lambda params: (), update)
+
+
+def test_other_arguments_of_an_update():
+    own = jnp.float32(hvd.rank() + 1)
+    mean = (hvd.size() + 1) / 2
+
+    def state_of(decide, op=hvd.Average, **extra):
+        optimizer = hvd.DistributedOptimizer(by(decide), op=op)
+        return optimizer.update(own, optimizer.init(own), own, **extra)[1]
+
+    for op in (hvd.Average, hvd.Sum):
+        check(state_of(lambda loss: loss, op, loss=own), numpy.float32(mean))
+    check(state_of(lambda labels: labels, labels=own[None]), numpy.asarray(own)[None])
+    assert state_of(lambda rate: rate, rate=0.1) == 0.1
+    reduced = hvd.grad(lambda x: x * own, op=hvd.Sum)
+    check(state_of(lambda gradient: gradient(1.0), hvd.Sum, gradient=reduced), numpy.float32(mean * hvd.size()))
+    total = state_of(lambda obj_fn: jax.hessian(obj_fn)(1.0), hvd.Sum, obj_fn=lambda x: own * x**3)
+    check(total, numpy.float32(6 * mean * hvd.size()))
+    with pytest.raises(
+        ValueError, match=r"^The argument curvature of hvd\.DistributedOptimizer's update is a function\. "
+    ):
+        state_of(lambda curvature: curvature(1.0), curvature=lambda x: x * own)
+
+
+def with_value(optimizer):
+    """`optimizer`, whose update also gets a loss."""
+
+    def update(updates, state, params=None):
+        return optimizer.update(updates, state, params, value=jnp.float32(hvd.rank()))
+
+    return optimizer._replace(update=update)
+
+
+@way_of
+def test_what_decides_by_a_ranks_own_loss_beside_the_optimizer_is_refused(way):
+    own = hvd.DistributedOptimizer(optax.sgd(0.1))
+    plateau = optax.contrib.reduce_on_plateau()
+    beside = "A transformation beside hvd.DistributedOptimizer, as in optax.chain, takes the argument value of update"
+    for around, text in [
+        (optax.chain(own, plateau), beside),
+        (
+            optax.chain(optax.clip(1.0), optax.chain(own, optax.scale(1.0)), optax.chain(optax.scale(1.0), plateau)),
+            beside,
+        ),
+        (optax.named_chain(("own", own), ("plateau", plateau)), beside),
+        (optax.contrib.mechanize(own), "optax.contrib.mechanize around hvd.DistributedOptimizer"),
+    ]:
+        with pytest.raises(
+            ValueError, match=rf"^{text}: it would decide by this rank's batch alone, .* Put it inside: "
+        ):
+            trained(with_value(around), way)
+    plain = trained(optax.sgd(0.1), all_of_them=True)
+    inside = hvd.DistributedOptimizer(optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau(patience=100)))
+    close(trained(with_value(optax.chain(inside, optax.scale_by_schedule(lambda value: 1.0))), way), plain)
+    by_loss = optax.conditionally_transform(own, lambda step, value: value < 0.5, forward_extra_args=True)
+    with pytest.raises(ValueError, match=r"^A conditional transformation with forward_extra_args around hvd\."):
+        trained(with_value(by_loss), way)
+    close(trained(optax.conditionally_transform(own, lambda step: step >= 0), way), plain)
 
 
 def test_batches_that_are_accumulated():
