@@ -43,6 +43,8 @@ class Bounder {
     (*this)(std::forward<Rest>(rest)...);
   }
 
+  size_t size() const { return size_; }
+
   absl::Status status() const {
     if (!too_long_.empty()) {
       return absl::InvalidArgumentError(
@@ -95,7 +97,7 @@ class Bounder {
 
 }  // namespace
 
-absl::Status Bound(membership::Event& event) {
+absl::Status Bound(membership::Event& event, size_t* bytes) {
   Bounder bounder;
   std::visit(
       [&bounder](auto& each) {
@@ -107,6 +109,7 @@ absl::Status Bound(membership::Event& event) {
         }
       },
       event);
+  if (bytes != nullptr) *bytes = bounder.size();
   return bounder.status();
 }
 

@@ -137,6 +137,7 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
 }
 
 absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
+  RETURN_IF_ERROR(options_.check_room());
   if (absl::Status status = CheckHello(hello); !status.ok()) return status;
   if (absl::Status status = security::CheckPeerHost(stream->peer_host(), hello.host());
       !status.ok()) {
@@ -190,6 +191,8 @@ absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPt
 
 absl::Status AgentService::Received(const AgentStream& stream, const std::string& host,
                                     const pb::AgentMessage& message) {
+  // An agent that sends more than the machine can handle would take all memory.
+  RETURN_IF_ERROR(options_.check_room());
   RETURN_IF_ERROR(CheckNumbers(message));
   {
     absl::MutexLock lock(&mu_);

@@ -22,6 +22,7 @@ struct AgentServiceOptions {
   pb::AgentWelcome welcome;  // the first command to every accepted agent
   std::function<void(membership::Event)>
       post;  // queues an event for the machine; called from any gRPC thread; must not block
+  std::function<absl::Status()> check_room;  // OK, or why nothing may be posted for an agent
 };
 
 // Holds the streams of the attached agents, and translates between agent.proto and events.h.

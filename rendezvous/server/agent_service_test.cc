@@ -1,5 +1,6 @@
 #include "rendezvous/server/agent_service.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -80,10 +81,14 @@ class AgentServiceTest : public testing::Test {
     options.welcome.set_elastic(true);
     options.welcome.set_reattach_ms(30000);
     options.post = [this](membership::Event event) { events_.Put(std::move(event)); };
+    options.check_room = [this] {
+      return full_ ? absl::UnavailableError("too much waits") : absl::OkStatus();
+    };
     return options;
   }
 
   Inbox<membership::Event> events_;
+  std::atomic<bool> full_{false};
   AgentService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Agent::Stub> stub_ = pb::Agent::NewStub(server_.channel());
@@ -347,6 +352,22 @@ TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {
   service_.Handle(membership::EndJobEffect{Incarnation(9), "b", absl::ZeroDuration(), 7, "why"});
   service_.Handle(membership::StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
   EXPECT_TRUE(agent.Next().has_stop());
+}
+
+TEST_F(AgentServiceTest, TooMuchWaits_StreamEnds_AndTheHostMayComeAgain) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  full_ = true;
+  pb::AgentMessage message;
+  message.mutable_kept()->set_commit(1);
+  agent.Send(message);
+  agent.HangUp();
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(NextEvent<membership::HostLost>(events_).reason, "too much waits");
+  EXPECT_EQ(RefusalOf("a", 9, 2, kVersion), grpc::StatusCode::UNAVAILABLE);
+  full_ = false;
+  TestAgent again(*stub_);
+  Attach(again, "a", 9);
 }
 
 TEST_F(AgentServiceTest, AgentHangsUp_HostIsLost_AndMayComeAgain) {

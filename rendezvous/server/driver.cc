@@ -13,11 +13,11 @@ Driver::Driver(StateMachine machine, EffectHandler handler, Clock& clock)
 
 Driver::~Driver() { Stop(); }
 
-void Driver::Post(membership::Event event) { Enqueue(std::move(event)); }
+void Driver::Post(membership::Event event, size_t bytes) { Enqueue(std::move(event), bytes); }
 
 void Driver::Run(std::function<void()> task) {
   if (IsLoop()) return task();
-  Enqueue(std::move(task));
+  Enqueue(std::move(task), 0);
 }
 
 void Driver::Stop() {
@@ -28,9 +28,16 @@ void Driver::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Driver::Enqueue(Item item) {
+void Driver::Enqueue(Item item, size_t bytes) {
   absl::MutexLock lock(&mu_);
-  if (!stopping_) queue_.push_back(std::move(item));
+  if (stopping_) return;
+  queue_.push_back(std::move(item));
+  queued_bytes_ += sizeof(Item) + bytes;
+}
+
+size_t Driver::waiting() {
+  absl::MutexLock lock(&mu_);
+  return queued_bytes_ + batch_bytes_;
 }
 
 void Driver::Loop() {
@@ -96,11 +103,13 @@ bool Driver::Next(std::vector<Item>& batch) {
   const absl::Time deadline = NextDeadline();
   absl::MutexLock lock(&mu_);
   busy_since_ = absl::InfiniteFuture();
+  batch_bytes_ = 0;
   clock_.AwaitWithDeadline(mu_, absl::Condition(this, &Driver::Awake), deadline);
   busy_since_ = clock_.Now();
   // Also when stopping: the dropped tasks are destroyed with the batch, which ends the waits of
   // their callers (see Job::Report).
   batch.swap(queue_);
+  std::swap(batch_bytes_, queued_bytes_);
   return !stopping_;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_SERVER_DRIVER_H_
 #define RENDEZVOUS_SERVER_DRIVER_H_
 
+#include <cstddef>
 #include <functional>
 #include <thread>
 #include <variant>
@@ -40,12 +41,16 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Queues an event. Dropped once the driver has stopped.
-  void Post(membership::Event event);
+  // Queues an event, whose contents take `bytes` besides the event itself. Dropped once the driver
+  // has stopped.
+  void Post(membership::Event event, size_t bytes = 0);
 
   // Queues a task that the driver's thread runs between two events. Called from that thread, it
   // runs the task at once. Dropped once the driver has stopped.
   void Run(std::function<void()> task);
+
+  // The bytes of the events and tasks that are not done yet.
+  size_t waiting();
 
   // How long the thread has been busy with the current batch; zero if it waits. More than moments
   // means that it hangs in a write to the journal.
@@ -58,7 +63,7 @@ class Driver {
  private:
   using Item = std::variant<membership::Event, std::function<void()>>;
 
-  void Enqueue(Item item);
+  void Enqueue(Item item, size_t bytes);
   void Loop();
   // Waits for the next items or deadline. Returns false if the driver must stop.
   bool Next(std::vector<Item>& batch);
@@ -77,6 +82,8 @@ class Driver {
   mutable absl::Mutex mu_;
   std::thread::id loop_ ABSL_GUARDED_BY(mu_);
   std::vector<Item> queue_ ABSL_GUARDED_BY(mu_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t batch_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of the items that the thread works on
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time busy_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool unsafe_ = false;  // used by the thread only: events can't be recorded any more

@@ -145,6 +145,24 @@ TEST_F(DriverTest, BusyFor_SaysHowLongAWriteHangs_NotHowLongNothingComes) {
   while (driver.BusyFor() > absl::ZeroDuration()) continue;  // until it waits again
 }
 
+TEST_F(DriverTest, Waiting_CountsWhatIsNotDoneYet) {
+  absl::Notification begun, goes_on;
+  Driver driver(Script(), Collect(4), clock_);
+  driver.Run([&] {
+    begun.Notify();
+    goes_on.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  const size_t working = driver.waiting();
+  EXPECT_GT(working, 0u);
+  driver.Post(membership::CallCancelled{membership::CallId(1)}, 1000);
+  driver.Post(membership::CallCancelled{membership::CallId(2)});
+  EXPECT_EQ(driver.waiting(), 3 * working + 1000);
+  goes_on.Notify();
+  enough_.WaitForNotification();
+  while (driver.waiting() > 0) continue;  // until it waits again
+}
+
 TEST_F(DriverTest, DeadlinePassed_TicksOnce) {
   deadline_ = clock_.Now() + absl::Seconds(30);
   Driver driver(Script(), Collect(3), clock_);

@@ -116,6 +116,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
   made.post = [this](membership::Event event) { Post(std::move(event)); };
+  made.check_room = [this] { return CheckRoom(); };
   // These functions use driver_, which is constructed after the services. No call comes before the
   // job is added to a server.
   made.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
@@ -139,6 +140,7 @@ AgentServiceOptions Job::MakeAgentOptions() {
     made.welcome.set_drain_grace_ms(transport::ToMilliseconds(options_.spec.elastic->drain_grace));
   }
   made.post = [this](membership::Event event) { Post(std::move(event)); };
+  made.check_room = [this] { return CheckRoom(); };
   return made;
 }
 
@@ -178,12 +180,21 @@ bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time
 
 void Job::Post(membership::Event event) {
   // Here, where everything comes in: an event that the journal refuses would end the whole job.
-  const absl::Status recordable = journal::Bound(event);
+  size_t bytes = 0;
+  const absl::Status recordable = journal::Bound(event, &bytes);
   const std::optional<membership::CallId> call = CallOf(event);
   if (!recordable.ok() && call.has_value()) {
     return rendezvous_.Handle(membership::ReplyStatus{*call, recordable});
   }
-  driver_.Post(std::move(event));
+  driver_.Post(std::move(event), bytes);
+}
+
+absl::Status Job::CheckRoom() {
+  const size_t waiting = driver_.waiting();
+  if (waiting < kMostWaiting) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the job has ", waiting,
+                                             " bytes of events that wait; at most ", kMostWaiting,
+                                             " are possible"));
 }
 
 void Job::Report(const std::function<void(const reporting::JobReport&)>& use) {

@@ -76,6 +76,9 @@ class Job {
   absl::Duration BusyFor() { return driver_.BusyFor(); }
 
   static constexpr absl::Duration kPatience = absl::Seconds(5);
+  // Of what members have sent and the machine has not handled yet, as while the disk hangs. Far
+  // more than the largest job sends at once; bounds what a faulty member takes from other jobs.
+  static constexpr size_t kMostWaiting = size_t{64} << 20;
 
   // Whether the job has a journal, from which another process can resume it.
   bool is_kept() const { return options_.journal != nullptr; }
@@ -95,6 +98,7 @@ class Job {
   absl::Time Now() const { return clock_.Now() + shift_; }
   bool Record(const std::vector<const membership::Event*>& events, absl::Time now);
   absl::Status EndStatus() const;
+  absl::Status CheckRoom();
 
   void CarryOut(const membership::StartWorkerEffect& effect) {
     options_.start_worker ? options_.start_worker(effect) : agents_.Handle(effect);

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "rendezvous/journal/memory_journal_test_util.h"
 #include "rendezvous/server/in_process_test_util.h"
@@ -188,6 +190,28 @@ TEST_F(JobTest, RequestThatIsTooLarge_IsRefused_AndEndsNobodyElse) {
   EXPECT_EQ(job->Report()->view.state, lifecycle::JobState::kForming);
   EXPECT_EQ(Count<membership::ExchangeRequested>(), 0);
   EXPECT_TRUE(errors_.empty());
+}
+
+TEST_F(JobTest, MoreEventsThanItCanHandle_AreRefused) {
+  const auto job = Start();
+  absl::Notification begun, goes_on;
+  job->Report([&](const reporting::JobReport&) {
+    begun.Notify();
+    goes_on.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  const auto has_room = [&] {
+    return job->rendezvous().CheckRoom(grpc::CallbackServerContext(), pb::GetStatusRequest());
+  };
+  constexpr size_t kBytes = 1 << 20;
+  for (size_t posted = 0; posted < Job::kMostWaiting; posted += kBytes) {
+    EXPECT_TRUE(has_room().ok()) << posted;
+    job->Post(membership::ExchangeRequested{
+        membership::CallId(1), {}, Epoch(1), "key", std::string(kBytes, 'v')});
+  }
+  EXPECT_EQ(has_room().code(), absl::StatusCode::kUnavailable);
+  goes_on.Notify();
+  while (!has_room().ok()) std::this_thread::yield();
 }
 
 TEST_F(JobTest, ClockWasSetBack_TheJobsTimeGoesOn) {

@@ -25,6 +25,7 @@ struct RendezvousServiceOptions {
   bool encrypt_data = false;                    // as in World
   bool tells = false;                           // whether notices have a recipient
   std::function<void(membership::Event)> post;  // queues an event for the machine
+  std::function<absl::Status()> check_room;     // OK, or why nothing may be posted for a caller
   // Passes the current report to its argument, asynchronously, on any thread.
   std::function<void(const std::function<void(const reporting::JobReport&)>&)> report;
   std::function<std::string()> command;  // of the workers; empty: unknown
@@ -80,10 +81,12 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   // Ends all parked calls, and every later one, with `status`.
   void Close(const absl::Status& status);
 
-  // OK, or why a call must be refused: its sender has too much parked. Thread-safe.
+  // OK, or why a call must be refused: its sender has too much parked, or the job too much queued.
+  // Thread-safe.
   template <typename Request>
   absl::Status CheckRoom(const grpc::CallbackServerContext& context, const Request& request) {
-    return calls_.CheckRoom(context, request);
+    absl::Status room = options_.check_room();
+    return room.ok() ? calls_.CheckRoom(context, request) : room;
   }
 
   // Whether a call may still call into this object.

@@ -82,6 +82,7 @@ class RendezvousServiceTest : public testing::Test {
     options.secret_key = "key";
     options.elastic = true;
     options.post = [this](membership::Event event) { events_.Put(std::move(event)); };
+    options.check_room = [] { return absl::OkStatus(); };
     options.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
       use(world_);
     };
