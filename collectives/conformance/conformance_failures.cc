@@ -120,7 +120,9 @@ TEST_P(BackendConformanceTest, Timeout_NamesTheRankThatDidNotCome) {
     EXPECT_TRUE(!GetParam().names_peers || Mentions(status, "rank 0"))
         << operation.name << ": " << status;
     EXPECT_FALSE(operation.call(group_.at(1), 0, kPatient).ok()) << operation.name;
-    EXPECT_FALSE(operation.call(group_.at(0), 1, kPatient).ok()) << operation.name;
+    // What rank 1 has sent before may be all that rank 0 needs, but not for a second operation.
+    const bool had_all = operation.call(group_.at(0), 1, kPatient).ok();
+    EXPECT_FALSE(had_all && operation.call(group_.at(0), 1, kPatient).ok()) << operation.name;
   }
 }
 

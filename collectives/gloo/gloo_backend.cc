@@ -1,96 +1,155 @@
 #include "collectives/gloo/gloo_backend.h"
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "base/cancellation_watch.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/gloo_communicator.h"
+#include "collectives/gloo/gloo_glue.h"
 #include "collectives/gloo/gloo_links.h"
-#include "collectives/gloo/gloo_mesh.h"
-#include "collectives/gloo/link/gloo_glue.h"
-#include "collectives/gloo/link/link_address.h"
-#include "collectives/gloo/neighbours.h"
-#include "collectives/gloo/solo_communicator.h"
+#include "collectives/links/links_communicator.h"
+#include "collectives/links/solo_communicator.h"
+#include "collectives/peer_proof.h"
 #include "collectives/rank_text.h"
+#include "gloo/transport/address.h"
+#include "gloo/transport/context.h"
+#include "gloo/transport/pair.h"
+#include "gloo/transport/tcp/device.h"
 
 namespace hvd::collectives::gloo {
 namespace {
 
+using Context = ::gloo::transport::Context;
+
+constexpr char kName[] = "gloo";
 constexpr char kMeshKey[] = "gloo-mesh";
+constexpr char kProtocol[] = "gloo mesh";
+// As for the TCP backend.
+constexpr int kMostDirectRanks = 16;
 
 absl::Status CheckGroup(const GroupInfo& group) {
   RETURN_IF_ERROR(CheckRank(group));
   if (group.secret.empty()) return absl::InvalidArgumentError("the group has no secret");
-  return absl::OkStatus();
-}
-
-// The ranks that this rank is linked with from the start. In a large group these links form a tree,
-// so that a failure spreads to all ranks, whichever operations have linked further ranks.
-std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
-  if (group.size > most_direct) return BinomialTree(group.rank, group.size, 0).Neighbours();
-  std::vector<int> all(group.size);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-// Distributes the addresses of all ranks over the first links. So the daemon, which serves all
-// ranks at once, has to send each rank only the addresses of its first links, not those of the
-// group.
-absl::Status ShareAddresses(const GlooPeers& peers, absl::Time deadline, const WaitBounds& bounds) {
-  GlooLinks& links = *peers.links();
-  std::string all(peers.size() * link::kLinkAddressBytes, '\0');
-  all.replace(peers.rank() * link::kLinkAddressBytes, link::kLinkAddressBytes,
-              links.mesh().address());
-  Scratch scratch;
-  const CancellationWatch watch(bounds.cancellation,
-                                [&](const absl::Status& why) { links.Break(why, links.rank()); });
-  const absl::Status shared =
-      TreeAllGather(Phase{peers, scratch, deadline}, &all[0], link::kLinkAddressBytes);
-  if (!shared.ok()) {
-    links.Break(shared, links.rank());
-    return links.status();
-  }
-  for (int rank = 0; rank < peers.size(); ++rank) {
-    links.mesh().Learn(rank, all.substr(rank * link::kLinkAddressBytes, link::kLinkAddressBytes));
+  if (group.tls != nullptr) {
+    return absl::InvalidArgumentError(
+        "Gloo's connections can't be encrypted: HOROVOD_CPU_OPERATIONS=tcp can");
   }
   return absl::OkStatus();
 }
 
-// Steps: start to listen, before any peer can know the address; get the addresses of the first
-// links through the key exchange; connect them; in a large group get all other addresses over them.
+// Errors: those of MakeGlooBackend.
+absl::StatusOr<std::shared_ptr<Context>> MakeContext(const GroupInfo& group,
+                                                     absl::Duration timeout) {
+  // Gloo's CreateDevice has undefined behaviour if the address can't be resolved, and leaks memory
+  // if it can't be bound, so the address is tried first.
+  RETURN_IF_ERROR(net::ListenOnAnyPort(group.address).status());
+  std::shared_ptr<Context> context;
+  RETURN_IF_ERROR(GlooCall([&] {
+    const auto device = ::gloo::transport::tcp::CreateDevice(group.address.c_str());
+    context = device->createContext(group.rank, group.size);
+    context->setTimeout(GlooTimeout(timeout));
+    for (int peer = 0; peer < group.size; ++peer) {
+      if (peer != group.rank) context->createPair(peer);
+    }
+  }));
+  return context;
+}
+
+// The addresses at which this rank awaits each peer, in rank order; its own is empty. All have the
+// same length, but for that one.
+std::vector<std::string> AddressesOf(Context& context) {
+  std::vector<std::string> addresses(context.size);
+  for (int peer = 0; peer < context.size; ++peer) {
+    if (peer == context.rank) continue;
+    const std::vector<char> bytes = context.getPair(peer)->address().bytes();
+    addresses[peer].assign(bytes.begin(), bytes.end());
+  }
+  return addresses;
+}
+
+ProofSubject SubjectOf(const GroupInfo& group, int from, absl::string_view addresses) {
+  return {kProtocol, group.epoch, group.size, from, kEveryRank, addresses};
+}
+
+// What a rank publishes: a proof, and its addresses one after the other.
+std::string EntryOf(const GroupInfo& group, const std::vector<std::string>& addresses) {
+  std::string joined;
+  for (const std::string& address : addresses) joined += address;
+  return MakeProof(group.secret, SubjectOf(group, group.rank, joined)) + joined;
+}
+
+// The address in `entry`, rank `from`'s, for this rank.
+// Errors:
+//   - PermissionDenied: that rank does not know the secret, or the entry is malformed.
+absl::StatusOr<std::vector<char>> AddressFor(const GroupInfo& group, int from,
+                                             absl::string_view entry) {
+  const absl::string_view proof = entry.substr(0, kProofBytes);
+  const absl::string_view addresses = entry.substr(proof.size());
+  const size_t others = static_cast<size_t>(group.size) - 1;
+  if (!CheckProof(group.secret, SubjectOf(group, from, addresses), proof) ||
+      addresses.size() % others != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("rank ", from, " does not know the secret of this group"));
+  }
+  const size_t length = addresses.size() / others;
+  // A rank's own place is left out.
+  const size_t place = static_cast<size_t>(group.rank < from ? group.rank : group.rank - 1);
+  const absl::string_view address = addresses.substr(place * length, length);
+  return std::vector<char>(address.begin(), address.end());
+}
+
+absl::Status ConnectPairs(const GroupInfo& group, const std::vector<std::string>& entries,
+                          Context& context, absl::Time deadline) {
+  std::vector<std::vector<char>> addresses(group.size);
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (peer == group.rank) continue;
+    ASSIGN_OR_RETURN(addresses[peer], AddressFor(group, peer, entries[peer]));
+  }
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (peer == group.rank) continue;
+    const absl::Status connected =
+        GlooCall([&] { context.getPair(peer)->connect(addresses[peer]); });
+    if (connected.ok()) continue;
+    if (Clock::Real().Now() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("no connection in time from rank ", peer));
+    }
+    return absl::UnavailableError(
+        absl::StrCat("can't connect to rank ", peer, ": ", connected.message()));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                KeyExchange& keys,
-                                                               const WaitBounds& bounds,
-                                                               int most_direct) {
+                                                               const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  link::ScopedSigpipeBlock no_sigpipe;  // the threads that are started here inherit the mask
-  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, GlooMesh::Open(group));
-  const std::vector<int> first = FirstLinks(group, most_direct);
-  ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,
-                   keys.Gather(kMeshKey, mesh->address(), first, deadline - Clock::Real().Now()));
-  for (size_t i = 0; i < first.size(); ++i) mesh->Learn(first[i], addresses.values[i]);
-  auto links = std::make_shared<GlooLinks>(std::move(mesh), group.rank, group.size);
-  RETURN_IF_ERROR(links->Connect(first, deadline, bounds.cancellation));
+  ScopedSigpipeBlock no_sigpipe;  // the threads that are started here inherit the mask
+  ASSIGN_OR_RETURN(const std::shared_ptr<Context> context, MakeContext(group, bounds.timeout));
+  ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                   keys.AllGather(kMeshKey, EntryOf(group, AddressesOf(*context)),
+                                  deadline - Clock::Real().Now()));
+  RETURN_IF_ERROR(ConnectPairs(group, entries, *context, deadline));
+  auto connections = std::make_shared<GlooLinks>(context, group.rank, group.size);
+  RETURN_IF_ERROR(connections->Begin());
   std::vector<int> all(group.size);
   std::iota(all.begin(), all.end(), 0);
-  GlooPeers peers(links, std::move(all));
-  if (group.size > most_direct) RETURN_IF_ERROR(ShareAddresses(peers, deadline, bounds));
-  return std::make_unique<GlooCommunicator>(group.epoch, std::move(peers), most_direct);
+  return std::make_unique<links::LinksCommunicator>(
+      group.epoch, links::Peers(connections, std::move(all)), kMostDirectRanks);
 }
 
 class GlooBackend : public MeshBackend {
  public:
-  explicit GlooBackend(int most_direct) : most_direct_(most_direct) {}
-
-  absl::string_view name() const override { return "gloo"; }
+  absl::string_view name() const override { return kName; }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
                                                         const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
-    if (group.size == 1) return MakeSoloCommunicator(group);
+    if (group.size == 1) return links::MakeSoloCommunicator(kName, group);
     return ConnectMesh(group, keys, bounds);
   }
 
@@ -98,21 +157,14 @@ class GlooBackend : public MeshBackend {
                                                                 KeyExchange& keys,
                                                                 const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
-    auto connected = ConnectPeers(group, keys, bounds, most_direct_);
+    auto connected = ConnectPeers(group, keys, bounds);
     if (connected.ok()) return connected;
-    return ConnectError("gloo", group, connected.status());
+    return ConnectError(kName, group, connected.status());
   }
-
- private:
-  const int most_direct_;
 };
 
 }  // namespace
 
-std::unique_ptr<MeshBackend> MakeGlooBackend() { return MakeSparseGlooBackend(kMostDirectRanks); }
-
-std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct) {
-  return std::make_unique<GlooBackend>(most_direct);
-}
+std::unique_ptr<MeshBackend> MakeGlooBackend() { return std::make_unique<GlooBackend>(); }
 
 }  // namespace hvd::collectives::gloo

@@ -1,4 +1,4 @@
-// The backend for collectives over TCP, on Gloo's transport.
+// The backend for collectives over Gloo's TCP transport.
 #ifndef COLLECTIVES_GLOO_GLOO_BACKEND_H_
 #define COLLECTIVES_GLOO_GLOO_BACKEND_H_
 
@@ -8,24 +8,17 @@
 
 namespace hvd::collectives::gloo {
 
-// Groups of up to this many ranks are fully linked when they connect, which is fastest. In a larger
-// group a rank is linked with at most 2 log2(size) others, when an algorithm first needs them;
-// besides, AllToAll links all ranks, and SendReceive links its peer. Subsets of the group follow
-// the same rule.
-inline constexpr int kMostDirectRanks = 16;
-
-// Every rank listens at an ephemeral TCP port of group.address as long as the communicator lives.
-// Connections are encrypted only if group.tls is set. Both ends prove that they know the group's
-// secret before a connection is used; connections of strangers have no effect. Each communicator
-// has three threads, which sleep while there is no traffic. A group of one rank opens no socket and
-// starts no thread.
+// Beside the TCP backend, which is the default: for whoever wants Gloo itself, and as a reference
+// for tests and the benchmark. Of Gloo only public classes are used, so its limits apply:
+//   - Connections are neither authenticated nor encrypted. The ranks prove to one another that they
+//     know the group's secret only through the key exchange.
+//   - All ranks are linked from the start, and connecting can't be cancelled, only timed out.
+//   - A connection that a peer resets while Gloo's own thread writes to it ends the process: Gloo
+//     throws an exception there, which nothing can catch.
 //
 // Errors of Connect: those of Backend, and
-//   - InvalidArgument: group.address is not a numeric address of this machine.
+//   - InvalidArgument: group.address is not a numeric address of this machine, or group.tls is set.
 std::unique_ptr<MeshBackend> MakeGlooBackend();
-
-// As MakeGlooBackend, with `most_direct` in place of kMostDirectRanks. For tests.
-std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct);
 
 }  // namespace hvd::collectives::gloo
 

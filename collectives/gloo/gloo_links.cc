@@ -1,15 +1,14 @@
 #include "collectives/gloo/gloo_links.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/guarded_transport.h"
-#include "collectives/gloo/link/gloo_glue.h"
+#include "collectives/gloo/gloo_glue.h"
 #include "gloo/transport/pair.h"
 
 namespace hvd::collectives::gloo {
@@ -21,201 +20,149 @@ enum Slot : uint64_t { kDataSlot = 1, kSentinelSlot = 2, kProbeSlot = 3 };
 
 }  // namespace
 
-GlooLinks::Region::Region(GlooLinks& links, void* data, size_t bytes)
-    : links_(links), buffer_(links.mesh_->context().createUnboundBuffer(data, bytes)) {
-  absl::MutexLock lock(&links_.mutex_);
-  links_.regions_.push_back(this);
-}
-
-GlooLinks::Region::~Region() {
-  absl::MutexLock lock(&links_.mutex_);
-  auto& regions = links_.regions_;
-  regions.erase(std::find(regions.begin(), regions.end(), this));
-}
-
-absl::Status GlooLinks::Region::Send(int peer, size_t offset, size_t bytes) {
-  RETURN_IF_ERROR(links_.status());
-  return links_.Explain(link::GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); }));
-}
-
-absl::Status GlooLinks::Region::Receive(int peer, size_t offset, size_t bytes) {
-  RETURN_IF_ERROR(links_.status());
-  return links_.Explain(link::GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
-}
-
-absl::Status GlooLinks::Region::AwaitSent(int peer, absl::Time deadline) {
-  return Await(true, peer, deadline);
-}
-
-absl::Status GlooLinks::Region::AwaitReceived(int peer, absl::Time deadline) {
-  return Await(false, peer, deadline);
-}
-
-absl::Status GlooLinks::Region::Await(bool sent, int peer, absl::Time deadline) {
-  RETURN_IF_ERROR(links_.status());
-  const auto timeout = link::GlooTimeout(deadline - Clock::Real().Now());
-  bool completed = false;
-  const absl::Status waited = link::GlooCall(
-      [&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
-  if (waited.ok() && completed) return waited;
-  // The clock is checked before Explain(): Gloo reports an expired timeout as an exception, too,
-  // which Explain() would take for a lost peer.
-  if (Clock::Real().Now() >= deadline) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("rank ", peer, sent ? " took" : " sent", " no data in time"));
+class GlooRegion : public links::Region {
+ public:
+  GlooRegion(GlooLinks& links, void* data, size_t bytes)
+      : links_(links), buffer_(links.context_->createUnboundBuffer(data, bytes)) {
+    absl::MutexLock lock(&links_.mutex_);
+    links_.waiting_.push_back(buffer_.get());
   }
-  if (!waited.ok()) return links_.Explain(waited);
-  RETURN_IF_ERROR(links_.status());
-  return absl::InternalError("a wait was interrupted for no reason");
-}
 
-absl::Status GlooLinks::Explain(const absl::Status& from_gloo) {
-  if (from_gloo.ok()) return from_gloo;
-  if (status().ok()) BreakOverPeers(from_gloo);
-  return status();
-}
-
-GlooLinks::GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size)
-    : mesh_(std::move(mesh)), rank_(rank), size_(size), is_linked_(size, false), last_words_(size) {
-  is_linked_[rank] = true;
-  sentinel_ = mesh_->context().createUnboundBuffer(last_words_.data(), size * sizeof(LastWord));
-  watcher_ = StartSignalFreeThread([this] { Watch(); });
-}
-
-absl::Status GlooLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
-                                const Cancellation* cancellation) {
-  std::vector<int> missing;
-  for (const int peer : peers) {
-    if (!is_linked_[peer]) missing.push_back(peer);
+  ~GlooRegion() override {
+    absl::MutexLock lock(&links_.mutex_);
+    auto& all = links_.waiting_;
+    all.erase(std::find(all.begin(), all.end(), buffer_.get()));
   }
-  if (missing.empty()) return absl::OkStatus();
-  std::sort(missing.begin(), missing.end());
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  RETURN_IF_ERROR(status());
-  const absl::Status connected =
-      mesh_->Connect(missing, deadline, cancellation == nullptr ? &broken_ : cancellation);
-  if (!connected.ok()) {
-    CloseConnections(missing);
-    RETURN_IF_ERROR(status());
-    return connected;
-  }
-  RETURN_IF_ERROR(Register(missing));
-  return Greet(missing, deadline);
-}
 
-absl::Status GlooLinks::Register(const std::vector<int>& peers) {
-  for (const int peer : peers) {
-    const absl::Status posted = link::GlooCall(
-        [&] { sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord)); });
+  absl::Status Send(int peer, size_t offset, size_t bytes) override {
+    RETURN_IF_ERROR(links_.status());
+    ScopedSigpipeBlock no_sigpipe;
+    return links_.Explain(GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); }));
+  }
+
+  absl::Status Receive(int peer, size_t offset, size_t bytes) override {
+    RETURN_IF_ERROR(links_.status());
+    ScopedSigpipeBlock no_sigpipe;
+    return links_.Explain(GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
+  }
+
+  absl::Status AwaitSent(int peer, absl::Time deadline) override {
+    return Await(true, peer, deadline);
+  }
+
+  absl::Status AwaitReceived(int peer, absl::Time deadline) override {
+    return Await(false, peer, deadline);
+  }
+
+ private:
+  absl::Status Await(bool sent, int peer, absl::Time deadline) {
+    RETURN_IF_ERROR(links_.status());
+    const auto timeout = GlooTimeout(deadline - Clock::Real().Now());
+    bool completed = false;
+    const absl::Status waited = GlooCall(
+        [&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
+    if (waited.ok() && completed) return waited;
+    // The clock is checked before Explain(): Gloo reports an expired timeout as an exception, too,
+    // which Explain() would take for a lost peer.
+    if (Clock::Real().Now() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("rank ", peer, sent ? " took" : " sent", " no data in time"));
+    }
+    if (!waited.ok()) return links_.Explain(waited);
+    RETURN_IF_ERROR(links_.status());
+    return absl::InternalError("a wait was interrupted for no reason");
+  }
+
+  GlooLinks& links_;
+  const std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
+};
+
+GlooLinks::GlooLinks(std::shared_ptr<::gloo::transport::Context> context, int rank, int size)
+    : Links(rank, size),
+      context_(std::move(context)),
+      landing_(size, kNothing),
+      sentinel_(context_->createUnboundBuffer(landing_.data(), size * sizeof(LastWord))),
+      words_(size, kNothing) {}
+
+absl::Status GlooLinks::Begin() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    const absl::Status posted = GlooCall([&] {
+      sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord));
+    });
     if (!posted.ok()) {
       return absl::Status(posted.code(), absl::StrCat("rank ", peer, ": ", posted.message()));
     }
-    is_linked_[peer] = true;
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    if (status_.ok()) {
-      linked_.insert(linked_.end(), peers.begin(), peers.end());
-      return absl::OkStatus();
-    }
-  }
-  // The links broke meanwhile. The watcher has closed, or will close, only the connections of
-  // linked_, which these are not in.
-  CloseConnections(peers);
-  return status();
-}
-
-absl::Status GlooLinks::Greet(const std::vector<int>& peers, absl::Time deadline) {
-  char greetings[2] = {0, 0};
-  Region region(*this, greetings, sizeof(greetings));
-  for (const int peer : peers) {
-    RETURN_IF_ERROR(region.Receive(peer, 1, 1));
-    RETURN_IF_ERROR(region.Send(peer, 0, 1));
-  }
-  for (const int peer : peers) {
-    RETURN_IF_ERROR(region.AwaitReceived(peer, deadline));
-    RETURN_IF_ERROR(region.AwaitSent(peer, deadline));
-  }
+  watcher_ = StartSignalFreeThread([this] { Watch(); });
   return absl::OkStatus();
 }
 
-std::vector<int> GlooLinks::LinkedPeers() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  return linked_;
-}
-
 GlooLinks::~GlooLinks() {
-  link::ScopedSigpipeBlock no_sigpipe;
-  if (status().ok()) {
+  ScopedSigpipeBlock no_sigpipe;
+  if (!broken()) {
     SayLastWord(kGoodbye);
     sentinel_->abortWaitRecv();
   }
   if (watcher_.joinable()) watcher_.join();
 }
 
-absl::Status GlooLinks::status() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  return status_;
+std::unique_ptr<links::Region> GlooLinks::MakeRegion(void* data, size_t bytes) {
+  return std::make_unique<GlooRegion>(*this, data, bytes);
 }
 
-void GlooLinks::Break(const absl::Status& why, int cause) {
-  std::function<void(const absl::Status&)> listener;
-  {
-    absl::MutexLock lock(&mutex_);
-    const bool first = status_.ok();
-    if (!absl::IsAborted(status_)) status_ = why;
-    if (!first) return;
-    cause_ = cause;
-    // Calling Gloo with the mutex held can't deadlock: these calls only set flags and notify, and
-    // Gloo never calls this class with its own locks held.
-    for (Region* region : regions_) {
-      region->buffer_->abortWaitRecv();
-      region->buffer_->abortWaitSend();
-    }
-    sentinel_->abortWaitRecv();
-    listener = listener_;
+void GlooLinks::EndWaits(int cause) {
+  absl::MutexLock lock(&mutex_);
+  cause_ = cause;
+  // Calling Gloo with the mutex held can't deadlock: these calls only set flags and notify, and
+  // Gloo never calls this class.
+  for (auto* buffer : waiting_) {
+    buffer->abortWaitRecv();
+    buffer->abortWaitSend();
   }
-  broken_.Cancel(why);
-  if (listener != nullptr) listener(why);
+  sentinel_->abortWaitRecv();
 }
 
-void GlooLinks::OnBroken(std::function<void(const absl::Status&)> listener) {
-  absl::Status status;
-  {
-    absl::MutexLock lock(&mutex_);
-    listener_ = listener;
-    status = status_;
-  }
-  if (!status.ok()) listener(status);
+absl::Status GlooLinks::Explain(const absl::Status& from_gloo) {
+  if (from_gloo.ok()) return from_gloo;
+  if (!broken()) BreakOverPeers(from_gloo);
+  return status();
 }
 
-// The watcher thread. Waits for the sentinels until a failure, or until it is interrupted by
-// Break() or the destructor; then sends the last message and closes the connections. The order
-// matters: a peer that sees its connection close first would only know that this rank is gone, not
-// which rank caused it.
+// The order at the end matters: a peer that sees its connection close first would only know that
+// this rank is gone, not which rank has caused it.
 void GlooLinks::Watch() {
-  for (;;) {
-    bool answered = false;
-    const absl::Status waited = link::GlooCall([&] {
-      answered = sentinel_->waitRecv(nullptr, link::GlooTimeout(absl::InfiniteDuration()));
-    });
-    if (waited.ok() && !answered) break;  // interrupted: leaving, or broken already
-    // A goodbye alone is no failure: this rank may not need that peer any more.
-    bool all_in_order = waited.ok();
-    for (int peer = 0; peer < size_; ++peer) all_in_order &= LastWordOf(peer) <= 0;
-    if (all_in_order) continue;
-    if (status().ok()) BreakOverPeers(waited);
-    break;
+  while (WatchOnce()) {
   }
+  if (!broken()) return;  // leaving in good order
   int cause = -1;
   {
-    absl::ReaderMutexLock lock(&mutex_);
-    if (status_.ok()) return;
+    absl::MutexLock lock(&mutex_);
     cause = cause_;
   }
   SayLastWord(1 + cause);
-  mesh_->Drop();
-  CloseConnections(LinkedPeers());
+  CloseConnections();
+}
+
+bool GlooLinks::WatchOnce() {
+  bool answered = false;
+  int peer = -1;
+  const absl::Status waited = GlooCall(
+      [&] { answered = sentinel_->waitRecv(&peer, GlooTimeout(absl::InfiniteDuration())); });
+  if (waited.ok() && !answered) return false;  // interrupted: leaving, or broken already
+  if (answered) {
+    absl::MutexLock lock(&mutex_);
+    words_[peer] = landing_[peer];
+    // A goodbye alone is no failure: this rank may not need that peer any more.
+    if (words_[peer] == kGoodbye) return true;
+  }
+  if (!broken()) BreakOverPeers(waited);
+  return false;
+}
+
+GlooLinks::LastWord GlooLinks::WordOf(int peer) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return words_[peer];
 }
 
 // Finds the cause, in the order of precision: a last message that names it; a peer whose connection
@@ -223,8 +170,8 @@ void GlooLinks::Watch() {
 // although this rank still waits for it; otherwise only Gloo's error is known.
 void GlooLinks::BreakOverPeers(const absl::Status& waited) {
   std::vector<int> left;
-  for (int peer = 0; peer < size_; ++peer) {
-    const int32_t word = LastWordOf(peer);
+  for (int peer = 0; peer < size(); ++peer) {
+    const LastWord word = WordOf(peer);
     if (word == kGoodbye) left.push_back(peer);
     if (word <= 0) continue;
     const int cause = word - 1;
@@ -234,59 +181,38 @@ void GlooLinks::BreakOverPeers(const absl::Status& waited) {
                           : absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
         cause);
   }
-  std::string why;
-  const std::vector<int> lost = FindLost(why);
+  const std::vector<int> lost = FindLost();
   const std::vector<int>& gone = lost.empty() ? left : lost;
-  if (gone.empty()) return Break(waited, rank_);
-  Break(absl::UnavailableError(absl::StrCat("rank ", absl::StrJoin(gone, ", "), " is gone", why)),
+  if (gone.empty()) return Break(waited, rank());
+  Break(absl::UnavailableError(absl::StrCat("rank ", absl::StrJoin(gone, ", "), " is gone")),
         gone.front());
 }
 
-void GlooLinks::SayLastWord(int32_t value) {
-  LastWord word = {value, ~value};
-  // The peers' sentinels are posted (see Greet), so Gloo writes these messages to the sockets at
-  // once if there is room. They are best effort: if a socket's buffer is full, the peer only sees
-  // the connection close.
-  const auto buffer = mesh_->context().createUnboundBuffer(&word, sizeof(word));
-  for (const int peer : LinkedPeers()) {
-    (void)link::GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
-  }
-}
-
-void GlooLinks::CloseConnections(const std::vector<int>& peers) {
-  mesh_->Hurry();
-  for (const int peer : peers) {
-    (void)link::GlooCall([&] {
-      const auto& pair = mesh_->context().getPair(peer);
-      if (pair != nullptr) pair->close();
-    });
-  }
-}
-
-// Gloo's thread writes the last messages into memory without any lock of this class, so this read
-// races with it by design. It is harmless: each message is written once, and `check` reveals one
-// that is not complete yet, so the worst result is 0, that none has arrived.
-__attribute__((no_sanitize("thread"))) int32_t GlooLinks::LastWordOf(int peer) const {
-  const volatile LastWord& word = last_words_[peer];
-  const int32_t value = word.value;
-  return word.check == ~value ? value : 0;
-}
-
-std::vector<int> GlooLinks::FindLost(std::string& why) {
+std::vector<int> GlooLinks::FindLost() {
   std::vector<int> lost;
-  const auto probe = mesh_->context().createUnboundBuffer(nullptr, 0);
-  for (const int peer : LinkedPeers()) {
-    if (LastWordOf(peer) != 0) continue;
+  const auto probe = context_->createUnboundBuffer(nullptr, 0);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank() || WordOf(peer) != kNothing) continue;
     // A receive on a broken connection throws at once. On an intact one it has no effect, since
     // nothing is sent on kProbeSlot.
-    const absl::Status probed = link::GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); });
-    if (probed.ok()) continue;
-    lost.push_back(peer);
-    const size_t unsafe = probed.message().find(kUnsafe);
-    if (unsafe == absl::string_view::npos) continue;
-    why = absl::StrCat("; rank ", peer, ": ", probed.message().substr(unsafe + strlen(kUnsafe)));
+    if (!GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); }).ok()) lost.push_back(peer);
   }
   return lost;
+}
+
+// Best effort: if a socket's buffer is full, the peer only sees the connection close.
+void GlooLinks::SayLastWord(LastWord word) {
+  const auto buffer = context_->createUnboundBuffer(&word, sizeof(word));
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    (void)GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
+  }
+}
+
+void GlooLinks::CloseConnections() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) (void)GlooCall([&] { context_->getPair(peer)->close(); });
+  }
 }
 
 }  // namespace hvd::collectives::gloo

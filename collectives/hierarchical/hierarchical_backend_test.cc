@@ -5,7 +5,7 @@
 #include "absl/synchronization/notification.h"
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
@@ -62,7 +62,7 @@ class MeshOfMissing : public MeshBackend {
       ABSL_GUARDED_BY(mutex_);  // kept alive, so that it sends no goodbye
 };
 
-FakeHosts TwoHosts() { return {TwoEach, Inproc, gloo::MakeGlooBackend}; }
+FakeHosts TwoHosts() { return {TwoEach, Inproc, tcp::MakeTcpBackend}; }
 
 // A backend that connects nobody. If `asks` is set, it exchanges keys before it fails.
 class UnwillingBackend : public Backend {
@@ -95,24 +95,24 @@ void ExpectAllAre(conformance::RankGroup& group, const std::string& kind) {
 }
 
 TEST(HierarchicalBackendTest, Connect_OneHost_OneExchangeOfItsOwn) {
-  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, tcp::MakeTcpBackend}));
   group.Connect(3);
   EXPECT_EQ(group.key_exchanges(), 3);
   ExpectAllAre(group, "inproc");
 }
 
 TEST(HierarchicalBackendTest, Connect_OneRank_NeedsNoExchange) {
-  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, tcp::MakeTcpBackend}));
   group.Connect(1);
   EXPECT_EQ(group.key_exchanges(), 0);
 }
 
 TEST(HierarchicalBackendTest, Connect_NothingShared_IsTheMesh) {
   conformance::RankGroup group(
-      MakeBackendOnHosts({[](int) { return std::string(); }, Inproc, gloo::MakeGlooBackend}));
+      MakeBackendOnHosts({[](int) { return std::string(); }, Inproc, tcp::MakeTcpBackend}));
   group.Connect(3);
   EXPECT_EQ(group.key_exchanges(), 6);
-  ExpectAllAre(group, "gloo");
+  ExpectAllAre(group, "tcp");
 }
 
 TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
@@ -135,7 +135,7 @@ TEST(HierarchicalBackendTest, Connect_LargeGroup_IsShownNoMoreThanItsHosts) {
 }
 
 TEST(HierarchicalBackendTest, Connect_LargeGroupOnOneHost_NeedsNoMesh) {
-  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, tcp::MakeTcpBackend}));
   group.Connect(66);
   EXPECT_EQ(group.shown_keys(), 66u) << "where rank 0 is";
   ExpectAllAre(group, "inproc");
@@ -174,9 +174,9 @@ TEST(HierarchicalBackendTest, Connect_LocalUnimplemented_MeshAlone) {
                                                        return std::make_unique<UnwillingBackend>(
                                                            absl::UnimplementedError("no"), asks);
                                                      },
-                                                     gloo::MakeGlooBackend}));
+                                                     tcp::MakeTcpBackend}));
     group.Connect(2);
-    ExpectAllAre(group, "gloo");
+    ExpectAllAre(group, "tcp");
   }
 }
 
@@ -189,7 +189,7 @@ TEST(HierarchicalBackendTest, Connect_LocalFailsOnOneHost_MeshAloneForAll) {
     };
     conformance::RankGroup group(MakeBackendOnHosts(hosts));
     group.Connect(5);
-    ExpectAllAre(group, "gloo");
+    ExpectAllAre(group, "tcp");
   }
 }
 
@@ -199,7 +199,7 @@ TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
        [&](const std::string&) {
          return std::make_unique<UnwillingBackend>(absl::PermissionDeniedError("who?"), false);
        },
-       gloo::MakeGlooBackend}));
+       tcp::MakeTcpBackend}));
   for (const absl::Status& status : group.Connect({"a", "a"})) {
     EXPECT_EQ(status, absl::PermissionDeniedError("who?"));
   }
@@ -253,11 +253,11 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
   }
 
   static std::unique_ptr<Backend> Local(const std::string& host) {
-    if (IsParam("shm and gloo")) return shm::MakeShmBackend();
+    if (IsParam("shm and tcp")) return shm::MakeShmBackend();
     return inproc::MakeInprocBackend();
   }
   static std::unique_ptr<MeshBackend> Across() {
-    return IsParam("inproc") ? inproc::MakeInprocBackend() : gloo::MakeGlooBackend();
+    return IsParam("inproc") ? inproc::MakeInprocBackend() : tcp::MakeTcpBackend();
   }
   // Over sockets the last message of a rank that gave up because of `first` may be lost; then that
   // rank is named, alone or beside `first`.
@@ -329,7 +329,7 @@ TEST_P(HierarchicalFailureTest, Abort_BetweenOperations_LaterCallsFail) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Made, HierarchicalFailureTest,
-                         testing::Values("inproc", "inproc and gloo", "shm and gloo"));
+                         testing::Values("inproc", "inproc and tcp", "shm and tcp"));
 
 }  // namespace
 }  // namespace hvd::collectives::hierarchical

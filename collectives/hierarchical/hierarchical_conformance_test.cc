@@ -1,5 +1,5 @@
 #include "collectives/conformance/conformance.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
@@ -33,20 +33,20 @@ std::string NameOf(const testing::TestParamInfo<conformance::BackendCase>& info)
   return info.param.name;
 }
 
-std::unique_ptr<MeshBackend> MakeSparseGloo() { return gloo::MakeSparseGlooBackend(1); }
+std::unique_ptr<MeshBackend> MakeSparseGloo() { return tcp::MakeSparseTcpBackend(1); }
 
 using conformance::BackendConformanceTest;
 INSTANTIATE_TEST_SUITE_P(
     Hierarchical, BackendConformanceTest,
-    testing::Values(On("OneHost", OneHost, MakeShm, gloo::MakeGlooBackend),
+    testing::Values(On("OneHost", OneHost, MakeShm, tcp::MakeTcpBackend),
                     On("AllApart", AllApart, MakeInproc, inproc::MakeInprocBackend),
                     On("SharingNothing", SharingNothing, MakeInproc, inproc::MakeInprocBackend),
-                    On("TwoEach", TwoEach, MakeShm, gloo::MakeGlooBackend),
+                    On("TwoEach", TwoEach, MakeShm, tcp::MakeTcpBackend),
                     On("TwoEachOverFewLinks", TwoEach, MakeShm, MakeSparseGloo),
                     On("TwoEachInproc", TwoEach, MakeInproc, inproc::MakeInprocBackend),
-                    On("ThreeAndOne", ThreeAndOne, MakeShm, gloo::MakeGlooBackend),
-                    On("OneAndRest", OneAndRest, MakeInproc, gloo::MakeGlooBackend),
-                    On("Interleaved", Interleaved, MakeShm, gloo::MakeGlooBackend)),
+                    On("ThreeAndOne", ThreeAndOne, MakeShm, tcp::MakeTcpBackend),
+                    On("OneAndRest", OneAndRest, MakeInproc, tcp::MakeTcpBackend),
+                    On("Interleaved", Interleaved, MakeShm, tcp::MakeTcpBackend)),
     NameOf);
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
@@ -64,7 +64,7 @@ template <typename F>
 absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F each) {
   SharedExchange keys(shared, rank);
   const auto backend = MakeHierarchicalBackend(rank < 2 ? "first" : "second", HierarchyOptions(),
-                                               shm::MakeShmBackend(), gloo::MakeGlooBackend());
+                                               shm::MakeShmBackend(), tcp::MakeTcpBackend());
   auto connected =
       backend->Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"}, keys, absl::Seconds(60));
   absl::Status status = connected.status();

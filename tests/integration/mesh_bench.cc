@@ -30,7 +30,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "collectives/conformance/rank_group.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/key_exchange.h"
 #include "collectives/shm/shm_backend.h"
@@ -191,11 +191,11 @@ struct Layout {
 };
 
 std::unique_ptr<collectives::Backend> MakeBackend(const Layout& layout, int host) {
-  if (layout.flat) return collectives::gloo::MakeGlooBackend();
+  if (layout.flat) return collectives::tcp::MakeTcpBackend();
   collectives::hierarchical::FakeHosts fake;
   fake.host_of = [host](int rank) { return absl::StrCat("mesh_bench host ", host); };
   fake.make_local = [](const std::string&) { return collectives::shm::MakeShmBackend(); };
-  fake.make_across = collectives::gloo::MakeGlooBackend;
+  fake.make_across = collectives::tcp::MakeTcpBackend;
   return collectives::hierarchical::MakeBackendOnHosts(std::move(fake));
 }
 

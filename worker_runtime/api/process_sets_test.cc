@@ -5,7 +5,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/testing/process_sets_fixture.h"
@@ -151,7 +151,7 @@ class FlakyBackend : public collectives::Backend {
 
  private:
   const std::atomic<bool>& fails_;
-  const std::unique_ptr<collectives::Backend> real_ = collectives::gloo::MakeGlooBackend();
+  const std::unique_ptr<collectives::Backend> real_ = collectives::tcp::MakeTcpBackend();
 };
 
 TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesOn) {

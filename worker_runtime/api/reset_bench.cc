@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/api/testing/fake_daemon.h"
 
@@ -43,7 +43,7 @@ void Run(int size) {
     workers.push_back(std::make_unique<Runtime>(
         settings::RuntimeEnv(),
         std::make_shared<session::Session>(standing, Incarnation(1), daemon.NewClients()),
-        collectives::gloo::MakeGlooBackend()));
+        collectives::tcp::MakeTcpBackend()));
   }
   Time(workers, &Runtime::Init);
   for (const bool planned : {false, true}) {

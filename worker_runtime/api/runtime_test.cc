@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -158,7 +158,7 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
 // the kernel is busy freeing its memory.
 TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem) {
   daemon_.SetSize(3);
-  std::unique_ptr<collectives::Backend> backend = collectives::gloo::MakeGlooBackend();
+  std::unique_ptr<collectives::Backend> backend = collectives::tcp::MakeTcpBackend();
   std::unique_ptr<collectives::Communicator> communicator;
   std::unique_ptr<control::ControlChannel> control;
   std::thread dying([&] {

@@ -18,7 +18,7 @@
 #include "base/net/frames.h"
 #include "base/status_macros.h"
 #include "base/task_thread.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "worker_runtime/engine/engine.h"
 
 namespace hvd::worker_runtime::engine {
@@ -77,7 +77,7 @@ TensorRequest RequestOf(std::vector<float>& data) {
 absl::Status Bench(int rank, int socket, control::ControlListener& listener, int root_port) {
   PairKeyExchange keys(rank, socket);
   const collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
-  const std::unique_ptr<collectives::Backend> backend = collectives::gloo::MakeGlooBackend();
+  const std::unique_ptr<collectives::Backend> backend = collectives::tcp::MakeTcpBackend();
   ASSIGN_OR_RETURN(const auto communicator, backend->Connect(group, keys, kTimeout));
   float data = 1;
   Report(rank, "4 B, bare communicator:", [&] {

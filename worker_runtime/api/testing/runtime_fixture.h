@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/api/testing/fake_daemon.h"
@@ -55,7 +55,7 @@ class WorkersTest : public ::testing::Test {
   }
 
   std::unique_ptr<Runtime> NewWorker(uint64_t id) {
-    return std::make_unique<Runtime>(env_, NewSession(id), collectives::gloo::MakeGlooBackend());
+    return std::make_unique<Runtime>(env_, NewSession(id), collectives::tcp::MakeTcpBackend());
   }
 
   // Calls f for the first `count` workers, each in a separate thread. Creates missing workers.

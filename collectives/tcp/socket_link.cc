@@ -1,0 +1,205 @@
+#include "collectives/tcp/socket_link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd::collectives::tcp {
+namespace {
+
+// The maximum payload of a TLS record.
+constexpr size_t kRecordBytes = 16 << 10;
+// How much of a message without memory is read at a time. Its length is not trusted.
+constexpr size_t kKeptBytes = 64 << 10;
+
+IoResult Outcome(ssize_t bytes, bool reading) {
+  IoResult result;
+  if (bytes > 0) {
+    result.bytes = static_cast<size_t>(bytes);
+  } else if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+    result.would_block = true;
+  } else {
+    result.end = reading || bytes < 0;
+  }
+  return result;
+}
+
+msghdr MessageOf(iovec* parts, size_t count) {
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  return message;
+}
+
+// Writes two parts in one call.
+IoResult WriteBoth(net::Wire& wire, absl::string_view first, absl::string_view second) {
+  if (wire.encrypted()) {
+    // A small message shares a record with its header. A write that would block is repeated with
+    // the same bytes, since both parts are still the same then.
+    std::array<char, kRecordBytes> record;
+    second = second.substr(0, record.size() - first.size());
+    std::memcpy(record.data(), first.data(), first.size());
+    if (!second.empty()) std::memcpy(&record[first.size()], second.data(), second.size());
+    return wire.Write({record.data(), first.size() + second.size()});
+  }
+  iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
+                   {const_cast<char*>(second.data()), second.size()}};
+  const msghdr message = MessageOf(parts, 2);
+  return Outcome(sendmsg(wire.fd(), &message, MSG_NOSIGNAL), false);
+}
+
+// Reads into two parts in one call; under TLS into the first one only.
+IoResult ReadBoth(net::Wire& wire, char* first, size_t first_bytes, char* second,
+                  size_t second_bytes) {
+  if (wire.encrypted()) return wire.Read(first, first_bytes);
+  iovec parts[] = {{first, first_bytes}, {second, second_bytes}};
+  msghdr message = MessageOf(parts, 2);
+  return Outcome(recvmsg(wire.fd(), &message, 0), true);
+}
+
+}  // namespace
+
+void SocketLink::Send(const char* data, size_t bytes, size_t* completed) {
+  outgoing_.push_back({data, bytes, completed});
+  if (outgoing_.size() == 1) WriteSome();
+}
+
+void SocketLink::Receive(char* data, size_t bytes, size_t* completed) {
+  if (kept_.empty()) {
+    incoming_.push_back({data, bytes, completed});
+    return;
+  }
+  if (kept_.front().size() != bytes) {
+    end_ = End::kMalformed;
+    return incoming_.push_back({data, bytes, completed});
+  }
+  if (bytes > 0) std::memcpy(data, kept_.front().data(), bytes);
+  kept_.pop_front();
+  ++*completed;
+}
+
+bool SocketLink::Advance() {
+  const bool written = WriteSome();
+  return ReadSome() || written;
+}
+
+bool SocketLink::WriteSome() {
+  bool moved = false;
+  while (wants_to_write()) {
+    const IoResult sent = WriteFront();
+    if (sent.end) {
+      // The peer is gone. What it has sent before may say why.
+      ReadToEnd();
+      return true;
+    }
+    if (sent.would_block) break;
+    moved = true;
+    written_ += sent.bytes;
+    if (written_ < kHeaderBytes + outgoing_.front().bytes) continue;
+    ++*outgoing_.front().completed;
+    outgoing_.pop_front();
+    written_ = 0;
+  }
+  return moved;
+}
+
+IoResult SocketLink::WriteFront() {
+  const absl::string_view payload(outgoing_.front().data, outgoing_.front().bytes);
+  if (written_ >= kHeaderBytes) return wire_.Write(payload.substr(written_ - kHeaderBytes));
+  const int64_t length = static_cast<int64_t>(payload.size());
+  Header header;
+  std::memcpy(header.data(), &length, kHeaderBytes);
+  return WriteBoth(wire_, absl::string_view(header.data(), kHeaderBytes).substr(written_), payload);
+}
+
+bool SocketLink::ReadSome() {
+  bool moved = false;
+  while (wants_to_read()) {
+    const Incoming& memory = incoming_.front();
+    const size_t done = read_ < kHeaderBytes ? 0 : read_ - kHeaderBytes;
+    // A message without bytes is complete with its header; reading nothing would look like the end.
+    if (read_ < kHeaderBytes || done < memory.bytes) {
+      const IoResult got = read_ < kHeaderBytes
+                               ? ReadHeaderAnd(memory.data, memory.bytes)
+                               : wire_.Read(memory.data + done, memory.bytes - done);
+      if (!Account(got)) break;
+      moved = true;
+    }
+    if (end_ != End::kOpen || read_ < kHeaderBytes) continue;
+    if (length_ != static_cast<int64_t>(memory.bytes)) {
+      end_ = End::kMalformed;
+    } else if (read_ == kHeaderBytes + memory.bytes) {
+      ++*memory.completed;
+      incoming_.pop_front();
+      read_ = 0;
+    }
+  }
+  return moved;
+}
+
+IoResult SocketLink::ReadHeaderAnd(char* data, size_t bytes) {
+  return ReadBoth(wire_, &header_[read_], kHeaderBytes - read_, data, bytes);
+}
+
+bool SocketLink::Account(const IoResult& got) {
+  if (got.would_block) return false;
+  if (got.end) {
+    end_ = End::kLost;
+    return true;
+  }
+  const bool had_header = read_ >= kHeaderBytes;
+  read_ += got.bytes;
+  if (had_header || read_ < kHeaderBytes) return true;
+  std::memcpy(&length_, header_.data(), kHeaderBytes);
+  if (length_ >= 0) return true;
+  end_ = length_ == kGoodbye ? End::kGoodbye : End::kGaveUp;
+  cause_ = static_cast<int>(kGaveUp - length_);
+  return true;
+}
+
+void SocketLink::ReadToEnd() {
+  while (end_ == End::kOpen) {
+    const bool moved = incoming_.empty() ? KeepSome() : ReadSome();
+    if (!moved && end_ == End::kOpen) end_ = End::kLost;
+  }
+}
+
+bool SocketLink::KeepSome() {
+  if (read_ < kHeaderBytes) {
+    if (!Account(ReadHeaderAnd(nullptr, 0))) return false;
+  } else {
+    const size_t wanted = kHeaderBytes + static_cast<size_t>(length_) - read_;
+    const size_t before = partly_kept_.size();
+    partly_kept_.resize(before + std::min(wanted, kKeptBytes));
+    const IoResult got = wire_.Read(&partly_kept_[before], partly_kept_.size() - before);
+    partly_kept_.resize(before + got.bytes);
+    if (!Account(got)) return false;
+  }
+  if (end_ != End::kOpen || read_ < kHeaderBytes) return true;
+  if (read_ < kHeaderBytes + static_cast<size_t>(length_)) return true;
+  kept_.push_back(std::move(partly_kept_));
+  partly_kept_.clear();
+  read_ = 0;
+  return true;
+}
+
+void SocketLink::Abandon() {
+  outgoing_.clear();
+  incoming_.clear();
+}
+
+void SocketLink::SayLastWord(int64_t value) {
+  if (has_left_) return;
+  has_left_ = true;
+  Header header;
+  std::memcpy(header.data(), &value, kHeaderBytes);
+  if (written_ == 0) (void)wire_.Write({header.data(), kHeaderBytes});
+  wire_.EndWriting();
+}
+
+}  // namespace hvd::collectives::tcp

@@ -1,0 +1,311 @@
+#include "collectives/tcp/tcp_links.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd::collectives::tcp {
+namespace {
+
+// How long a wait polls before it sleeps: longer than a message takes between two hosts of a
+// cluster, and about what going to sleep and waking up costs.
+constexpr absl::Duration kPollFor = absl::Microseconds(50);
+
+absl::Status Gone(absl::string_view ranks, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("rank ", ranks, " is gone", why));
+}
+
+}  // namespace
+
+class TcpRegion : public links::Region {
+ public:
+  TcpRegion(TcpLinks& links, char* data) : links_(links), data_(data) {}
+
+  ~TcpRegion() override {
+    if (sent_.started != sent_.awaited || received_.started != received_.awaited) links_.Abandon();
+  }
+
+  absl::Status Send(int peer, size_t offset, size_t bytes) override {
+    if (links_.broken()) return links_.status();
+    absl::MutexLock lock(&links_.io_mutex_);
+    links_.links_[peer]->Send(data_ + offset, bytes, &sent_.completed);
+    ++sent_.started;
+    links_.SetBusy(peer);
+    return absl::OkStatus();
+  }
+
+  absl::Status Receive(int peer, size_t offset, size_t bytes) override {
+    if (links_.broken()) return links_.status();
+    absl::MutexLock lock(&links_.io_mutex_);
+    links_.links_[peer]->Receive(data_ + offset, bytes, &received_.completed);
+    ++received_.started;
+    links_.SetBusy(peer);
+    return absl::OkStatus();
+  }
+
+  absl::Status AwaitSent(int peer, absl::Time deadline) override {
+    return Await(sent_, peer, " took no data in time", deadline);
+  }
+
+  absl::Status AwaitReceived(int peer, absl::Time deadline) override {
+    return Await(received_, peer, " sent no data in time", deadline);
+  }
+
+ private:
+  struct Messages {
+    size_t started = 0;
+    size_t completed = 0;  // by the links, with their lock held
+    size_t awaited = 0;
+  };
+
+  absl::Status Await(Messages& messages, int peer, absl::string_view late, absl::Time deadline) {
+    const absl::Status done = links_.Await(messages.completed, messages.awaited, deadline);
+    if (absl::IsDeadlineExceeded(done) && !links_.broken()) {
+      return absl::DeadlineExceededError(absl::StrCat("rank ", peer, late));
+    }
+    if (done.ok()) ++messages.awaited;
+    return done;
+  }
+
+  TcpLinks& links_;
+  char* const data_;
+  Messages sent_, received_;
+};
+
+TcpLinks::TcpLinks(std::unique_ptr<TcpMesh> mesh)
+    : Links(mesh->group().rank, mesh->group().size),
+      mesh_(std::move(mesh)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      links_(size()),
+      is_busy_(size(), false),
+      is_linked_(size(), false) {
+  is_linked_[rank()] = true;
+}
+
+// The mesh's thread ends first: it uses the links. Before that it runs what EndWaits has posted.
+TcpLinks::~TcpLinks() {
+  mesh_->Stop();
+  absl::MutexLock lock(&io_mutex_);
+  for (const auto& link : links_) {
+    if (link != nullptr && !broken()) link->SayGoodbye();
+  }
+}
+
+std::unique_ptr<links::Region> TcpLinks::MakeRegion(void* data, size_t bytes) {
+  return std::make_unique<TcpRegion>(*this, static_cast<char*>(data));
+}
+
+absl::Status TcpLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
+                               const Cancellation* cancellation) {
+  std::vector<int> missing;
+  for (const int peer : peers) {
+    if (!is_linked_[peer]) missing.push_back(peer);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  RETURN_IF_ERROR(status());
+  absl::StatusOr<std::vector<net::Wire>> wires = mesh_->Connect(
+      missing, deadline, cancellation == nullptr ? &break_cancellation() : cancellation);
+  RETURN_IF_ERROR(status());
+  RETURN_IF_ERROR(wires.status());
+  return Register(missing, *std::move(wires));
+}
+
+absl::Status TcpLinks::Register(const std::vector<int>& peers, std::vector<net::Wire> wires) {
+  absl::MutexLock lock(&io_mutex_);
+  // If the links have broken meanwhile, nobody would close these connections.
+  if (broken()) return status();
+  for (size_t i = 0; i < peers.size(); ++i) {
+    const int peer = peers[i];
+    links_[peer] = std::make_unique<SocketLink>(std::move(wires[i]));
+    is_linked_[peer] = true;
+    mesh_->loop().Post([this, peer] { WatchForHangUp(peer); });
+  }
+  return absl::OkStatus();
+}
+
+void TcpLinks::SetBusy(int peer) {
+  if (!is_busy_[peer]) busy_.push_back(peer);
+  is_busy_[peer] = true;
+}
+
+bool TcpLinks::Advance() {
+  bool moved = false;
+  for (size_t i = 0; i < busy_.size();) {
+    SocketLink& link = *links_[busy_[i]];
+    moved |= link.Advance();
+    has_end_ |= link.end() != SocketLink::End::kOpen;
+    if (link.wants_to_read() || link.wants_to_write() || link.is_stuck()) {
+      ++i;
+      continue;
+    }
+    is_busy_[busy_[i]] = false;
+    busy_[i] = busy_.back();
+    busy_.pop_back();
+  }
+  return moved;
+}
+
+bool TcpLinks::AdvanceUntil(const size_t& completed, size_t awaited, bool* moved,
+                            Failure* failure) {
+  absl::MutexLock lock(&io_mutex_);
+  // Broken links move nothing: the memory of their messages may be gone.
+  if (broken()) return false;
+  if (completed > awaited) return true;
+  *moved = Advance();
+  if (completed > awaited) return true;
+  if (has_end_) *failure = FindFailure();
+  return false;
+}
+
+absl::Status TcpLinks::Await(const size_t& completed, size_t awaited, absl::Time deadline) {
+  absl::Time poll_until = absl::InfinitePast();
+  while (true) {
+    bool moved = false;
+    Failure failure;
+    if (AdvanceUntil(completed, awaited, &moved, &failure)) return absl::OkStatus();
+    if (!failure.why.ok()) Break(failure.why, failure.cause);
+    if (broken()) return status();
+    const absl::Time now = Clock::Real().Now();
+    if (now >= deadline) return absl::DeadlineExceededError("");
+    if (moved || poll_until == absl::InfinitePast()) poll_until = now + kPollFor;
+    if (now < poll_until) {
+      sched_yield();  // a peer may be on this machine
+    } else {
+      Sleep(completed, awaited, deadline);
+      poll_until = absl::InfinitePast();
+    }
+  }
+}
+
+void TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Time deadline) {
+  polled_.assign(1, {wake_.get(), POLLIN, 0});
+  {
+    absl::MutexLock lock(&io_mutex_);
+    // The mesh's thread may have read the message just now, as one of the last before a hang-up. If
+    // it does so later, the hang-up ends the sleep.
+    if (completed > awaited) return;
+    for (const int peer : busy_) {
+      const SocketLink& link = *links_[peer];
+      const int events = (link.wants_to_read() ? POLLIN : 0) | (link.wants_to_write() ? POLLOUT : 0);
+      polled_.push_back({link.fd(), static_cast<short>(events), 0});  // NOLINT: poll's own type
+    }
+  }
+  const timespec timeout = absl::ToTimespec(
+      std::clamp(deadline - Clock::Real().Now(), absl::ZeroDuration(), absl::Hours(1)));
+  (void)ppoll(polled_.data(), polled_.size(), &timeout, nullptr);
+}
+
+void TcpLinks::Abandon() {
+  absl::MutexLock lock(&io_mutex_);
+  for (const int peer : busy_) {
+    links_[peer]->Abandon();
+    is_busy_[peer] = false;
+  }
+  busy_.clear();
+}
+
+void TcpLinks::EndWaits(int cause) {
+  (void)eventfd_write(wake_.get(), 1);
+  mesh_->loop().Post([this, cause] { SayGaveUp(cause); });
+}
+
+// In the order of precision: a last message that names the cause; peers whose connections broke
+// without a last message, as those of processes that were killed; a peer that has left although
+// this rank still waits for it.
+TcpLinks::Failure TcpLinks::FindFailure() {
+  using End = SocketLink::End;
+  Failure lost = FindLost();
+  for (int peer = 0; peer < size(); ++peer) {
+    const SocketLink* link = links_[peer].get();
+    if (link == nullptr || link->end() != End::kGaveUp) continue;
+    const int cause = link->cause();
+    if (cause == peer) return {Gone(absl::StrCat(peer), ""), cause};
+    return {absl::UnavailableError(
+                absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
+            cause};
+  }
+  if (!lost.why.ok()) return lost;
+  for (const int peer : busy_) {
+    const SocketLink& link = *links_[peer];
+    if (link.end() == End::kMalformed) {
+      return {absl::InternalError(
+                  absl::StrCat("the message of rank ", peer, " is not of the expected length")),
+              rank()};
+    }
+    if (link.is_stuck()) return {Gone(absl::StrCat(peer), ""), peer};
+  }
+  return {};
+}
+
+TcpLinks::Failure TcpLinks::FindLost() {
+  const auto is_lost = [](const std::unique_ptr<SocketLink>& link) {
+    return link != nullptr && link->end() == SocketLink::End::kLost;
+  };
+  if (!std::any_of(links_.begin(), links_.end(), is_lost)) return {};
+  // Another peer may have sent the cause by now, or be gone, too.
+  ReadHangUps();
+  std::vector<int> lost;
+  std::string why;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!is_lost(links_[peer])) continue;
+    lost.push_back(peer);
+    const std::string tampering = links_[peer]->Tampering();
+    if (!tampering.empty()) why = absl::StrCat("; rank ", peer, ": ", tampering);
+  }
+  return {Gone(absl::StrJoin(lost, ", "), why), lost.front()};
+}
+
+void TcpLinks::ReadHangUps() {
+  for (const auto& link : links_) {
+    if (link == nullptr || link->end() != SocketLink::End::kOpen) continue;
+    pollfd socket = {link->fd(), POLLRDHUP, 0};
+    if (poll(&socket, 1, 0) > 0) link->ReadToEnd();
+  }
+}
+
+void TcpLinks::WatchForHangUp(int peer) {
+  int fd = -1;
+  {
+    absl::MutexLock lock(&io_mutex_);
+    fd = links_[peer]->fd();
+  }
+  // Without a watch (no memory in the kernel) the peer's end is noticed when something is exchanged
+  // with it.
+  (void)mesh_->loop().Watch(fd, EPOLLRDHUP, [this, peer, fd](uint32_t) { OnHangUp(peer, fd); });
+}
+
+void TcpLinks::OnHangUp(int peer, int fd) {
+  mesh_->loop().Forget(fd);
+  Failure failure;
+  {
+    absl::MutexLock lock(&io_mutex_);
+    if (broken()) return;
+    links_[peer]->ReadToEnd();
+    has_end_ = true;
+    failure = FindFailure();
+  }
+  if (!failure.why.ok()) Break(failure.why, failure.cause);
+}
+
+// A peer that sees only the end of the connection knows that this rank is gone, not which rank has
+// caused it. So the last message comes first.
+void TcpLinks::SayGaveUp(int cause) {
+  mesh_->Drop();
+  absl::MutexLock lock(&io_mutex_);
+  for (const auto& link : links_) {
+    if (link != nullptr) link->SayGaveUp(cause);
+  }
+}
+
+}  // namespace hvd::collectives::tcp
