@@ -121,7 +121,6 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
   // The same variables as horovodrun sets for its workers.
   variables["PYTHONUNBUFFERED"] = "1";
   variables["HOROVOD_CONTROLLER"] = "gloo";
-  variables["HOROVOD_CPU_OPERATIONS"] = "gloo";
   std::error_code gone;
   command.set_working_directory(std::filesystem::current_path(gone).string());
 }

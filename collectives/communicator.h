@@ -63,7 +63,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // "gloo, rank 1 of 4, epoch 3": for logs and error messages.
+  // "tcp, rank 1 of 4, epoch 3": for logs and error messages.
   virtual std::string ToString() const = 0;
 
   // Lives as long as the communicator; nullptr: this backend has no mailbox.

@@ -11,7 +11,7 @@
 
 namespace hvd::collectives {
 
-// "gloo, rank 1 of 4, epoch 3".
+// "tcp, rank 1 of 4, epoch 3".
 std::string RankText(absl::string_view backend, int rank, int size, Epoch epoch);
 
 // Adds to the error `why` that it happened while this rank was being connected with its group.

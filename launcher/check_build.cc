@@ -246,14 +246,14 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
                     ", the first python3 on the PATH)\n");
   }
   absl::StrAppend(&table, "\nAvailable Controllers:\n");
-  AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
+  AddRow(false, "MPI", "not part of this version; TCP does its work", &table);
   AddRow(true, "Gloo", "", &table);
   absl::StrAppend(&table, "\nAvailable Tensor Operations:\n");
   const bool nccl = torch && !python->nccl_version.empty();
   AddRow(nccl, "NCCL", NoteOnNccl(nccl, python), &table);
   AddRow(false, "DDL", "not part of this version", &table);
   AddRow(false, "CCL", "not part of this version", &table);
-  AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
+  AddRow(false, "MPI", "not part of this version; TCP does its work", &table);
   AddRow(true, "Gloo", "", &table);
   return table;
 }

@@ -29,7 +29,7 @@ std::string RankTable(const plan::JobPlan& plan) {
 std::string Variables(const plan::JobPlan& plan, const cli::Options& options) {
   std::string text = absl::StrCat("\nEnvironment of the workers: this one's ",
                                   plan.environment.size(), " variables, with\n");
-  for (const char* name : {"PYTHONUNBUFFERED", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"}) {
+  for (const char* name : {"PYTHONUNBUFFERED", "HOROVOD_CONTROLLER"}) {
     absl::StrAppend(&text, "  ", name, "=", plan.environment.at(name), "\n");
   }
   for (const auto& [name, value] : options.tunables) {

@@ -47,6 +47,7 @@ struct RuntimeEnv {
   absl::Duration agent_timeout = absl::Seconds(30);
   size_t commit_copy_mbit = 1000;  // per second and agent; 0: no copies
   bool shared_memory = true;       // within a host
+  bool gloo = false;               // between hosts, in place of the TCP backend
   bool encrypt_data = false;       // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;

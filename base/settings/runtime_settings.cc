@@ -102,6 +102,11 @@ std::vector<RuntimeSetting> Tuneables() {
       SwitchRow("HOROVOD_SHARED_MEMORY", "1", "Shared memory among the processes of a host",
                 Switch(&RuntimeEnv::shared_memory))
           .Zero("TCP also within a host"),
+      TextRow(
+          "HOROVOD_CPU_OPERATIONS", "TCP",
+          "Reduction of tensors in host memory across hosts. TCP: this version's own transport; "
+          "GLOO: Gloo, neither authenticated nor encrypted",
+          ReadCpuOperations),
       TextRow("HOROVOD_GPU_OPERATIONS", "NCCL",
               "Reduction of tensors on GPUs. NCCL: NCCL, or host memory where NCCL can't be used, "
               "which rank 0 reports; NCCL_ONLY: an error in that case; HOST: host memory",
@@ -290,6 +295,11 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
                                                      "='", found->second, "': must be ", problem));
     }
   }
+  if (result.gloo && result.encrypt_data) {
+    return absl::InvalidArgumentError(
+        "HOROVOD_CPU_OPERATIONS=GLOO: Gloo's connections can't be encrypted, as "
+        "HOROVOD_ENCRYPT_DATA=1 wants; TCP's can");
+  }
   for (const MeaninglessVariable& variable : MeaninglessVariables()) {
     const auto found = environment.find(std::string(variable.name));
     // horovodrun itself sets some of these to their neutral values.
@@ -306,8 +316,6 @@ const std::vector<MeaninglessVariable>& MeaninglessVariables() {
   constexpr absl::string_view kNoMpi = "this version has no MPI";
   static const auto* const variables = new std::vector<MeaninglessVariable>{
       {"HOROVOD_CONTROLLER", "gloo", "this version has its own, over TCP"},
-      {"HOROVOD_CPU_OPERATIONS", "gloo",
-       "this version uses shared memory in a host and Gloo across hosts"},
       {"HOROVOD_NUM_NCCL_STREAMS", "1", "a group has one stream"},
       {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", "NCCL takes tensors where they are"},
       {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", "completed results can be used on every stream"},

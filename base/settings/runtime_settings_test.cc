@@ -227,6 +227,24 @@ TEST(ParseRuntimeEnvTest, NcclsOwnVariables_AreItsOwn) {
   EXPECT_FALSE(shares("what NCCL makes of it is its affair"));
 }
 
+TEST(ParseRuntimeEnvTest, CpuOperations_AreTcpOrGloo) {
+  const auto parsed = [](const std::string& value) {
+    return ParseRuntimeEnv({{"HOROVOD_CPU_OPERATIONS", value}});
+  };
+  EXPECT_TRUE(parsed("gloo")->gloo);
+  EXPECT_TRUE(parsed("GLOO")->gloo);
+  EXPECT_FALSE(parsed("Tcp")->gloo);
+  EXPECT_FALSE(parsed("CCL")->gloo);
+  EXPECT_THAT(parsed("ccl")->notes,
+              ElementsAre("HOROVOD_CPU_OPERATIONS=ccl means TCP: this version "
+                          "has no MPI and no oneCCL"));
+  EXPECT_TRUE(parsed("gloo")->notes.empty());
+  EXPECT_THAT(std::string(parsed("nccl").status().message()), HasSubstr("must be TCP or GLOO"));
+  const auto both =
+      ParseRuntimeEnv({{"HOROVOD_CPU_OPERATIONS", "GLOO"}, {"HOROVOD_ENCRYPT_DATA", "1"}});
+  EXPECT_THAT(std::string(both.status().message()), HasSubstr("can't be encrypted"));
+}
+
 TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) {
   for (const MeaninglessVariable& variable : MeaninglessVariables()) {
     const std::string name(variable.name);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -136,6 +137,17 @@ Problem ReadLogLevel(const std::string& text, RuntimeEnv* env) {
     }
   }
   return "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL";
+}
+
+Problem ReadCpuOperations(const std::string& text, RuntimeEnv* env) {
+  const std::string library = absl::AsciiStrToUpper(text);
+  env->gloo = library == "GLOO";
+  if (env->gloo || library == "TCP") return "";
+  // Horovod's other libraries are accepted, so that its environments work unchanged.
+  if (library != "MPI" && library != "CCL") return "TCP or GLOO";
+  env->notes.push_back(absl::StrCat("HOROVOD_CPU_OPERATIONS=", text,
+                                    " means TCP: this version has no MPI and no oneCCL"));
+  return "";
 }
 
 Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {

@@ -49,6 +49,7 @@ Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env);
 Problem ReadAgentTimeout(const std::string& text, RuntimeEnv* env);
 Problem ReadCores(const std::string& text, RuntimeEnv* env);
 Problem ReadLogLevel(const std::string& text, RuntimeEnv* env);
+Problem ReadCpuOperations(const std::string& text, RuntimeEnv* env);
 Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env);
 Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env);
 Problem ReadWorkerId(const std::string& text, RuntimeEnv* env);

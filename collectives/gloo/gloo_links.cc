@@ -87,9 +87,8 @@ GlooLinks::GlooLinks(std::shared_ptr<::gloo::transport::Context> context, int ra
 absl::Status GlooLinks::Begin() {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const absl::Status posted = GlooCall([&] {
-      sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord));
-    });
+    const absl::Status posted = GlooCall(
+        [&] { sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord)); });
     if (!posted.ok()) {
       return absl::Status(posted.code(), absl::StrCat("rank ", peer, ": ", posted.message()));
     }

@@ -5,10 +5,10 @@
 #include "absl/synchronization/notification.h"
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
-#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 
 namespace hvd::collectives::hierarchical {
 

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <cstring>
 
-#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/shm/shm_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives::hierarchical {

@@ -42,12 +42,12 @@ std::string LinksCommunicator::ToString() const {
   const std::string among =
       size() == links.size() ? ""
                              : absl::StrCat(" among ranks ", absl::StrJoin(peers_.ranks(), ", "));
-  return absl::StrCat(links.name(), ", rank ", links.rank(), " of ", links.size(), among, ", epoch ",
-                      epoch_.value());
+  return absl::StrCat(links.name(), ", rank ", links.rank(), " of ", links.size(), among,
+                      ", epoch ", epoch_.value());
 }
 
 absl::Status LinksCommunicator::Run(absl::string_view operation, const CallOptions& options,
-                                   absl::FunctionRef<absl::Status(const Phase&)> body) {
+                                    absl::FunctionRef<absl::Status(const Phase&)> body) {
   ++calls_;
   Links& links = *peers_.links();
   absl::Status status = links.status();
@@ -65,7 +65,7 @@ absl::Status LinksCommunicator::Run(absl::string_view operation, const CallOptio
 }
 
 absl::Status LinksCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
-                                         ReduceOp op, const CallOptions& options) {
+                                          ReduceOp op, const CallOptions& options) {
   return Run("allreduce", options, [&](const Phase& phase) -> absl::Status {
     const ElementReduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
     const size_t bytes = count * reduction.element_bytes;
@@ -86,8 +86,8 @@ absl::Status LinksCommunicator::AllReduce(const void* in, void* out, size_t coun
 }
 
 absl::Status LinksCommunicator::AllGather(const void* in, void* out,
-                                         absl::Span<const size_t> byte_counts,
-                                         const CallOptions& options) {
+                                          absl::Span<const size_t> byte_counts,
+                                          const CallOptions& options) {
   return Run("allgather", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckCounts(byte_counts, size()));
     const std::vector<Block> blocks = LayOut(byte_counts, 1);
@@ -100,7 +100,7 @@ absl::Status LinksCommunicator::AllGather(const void* in, void* out,
 }
 
 absl::Status LinksCommunicator::Broadcast(void* buffer, size_t bytes, int root,
-                                         const CallOptions& options) {
+                                          const CallOptions& options) {
   return Run("broadcast", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckIsRank(root, size()));
     if (bytes == 0) return absl::OkStatus();
@@ -115,8 +115,8 @@ absl::Status LinksCommunicator::Broadcast(void* buffer, size_t bytes, int root,
 }
 
 absl::Status LinksCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
-                                        void* out, absl::Span<const size_t> receive_bytes,
-                                        const CallOptions& options) {
+                                         void* out, absl::Span<const size_t> receive_bytes,
+                                         const CallOptions& options) {
   return Run("alltoall", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckCounts(send_bytes, size()));
     RETURN_IF_ERROR(CheckCounts(receive_bytes, size()));
@@ -125,8 +125,8 @@ absl::Status LinksCommunicator::AllToAll(const void* in, absl::Span<const size_t
 }
 
 absl::Status LinksCommunicator::ReduceScatter(const void* in, void* out,
-                                             absl::Span<const size_t> counts, DataType type,
-                                             ReduceOp op, const CallOptions& options) {
+                                              absl::Span<const size_t> counts, DataType type,
+                                              ReduceOp op, const CallOptions& options) {
   return Run("reducescatter", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckCounts(counts, size()));
     const ElementReduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
@@ -140,7 +140,7 @@ absl::Status LinksCommunicator::ReduceScatter(const void* in, void* out,
 }
 
 absl::Status LinksCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
-                                           const CallOptions& options) {
+                                            const CallOptions& options) {
   return Run("send-receive", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckIsRank(peer, size()));
     if (peer == rank()) return absl::InternalError("a rank can't exchange with itself");
@@ -162,7 +162,7 @@ std::unique_ptr<Communicator> LinksCommunicator::Subset(const std::vector<int>& 
   of_links.reserve(ranks.size());
   for (const int rank : ranks) of_links.push_back(peers_.ranks()[rank]);
   return std::make_unique<LinksCommunicator>(epoch_, Peers(peers_.links(), std::move(of_links)),
-                                            most_direct_);
+                                             most_direct_);
 }
 
 void LinksCommunicator::OnBroken(std::function<void(const absl::Status&)> listener) {

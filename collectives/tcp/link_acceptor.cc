@@ -10,8 +10,8 @@
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
-#include "collectives/tcp/link_address.h"
 #include "collectives/peer_handshake.h"
+#include "collectives/tcp/link_address.h"
 
 namespace hvd::collectives::tcp {
 

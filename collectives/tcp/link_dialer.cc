@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/peer/peer_dialer.h"
 #include "base/status_macros.h"
-#include "collectives/tcp/link_address.h"
 #include "collectives/peer_handshake.h"
+#include "collectives/tcp/link_address.h"
 
 namespace hvd::collectives::tcp {
 

@@ -13,10 +13,10 @@
 #include "base/net/peer/peer_opening.h"
 #include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
+#include "collectives/peer_handshake.h"
 #include "collectives/tcp/link_acceptor.h"
 #include "collectives/tcp/link_address.h"
 #include "collectives/tcp/link_dialer.h"
-#include "collectives/peer_handshake.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 

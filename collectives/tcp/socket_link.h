@@ -50,9 +50,7 @@ class SocketLink {
   bool wants_to_read() const { return !incoming_.empty() && end_ == End::kOpen; }
   bool wants_to_write() const { return !outgoing_.empty() && end_ == End::kOpen; }
   // Whether messages are queued that can no longer be sent or received.
-  bool is_stuck() const {
-    return end_ != End::kOpen && (!outgoing_.empty() || !incoming_.empty());
-  }
+  bool is_stuck() const { return end_ != End::kOpen && (!outgoing_.empty() || !incoming_.empty()); }
 
   // Reads all that the peer has sent before it hung up. Messages without memory are kept for
   // Receive(). Afterwards the stream has ended.

@@ -42,8 +42,7 @@ std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
 absl::Status ShareAddresses(TcpLinks& links, const links::Peers& peers, absl::Time deadline,
                             const WaitBounds& bounds) {
   std::string all(peers.size() * kLinkAddressBytes, '\0');
-  all.replace(peers.rank() * kLinkAddressBytes, kLinkAddressBytes,
-              links.mesh().address());
+  all.replace(peers.rank() * kLinkAddressBytes, kLinkAddressBytes, links.mesh().address());
   links::Scratch scratch;
   const CancellationWatch watch(bounds.cancellation,
                                 [&](const absl::Status& why) { links.Break(why, links.rank()); });

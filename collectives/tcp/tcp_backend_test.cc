@@ -68,8 +68,8 @@ TEST(TcpBackendTest, Connect_TakesOneKeyExchange) {
 
 TEST(TcpBackendTest, Connect_GroupOfOneNeedsNeitherAddressNorKeyExchange) {
   conformance::KeyExchangeTable keys(1);
-  const auto communicator = MakeTcpBackend()->Connect({Epoch(1), 0, 1, "", "secret"},
-                                                       *keys.ForRank(0), absl::Seconds(1));
+  const auto communicator =
+      MakeTcpBackend()->Connect({Epoch(1), 0, 1, "", "secret"}, *keys.ForRank(0), absl::Seconds(1));
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   EXPECT_EQ(keys.calls(), 0);
 }
@@ -101,7 +101,7 @@ TEST(TcpBackendTest, Connect_RefusesAnAddressThatIsNotOurs) {
   for (const char* address : {"localhost", "nonsense", "", "192.0.2.1", "127.0.0.1:80"}) {
     conformance::KeyExchangeTable keys(2);
     const auto connected = MakeTcpBackend()->Connect({Epoch(1), 0, 2, address, "secret"},
-                                                      *keys.ForRank(0), absl::Seconds(1));
+                                                     *keys.ForRank(0), absl::Seconds(1));
     EXPECT_EQ(connected.status().code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_EQ(keys.calls(), 0) << "nobody must wait for a rank that can't come";
   }
@@ -168,7 +168,7 @@ TEST(TcpBackendTest, Connect_SurvivesMalformedEntries) {
       return values;
     });
     const auto connected = MakeTcpBackend()->Connect({Epoch(1), 1, 2, "127.0.0.1", "secret"},
-                                                      exchange, absl::InfiniteDuration());
+                                                     exchange, absl::InfiniteDuration());
     EXPECT_FALSE(connected.ok());
     EXPECT_TRUE(Mentions(connected.status(), "rank 0: its entry")) << connected.status();
   }

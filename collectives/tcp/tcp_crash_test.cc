@@ -48,7 +48,7 @@ class SocketExchange : public KeyExchange {
 std::unique_ptr<Communicator> Connect(int fd, int rank) {
   SocketExchange exchange(fd, rank);
   auto connected = MakeTcpBackend()->Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, exchange,
-                                              absl::Seconds(60));
+                                             absl::Seconds(60));
   EXPECT_TRUE(connected.ok()) << connected.status();
   return connected.ok() ? *std::move(connected) : nullptr;
 }

@@ -197,7 +197,8 @@ void TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Time deadlin
     if (completed > awaited) return;
     for (const int peer : busy_) {
       const SocketLink& link = *links_[peer];
-      const int events = (link.wants_to_read() ? POLLIN : 0) | (link.wants_to_write() ? POLLOUT : 0);
+      const int events =
+          (link.wants_to_read() ? POLLIN : 0) | (link.wants_to_write() ? POLLOUT : 0);
       polled_.push_back({link.fd(), static_cast<short>(events), 0});  // NOLINT: poll's own type
     }
   }
@@ -231,8 +232,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
     if (link == nullptr || link->end() != End::kGaveUp) continue;
     const int cause = link->cause();
     if (cause == peer) return {Gone(absl::StrCat(peer), ""), cause};
-    return {absl::UnavailableError(
-                absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
+    return {absl::UnavailableError(absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
             cause};
   }
   if (!lost.why.ok()) return lost;

@@ -78,7 +78,7 @@ class TcpLinks : public links::Links {
   std::vector<std::unique_ptr<SocketLink>> links_ ABSL_GUARDED_BY(io_mutex_);  // by rank
   std::vector<int> busy_ ABSL_GUARDED_BY(io_mutex_);      // those with messages, and maybe others
   std::vector<bool> is_busy_ ABSL_GUARDED_BY(io_mutex_);  // by rank: whether it is in busy_
-  bool has_end_ ABSL_GUARDED_BY(io_mutex_) = false;   // a link has ended
+  bool has_end_ ABSL_GUARDED_BY(io_mutex_) = false;       // a link has ended
 
   std::vector<bool> is_linked_;  // by rank; used by the connecting thread only
   std::vector<pollfd> polled_;   // used by the waiting thread only

@@ -89,7 +89,6 @@ Environment WorkerEnvironment(const Environment& launcher, const std::vector<Ass
   result["PYTHONUNBUFFERED"] = "1";
   // As Horovod's launcher does, for scripts that look at them.
   result["HOROVOD_CONTROLLER"] = "gloo";
-  result["HOROVOD_CPU_OPERATIONS"] = "gloo";
   // In ascending order of priority: the launcher's environment, flags, -x.
   for (const auto& [name, value] : tunables) result[name] = value;
   for (const auto& [name, value] : exports) result[name] = value;

@@ -22,11 +22,10 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
                                 {"HOROVOD_AGENT_SOCKET", "@a"},
                                 {"HOROVOD_WORKER_WORD", "w"},
                                 {"HOROVOD_RANK", "3"}};
-  EXPECT_THAT(
-      WorkerEnvironment(launcher, {}, {}),
-      ElementsAre(Pair("BASH_FUNC_module%%", "() { :; }"), Pair("CUDA_VISIBLE_DEVICES_OLD", "1"),
-                  Pair("HOROVOD_CONTROLLER", "gloo"), Pair("HOROVOD_CPU_OPERATIONS", "gloo"),
-                  Pair("PATH", "/bin"), Pair("PYTHONUNBUFFERED", "1")));
+  EXPECT_THAT(WorkerEnvironment(launcher, {}, {}),
+              ElementsAre(Pair("BASH_FUNC_module%%", "() { :; }"),
+                          Pair("CUDA_VISIBLE_DEVICES_OLD", "1"), Pair("HOROVOD_CONTROLLER", "gloo"),
+                          Pair("PATH", "/bin"), Pair("PYTHONUNBUFFERED", "1")));
 }
 
 TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
@@ -37,7 +36,7 @@ TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
                                 {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                 {"PATH", "/bin"}};
   const Environment result = WorkerEnvironment(launcher, {}, {});
-  EXPECT_EQ(result.size(), 4u) << "PATH and three of Horovod's";
+  EXPECT_EQ(result.size(), 3u) << "PATH and two of Horovod's";
 }
 
 TEST(WorkerEnvironment, WhatAPodOfAnotherOperatorHas_IsNotPassedOn) {

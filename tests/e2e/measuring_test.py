@@ -251,7 +251,31 @@ def test_meaningless_variable_is_noted_once(horovodrun, variable, value):
     assert len(re.findall(rf"{variable}={value} has no meaning here: ", result.stderr)) == 1
 
 
+def test_library_of_horovod_that_is_not_here_is_noted(horovodrun):
+    result = horovodrun.run("-np", "2", "-x", "HOROVOD_CPU_OPERATIONS=MPI", *INIT)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("HOROVOD_CPU_OPERATIONS=MPI means TCP: this version has no MPI and no oneCCL") == 1
+
+
+def test_gloo_sums_between_hosts_when_asked_for(horovodrun, tmp_path):
+    """Without shared memory each process counts as a host."""
+    script = "import numpy, horovod.numpy as hvd; hvd.init(); print(hvd.allreduce(numpy.ones(9), op=hvd.Sum)[0])"
+    timeline = tmp_path / "timeline.json"
+    for library in ("GLOO", "tcp"):
+        options = ["-x", f"HOROVOD_CPU_OPERATIONS={library}", "-x", "HOROVOD_SHARED_MEMORY=0"]
+        options += ["--timeline-filename", timeline]
+        result = horovodrun.run("-np", "2", *options, sys.executable, "-c", script)
+        assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:2.0", "[1]<stdout>:2.0"], result.stderr
+        assert f'"{library.upper()}_ALLREDUCE"' in timeline.read_text()
+
+
+def test_gloo_can_not_be_encrypted(horovodrun):
+    result = horovodrun.run("-np", "2", "--encrypt-data", "-x", "HOROVOD_CPU_OPERATIONS=GLOO", *INIT)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.count("HOROVOD_CPU_OPERATIONS=GLOO: Gloo's connections can't be encrypted") == 1, result.stderr
+
+
 def test_variables_of_workers(horovodrun):
-    names = ["HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_GLOO_IFACE", "NCCL_SOCKET_IFNAME"]
+    names = ["HOROVOD_CONTROLLER", "HOROVOD_GLOO_IFACE", "NCCL_SOCKET_IFNAME"]
     result = horovodrun.run("-np", "1", "sh", "-c", "echo " + " ".join(f'"${name}"' for name in names))
-    assert result.stdout.strip() == "[0]<stdout>:gloo gloo lo lo"
+    assert result.stdout.strip() == "[0]<stdout>:gloo lo lo"

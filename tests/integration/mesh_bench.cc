@@ -30,10 +30,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "collectives/conformance/rank_group.h"
-#include "collectives/tcp/tcp_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/key_exchange.h"
 #include "collectives/shm/shm_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 
 namespace hvd {
 namespace {

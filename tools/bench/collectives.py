@@ -122,7 +122,7 @@ def main():
     parser.add_argument(
         "--backend",
         default="shm",
-        choices=["shm", "shm-plain", "shm-streaming", "gloo"],
+        choices=["shm", "shm-plain", "shm-streaming", "tcp", "gloo"],
         help="of the C++ caller (default: shm)",
     )
     parser.add_argument("--only", nargs="+", metavar="COLUMN", help="these libraries only")

@@ -20,9 +20,10 @@
 #include "base/clock.h"
 #include "base/os/host_identity.h"
 #include "base/status_macros.h"
-#include "collectives/tcp/tcp_backend.h"
+#include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/shm/shm_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 #include "tools/bench/native/referee_client.h"
 
 namespace hvd {
@@ -33,6 +34,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(60);
 // Returns the backend of this name; null: there is none.
 std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   if (name == "tcp") return collectives::tcp::MakeTcpBackend();
+  if (name == "gloo") return collectives::gloo::MakeGlooBackend();
   if (name == "shm") return collectives::shm::MakeShmBackend();
   if (name == "shm-plain")
     return collectives::shm::MakeShmBackend(collectives::shm::ShmWriting::kPlain);

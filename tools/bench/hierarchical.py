@@ -1,9 +1,9 @@
-"""Times the collectives of two hosts with two processes each: shared memory in the hosts and Gloo across, beside Gloo alone.
+"""Times the collectives of two hosts with two processes each: shared memory in the hosts and TCP across, beside TCP alone and Gloo alone.
 
     tools/bench/run hierarchical [--np 4] [--sizes 64MB ...]
 
 The hosts are network namespaces that a veth pair joins; they end with this process, killed or not. Needs root. Columns: microseconds per call on
-the slowest rank as a C++ caller of the communicator sees them, medians of all rounds; the ratio is the median of the rounds' ratios.
+the slowest rank as a C++ caller of the communicator sees them, medians of all rounds; the ratios are medians of the rounds' ratios.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ OTHERS = [
     ("allgather", "64KB"),
     ("broadcast", "64KB"),
 ]
+COLUMNS = ["hierarchical", "tcp", "gloo", "tcp/hier.", "gloo/tcp"]
 ADDRESSES = ["10.77.1.1", "10.77.1.2"]
 HOLD = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
 
@@ -57,7 +58,8 @@ def compare(args, table, referee, label, what):
     except JobFailed as error:
         bench.fail(f"{label}: {error}")
     values = {name: 1e6 * bench.median(seconds) for name, seconds in times.items()}
-    values["ratio"] = median_ratio(times["gloo"], times["hierarchical"])
+    values["tcp/hier."] = median_ratio(times["tcp"], times["hierarchical"])
+    values["gloo/tcp"] = median_ratio(times["gloo"], times["tcp"])
     table.row(label, values, rounds=args.rounds)
 
 
@@ -69,15 +71,13 @@ def main():
     bench.begin(args)
     for ranks in args.np:
         with two_hosts() as hosts, Referee() as referee:
-            for name in ("hierarchical", "gloo"):
+            for name in COLUMNS[:3]:
                 referee.start(
                     name,
                     [str(args.programs / "communicator_bench"), name, str(ranks), referee.socket_path, name, *hosts],
                     ranks,
                 )
-            table = bench.Table(
-                args, f"float32, {ranks} processes on 2 hosts", "operation", ["gloo", "hierarchical", "ratio"]
-            )
+            table = bench.Table(args, f"float32, {ranks} processes on 2 hosts", "operation", COLUMNS)
             for size in args.sizes or SIZES:
                 compare(args, table, referee, f"allreduce {size}", f"allreduce float32 {bench.size_of(size)}")
             for operation, size in [] if args.sizes else OTHERS:

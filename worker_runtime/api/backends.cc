@@ -1,11 +1,12 @@
 #include "worker_runtime/api/backends.h"
 
 #include "base/os/host_identity.h"
-#include "collectives/tcp/tcp_backend.h"
+#include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/shm/shm_backend.h"
+#include "collectives/tcp/tcp_backend.h"
 
 namespace hvd::worker_runtime::api {
 
@@ -16,7 +17,7 @@ std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& en
       // Ranks without an identity share memory with nobody: each then counts as a host of its own.
       env.shared_memory ? os::HostIdentity() : "",
       {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
-      collectives::tcp::MakeTcpBackend());
+      env.gloo ? collectives::gloo::MakeGlooBackend() : collectives::tcp::MakeTcpBackend());
 }
 
 std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env) {

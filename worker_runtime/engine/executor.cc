@@ -58,7 +58,7 @@ const OperationTensor* Get(const std::optional<OperationTensor>& part) {
   return part.has_value() ? &*part : nullptr;
 }
 
-// "GLOO_", from a description such as "gloo, rank 0 of 2, ...".
+// "TCP_", from a description such as "tcp, rank 0 of 2, ...".
 std::string PrefixOf(const collectives::Communicator& communicator) {
   const std::string text = communicator.ToString();
   return absl::StrCat(absl::AsciiStrToUpper(text.substr(0, text.find(','))), "_");

@@ -69,7 +69,7 @@ class Executor {
   const collectives::CallOptions options_;
   timeline::Recorder& recorder_;
   const int process_set_;
-  const std::string backend_;  // the prefix of the activities' names, e.g. "GLOO_"
+  const std::string backend_;  // the prefix of the activities' names, e.g. "TCP_"
   FusionBuffer buffer_;
 };
 
