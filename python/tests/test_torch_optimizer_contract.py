@@ -1,5 +1,6 @@
 """DistributedOptimizer's arguments, attributes, texts and small methods. On any number of ranks."""
 
+import contextlib
 import copy
 import inspect
 import pickle
@@ -285,6 +286,66 @@ def test_lbfgs_trains_as_one_process():
 
         o.step(closure)
     assert_same(model, reference, tolerance=1e-4)
+
+
+class ByLoss(torch.optim.SGD):
+    """An optimizer that decides by the closure's loss."""
+
+    def step(self, closure=None):
+        self.loss = closure()
+        for group in self.param_groups:
+            group["lr"] = 0.1 * float(self.loss or 0.0)
+        super().step()
+        return self.loss
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda params: torch.optim.LBFGS(params, lr=0.5, max_iter=4, line_search_fn="strong_wolfe"),
+        lambda params: ByLoss(params, lr=0.1),
+    ],
+    ids=["lbfgs", "own"],
+)
+def test_ranks_decide_alike_by_the_loss_of_a_closure(make, op):
+    model, reference = net(), net()
+    joined, mine = batches(4)
+    optimizer, plain = distributed(model, make(model.parameters()), op=op), make(reference.parameters())
+    factor = hvd.size() if op == hvd.Sum else 1
+    own, all_of_them = mine[0], joined[0]  # with others, LBFGS makes much of a rounded bit
+    for _ in range(4):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model, own)
+            loss.backward()
+            return loss
+
+        def closure_of_all():
+            plain.zero_grad()
+            loss = loss_of(reference, all_of_them) * factor
+            loss.backward()
+            return loss.detach()
+
+        loss, expected = optimizer.step(closure), plain.step(closure_of_all)
+        assert float(loss) == pytest.approx(float(expected), rel=1e-3)
+    assert_same(model, reference, tolerance=1e-3)
+    weights = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    assert torch.equal(weights, hvd.broadcast(weights, 0))
+
+
+def test_losses_of_closures_that_are_no_numbers():
+    model = net()
+    for rank, losses in ((-1, (None, "text", (1.0, 2.0), torch.zeros(2))), (0, (3.0,))):
+        for loss in losses:
+            optimizer = distributed(model, ByLoss(model.parameters(), lr=0.1))
+            if rank < 0:
+                with contextlib.suppress(TypeError, ValueError, RuntimeError):
+                    optimizer.step(lambda loss=loss: loss)
+                assert optimizer.loss is loss
+            else:
+                assert optimizer.step(lambda loss=loss: loss if hvd.rank() == 0 else None) == 3.0
 
 
 class Around(torch.optim.Optimizer):

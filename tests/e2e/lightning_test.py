@@ -14,7 +14,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TRAIN = Path(__file__).resolve().parent / "jobs/lightning_train.py"
 BOTH = ["plain", "clipped", "manual", "resumed"]
-SCENARIOS = {1: BOTH, 2: [*BOTH, "accumulated", "evaluated", "normalized", "mixed", "scaled"]}
+SCENARIOS = {1: BOTH, 2: [*BOTH, "accumulated", "searched", "evaluated", "normalized", "mixed", "scaled"]}
 CLOSE = {"rel": 1e-5, "abs": 1e-6}
 
 
@@ -80,6 +80,10 @@ def test_loss_curve_is_that_of_one_process(trained):
 def test_gradients_are_clipped_after_their_reduction(trained):
     check_same_training(trained, "clipped", "norms")
     assert max(trained.alone["clipped"]["norms"]) > 0.05
+
+
+def test_an_optimizer_that_decides_by_the_loss(trained_2):
+    check_same_training(trained_2, "searched", rel=1e-3, abs=1e-3)
 
 
 def test_two_optimizers_stepped_by_hand(trained):

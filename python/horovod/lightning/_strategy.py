@@ -12,6 +12,7 @@ from horovod.common.util import is_elastic
 from horovod.lightning._gradients import GradientReducer
 from horovod.lightning._metrics import SynchronizedMetrics, process_set_of
 from horovod.lightning._sync_batch_norm import SyncBatchNormLayers
+from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 
 _ELASTIC = (
     "HorovodStrategy does not work in elastic jobs: Lightning's loops can't go back to a commit. "
@@ -175,6 +176,24 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         closure_loss = plugin.post_backward(closure_loss, module)
         self.post_backward(closure_loss)
         return closure_loss
+
+    def optimizer_step(self, optimizer: Any, closure: Any, *args: Any, **kwargs: Any) -> Any:
+        """Steps. An optimizer that may decide by the closure's loss, such as LBFGS, gets the average of the ranks' losses. Lightning
+        calls it.
+
+        Args:
+          optimizer, closure, args, kwargs: as for Lightning's strategies.
+
+        Returns:
+          What the optimizer's step returns.
+        """
+        if decides_by_loss(type(optimizer)):
+            own = closure
+
+            def closure() -> Any:
+                return loss_of_all(own(), "horovod.loss", False, hvd.global_process_set)
+
+        return super().optimizer_step(optimizer, closure, *args, **kwargs)
 
     @contextlib.contextmanager
     def block_backward_sync(self) -> Iterator[None]:

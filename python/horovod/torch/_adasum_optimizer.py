@@ -47,6 +47,7 @@ class AdasumOptimizer(WrappedOptimizer):
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
         """Steps as the wrapped optimizer does on this rank's gradients, then reduces the changes of the parameters."""
+        self._adopt_parameters()
         if not self._reduces():
             return self._step_as_wrapped(closure, kwargs)
         if not self._agreed:

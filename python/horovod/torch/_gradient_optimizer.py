@@ -13,12 +13,13 @@ from horovod.common.collective import Call, reduction
 from horovod.common.util import is_elastic, split_list
 from horovod.torch._agreement import Agreement
 from horovod.torch._backward_end import BackwardEnd, is_nested
+from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
 from horovod.torch._gradient_forms import GradientForms
 from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
 from horovod.torch._tensors import not_compiled
 from horovod.torch.functions import broadcast_object
-from horovod.torch.mpi_ops import Average, sparse_allreduce_async
+from horovod.torch.mpi_ops import Average, Sum, sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
     "more than backward_passes_per_step backward passes came before step(): {name} has another gradient after its "
@@ -111,11 +112,35 @@ class GradientOptimizer(GradientForms):
 
     # Starting.
 
-    def _adopt_parameters(self) -> None:
-        super()._adopt_parameters()
-        own = self._parameters()
-        if len(own) != len(self._every):
-            self._every = sorted(own, key=self._parameter_names.__getitem__)
+    def _adopt_parameters(self) -> list[torch.Tensor]:
+        new = super()._adopt_parameters()
+        if len(self._every) != len(self._adopted) or new:
+            self._every = sorted(self._adopted, key=self._parameter_names.__getitem__)
+        return new
+
+    def _drop_parameter(self, p: torch.Tensor) -> None:
+        super()._drop_parameter(p)
+        group = self._group_of.pop(p, None)
+        if group is not None:
+            if not all(
+                other in self._ready for other in group.trained()
+            ):  # it waits, perhaps for this one: begin again
+                self._ready.difference_update(group.parameters)
+            group.drop(p)
+        if _reducers.get(id(p)) is self:
+            del _reducers[id(p)]
+        for parameters in (self._arrived, self._ready, self._done):
+            parameters.discard(p)
+        self._passes.pop(p, None)
+        self._sparse_dims.pop(p, None)
+
+    def _adopt_gradients(self) -> None:
+        """Adopts parameters that the script has put into the groups by hand. The hook of none has seen its gradient."""
+        new = self._adopt_parameters()
+        if new:
+            self.take_parameters()
+            self._arrived.update(p for p in new if p.grad is not None)
+            self._reduced = False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as the wrapped optimizer does; the new parameters' gradients are reduced as well."""
@@ -208,6 +233,7 @@ class GradientOptimizer(GradientForms):
 
     def _reduce_arrived(self) -> Iterator[None]:
         """Reduces the gradients that have arrived on any rank, in stages."""
+        self._adopt_gradients()
         with self._forgetting_on_error():
             self._ask(in_step=False)
             yield
@@ -217,6 +243,7 @@ class GradientOptimizer(GradientForms):
 
     def _reduce_all(self) -> None:
         """Reduces all gradients, with zeros for those that no rank has."""
+        self._adopt_gradients()
         if self._reduced:
             return
         self._check_world()
@@ -342,7 +369,8 @@ class GradientOptimizer(GradientForms):
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
         """Waits for the reductions, then steps as the wrapped optimizer does. Gradients are reduced after each call of `closure`,
-        which must be called equally often on all ranks.
+        which must be called equally often on all ranks. So is the loss that it returns, if the optimizer may decide by it: all but
+        those of torch do so, and LBFGS.
         """
         if closure is not None:
             if self._should_synchronize and (self._arrived or self._done):
@@ -365,9 +393,16 @@ class GradientOptimizer(GradientForms):
             with torch.enable_grad():
                 loss = closure()
             self._reduce_all()
-            return loss
+            return self._loss_of_all(loss) if decides else loss
 
+        decides = decides_by_loss(type(self))
         return reducing_closure
+
+    def _loss_of_all(self, loss: Any) -> Any:
+        if not self._reduces():
+            return loss
+        name = "horovod.loss." + self._operation_name(self._every[0])
+        return loss_of_all(loss, name, self.op == Sum, self.process_set)
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Zeroes the gradients as the wrapped optimizer does, and drops an unfinished group of backward passes.
@@ -378,6 +413,7 @@ class GradientOptimizer(GradientForms):
             raise AssertionError(_ZERO_GRAD_IN_FLIGHT)
         if self._shares:
             self.take_parameters()
+        self._adopt_gradients()
         self._start_step()
         super().zero_grad(*args, **kwargs)
 

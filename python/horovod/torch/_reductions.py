@@ -106,6 +106,10 @@ class Group:
     def trained(self) -> list[torch.Tensor]:
         return [p for p in self.parameters if p.requires_grad]
 
+    def drop(self, p: torch.Tensor) -> None:
+        self.parameters = [other for other in self.parameters if other is not p]
+        self._next = 0
+
 
 class SparseOperation(NamedTuple):
     """A reduction of a sparse gradient."""

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
@@ -101,7 +102,8 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self._should_synchronize = True
         self._parameter_names: dict[torch.Tensor, str] = {}
         self._grad_accumulators: dict[torch.Tensor, Any] = {}
-        self._hooked: set[torch.Tensor] = set()
+        self._hooks: dict[torch.Tensor, Any] = {}
+        self._adopted: list[torch.Tensor] = []
         if named_parameters is not None:
             self._parameter_names.update(self._checked_names(named_parameters))
         self._adopt_parameters()
@@ -167,17 +169,41 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             )
         return names
 
-    def _adopt_parameters(self) -> None:
-        """Gives new parameters a name and hooks."""
+    def _adopt_parameters(self) -> list[torch.Tensor]:
+        """Takes over the parameters of the groups, which a script may change by hand, too: gives new ones a name and a hook, and drops
+        those that have left. Returns the new ones.
+        """
+        own = self._parameters()
+        # Identities are compared faster than tensors. Those of parameters that are kept here are not used again.
+        if [id(p) for p in own] == [id(p) for p in self._adopted]:
+            return []
+        before, now = set(self._adopted), set(own)
+        for p in before - now:
+            self._drop_parameter(p)
         for i, group in enumerate(self._groups()):
             for j, p in enumerate(group["params"]):
-                self._parameter_names.setdefault(p, f"allreduce.noname.{i}.{j}")
+                if p not in self._parameter_names:
+                    self._parameter_names[p] = self._free_name(f"allreduce.noname.{i}.{j}")
+        self._adopted = own
         # The members of the set may change with the world.
         if is_elastic() or self._reduces():
-            for p in self._parameters():
-                if p not in self._hooked and _can_be_trained(p):
-                    self._hooked.add(p)
+            for p in own:
+                if p not in self._hooks and _can_be_trained(p):
                     self._install_hook(p)
+        return [p for p in own if p not in before]
+
+    def _free_name(self, name: str) -> str:
+        taken = set(self._parameter_names.values())
+        return next(
+            each for each in itertools.chain([name], (f"{name}.{n}" for n in itertools.count(1))) if each not in taken
+        )
+
+    def _drop_parameter(self, p: torch.Tensor) -> None:
+        hook = self._hooks.pop(p, None)
+        if hook is not None:
+            hook.remove()
+        self._grad_accumulators.pop(p, None)
+        self._parameter_names.pop(p, None)
 
     def _install_hook(self, p: torch.Tensor) -> None:
         this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the script has dropped
@@ -190,11 +216,11 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
         with _trained_meanwhile(p):
             if hasattr(p, "register_post_accumulate_grad_hook"):
-                p.register_post_accumulate_grad_hook(hook)
+                self._hooks[p] = p.register_post_accumulate_grad_hook(hook)
                 return
             # Older torch: the graph's node that adds to p.grad; it exists while something refers to it.
             accumulator = _accumulator_of(p)
-            accumulator.register_hook(hook)
+            self._hooks[p] = accumulator.register_hook(hook)
             self._grad_accumulators[p] = accumulator
 
     def _renew_hooks(self) -> None:

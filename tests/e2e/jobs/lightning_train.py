@@ -128,6 +128,18 @@ def accumulated():
     return {"curve": model.curve, "weights": weights(model), "reductions": len(names)}
 
 
+def searched():
+    """An optimizer that decides by the loss, always of the same batch: LBFGS would make much of a rounded bit."""
+
+    class Searched(Model):
+        def configure_optimizers(self):
+            return torch.optim.LBFGS(self.parameters(), lr=0.5, max_iter=4, line_search_fn="strong_wolfe")
+
+    model = Searched()
+    trainer(max_epochs=4).fit(model, loader(JOINED_BATCH))
+    return {"curve": model.curve, "weights": weights(model)}
+
+
 def manual():
     """Two optimizers, trained in turn, one accumulating."""
 
