@@ -54,16 +54,18 @@ void ExchangeRounds::Give(int rank, CallId call, const std::string& key, std::st
     effects->push_back(ReplyStatus{
         old->second.call,
         absl::CancelledError(absl::StrCat("another call has taken part for key \"", key, "\""))});
-    Remove(rank, key, old->second);
+    Remove(rank, key, known->second, old->second);
     known->second.gifts.erase(old);
   }
-  if (absl::Status status = CheckShare(rank, key.size() + value.size()); !status.ok()) {
-    effects->push_back(ReplyStatus{call, std::move(status)});
+  absl::Status room = CheckShare(rank, key.size() + value.size());
+  if (room.ok()) room = CheckRound(key, value.size());
+  if (!room.ok()) {
+    effects->push_back(ReplyStatus{call, std::move(room)});
     return;
   }
   const auto round = rounds_.try_emplace(key).first;
   const auto gift = round->second.gifts.emplace(rank, Gift{call, std::move(value)}).first;
-  Add(rank, key, gift->second);
+  Add(rank, key, round->second, gift->second);
   if (static_cast<int>(round->second.gifts.size()) == size_) Complete(round, effects);
 }
 
@@ -78,11 +80,20 @@ absl::Status ExchangeRounds::CheckShare(int rank, size_t bytes) const {
       " bytes; at most ", kMaxOpen, " with ", kMaxOpenBytes, " bytes are possible"));
 }
 
+absl::Status ExchangeRounds::CheckRound(const std::string& key, size_t bytes) const {
+  const auto round = rounds_.find(key);
+  const size_t taken = round == rounds_.end() ? 0 : round->second.bytes;
+  if (taken + bytes <= kMaxRoundBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the values for key \"", key, "\" have ",
+                                                   taken + bytes, " bytes; at most ",
+                                                   kMaxRoundBytes, " can be exchanged at once"));
+}
+
 void ExchangeRounds::Complete(Rounds::iterator found, std::vector<Effect>* effects) {
   Round& round = found->second;
   std::vector<std::string> values;
   for (auto& [rank, gift] : round.gifts) {
-    Remove(rank, found->first, gift);
+    Remove(rank, found->first, round, gift);
     values.push_back(std::move(gift.value));
   }
   round.values = std::make_shared<const std::vector<std::string>>(std::move(values));
@@ -108,23 +119,26 @@ void ExchangeRounds::CountAll() {
   open_.clear();
   kept_.clear();
   kept_bytes_ = 0;
-  for (const auto& [key, round] : rounds_) Count(key, round);
+  for (auto& [key, round] : rounds_) Count(key, round);
 }
 
-void ExchangeRounds::Count(const std::string& key, const Round& round) {
-  for (const auto& [rank, gift] : round.gifts) Add(rank, key, gift);
+void ExchangeRounds::Count(const std::string& key, Round& round) {
+  round.bytes = 0;
+  for (const auto& [rank, gift] : round.gifts) Add(rank, key, round, gift);
   if (round.values == nullptr) return;
   kept_.push_back(key);
   kept_bytes_ += BytesOf(key, *round.values);
 }
 
-void ExchangeRounds::Add(int rank, const std::string& key, const Gift& gift) {
+void ExchangeRounds::Add(int rank, const std::string& key, Round& round, const Gift& gift) {
+  round.bytes += gift.value.size();
   Share& share = open_[rank];
   ++share.calls;
   share.bytes += key.size() + gift.value.size();
 }
 
-void ExchangeRounds::Remove(int rank, const std::string& key, const Gift& gift) {
+void ExchangeRounds::Remove(int rank, const std::string& key, Round& round, const Gift& gift) {
+  round.bytes -= gift.value.size();
   Share& share = open_.at(rank);
   --share.calls;
   share.bytes -= key.size() + gift.value.size();
@@ -136,7 +150,7 @@ bool ExchangeRounds::Withdraw(CallId call, const absl::Status& status,
     std::map<int, Gift>& gifts = round->second.gifts;
     for (auto gift = gifts.begin(); gift != gifts.end(); ++gift) {
       if (gift->second.call != call) continue;
-      Remove(gift->first, round->first, gift->second);
+      Remove(gift->first, round->first, round->second, gift->second);
       gifts.erase(gift);
       if (gifts.empty()) rounds_.erase(round);
       effects->push_back(ReplyStatus{call, status});

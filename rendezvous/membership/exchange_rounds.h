@@ -26,6 +26,8 @@ class ExchangeRounds {
   // Of one rank, in rounds that are not complete. A worker waits for few at a time.
   static constexpr size_t kMaxOpen = 256;
   static constexpr size_t kMaxOpenBytes = size_t{4} << 20;
+  // Of one round: every rank may get all of it.
+  static constexpr size_t kMaxRoundBytes = size_t{16} << 20;
   // Of the kept results; the newest one is kept in any case.
   static constexpr size_t kMaxKept = 4096;
   static constexpr size_t kMaxKeptBytes = size_t{16} << 20;
@@ -38,7 +40,9 @@ class ExchangeRounds {
   // Errors:
   //   - InvalidArgument: no key, or one of more than kMaxKeyBytes, or a value of more than
   //     kMaxValueBytes.
-  //   - ResourceExhausted: the rank has kMaxOpen calls parked, or kMaxOpenBytes in them.
+  //   - ResourceExhausted: the rank has kMaxOpen calls parked, or kMaxOpenBytes in them, or the
+  //   round
+  //     has kMaxRoundBytes.
   //   - the status given to Close: it was closed.
   void Give(int rank, CallId call, const std::string& key, std::string value,
             std::vector<Effect>* effects);
@@ -77,10 +81,12 @@ class ExchangeRounds {
     std::map<int, Gift> gifts;  // by rank
     // In rank order; null until it is complete.
     std::shared_ptr<const std::vector<std::string>> values;
+    size_t bytes = 0;  // of the gifts' values; derived
 
     template <typename Fields>
     void Keep(Fields& fields) {
-      auto& [gifts, values] = *this;
+      auto& [gifts, values, bytes] = *this;
+      (void)bytes;
       fields("gifts", gifts, "values", values);
     }
   };
@@ -93,12 +99,13 @@ class ExchangeRounds {
 
   absl::Status Check(absl::string_view key, absl::string_view value) const;
   absl::Status CheckShare(int rank, size_t bytes) const;
+  absl::Status CheckRound(const std::string& key, size_t bytes) const;
   void Complete(Rounds::iterator round, std::vector<Effect>* effects);
   void ForgetOldResults();
   void CountAll();
-  void Count(const std::string& key, const Round& round);
-  void Add(int rank, const std::string& key, const Gift& gift);
-  void Remove(int rank, const std::string& key, const Gift& gift);
+  void Count(const std::string& key, Round& round);
+  void Add(int rank, const std::string& key, Round& round, const Gift& gift);
+  void Remove(int rank, const std::string& key, Round& round, const Gift& gift);
 
   int size_;
   absl::Status closed_;  // OK while open

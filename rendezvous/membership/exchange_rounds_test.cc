@@ -142,6 +142,25 @@ TEST_F(ExchangeRoundsTest, OpenBytesOfARank_AreBounded) {
 }
 
 // A world of one member completes any number of rounds.
+// Every rank may get all of it.
+TEST(LargeExchangeRoundsTest, BytesOfARound_AreBounded) {
+  constexpr int kFull = ExchangeRounds::kMaxRoundBytes / ExchangeRounds::kMaxValueBytes;
+  ExchangeRounds rounds(kFull + 1);
+  const auto give = [&](int rank, const std::string& value) {
+    std::vector<Effect> effects;
+    rounds.Give(rank, CallId(100 + rank), "k", value, &effects);
+    return effects;
+  };
+  const std::string large(ExchangeRounds::kMaxValueBytes, 'x');
+  for (int rank = 0; rank < kFull; ++rank) EXPECT_THAT(give(rank, large), IsEmpty());
+  const std::vector<Effect> effects = give(kFull, "x");
+  ASSERT_THAT(effects, SizeIs(1));
+  EXPECT_EQ(std::get<ReplyStatus>(effects[0]).status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(give(0, large), SizeIs(1)) << "a repetition";
+  EXPECT_THAT(give(0, ""), SizeIs(1)) << "another repetition";
+  EXPECT_THAT(give(kFull, large), SizeIs(kFull + 1)) << "there is room again";
+}
+
 TEST_F(ExchangeRoundsTest, Results_TheNewestAreKept) {
   const std::string large(ExchangeRounds::kMaxValueBytes, 'x');
   const auto complete = [&](const std::string& key, const std::string& value) {
