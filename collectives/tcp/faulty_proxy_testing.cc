@@ -97,16 +97,12 @@ bool FaultyProxy::Move(Connection& connection, const Fd& from, const Fd& to, Way
       return false;
     } else if (got > 0) {
       bytes.resize(got);
-      const bool strikes = fault_.kind != Fault::kNone && passed_ + got > fault_.after;
-      if (strikes) Strike(connection, bytes);
+      const Fault::Kind fault = passed_ + got > fault_.after ? fault_.kind : Fault::kNone;
+      if (fault != Fault::kNone) Strike(connection, bytes);
       passed_ += got;
       way.held += bytes;
       if (stalls_ || connection.is_cut) return true;
-      if (strikes && (fault_.kind == Fault::kReset || fault_.kind == Fault::kClose)) {
-        fault_.kind = Fault::kNone;
-        return false;
-      }
-      if (strikes) fault_.kind = Fault::kNone;
+      if (fault == Fault::kReset || fault == Fault::kClose) return false;
     }
   }
   if (!way.held.empty()) {
@@ -122,7 +118,7 @@ bool FaultyProxy::Move(Connection& connection, const Fd& from, const Fd& to, Way
 }
 
 void FaultyProxy::Strike(Connection& connection, std::string& bytes) {
-  switch (fault_.kind) {
+  switch (std::exchange(fault_.kind, Fault::kNone)) {
     case Fault::kNone:
     case Fault::kClose:
       break;
