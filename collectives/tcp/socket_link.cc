@@ -88,9 +88,16 @@ bool SocketLink::Advance() {
   return ReadSome() || written;
 }
 
+// A plain socket that takes or gives less than it could has no more room or bytes, so that another
+// call would be in vain. TLS takes and gives a record at a time.
+bool SocketLink::IsExhausted(size_t moved, size_t wanted) const {
+  return moved < wanted && !wire_.encrypted();
+}
+
 bool SocketLink::WriteSome() {
   bool moved = false;
   while (wants_to_write()) {
+    const size_t left = kHeaderBytes + outgoing_.front().bytes - written_;
     const IoResult sent = WriteFront();
     if (sent.end) {
       // The peer is gone. What it has sent before may say why.
@@ -100,7 +107,8 @@ bool SocketLink::WriteSome() {
     if (sent.would_block) break;
     moved = true;
     written_ += sent.bytes;
-    if (written_ < kHeaderBytes + outgoing_.front().bytes) continue;
+    if (IsExhausted(sent.bytes, left)) break;
+    if (sent.bytes < left) continue;
     ++*outgoing_.front().completed;
     outgoing_.pop_front();
     written_ = 0;
@@ -121,25 +129,30 @@ bool SocketLink::ReadSome() {
   bool moved = false;
   while (wants_to_read()) {
     const Incoming& memory = incoming_.front();
-    const size_t done = read_ < kHeaderBytes ? 0 : read_ - kHeaderBytes;
-    // A message without bytes is complete with its header; reading nothing would look like the end.
-    if (read_ < kHeaderBytes || done < memory.bytes) {
-      const IoResult got = read_ < kHeaderBytes
-                               ? ReadHeaderAnd(memory.data, memory.bytes)
-                               : wire_.Read(memory.data + done, memory.bytes - done);
-      if (!Account(got)) break;
-      moved = true;
-    }
-    if (end_ != End::kOpen || read_ < kHeaderBytes) continue;
-    if (length_ != static_cast<int64_t>(memory.bytes)) {
+    const size_t left = kHeaderBytes + memory.bytes - read_;
+    const IoResult got = ReadFront();
+    if (!Account(got)) break;
+    moved = true;
+    if (end_ != End::kOpen) break;
+    if (read_ >= kHeaderBytes && length_ != static_cast<int64_t>(memory.bytes)) {
       end_ = End::kMalformed;
-    } else if (read_ == kHeaderBytes + memory.bytes) {
+    } else if (got.bytes == left) {
       ++*memory.completed;
       incoming_.pop_front();
       read_ = 0;
+    } else if (IsExhausted(got.bytes, left)) {
+      break;
     }
   }
   return moved;
+}
+
+// REQUIRES: the first message is not complete; reading no bytes would look like the end.
+IoResult SocketLink::ReadFront() {
+  const Incoming& memory = incoming_.front();
+  if (read_ < kHeaderBytes) return ReadHeaderAnd(memory.data, memory.bytes);
+  const size_t done = read_ - kHeaderBytes;
+  return wire_.Read(memory.data + done, memory.bytes - done);
 }
 
 IoResult SocketLink::ReadHeaderAnd(char* data, size_t bytes) {

@@ -87,7 +87,9 @@ class SocketLink {
   bool WriteSome();
   bool ReadSome();
   bool KeepSome();
+  bool IsExhausted(size_t moved, size_t wanted) const;
   IoResult WriteFront();
+  IoResult ReadFront();
   IoResult ReadHeaderAnd(char* data, size_t bytes);
   // Whether `got` has moved anything. Ends the stream if it is its end, or if the header that it
   // completes is a last message.
