@@ -16,6 +16,7 @@ from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
 from horovod.torch._gradient_forms import GradientForms
+from horovod.torch._rates import Rates
 from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
 from horovod.torch._tensors import not_compiled
 from horovod.torch.functions import broadcast_object
@@ -71,6 +72,7 @@ class GradientOptimizer(GradientForms):
         self._backward_end = BackwardEnd()
         self._agreement: Optional[Agreement] = None
         self._agreements = 0  # since the last step
+        self._rates = Rates()
         self._world: Any = None  # of all this
         self._every: list[torch.Tensor] = []  # parameter, by name
         self._operations: list[Union[Operation, SparseOperation]] = []
@@ -186,6 +188,7 @@ class GradientOptimizer(GradientForms):
         if self._world is not _process.process.world:
             self._forget()
             self._backward_end = BackwardEnd()
+            self._rates = Rates()
             self._world = _process.process.world
 
     def _lacks_gradients(self) -> bool:
@@ -260,7 +263,9 @@ class GradientOptimizer(GradientForms):
 
     def _ask(self, in_step: bool) -> None:
         name = "horovod.gradients." + self._operation_name(self._every[0])
-        self._agreement = Agreement(name, self.process_set, self._every, self._arrived, in_step, self._agreements)
+        self._agreement = Agreement(
+            name, self.process_set, self._every, self._arrived, in_step, self._agreements, self._rates
+        )
         self._agreements += 1
 
     def _start_wanted(self) -> None:
@@ -380,6 +385,7 @@ class GradientOptimizer(GradientForms):
             if self._synchronized:
                 _warnings.warn(_SYNCHRONIZED_BEFORE_STEP)
             self._reduce_all()
+        self._rates.note(self._groups())
         result = self._step_as_wrapped(closure, kwargs)
         self._synchronized = False
         if not self._ready:
@@ -420,4 +426,5 @@ class GradientOptimizer(GradientForms):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state as the wrapped optimizer does. Reductions in flight are dropped."""
         self._forget()
+        self._rates = Rates()
         super().load_state_dict(state_dict)
