@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -198,9 +199,12 @@ IoResult TlsSession::Write(absl::string_view data) {
 }
 
 // Counts a record, and requests new keys when the limit is reached. OpenSSL sends the key update
-// before the next record; the other direction keeps its keys.
+// before the next record, and reads nothing until it is sent; the other direction keeps its keys.
+// So a full socket postpones it: two ends that both waited to send theirs would wait forever.
 void TlsSession::RenewKey() {
   if (++records_ <= context_->records_per_key_) return;
+  pollfd socket = {fd_, POLLOUT, 0};
+  if (poll(&socket, 1, 0) <= 0) return;
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) records_ = 1;
 }
 

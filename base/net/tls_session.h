@@ -28,8 +28,8 @@ struct TlsIdentity {
 // The context shared by the sessions of one process. Immutable; thread-safe.
 class TlsContext {
  public:
-  // The number of records, of 16 KiB at most, after which the session changes its key: far below
-  // the limit of 2^24.5 for AES-GCM (RFC 8446, 5.5).
+  // The number of records, of 16 KiB at most, after which the session changes its key, as soon as
+  // the socket has room: far below the limit of 2^24.5 for AES-GCM (RFC 8446, 5.5).
   static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 
   // Errors:

@@ -137,6 +137,23 @@ TEST_F(WireTest, FullSocket_GoesOnWhereItWas) {
   EXPECT_EQ(received, large);
 }
 
+// Both ends change their keys while both sockets are full. Each can only write once the other one
+// has read.
+TEST_F(WireTest, FullSocketsInBothDirections_CanStillBeRead) {
+  for (const size_t size : {1000U, 16000U, 60000U}) {
+    const Context restless = ContextOf(host_, /*records_per_key=*/1);
+    Ends ends = Connected(restless, restless);
+    Open(ends.accepts, ends.connects);
+    const std::string data(size, 'd');
+    for (Wire* wire : {&ends.accepts, &ends.connects}) {
+      while (!wire->Write(data).would_block) {
+      }
+    }
+    EXPECT_FALSE(Read(ends.accepts, size).empty()) << size;
+    EXPECT_FALSE(Read(ends.connects, size).empty()) << size;
+  }
+}
+
 TEST_F(WireTest, CertificateOfAnotherJob_IsRefusedByBoth) {
   const Context other =
       ContextOf(*(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host"));
