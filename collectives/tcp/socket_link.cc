@@ -1,5 +1,7 @@
 #include "collectives/tcp/socket_link.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -213,6 +215,14 @@ void SocketLink::SayLastWord(int64_t value) {
   std::memcpy(header.data(), &value, kHeaderBytes);
   if (written_ == 0) (void)wire_.Write({header.data(), kHeaderBytes});
   wire_.EndWriting();
+}
+
+void SocketLink::ResetIfBlocked() {
+  int unsent = 0;
+  if (!wire_.valid() || ioctl(wire_.fd(), SIOCOUTQNSD, &unsent) != 0 || unsent == 0) return;
+  const linger reset = {1, 0};
+  setsockopt(wire_.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  wire_.Close();
 }
 
 }  // namespace hvd::collectives::tcp

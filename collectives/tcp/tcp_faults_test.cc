@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/cancellation.h"
 #include "base/net/tls_session.h"
+#include "base/status_macros.h"
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/tcp/faulty_proxy_testing.h"
@@ -78,7 +79,7 @@ class Diverted : public KeyExchange {
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override {
-    std::vector<std::string> values = *real_->AllGather(key, value, timeout);
+    ASSIGN_OR_RETURN(std::vector<std::string> values, real_->AllGather(key, value, timeout));
     absl::MutexLock lock(&mutex_);
     if (proxy_ == nullptr) {
       proxy_ = std::make_unique<FaultyProxy>(values[case_.struck], case_.fault);

@@ -20,6 +20,9 @@ namespace {
 // cluster, and about what going to sleep and waking up costs.
 constexpr absl::Duration kPollFor = absl::Microseconds(50);
 
+// How long a peer has to read what comes before the last message.
+constexpr absl::Duration kLinger = absl::Milliseconds(50);
+
 absl::Status Gone(absl::string_view ranks, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("rank ", ranks, " is gone", why));
 }
@@ -96,7 +99,12 @@ TcpLinks::~TcpLinks() {
   mesh_->Stop();
   absl::MutexLock lock(&io_mutex_);
   for (const auto& link : links_) {
-    if (link != nullptr && !broken()) link->SayGoodbye();
+    if (link == nullptr) continue;
+    if (broken()) {
+      link->ResetIfBlocked();
+    } else {
+      link->SayGoodbye();
+    }
   }
 }
 
@@ -305,6 +313,16 @@ void TcpLinks::SayGaveUp(int cause) {
   absl::MutexLock lock(&io_mutex_);
   for (const auto& link : links_) {
     if (link != nullptr) link->SayGaveUp(cause);
+  }
+  mesh_->loop().After(kLinger, [this] { ResetBlocked(); });
+}
+
+void TcpLinks::ResetBlocked() {
+  absl::MutexLock lock(&io_mutex_);
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
+    mesh_->loop().Forget(link->fd());
+    link->ResetIfBlocked();
   }
 }
 

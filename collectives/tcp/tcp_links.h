@@ -70,6 +70,7 @@ class TcpLinks : public links::Links {
   void WatchForHangUp(int peer);
   void OnHangUp(int peer, int fd);
   void SayGaveUp(int cause);
+  void ResetBlocked();
 
   const std::unique_ptr<TcpMesh> mesh_;
   const Fd wake_;  // an eventfd, readable once the links are broken
