@@ -166,6 +166,33 @@ TEST_F(RendezvousGrpcTest, DeadlinePasses_LeavesNoWaiter) {
   job_.AskUntilJoining(0);
 }
 
+TEST_F(RendezvousGrpcTest, RequestsThatAWorkerLeavesParked_AreBounded) {
+  AllAtOnce(Join);
+  const auto client = job_.NewClient();
+  auto large = From<pb::WatchEpochRequest>(1);
+  large.set_epoch(1);
+  // The server keeps also what it does not know.
+  large.GetReflection()->MutableUnknownFields(&large)->AddLengthDelimited(
+      100, std::string(1400000, 'x'));
+  std::vector<std::future<absl::Status>> parked;
+  for (int i = 0; i < 6; ++i) {
+    parked.push_back(std::async(std::launch::async, [&] {
+      return client->WatchEpoch(large, absl::InfiniteDuration()).status();
+    }));
+  }
+  const auto refusal_of = [&](uint64_t worker) {
+    auto wrong = From<pb::WatchEpochRequest>(worker);
+    wrong.set_epoch(99);
+    return client->WatchEpoch(wrong, absl::InfiniteDuration()).status();
+  };
+  absl::Status refused = refusal_of(1);
+  while (!absl::IsResourceExhausted(refused)) refused = refusal_of(1);  // until all are parked
+  EXPECT_TRUE(absl::StrContains(refused.message(), "worker 1 has parked requests")) << refused;
+  EXPECT_TRUE(absl::IsFailedPrecondition(refusal_of(2)));
+  a_.SayExited(2, 1);
+  for (auto& watch : parked) EXPECT_TRUE(watch.get().ok());
+}
+
 TEST_F(RendezvousGrpcTest, UnknownWorker_NotFound) {
   EXPECT_EQ(Join(*job_.NewClient(), 99).status().code(), absl::StatusCode::kNotFound);
 }
