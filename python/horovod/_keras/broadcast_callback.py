@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from horovod._keras import tensors
+from horovod._keras.learning_rate_callbacks import LearningRate, check_alike
 from horovod.common.basics import rank
 from horovod.common.ops import max_over_ranks
 from horovod.common.util import is_elastic
@@ -32,7 +33,8 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
 
     The weights are broadcast before the first batch, if all ranks have them by then. All variables are broadcast after the
     first batch, because an optimizer creates its slots in its first step. Each rank keeps the gradients that it accumulates for
-    the next step. In an elastic job this is done in each fit().
+    the next step. In an elastic job this is done in each fit(). At the beginning of each further epoch the ranks' learning rates
+    are compared.
 
     Args:
       root_rank: the rank whose values all ranks get.
@@ -40,7 +42,7 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
       local_variables: a variable, or several. Each rank keeps its own values of them.
 
     Raises:
-      ValueError: an element of `local_variables` is not a variable.
+      ValueError: an element of `local_variables` is not a variable. In fit(), on all ranks: their learning rates differ.
     """
 
     model: Any
@@ -73,6 +75,21 @@ class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
         built = bool(getattr(self.model, "built", True))
         if not self.broadcast_done and max_over_ranks(0 if built else 1) == 0:
             self._broadcast_weights()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Compares the ranks' learning rates, which callbacks may have changed at the end of the epoch before. Keras calls it.
+
+        Args:
+          epoch: not used.
+          logs: not used.
+        """
+        if not self.broadcast_done:
+            return
+        optimizer = self.model.optimizer
+        rate = LearningRate(optimizer, "").variable()
+        if rate is not None and id(rate) not in self._local:
+            tensors.take_from_training(self.model)
+            check_alike(optimizer)
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Broadcasts all variables after the first batch. Keras calls it.

@@ -2,10 +2,18 @@
 
 from typing import Any, Callable, Optional, Union
 
+import numpy
+
+import horovod.numpy as hvd
 from horovod._keras import tensors
 from horovod.common.basics import rank, size
 
 _STEPS = "{}: how many steps an epoch has is not known: pass steps_per_epoch"
+_DIFFERENT = (
+    "the ranks have different learning rates, so their weights would drift apart: rank 0 {:g}, rank {} {:g}. A callback such as "
+    "ReduceLROnPlateau has decided by each rank's own metrics: put hvd.callbacks.MetricAverageCallback() before it"
+)
+_SAME = 1e-5  # machines of other kinds may compute a schedule with another last bit
 _SCHEDULE = "{} sets the learning rate, but the optimizer was made with a schedule: make it with a number."
 
 # A mixin: the next base class is Callback of some Keras.
@@ -145,6 +153,15 @@ class LearningRateWarmup(LearningRateSchedule):
             print(f"\nEpoch {epoch + 1}: finished gradual learning rate warmup to {rate:g}.")
 
 
+def check_alike(optimizer: Any) -> None:
+    """Raises ValueError, on all ranks, if their optimizers have different learning rates. All ranks must call it."""
+    rate = LearningRate(optimizer, "").get()
+    rates = hvd.allgather(numpy.array([rate]), name="horovod.keras.learning_rates")
+    if not numpy.allclose(rates, rates[0], rtol=_SAME, atol=0.0, equal_nan=True):
+        other = int(numpy.argmax(~numpy.isclose(rates, rates[0], rtol=_SAME, atol=0.0, equal_nan=True)))
+        raise ValueError(_DIFFERENT.format(rates[0], other, rates[other]))
+
+
 class LearningRate:
     """The learning rate of an optimizer, of any Keras; a LossScaleOptimizer has that of the one in it.
 
@@ -163,12 +180,16 @@ class LearningRate:
     def set(self, value: float) -> None:
         self._optimizer.learning_rate = value
 
-    def _variable(self) -> Any:
-        """Returns the variable of the learning rate. Raises ValueError if there is a schedule instead."""
+    def variable(self) -> Any:
+        """Returns the variable of the learning rate; None if there is a schedule instead."""
         optimizer = self._optimizer
         held = getattr(optimizer, "_learning_rate", None)
         rate = held if held is not None else optimizer.learning_rate
-        if callable(rate) or not hasattr(rate, "assign"):
+        return None if callable(rate) or not hasattr(rate, "assign") else rate
+
+    def _variable(self) -> Any:
+        rate = self.variable()
+        if rate is None:
             raise ValueError(_SCHEDULE.format(self._user))
         return rate
 

@@ -81,6 +81,24 @@ def test_broadcast_leaves_each_rank_the_gradients_that_it_accumulates(kind):
     assert_weights(model, weights_alone(kind, joined=2))
 
 
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("kind", KINDS)
+def test_learning_rates_that_differ_after_an_epoch_are_an_error(kind):
+    class Decides(keras.callbacks.Callback):
+        """What ReduceLROnPlateau does with the metrics of a rank."""
+
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1 and hvd.rank() == 1:
+                self.model.optimizer.learning_rate = 0.05
+
+    model = compiled(hvd.DistributedOptimizer(sgd(kind, rate=0.1)))
+    listed = [callbacks.BroadcastGlobalVariablesCallback(0), Decides()]
+    with pytest.raises(
+        ValueError, match=r"learning rates, .*: rank 0 0\.1, rank 1 0\.05\. .*MetricAverageCallback\(\) before it$"
+    ):
+        fit(model, batches()[1], BATCH, epochs=3, callbacks=listed)
+
+
 def test_local_variables_are_not_broadcast():
     model = compiled(hvd.DistributedOptimizer(sgd(rate=0.0)), seed=1 + hvd.rank())
     own = model.trainable_variables[0]
