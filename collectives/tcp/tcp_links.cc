@@ -94,13 +94,15 @@ TcpLinks::TcpLinks(std::unique_ptr<TcpMesh> mesh)
   is_linked_[rank()] = true;
 }
 
-// The mesh's thread ends first: it uses the links. Before that it runs what EndWaits has posted.
+// The mesh's thread ends first: it uses the links. If it is just breaking them, it ends without
+// what EndWaits has posted.
 TcpLinks::~TcpLinks() {
   mesh_->Stop();
   absl::MutexLock lock(&io_mutex_);
   for (const auto& link : links_) {
     if (link == nullptr) continue;
     if (broken()) {
+      link->SayGaveUp(cause_);
       link->ResetIfBlocked();
     } else {
       link->SayGoodbye();
@@ -225,6 +227,7 @@ void TcpLinks::Abandon() {
 }
 
 void TcpLinks::EndWaits(int cause) {
+  cause_ = cause;
   (void)eventfd_write(wake_.get(), 1);
   mesh_->loop().Post([this, cause] { SayGaveUp(cause); });
 }

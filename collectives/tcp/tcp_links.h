@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -73,7 +74,8 @@ class TcpLinks : public links::Links {
   void ResetBlocked();
 
   const std::unique_ptr<TcpMesh> mesh_;
-  const Fd wake_;  // an eventfd, readable once the links are broken
+  const Fd wake_;               // an eventfd, readable once the links are broken
+  std::atomic<int> cause_{-1};  // of the failure; valid once they are broken
 
   absl::Mutex io_mutex_;
   std::vector<std::unique_ptr<SocketLink>> links_ ABSL_GUARDED_BY(io_mutex_);  // by rank
