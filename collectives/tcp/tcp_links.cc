@@ -72,7 +72,9 @@ class TcpRegion : public links::Region {
 
   absl::Status Await(Messages& messages, int peer, absl::string_view late, absl::Time deadline) {
     const absl::Status done = links_.Await(messages.completed, messages.awaited, deadline);
-    if (absl::IsDeadlineExceeded(done) && !links_.broken()) {
+    if (absl::IsDeadlineExceeded(done)) {
+      // If the links have broken, their reason is more precise.
+      if (links_.broken()) return links_.status();
       return absl::DeadlineExceededError(absl::StrCat("rank ", peer, late));
     }
     if (done.ok()) ++messages.awaited;
