@@ -63,12 +63,13 @@ class SocketLink {
   // Sends the last message, a goodbye or the rank that has caused a failure, and half-closes the
   // stream. Best effort: in the middle of a message, or if the socket's buffer is full, the peer
   // sees only the end of the stream.
+  void SayGoodbye() { SayLastWord(kGoodbye); }
+  void SayGaveUp(int cause) { SayLastWord(kGaveUp - cause); }
+
   // Resets the connection if bytes are left that the peer's kernel does not take, because the peer
   // does not read: the end of the stream, which comes after them, would reach it too late. Loses
   // the last message. To be called after SayGaveUp.
   void ResetIfBlocked();
-  void SayGoodbye() { SayLastWord(kGoodbye); }
-  void SayGaveUp(int cause) { SayLastWord(kGaveUp - cause); }
 
  private:
   struct Outgoing {
