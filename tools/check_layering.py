@@ -11,14 +11,26 @@ It checks the `#include "..."` lines of all C++ files, which show dependencies m
 6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in place of both
    (a violation of the one-definition rule).
 7. A folder has at most FOLDER_LIMIT sources beside its tests.
-8. A pure folder (PURE) includes no header with which it could start a thread, lock, open a socket or a file, or log (PURE_HEADERS).
+8. A header that defines classes is named after one of its types: they share a word (UNNAMED in layers.py lists exceptions).
+9. A pure folder (PURE) includes no header with which it could start a thread, lock, open a socket or a file, or log (PURE_HEADERS).
 """
 
 import re
 import sys
 from pathlib import Path
 
-from layers import ALLOWED, FOR_TESTS, ONLY_IN, PURE, PURE_HEADERS, SOURCE_FOLDERS, TEST_FILE, TEST_FOLDERS, THIRD_PARTY
+from layers import (
+    ALLOWED,
+    FOR_TESTS,
+    ONLY_IN,
+    PURE,
+    PURE_HEADERS,
+    SOURCE_FOLDERS,
+    TEST_FILE,
+    TEST_FOLDERS,
+    THIRD_PARTY,
+    UNNAMED,
+)
 
 TYPE = re.compile(
     r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))"
@@ -240,6 +252,32 @@ def check_names(files):
     return problems
 
 
+def words_of(name):
+    """The words of a name in either spelling: {"link", "acceptor"} of LinkAcceptor and of link_acceptor."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)}
+
+
+def shares_a_word(name, other):
+    """Whether two names have a word in common, in any form: reduce and Reducer, siphash and SipHash."""
+    pairs = [(one, two) for one in words_of(name) for two in words_of(other)]
+    same = name.replace("_", "").lower() == other.replace("_", "").lower()
+    return same or any(one[:5] == two[:5] or one.rstrip("s") == two.rstrip("s") for one, two in pairs)
+
+
+def check_titles(files):
+    problems = []
+    for path, text in files.items():
+        if not path.endswith(".h") or is_test(path) or path in UNNAMED:
+            continue
+        lines = without_comments(text).splitlines()
+        types = [TYPE.match(line).group(1) for line in lines if TYPE.match(line)]
+        stem = path.rpartition("/")[2][:-2]
+        has_class = any(line.startswith("class ") and TYPE.match(line) for line in lines)
+        if has_class and not any(shares_a_word(stem, name) for name in types):
+            problems.append(f"{path}: none of its types bears its name: {', '.join(types)}")
+    return problems
+
+
 def check_folders(files):
     counts = {}
     for path in files:
@@ -261,6 +299,7 @@ def check(files):
         + check_patterns(files)
         + check_namespaces(files)
         + check_names(files)
+        + check_titles(files)
         + check_folders(files)
     )
 

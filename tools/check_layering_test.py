@@ -99,13 +99,13 @@ class Names(unittest.TestCase):
     def test_two_types_of_one_name_are_found(self):
         found = problems(
             rendezvous__server__plan_dot_h=in_namespace("hvd::rendezvous::server", "struct Machine {\n};"),
-            rendezvous__server__driver_dot_h=in_namespace(
+            rendezvous__server__machine_driver_dot_h=in_namespace(
                 "hvd::rendezvous::server", "\nclass Machine final : Base {\n};"
             ),
         )
         self.assertEqual(1, len(found))
         self.assertIn(
-            "rendezvous/server/driver.h:3: hvd::rendezvous::server::Machine is another one in rendezvous/server/plan.h:2",
+            "rendezvous/server/machine_driver.h:3: hvd::rendezvous::server::Machine is another one in rendezvous/server/plan.h:2",
             found[0],
         )
 
@@ -133,7 +133,7 @@ class Names(unittest.TestCase):
                 base__a_dot_h=in_namespace("hvd", "class A {\n  struct Item {\n  };\n};\nclass B;"),
                 base__b_dot_h=in_namespace("hvd", "class B {\n  struct Item;\n};"),
                 base__b_dot_cc=in_namespace("hvd", "namespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};"),
-                base__os__c_dot_h=in_namespace("hvd::os", "class A {\n};"),
+                base__os__a_dot_h=in_namespace("hvd::os", "class A {\n};"),
                 base__a_test_dot_cc=in_namespace("hvd", "class A {\n};"),
             ),
         )
@@ -150,11 +150,25 @@ class Namespaces(unittest.TestCase):
                 tests__d_dot_h=in_namespace("hvd", ""),
             ),
         )
-        found = problems(base__os__b_dot_h=in_namespace("hvd", "class A {\n};"))
+        found = problems(base__os__b_dot_h=in_namespace("hvd", "class B {\n};"))
         self.assertEqual(["base/os/b.h:1: namespace hvd in a folder whose namespace is hvd::os"], found)
 
     def test_another_folders_types_may_be_declared(self):
         self.assertEqual([], problems(base__net__a_dot_h=in_namespace("hvd::os", "\nclass A;  // base/os/a.h\n")))
+
+
+class Titles(unittest.TestCase):
+    def test_a_header_is_named_after_one_of_its_types(self):
+        self.assertEqual(
+            [],
+            problems(
+                base__reduce_dot_h=in_namespace("hvd", "class Reducer {\n};"),
+                base__siphash_dot_h=in_namespace("hvd", "struct Key {\n};\nclass SipHash {\n};"),
+                base__ids_of_hosts_dot_h=in_namespace("hvd", "struct Anything {\n};"),
+            ),
+        )
+        found = problems(base__job_router_dot_h=in_namespace("hvd", "class FrontDoor {\n};\nstruct Key {\n};"))
+        self.assertEqual(["base/job_router.h: none of its types bears its name: FrontDoor, Key"], found)
 
 
 class Folders(unittest.TestCase):

@@ -182,4 +182,13 @@ ONLY_IN = {
     ),
 }  # fmt: skip
 
+# Headers that are named after something else than their types: what is common to their functions or aliases.
+UNNAMED = (
+    "base/ids.h",  # aliases of one template
+    "base/settings/setting_readers.h",  # functions
+    "collectives/gloo/gloo_glue.h",  # functions
+    "collectives/shm/segment/segment_setup_protocol.h",  # its messages
+    "rendezvous/c_api/guarded.h",  # function templates
+)
+
 SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
