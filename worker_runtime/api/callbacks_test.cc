@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 #include "base/settings/runtime_env.h"
 #include "collectives/inproc/inproc_backend.h"
@@ -304,9 +305,14 @@ TEST_F(CallbacksTest, Shutdown_OperationsAreInFlight_AllHaveBeenCalledBeforeItRe
 TEST_F(CallbacksTest, Reset_OperationsAreInFlight_TheirCallbacksComeBeforeTheNextWorlds) {
   constexpr int kWorlds = 10;
   StartWorkers(2);
+  std::vector<std::unique_ptr<absl::Barrier>> joined;
+  for (int world = 0; world < kWorlds; ++world) joined.push_back(std::make_unique<absl::Barrier>(2));
   OnEach([&](int rank, Runtime& worker) {
     std::vector<int> expected;
     for (int world = 0; world < kWorlds; ++world) {
+      // A rank that still joins a world which the other one leaves goes on to the next one, so that
+      // it would reset once less.
+      joined[world]->Block();
       // The other rank, which may have left this world already, never submits this.
       const std::string name = absl::StrCat("b", rank);
       if (worker.SubmitThen({Request(OpKind::kBarrier, name)}, 0, calls_[rank].Of(worker, world))
