@@ -306,7 +306,8 @@ TEST_F(CallbacksTest, Reset_OperationsAreInFlight_TheirCallbacksComeBeforeTheNex
   constexpr int kWorlds = 10;
   StartWorkers(2);
   std::vector<std::unique_ptr<absl::Barrier>> joined;
-  for (int world = 0; world < kWorlds; ++world) joined.push_back(std::make_unique<absl::Barrier>(2));
+  for (int world = 0; world < kWorlds; ++world)
+    joined.push_back(std::make_unique<absl::Barrier>(2));
   OnEach([&](int rank, Runtime& worker) {
     std::vector<int> expected;
     for (int world = 0; world < kWorlds; ++world) {
