@@ -5,6 +5,7 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 DEV="$ROOT/.dev"
 STAGE="$DEV/stage" # PYTHONPATH: stage/horovod is the source package plus bin/ and lib/
 export ROOT DEV STAGE
+# shellcheck disable=SC2034 # used by who sources this
 mapfile -t ROOMS <"$ROOT/tools/rooms" # the folders of the product's C++
 
 # Prints what the tool is doing now.
