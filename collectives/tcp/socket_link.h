@@ -40,7 +40,8 @@ class SocketLink {
   std::string Tampering() const { return wire_.unsafe() ? wire_.failure() : ""; }
 
   // Queue a message, or memory for one; `completed` is incremented when the kernel has taken the
-  // message's bytes, or when all of them have arrived. Both do at once what is possible.
+  // message's bytes, or when all of them have arrived. Send() writes at once what it can. Receive()
+  // reads nothing: it returns a message that ReadToEnd() has kept, or waits for Advance().
   void Send(const char* data, size_t bytes, size_t* completed);
   void Receive(char* data, size_t bytes, size_t* completed);
 
@@ -57,7 +58,8 @@ class SocketLink {
   // REQUIRES: the peer has hung up.
   void ReadToEnd();
 
-  // Forgets all queued messages and their memory. Only SayLastWord() may be called afterwards.
+  // Forgets all queued messages and their memory. Afterwards the link may only say its last
+  // message.
   void Abandon();
 
   // Sends the last message, a goodbye or the rank that has caused a failure, and half-closes the

@@ -18,7 +18,8 @@ inline constexpr size_t kMostLines = 64;
 // Shortens the event's texts to text::kLongestText, its lists of texts to kMostLines, and moves its
 // numbers into the range that a snapshot may have (snapshot::HasNumbersInRange). Names, addresses,
 // keys and values are not changed. `bytes`, if it is not null, gets the size of the event's
-// contents. Errors:
+// contents.
+// Errors:
 //   - InvalidArgument: a name, an address or a key is longer than text::kLongestText, or the whole
 //     is larger than kLargestEvent. Such an event can't be recorded.
 absl::Status Bound(membership::Event& event, size_t* bytes = nullptr);

@@ -41,8 +41,7 @@ class ExchangeRounds {
   //   - InvalidArgument: no key, or one of more than kMaxKeyBytes, or a value of more than
   //     kMaxValueBytes.
   //   - ResourceExhausted: the rank has kMaxOpen calls parked, or kMaxOpenBytes in them, or the
-  //   round
-  //     has kMaxRoundBytes.
+  //     round has kMaxRoundBytes.
   //   - the status given to Close: it was closed.
   void Give(int rank, CallId call, const std::string& key, std::string value,
             std::vector<Effect>* effects);
