@@ -24,6 +24,7 @@ PARTS = (
     Part("streams", 60),
     Part("errors", 60),
     Part("speed", 110),
+    Part("mps", 100),
     Part("compile", 80),
     Part("jax", 80),
     Part("memcheck", 90),

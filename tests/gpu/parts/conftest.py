@@ -107,6 +107,13 @@ def numbers(output):
     ]
 
 
+def group_figures(figure, where, rows):
+    """Records the rows of jobs/grouping.py."""
+    for row in rows:
+        for way, taken in row["us"].items():
+            figure(f"{where}: {row['tensors']}: {way}", taken, "us")
+
+
 @pytest.fixture
 def checks(horovodrun, job):
     """Runs a job of jobs/checks.py, and records each of its checks as a test. The test fails if one has failed."""

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conftest import numbers
+from conftest import group_figures, numbers
 
 
 def rows_of(result):
@@ -27,6 +27,17 @@ def test_bus_bandwidth_beside_torch(horovodrun, job, figure, tmp_path):
         if "torch_us" in row:
             figure(f"allreduce of {row['bytes']} B, 2 ranks on one GPU: torch's", row["torch_us"], "us")
             figure(f"allreduce of {row['bytes']} B: torch's time over ours", row["ratio"], "", "1.0")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_ways_to_reduce_many_tensors(horovodrun, job, figure, ranks):
+    rows = rows_of(horovodrun.run("-np", ranks, sys.executable, job("grouping.py"), timeout=60))
+    group_figures(figure, f"{ranks} ranks", rows)
+
+
+def test_new_worlds(horovodrun, job, figure):
+    for what, taken in rows_of(horovodrun.run("-np", 2, sys.executable, job("new_worlds.py"), timeout=60))[0].items():
+        figure(f"a new world: {what}", taken, "ms")
 
 
 @pytest.mark.parametrize("variable", ["ONE_HOST=1", "HOROVOD_GPU_OPERATIONS=HOST"])
