@@ -25,7 +25,7 @@ def reduce():
 
 
 hvd.shutdown()  # the world that gpu_rank has made
-for world in range(WORLDS):
+for _ in range(WORLDS):
     timed("init", hvd.init)
     hvd.barrier()
     timed("first_allreduce", reduce)
