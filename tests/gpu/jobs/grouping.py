@@ -1,7 +1,9 @@
 """The average of many tensors, by the ways to hand them to NCCL, in turns. Prints a JSON line for each list of tensors: microseconds, medians.
 
-one_group: all calls of NCCL in one group, as DistributedOptimizer's batches are. ten_groups: the same in ten parts. as_they_come: each tensor by itself, as
-backward yields them. one_buffer: copied to one buffer, reduced by one call, and copied back.
+one_group: all calls of NCCL in one group, as DistributedOptimizer's batches are.
+ten_groups: the same in ten parts.
+as_they_come: each tensor by itself, as backward yields them.
+one_buffer: copied to one buffer, reduced by one call, and copied back.
 """
 
 import json
