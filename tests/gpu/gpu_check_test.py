@@ -24,7 +24,12 @@ SKIPPED = {
     "wrong_use.py[2] tensors_on_two_gpus": "needs two GPUs",
     "test_arrays_on_the_gpu": "JAX is not installed",
     **dict.fromkeys(
-        ["test_operations_are_those_of_the_host", "test_bus_bandwidth_beside_torch", "test_ways_to_reduce_many_tensors", "test_new_worlds"],
+        [
+            "test_operations_are_those_of_the_host",
+            "test_bus_bandwidth_beside_torch",
+            "test_ways_to_reduce_many_tensors",
+            "test_new_worlds",
+        ],
         "nvidia-cuda-mps-control is not installed",
     ),
     "test_short_job_under_memcheck": "compute-sanitizer is not installed",
