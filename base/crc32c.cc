@@ -35,6 +35,27 @@ uint32_t Portable(uint32_t state, const char* data, size_t size) {
   return state;
 }
 
+// Returns the product of two polynomials modulo the checksum's. The highest bit of a number is the
+// factor of x^0.
+constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (; a != 0; a <<= 1) {
+    if ((a & 0x80000000) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? kPolynomial : 0);
+  }
+  return product;
+}
+
+// x^8, x^16, x^32 and so on: the n-th is the factor by which 2^n more bytes shift a polynomial.
+constexpr std::array<uint32_t, 64> MakeShifts() {
+  std::array<uint32_t, 64> shifts{};
+  shifts[0] = uint32_t{1} << (31 - 8);
+  for (size_t n = 1; n < shifts.size(); ++n) shifts[n] = Multiply(shifts[n - 1], shifts[n - 1]);
+  return shifts;
+}
+
+constexpr std::array<uint32_t, 64> kShifts = MakeShifts();
+
 #if defined(__x86_64__)
 
 // Returns x^power modulo the polynomial, in reversed bit order, as a factor for carry-less
@@ -190,6 +211,14 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view data) {
 
 uint32_t CopyWithCrc32c(uint32_t crc, void* to, absl::string_view data) {
   return internal::RunCrc32c(BestKernel(), crc, to, data);
+}
+
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, size_t size) {
+  // The inversions of the bits at the beginning and at the end cancel each other out.
+  for (size_t n = 0; size > 0; size >>= 1, ++n) {
+    if ((size & 1) != 0) first = Multiply(kShifts[n], first);
+  }
+  return first ^ second;
 }
 
 }  // namespace hvd

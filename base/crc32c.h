@@ -20,6 +20,10 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view data);
 // REQUIRES: `to` is a multiple of 64.
 uint32_t CopyWithCrc32c(uint32_t crc, void* to, absl::string_view data);
 
+// Returns the checksum of a text of which the first part has the checksum `first`, and the rest, of
+// `size` bytes, the checksum `second`: so several threads may each compute a part.
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, size_t size);
+
 namespace internal {
 
 // The implementations for different processors; tests run all that this processor supports.

@@ -19,6 +19,19 @@ TEST(Crc32cTest, KnownValues) {
   EXPECT_EQ(ExtendCrc32c(Crc32c("1234"), "56789"), 0xE3069283u);
 }
 
+TEST(Crc32cTest, Join_IsTheChecksumOfTheWhole) {
+  std::mt19937 random(5);
+  std::string text(100000, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  const absl::string_view all(text);
+  for (const size_t cut : {0, 1, 2, 63, 64, 65, 4096, 77777, 99999, 100000}) {
+    const absl::string_view rest = all.substr(cut);
+    EXPECT_EQ(JoinCrc32c(Crc32c(all.substr(0, cut)), Crc32c(rest), rest.size()), Crc32c(all))
+        << cut;
+  }
+  EXPECT_EQ(JoinCrc32c(Crc32c("1234"), Crc32c("56789"), 5), 0xE3069283u);
+}
+
 TEST(Crc32cTest, Kernels_AllLengths_AgreeAndCopy) {
   std::mt19937 random(3);
   std::string text(3000, '\0');

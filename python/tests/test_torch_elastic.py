@@ -14,6 +14,7 @@ from horovod.common.exceptions import (
 )
 from horovod.elastic import commits
 from horovod.torch.elastic.state import (
+    StateDictHandler,
     StateHandler,
     get_handler_registry,
     set_handler_registry,
@@ -36,6 +37,16 @@ def test_restore_gives_exactly_the_last_commit():
         state.restore()
         assert_equal(snapshot(model, optimizer), committed)
         assert state.batch == 2 and state.history == [0, 1, 2]
+
+
+def test_restore_saves_nothing(monkeypatch):
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer)
+    state.commit()
+    saved = []
+    monkeypatch.setattr(StateDictHandler, "copied", lambda handler: saved.append(handler))
+    state.restore()
+    assert saved == [], "it has copied the whole state to new memory, and dropped the copy"
 
 
 def test_interrupted_save_leaves_the_last_commit():

@@ -1,6 +1,6 @@
-"""The way of CUDA tensors to host memory for a commit, with tensors that stand in for those of a GPU. Their asynchronous copies are made
-as late as possible, when something waits for them, so that one that is not awaited is missing in the result; and as early as
-possible, so that a buffer that is still in use is seen to be overwritten.
+"""The way of CUDA tensors to host memory for a commit, and back for a restore, with tensors that stand in for those of a GPU. Their
+asynchronous copies are made as late as possible, when something waits for them, so that one that is not awaited is missing in the
+result; and as early as possible, so that a buffer that is still in use is seen to be overwritten.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import ctypes
 import pytest
 import torch
 
+from horovod import _ffi
 from horovod.torch import _host_copies
 from horovod.torch._loading import TREES
 
@@ -38,6 +39,10 @@ class _Gpu:
 _gpu = _Gpu()
 
 
+def plain(tensors):
+    return [tensor.as_subclass(torch.Tensor) for tensor in tensors]
+
+
 class _OnGpu(torch.Tensor):
     """A tensor that says it is on a GPU."""
 
@@ -47,11 +52,12 @@ class _OnGpu(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         if function is torch.Tensor.copy_:
-            target, source = args
+            target, source = plain(args)
             if (kwargs or {}).get("non_blocking"):
-                _gpu.copy(target, source.as_subclass(torch.Tensor))
-                return target
-            return target.copy_(source.as_subclass(torch.Tensor))
+                _gpu.copy(target, source)
+            else:
+                target.copy_(source)
+            return args[0]
         return super().__torch_function__(function, types, args, kwargs or {})
 
 
@@ -70,7 +76,7 @@ def on_gpu(tensor):
 @pytest.fixture(autouse=True, params=["lazy", "eager"])
 def gpu(monkeypatch, request):
     _gpu.__init__(request.param == "lazy")
-    buffers = [torch.full((_BUFFER,), 255, dtype=torch.uint8) for _ in range(2)]
+    buffers = [torch.full((_BUFFER,), 255, dtype=torch.uint8) for _ in range(3)]
     monkeypatch.setattr(_host_copies, "_BUFFER_BYTES", _BUFFER)
     monkeypatch.setattr(_host_copies, "_buffers", lambda: buffers)
     monkeypatch.setattr(torch.cuda, "Event", _Event)
@@ -154,7 +160,7 @@ def test_copies_overlap_with_the_callers_work(gpu):
         assert len(addresses) == 1
         queued.append(len(gpu.queue))
     if gpu.is_lazy:
-        assert queued == [1, 1, 1, 0], "the next copy is under way, and nothing has waited for it"
+        assert queued == [2, 2, 1, 0], "the next copies are under way, and nothing has waited for them"
 
 
 def test_caller_gives_up_no_copy_is_pending(gpu):
@@ -175,10 +181,58 @@ def test_failing_tensor_no_copy_is_pending(gpu, monkeypatch):
     assert gpu.queue == []
 
 
+def targets_of(sources):
+    return [on_gpu(torch.zeros_like(source)) for source in sources]
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1], [1024], [1023, 1], [1024, 1], [1025], [20000], [3, 5000, 7, 2048, 1], [0, 3, 0]], ids=str
+)
+def test_loads_sizes_around_the_buffer(sizes, gpu):
+    sources = plain(tensors_of(sizes))
+    targets = targets_of(sources)
+    assert _host_copies.load(list(zip(targets, sources))) == []
+    assert gpu.queue == [], "a copy was not awaited"
+    for target, source in zip(plain(targets), sources):
+        assert torch.equal(target, source)
+
+
+def test_loads_only_what_lies_alike(gpu):
+    sources = [torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(3, 2).t(), torch.arange(3), torch.ones(2)]
+    targets = [on_gpu(torch.zeros(3, 2).t()), on_gpu(torch.zeros(2, 3)), on_gpu(torch.zeros(3)), torch.zeros(2)]
+    pairs = list(zip(targets, sources))
+    left = _host_copies.load([*pairs, (on_gpu(torch.zeros(2)), torch.ones(2))])
+    assert [target for target, _ in left] == targets and gpu.copies == 1
+
+
+def test_failing_load_no_copy_is_pending(gpu, monkeypatch):
+    sources = plain(tensors_of([3000, 3]))
+    targets = targets_of(sources)
+
+    def full(*arguments):
+        if arguments[-1] == [952 * 4, 3 * 4]:
+            raise MemoryError
+
+    monkeypatch.setattr(_ffi, "copy", full)
+    with pytest.raises(MemoryError):
+        _host_copies.load(list(zip(targets, sources)))
+    assert gpu.copies == 2 and gpu.queue == []
+
+
+def test_copied_into_tensors_of_the_gpu(gpu):
+    saved = {"a": torch.arange(5000.0), "b": [torch.arange(6.0).reshape(2, 3), 7]}
+    own = {"a": on_gpu(torch.zeros(5000)), "b": [on_gpu(torch.zeros(3, 2).t()), 1]}
+    copied = TREES.copied(saved, own)
+    assert copied["a"] is own["a"] and copied["b"][0] is own["b"][0] and copied["b"][1] == 7
+    assert torch.equal(*plain([copied["a"], saved["a"]])) and torch.equal(*plain([copied["b"][0], saved["b"][0]]))
+
+
 def test_no_page_locked_memory(gpu, monkeypatch):
     monkeypatch.setattr(_host_copies, "_buffers", lambda: None)
     tensors = [*tensors_of([3, 5000]), torch.arange(3)]
     assert stored(stretches(tensors)) == as_stored(tensors)
+    pairs = list(zip(targets_of(tensors[:1]), plain(tensors)))
+    assert _host_copies.load(pairs) == pairs
 
 
 def test_refused_memory_is_not_asked_for_again(monkeypatch):

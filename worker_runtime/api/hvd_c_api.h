@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 16
+#define HVD_ABI_VERSION 17
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -104,7 +104,8 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  * hvd_store_begin reserves room for a commit of `bytes` and returns its address, which stays
  *   readable for the life of the process. It never overwrites the newest sealed commit, nor the
  *   commit that contains the address `keep` (may be NULL).
- * hvd_store_append copies parts into it, each to the next multiple of 64 bytes.
+ * hvd_store_append copies parts into it, each to the next multiple of 64 bytes, on several threads
+ *   if there are cores for them.
  * hvd_store_seal makes it the newest commit. If the process dies before, the previous one remains.
  * hvd_store_compare begins a comparison instead of a commit: appended parts are not kept.
  * hvd_store_is_same then returns 1 if the parts were equal to the newest commit, by length and
@@ -132,6 +133,9 @@ HVD_EXPORT int32_t hvd_store_compare(void);
 HVD_EXPORT int32_t hvd_store_is_same(void);
 HVD_EXPORT int32_t hvd_store_take_kept(void);
 HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
+
+/* Copies parts to memory at `to`, one behind the other, on as many threads as hvd_store_append. */
+HVD_EXPORT void hvd_copy(void* to, const void* const* parts, const int64_t* bytes, int32_t count);
 
 /* 1 if some member of the world may lack the state of rank 0, which has the newest commit: rank 0
  * must then broadcast it to all. The same on every rank. 1 if there is no world. */

@@ -1,13 +1,18 @@
 // The functions of the C ABI for commits, and for the state that newcomers get.
+#include <algorithm>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/os/usable_cores.h"
 #include "base/status_macros.h"
 #include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/hvd_c_api.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/commit_store/thread_team.h"
 
 namespace runtime = hvd::worker_runtime;
 
@@ -26,6 +31,21 @@ int32_t WithStore(Function function) {
     if (store == nullptr) return NoStoreError();
     return function(*store);
   });
+}
+
+// Those that copy a worker's large memory. Never destroyed, as a forked child has none of them.
+runtime::commit_store::ThreadTeam& Copiers() {
+  static runtime::commit_store::ThreadTeam& copiers = *new runtime::commit_store::ThreadTeam();
+  return copiers;
+}
+
+// This worker's share of the cores, up to as many as fill the bandwidth of a socket's memory.
+int CopyingThreads() {
+  constexpr int kMost = 8;
+  static const int cores = hvd::os::UsableCores();
+  const auto place = runtime::api::TheRuntime().place();
+  return std::min(kMost,
+                  hvd::os::ThreadsOfWorker(cores, place.has_value() ? place->local_size : 1));
 }
 
 // Appends the bytes of a broadcast.
@@ -48,12 +68,34 @@ int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
 
 int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count) {
   return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
+    std::vector<absl::string_view> all;
     for (int32_t i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(store.Append(
-          absl::string_view(static_cast<const char*>(parts[i]), static_cast<size_t>(bytes[i]))));
+      all.emplace_back(static_cast<const char*>(parts[i]), static_cast<size_t>(bytes[i]));
     }
-    return absl::OkStatus();
+    return store.AppendAll(all, Copiers(), CopyingThreads());
   });
+}
+
+void hvd_copy(void* to, const void* const* parts, const int64_t* bytes, int32_t count) {
+  // Pieces of a size that several threads can share; each copies to where the one before ends.
+  constexpr int64_t kPieceBytes = int64_t{512} << 10;
+  struct Piece {
+    char* to;
+    const char* from;
+    size_t bytes;
+  };
+  std::vector<Piece> pieces;
+  char* end = static_cast<char*>(to);
+  for (int32_t i = 0; i < count; ++i) {
+    const char* const part = static_cast<const char*>(parts[i]);
+    for (int64_t at = 0; at < bytes[i]; at += kPieceBytes) {
+      const auto size = static_cast<size_t>(std::min(kPieceBytes, bytes[i] - at));
+      pieces.push_back({end, part + at, size});
+      end += size;
+    }
+  }
+  Copiers().Run(CopyingThreads(), pieces.size(),
+                [&](size_t i) { memcpy(pieces[i].to, pieces[i].from, pieces[i].bytes); });
 }
 
 int32_t hvd_store_seal(int64_t number) {

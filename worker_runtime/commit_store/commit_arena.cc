@@ -150,33 +150,28 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
 }
 
 absl::Status CommitArena::Append(absl::string_view part) {
+  ThreadTeam nobody;
+  return AppendAll(absl::MakeConstSpan(&part, 1), nobody, /*threads=*/1);
+}
+
+absl::Status CommitArena::AppendAll(absl::Span<const absl::string_view> parts, ThreadTeam& team,
+                                    int threads) {
+  if (parts.empty()) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
   if (!pending_.has_value()) return absl::FailedPreconditionError("no commit was begun");
-  static constexpr char kZeros[kAlignment] = {};
-  const size_t gap = RoundUp(pending_->size, kAlignment) - pending_->size;
-  if (part.size() > pending_->capacity - pending_->size - gap) {
+  PartCopies copies(PendingMemory(), pending_->size, pending_->checksum);
+  for (const absl::string_view part : parts) copies.Add(part);
+  if (copies.end() > pending_->capacity) {
     pending_.reset();
     return absl::InvalidArgumentError("the commit is larger than it was begun with");
   }
-  // The gap is written and checksummed like data, since Newest() checks the commit as a whole.
-  Add({kZeros, gap});
-  Add(part);
+  pending_->checksum = copies.Run(team, threads);
+  pending_->size = copies.end();
   return absl::OkStatus();
 }
 
-void CommitArena::Add(absl::string_view part) {
-  uint32_t& checksum = pending_->checksum;
-  const bool is_gap = pending_->size % kAlignment != 0;
-  if (pending_->compares || is_gap) checksum = ExtendCrc32c(checksum, part);
-  if (!pending_->compares) {
-    char* const to = mappings_[pending_->slot].back().memory + pending_->size;
-    if (is_gap) {
-      memcpy(to, part.data(), part.size());
-    } else {
-      checksum = CopyWithCrc32c(checksum, to, part);
-    }
-  }
-  pending_->size += part.size();
+char* CommitArena::PendingMemory() const {
+  return pending_->compares ? nullptr : mappings_[pending_->slot].back().memory;
 }
 
 absl::Status CommitArena::BeginComparison() {

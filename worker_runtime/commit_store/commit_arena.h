@@ -15,9 +15,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "base/fd.h"
 #include "worker_runtime/commit_store/arena_layout.h"
 #include "worker_runtime/commit_store/arena_view.h"
+#include "worker_runtime/commit_store/part_copies.h"
+#include "worker_runtime/commit_store/thread_team.h"
 
 namespace hvd::worker_runtime::commit_store {
 
@@ -28,7 +31,7 @@ namespace hvd::worker_runtime::commit_store {
 class CommitArena {
  public:
   static constexpr int kSlots = kArenaSlots;
-  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kAlignment = kPartAlignment;
 
   // `memory` is a memfd, empty or with the arena of an earlier process of the job. Discards
   // contents of another job or version.
@@ -50,6 +53,9 @@ class CommitArena {
   //   - FailedPrecondition: no commit was begun.
   //   - InvalidArgument: the parts exceed the size given to Begin. The commit is dropped.
   absl::Status Append(absl::string_view part);
+  // Appends several parts, on at most `threads` threads of the team. Errors: as above; none without
+  // parts.
+  absl::Status AppendAll(absl::Span<const absl::string_view> parts, ThreadTeam& team, int threads);
 
   // Called in place of Begin: the parts appended later are not written but compared with the newest
   // commit, by length and checksum.
@@ -110,8 +116,8 @@ class CommitArena {
   int ChooseSlot(const void* keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIn(int slot, const void* place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int NewestSealed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds a part, or a gap, to the pending commit. REQUIRES: there is room for it.
-  void Add(absl::string_view part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The start of the pending commit's memory; nullptr: it is a comparison.
+  char* PendingMemory() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Fd memory_;
   absl::Mutex mutex_;

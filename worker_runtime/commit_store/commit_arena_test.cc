@@ -75,6 +75,25 @@ TEST_F(CommitArenaTest, Append_Parts_StartAtMultiplesOfTheAlignment) {
   EXPECT_EQ(Text(*arena), "1:ab" + std::string(62, '\0') + "cdef");
 }
 
+TEST_F(CommitArenaTest, AppendAll_ByManyThreads_IsAsOneAfterTheOther) {
+  Arena arena = Open();
+  ThreadTeam team;
+  const std::string first(3'000'000, 'a'), second(70, 'b'), third(5'000'000, 'c');
+  const std::vector<absl::string_view> parts = {first, second, third};
+  for (const int threads : {1, 4}) {
+    ASSERT_TRUE(arena->Begin(9'000'000).ok());
+    EXPECT_TRUE(arena->AppendAll({"head"}, team, threads).ok());
+    EXPECT_TRUE(arena->AppendAll(parts, team, threads).ok());
+    EXPECT_TRUE(arena->Seal(threads).ok());
+    ASSERT_TRUE(arena->Newest().has_value()) << "the checksum is wrong";
+    EXPECT_EQ(arena->newest_number(), static_cast<uint64_t>(threads));
+    EXPECT_TRUE(arena->BeginComparison().ok());
+    EXPECT_TRUE(arena->Append("head").ok());
+    for (const absl::string_view part : parts) EXPECT_TRUE(arena->Append(part).ok());
+    EXPECT_TRUE(arena->EndComparison());
+  }
+}
+
 TEST_F(CommitArenaTest, Append_MoreThanBegunFor_GivesTheCommitUp) {
   Arena arena = Open();
   Commit(*arena, 1, "one");
@@ -115,6 +134,8 @@ TEST_F(CommitArenaTest, EndComparison_TellsWhetherTheNewestCommitIsTheSame) {
 TEST_F(CommitArenaTest, Append_NotBegun_FailedPrecondition) {
   Arena arena = Open();
   EXPECT_EQ(arena->Append("x").code(), absl::StatusCode::kFailedPrecondition);
+  ThreadTeam team;
+  EXPECT_TRUE(arena->AppendAll({}, team, 2).ok());
   EXPECT_EQ(arena->Seal(1).code(), absl::StatusCode::kFailedPrecondition);
 }
 

@@ -66,6 +66,7 @@ from horovod._ffi._operations import (
 )
 from horovod._ffi._store import (
     Stored,
+    copy,
     store_append,
     store_begin,
     store_compare,
@@ -149,6 +150,7 @@ __all__ = [
     "check_waited",
     "check_world",
     "confirm_world",
+    "copy",
     "count_step",
     "finish",
     "forget_work",

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 16
+_ABI_VERSION = 17
 
 
 def library_path() -> str:
@@ -80,6 +80,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_start_group.argtypes = [ctypes.c_void_p] * 3 + [int32]
     library.hvd_start.restype = library.hvd_start_group.restype = int64
     library.hvd_run.restype = int64
+    library.hvd_copy.argtypes, library.hvd_copy.restype = [ctypes.c_void_p] * 3 + [int32], None
     library.hvd_forget.argtypes, library.hvd_forget.restype = [ctypes.c_void_p], None
 
 

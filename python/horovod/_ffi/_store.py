@@ -37,9 +37,17 @@ def store_begin(size: int, keep: int = 0) -> int:
 
 
 def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
-    """Copies parts into the commit that was begun, each to the next multiple of 64 bytes."""
+    """Copies parts into the commit that was begun, each to the next multiple of 64 bytes. Several threads copy, and the GIL is
+    released.
+    """
     starts, lengths = array.array("Q", addresses), array.array("q", sizes)
     check(library.hvd_store_append(starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses)))
+
+
+def copy(target: int, addresses: Sequence[int], sizes: Sequence[int]) -> None:
+    """Copies parts to the address `target`, one behind the other. Several threads copy, and the GIL is released."""
+    starts, lengths = array.array("Q", addresses), array.array("q", sizes)
+    library.hvd_copy(target, starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses))
 
 
 def store_seal(number: int) -> None:

@@ -47,6 +47,11 @@ class DevicePath(Protocol):
         multiples of 64 bytes.
         """
 
+    def load(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        """Copies host memory to tensors on a device; each pair is a target and its source, of the same kind. Returns the pairs for which
+        it has no better way than :meth:`TensorAdapter.assign`.
+        """
+
     def room(self, tensor: Tensor, rows: int) -> Optional[Tensor]:
         """Returns memory for a result with `rows` rows like `tensor`'s; None if there is not enough."""
 

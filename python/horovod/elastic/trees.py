@@ -192,17 +192,28 @@ class Trees:
         return found
 
     def copied(self, value: Any, spare: Any = None) -> Any:
-        """Returns a copy of `value` in host memory. Tensors reuse the memory of `spare`, an older copy, where they fit."""
+        """Returns a copy of `value`. Tensors reuse the memory of `spare`, an older copy or what is to be overwritten, where they fit; all
+        others are in host memory.
+        """
+        pairs: list[tuple[Tensor, Tensor]] = []
+        copied = self._copied(value, spare, pairs)
+        devices = self.adapter.devices
+        for target, source in pairs if devices is None else devices.load(pairs):
+            self.adapter.assign(target, source)
+        return copied
+
+    def _copied(self, value: Any, spare: Any, pairs: list[tuple[Tensor, Tensor]]) -> Any:
+        """As :meth:`copied`, but only adds the copies of tensors, target and source, to `pairs`."""
         if is_dict(value):
             spare = spare if is_dict(spare) else {}
-            return type(value)((key, self.copied(item, spare.get(key))) for key, item in value.items())
+            return type(value)((key, self._copied(item, spare.get(key), pairs)) for key, item in value.items())
         if type(value) in (list, tuple):
             if type(spare) is not type(value) or len(spare) != len(value):
                 spare = [None] * len(value)
-            return type(value)(self.copied(item, old) for item, old in zip(value, spare))
+            return type(value)(self._copied(item, old, pairs) for item, old in zip(value, spare))
         kind = self.adapter.kind(value)
         if kind is None:
             return copy.deepcopy(self.adapter.on_host(value))
         target = spare if self.adapter.kind(spare) == kind else new(self.adapter, kind)
-        self.adapter.assign(target, value)
+        pairs.append((target, value))
         return target

@@ -11,6 +11,7 @@ from horovod import _ffi
 from horovod.common import ops
 from horovod.common.collective_kinds import reduces_on_devices
 from horovod.common.tensors import DTYPES
+from horovod.torch._host_copies import load as load
 from horovod.torch._host_copies import stretches as stretches
 
 _runtime_takes: Optional[bool] = None  # None before the first query

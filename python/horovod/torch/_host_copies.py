@@ -1,14 +1,20 @@
-"""Copies of CUDA tensors to host memory, through page-locked memory."""
+"""Copies of CUDA tensors to host memory and back, through page-locked memory: with pageable memory the driver does the same, but one
+piece after the other.
+"""
 
 import functools
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional
 
 import torch
 
-# Two buffers: while the caller works on one, copies fill the other. A copy of this size takes less than a millisecond, many times what
-# it costs to start it.
+from horovod import _ffi
+
+# Three buffers: while this thread works on one, the device copies the next, and has one more to go on with when this thread starts
+# copies. A copy of this size takes less than a millisecond, many times what it costs to start it.
+_BUFFERS = 3
 _BUFFER_BYTES = 16 << 20
 _ALIGNMENT = 64  # of each tensor in a commit, so that a tensor can be cut at multiples of it
 
@@ -21,7 +27,7 @@ Stretches = tuple[list[int], list[int]]  # addresses in host memory, and how man
 def _buffers() -> Optional[list[torch.Tensor]]:
     """Returns the buffers, which are kept, because page-locking takes longer than a copy; None if the driver can't lock the pages."""
     try:
-        return [torch.empty(_BUFFER_BYTES, dtype=torch.uint8, device="cpu", pin_memory=True) for _ in range(2)]
+        return [torch.empty(_BUFFER_BYTES, dtype=torch.uint8, device="cpu", pin_memory=True) for _ in range(_BUFFERS)]
     except RuntimeError:
         return None
 
@@ -93,7 +99,7 @@ def _batches(
             flat = flat[batch.copy(flat) :]
             if flat.numel() > 0:
                 yield batch.close()
-                turn = 1 - turn
+                turn = (turn + 1) % len(buffers)
                 batch = _Batch(buffers[turn])
     yield batch.close()
 
@@ -118,16 +124,84 @@ def _arriving(
     tensors: Sequence[torch.Tensor], in_one_piece: Callable[[torch.Tensor], torch.Tensor], buffers: list[torch.Tensor]
 ) -> Iterator[Stretches]:
     with _lock:
-        before: Optional[_Batch] = None
+        under_way: deque[_Batch] = deque()
         try:
             for batch in _batches(tensors, in_one_piece, buffers):
-                previous, before = before, batch
-                if previous is not None:
-                    yield previous.arrived()
-            if before is not None:
-                last, before = before, None
-                yield last.arrived()
+                under_way.append(batch)
+                if len(under_way) == len(buffers):
+                    yield under_way.popleft().arrived()
+            while under_way:
+                yield under_way.popleft().arrived()
         finally:
             # The caller has given up: the next one must find no copy that still writes to the buffers.
-            if before is not None:
-                before.arrived()
+            for batch in under_way:
+                batch.arrived()
+
+
+Pair = tuple[torch.Tensor, torch.Tensor]  # target and source
+
+
+def load(pairs: Sequence[Pair]) -> list[Pair]:
+    """Copies host memory to tensors on a GPU. Returns the pairs that it can't copy, of which each target must be assigned its source: all
+    of them if there is no page-locked memory.
+    """
+    able: list[Pair] = []
+    others: list[Pair] = []
+    for pair in pairs:
+        (able if _can_be_loaded(*pair) else others).append(pair)
+    buffers = _buffers() if able else None
+    if buffers is None:
+        return list(pairs)
+    with _lock:
+        events: deque[Any] = deque()  # those after the copies from a buffer that are not known to be done
+        try:
+            for number, window in enumerate(_windows(able)):
+                if len(events) == len(buffers):
+                    events.popleft().synchronize()
+                _send(window, buffers[number % len(buffers)], events)
+        finally:
+            for event in events:
+                event.synchronize()
+    return others
+
+
+def _can_be_loaded(target: torch.Tensor, source: torch.Tensor) -> bool:
+    if not _can_be_cut(target) or target.dtype != source.dtype or target.numel() != source.numel():
+        return False
+    return source.is_cpu and source.is_contiguous() and not source.is_neg() and type(source) is torch.Tensor
+
+
+def _windows(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    """Yields what fits into a buffer at a time, as bytes, of one device."""
+    window: list[Pair] = []
+    room = _BUFFER_BYTES
+    for target, source in pairs:
+        to, left = (each.detach().reshape(-1).view(torch.uint8) for each in (target, source))
+        if window and window[0][0].device != to.device:
+            yield window
+            window, room = [], _BUFFER_BYTES
+        while left.numel() > 0:
+            count = min(left.numel(), room)
+            window.append((to[:count], left[:count]))
+            to, left, room = to[count:], left[count:], room - count
+            if room == 0:
+                yield window
+                window, room = [], _BUFFER_BYTES
+    if window:
+        yield window
+
+
+def _send(window: Sequence[Pair], buffer: torch.Tensor, events: deque[Any]) -> None:
+    """Copies a window to the buffer, and starts to copy it on. Appends an event for the end of that."""
+    sizes = [source.numel() for _, source in window]
+    _ffi.copy(buffer.data_ptr(), [source.data_ptr() for _, source in window], sizes)
+    begin = 0
+    try:
+        for (target, _), size in zip(window, sizes):
+            target.copy_(buffer[begin : begin + size], non_blocking=True)
+            begin += size
+    finally:
+        with torch.cuda.device(window[0][0].device):
+            event = torch.cuda.Event()
+            event.record()
+        events.append(event)

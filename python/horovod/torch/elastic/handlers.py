@@ -37,7 +37,8 @@ class ModelStateHandler(StateDictHandler):
         return state_dict
 
     def load(self, saved: Any) -> None:
-        self.take(saved)  # no copy of tensors, because modules copy them
+        # Into the model's own tensors, all at once. What it then loads is there already, and modules copy what is not.
+        self.take(self.trees.copied(saved, self.own_tensors()))
 
     def own_tensors(self) -> Any:
         self._metadata = getattr(self.value.state_dict(), "_metadata", {})

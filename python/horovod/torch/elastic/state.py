@@ -8,6 +8,7 @@ import torch
 
 from horovod.elastic import reading
 from horovod.elastic.handlers import StateHandler
+from horovod.elastic.parts import PartsHandler
 from horovod.elastic.state import ObjectState, State
 from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import mapped
@@ -107,7 +108,8 @@ class TorchState(TensorState):
     def _all_parts(self) -> Iterator[Any]:
         for handler in self._handlers.values():
             yield handler.value
-            yield from (part for part, _ in self._parts.parts_in(handler.value))
+            if isinstance(handler, PartsHandler):
+                yield from (part for part, _ in self._parts.parts_in(handler.value))
 
     def _drop_gradients(self) -> None:
         """Sets gradients to zero, so that the next backward() does not add to those of an interrupted step."""
