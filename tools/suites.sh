@@ -42,18 +42,20 @@ check() {
 }
 
 # Bazel's tests. One that fails is repeated at once, to tell a race from a fault that is always there; it has failed either way, unless it is listed.
-#   bazel_tests TARGET
+#   bazel_tests [--config=NAME] TARGET
 bazel_tests() {
-  local code=0 log="$RESULTS/bazel.log" name passed failed
+  local code=0 log name passed failed kind=""
+  (($# == 1)) || kind="${1#--config=}"
+  log="$RESULTS/bazel${kind:+-$kind}.log"
   started=$SECONDS
-  (cd "$ROOT" && bazel test --keep_going --flaky_test_attempts=2 --ui_event_filters=-info,-debug "$1") 2>&1 | tee "$log" || code=$?
+  (cd "$ROOT" && bazel test --keep_going --flaky_test_attempts=2 --ui_event_filters=-info,-debug "$@") 2>&1 | tee "$log" || code=$?
   passed="$(grep -cE '^//.* PASSED' "$log")" || true
   failed="$(grep -cE '^//.* (FAILED|TIMEOUT|NO STATUS)' "$log")" || true
   while IFS= read -r name; do
     say "passes when repeated: $name"
     if all_are_listed <<<"$name"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   done < <(sed -nE 's/^(\/\/[^ ]+) +FLAKY.*/\1/p' "$log")
-  count "Bazel's tests" "$code" "$passed" "$failed"
+  count "Bazel's tests${kind:+, $kind}" "$code" "$passed" "$failed"
 }
 
 # tests, failures and skipped ones of a JUnit file
@@ -146,7 +148,7 @@ finish() {
   if ((failed > 0)); then
     say "failed: ${failures//;/; }"
     failed_tests "$RESULTS"/*.log
-    grep -ahsE '^//.* (FAILED|TIMEOUT|NO STATUS|FLAKY)' "$RESULTS/bazel.log" || true
+    grep -ahsE '^//.* (FAILED|TIMEOUT|NO STATUS|FLAKY)' "$RESULTS"/bazel*.log || true
   fi
   say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
   printf '%d passed, %d failed' "$passed" "$failed"
