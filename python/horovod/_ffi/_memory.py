@@ -75,9 +75,10 @@ _DL_CPU, _DL_CUDA = 1, 2
 _DL_UINT = 1
 _DL_NAME = b"dltensor"  # capsules keep its address
 
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_new_capsule.restype = ctypes.py_object
+# A function of our own, not the attribute of ctypes.pythonapi: JAX gives that other argument types.
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
 
 
 _in_use: dict[int, Any] = {}  # capsules' structures, by address, for tensors that still exist
