@@ -122,8 +122,10 @@ struct CudaFunctions {
   CudaResult (*primary_context_release)(CudaDevice device);
   CudaResult (*context_push)(CudaContext* context);
   CudaResult (*context_pop)(CudaContext** context);
+  CudaResult (*context_get_device)(CudaDevice* device);
   CudaResult (*stream_create)(CudaStream** stream, unsigned flags);
   CudaResult (*stream_destroy)(CudaStream* stream);
+  CudaResult (*stream_get_context)(CudaStream* stream, CudaContext** context);
   CudaResult (*stream_synchronize)(CudaStream* stream);
   CudaResult (*stream_wait_event)(CudaStream* stream, CudaEvent* event, unsigned flags);
   CudaResult (*event_create)(CudaEvent** event, unsigned flags);

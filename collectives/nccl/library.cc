@@ -1,7 +1,9 @@
 #include "collectives/nccl/library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -112,8 +114,10 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuDevicePrimaryCtxRelease_v2", f.primary_context_release);
   resolver.Get("cuCtxPushCurrent_v2", f.context_push);
   resolver.Get("cuCtxPopCurrent_v2", f.context_pop);
+  resolver.Get("cuCtxGetDevice", f.context_get_device);
   resolver.Get("cuStreamCreate", f.stream_create);
   resolver.Get("cuStreamDestroy_v2", f.stream_destroy);
+  resolver.Get("cuStreamGetCtx", f.stream_get_context);
   resolver.Get("cuStreamSynchronize", f.stream_synchronize);
   resolver.Get("cuStreamWaitEvent", f.stream_wait_event);
   resolver.Get("cuEventCreate", f.event_create);
@@ -136,6 +140,37 @@ std::string OwnFile() {
   return found && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
+// The paths of all libraries of the process.
+std::vector<std::string> LoadedFiles() {
+  std::vector<std::string> files;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &files);
+  return files;
+}
+
+// From site-packages/horovod/lib/libhvd.so to site-packages; "": there is no such folder.
+absl::string_view PackagesOf(absl::string_view own_file) {
+  for (int up = 0; up < 3; ++up) {
+    const size_t slash = own_file.rfind('/');
+    if (slash == absl::string_view::npos || slash == 0) return "";
+    own_file = own_file.substr(0, slash);
+  }
+  return own_file;
+}
+
+// The folder of Python packages that the file is in; "": it is in none.
+absl::string_view SitePackagesOf(absl::string_view file) {
+  for (const absl::string_view name : {"/site-packages", "/dist-packages"}) {
+    const size_t found = file.find(absl::StrCat(name, "/"));
+    if (found != absl::string_view::npos) return file.substr(0, found + name.size());
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl_files,
@@ -151,21 +186,24 @@ absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl
 const absl::StatusOr<GpuLibraries>& InstalledGpuLibraries() {
   // Never destroyed: threads that hang in NCCL may use it until the process ends.
   static const auto* const libraries = new absl::StatusOr<GpuLibraries>(
-      LoadGpuLibraries(NcclFilesNear(OwnFile()), {"libcuda.so.1"}));
+      LoadGpuLibraries(NcclFilesNear(OwnFile(), LoadedFiles()), {"libcuda.so.1"}));
   return *libraries;
 }
 
-std::vector<std::string> NcclFilesNear(absl::string_view own_file) {
+std::vector<std::string> NcclFilesNear(absl::string_view own_file,
+                                       absl::Span<const std::string> loaded) {
+  std::vector<absl::string_view> folders;
+  if (const absl::string_view own = PackagesOf(own_file); !own.empty()) folders.push_back(own);
+  for (const std::string& file : loaded) {
+    const absl::string_view found = SitePackagesOf(file);
+    if (!found.empty() && !absl::c_linear_search(folders, found)) folders.push_back(found);
+  }
   constexpr absl::string_view kName = "libnccl.so.2";
   std::vector<std::string> files = {std::string(kName)};
-  // From site-packages/horovod/lib/libhvd.so to site-packages.
-  for (int up = 0; up < 3; ++up) {
-    const size_t slash = own_file.rfind('/');
-    if (slash == absl::string_view::npos || slash == 0) return files;
-    own_file = own_file.substr(0, slash);
+  for (const absl::string_view folder : folders) {
+    // Where the wheel nvidia-nccl-cu* has it, the one that PyTorch and JAX use.
+    files.push_back(absl::StrCat(folder, "/nvidia/nccl/lib/", kName));
   }
-  // Where the wheel nvidia-nccl-cu* has it, the one that PyTorch uses.
-  files.push_back(absl::StrCat(own_file, "/nvidia/nccl/lib/", kName));
   return files;
 }
 

@@ -33,9 +33,11 @@ absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl
 // The result of LoadGpuLibraries with the usual files, which is called once.
 const absl::StatusOr<GpuLibraries>& InstalledGpuLibraries();
 
-// Candidate files of NCCL, for the path `own_file` of this library: the packages `nvidia-nccl-*`
-// are installed in the same site-packages directory. Pure.
-std::vector<std::string> NcclFilesNear(absl::string_view own_file);
+// Candidate files of NCCL: the packages `nvidia-nccl-*` are installed in the same site-packages
+// directory as this library, whose path is `own_file`, or as another library of a Python package
+// among those that the process has `loaded`, such as a framework's. Pure.
+std::vector<std::string> NcclFilesNear(absl::string_view own_file,
+                                       absl::Span<const std::string> loaded = {});
 
 // The version as text: "2.23.7" for 22307; "2.8.3" for 2803, the encoding up to NCCL 2.8.
 std::string NcclVersionText(int version);

@@ -82,6 +82,14 @@ TEST(NcclFilesNear, LooksBesideThePackage) {
   EXPECT_THAT(NcclFilesNear("/venv/site-packages/horovod/lib/libhvd.so"),
               ElementsAre("libnccl.so.2", "/venv/site-packages/nvidia/nccl/lib/libnccl.so.2"));
   EXPECT_THAT(NcclFilesNear("libhvd.so"), ElementsAre("libnccl.so.2"));
+  // The package may be elsewhere, on PYTHONPATH, and the wheel beside a framework.
+  const std::vector<std::string> loaded = {"", "/lib/libc.so.6", "/a/site-packages/jaxlib/xla.so",
+                                           "/a/site-packages/numpy/core.so",
+                                           "/usr/lib/python3/dist-packages/x.so"};
+  EXPECT_THAT(NcclFilesNear("/src/horovod/lib/libhvd.so", loaded),
+              ElementsAre("libnccl.so.2", "/src/nvidia/nccl/lib/libnccl.so.2",
+                          "/a/site-packages/nvidia/nccl/lib/libnccl.so.2",
+                          "/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2"));
   EXPECT_THAT(NcclFilesNear("/libhvd.so"), ElementsAre("libnccl.so.2"));
 }
 

@@ -95,6 +95,7 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   to.on_device = from.device != HVD_HOST;
   to.device = from.device;
   to.ready_event = from.ready_event;
+  to.output_bytes = static_cast<size_t>(from.output_bytes);
   return to;
 }
 

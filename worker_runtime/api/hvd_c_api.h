@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 17
+#define HVD_ABI_VERSION 18
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -219,10 +219,32 @@ typedef struct hvd_request {
   int32_t root_rank;    /* a rank of the world, for every process set */
   int32_t splits_count; /* alltoall: 0 for even splits, else one entry for each rank of the set */
   const int32_t* splits;
-  int32_t device;    /* the CUDA device of input and output, or HVD_HOST */
-  void* ready_event; /* a CUDA event after which input and output may be used, or NULL; must stay
-                        valid as long as they */
+  int32_t device;       /* the CUDA device of input and output, or HVD_HOST */
+  void* ready_event;    /* a CUDA event after which input and output may be used, or NULL; must stay
+                           valid as long as they */
+  int64_t output_bytes; /* on a device: if not 0, output is used only if the result has this size;
+                           HVD_ALLREDUCE and HVD_BROADCAST: always used */
 } hvd_request;
+
+/* A CUDA stream (CUstream) of a framework that orders its own work by it. The calling thread may
+ * have any CUDA context, or none.
+ *
+ * hvd_stream_mark makes an event after the work so far; *device and *event are for hvd_request. The
+ *   caller gives the event to hvd_stream_forget.
+ * hvd_stream_to_host and hvd_stream_to_device copy between the device and the host, after the work
+ *   so far, and block until the copies are done.
+ * Errors:
+ *   - HVD_UNIMPLEMENTED: there is no CUDA driver.
+ *   - HVD_INTERNAL, HVD_RESOURCE_EXHAUSTED: the driver's error. */
+typedef struct hvd_bus_copy {
+  void* to;
+  const void* from;
+  int64_t bytes;
+} hvd_bus_copy;
+HVD_EXPORT int32_t hvd_stream_mark(void* stream, int32_t* device, void** event);
+HVD_EXPORT int32_t hvd_stream_forget(void* stream, void* event);
+HVD_EXPORT int32_t hvd_stream_to_host(void* stream, const hvd_bus_copy* copies, int32_t count);
+HVD_EXPORT int32_t hvd_stream_to_device(void* stream, const hvd_bus_copy* copies, int32_t count);
 
 /* Submits `count` tensors as one group on process set `process_set`; *handle identifies the group
  * until hvd_release. `input` and `output` must stay valid until then. If `waits` is not 0, waits

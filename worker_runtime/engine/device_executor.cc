@@ -175,9 +175,10 @@ absl::StatusOr<void*> DeviceExecutor::PrepareOutput(const OperationTensor& part,
                                                     size_t expected) {
   TensorResult& result = part.result();
   result.data = part.request().output;
-  // Python has offered memory for the likely size. If that is wrong, the engine allocates: asking
-  // Python now would make the engine wait for Python's lock, and ranks for each other.
-  if (result.data == nullptr || bytes != expected) {
+  const size_t offered = part.request().output_bytes;
+  // The framework has offered memory for the likely size. If that is wrong, the engine allocates:
+  // asking Python now would make the engine wait for Python's lock, and ranks for each other.
+  if (result.data == nullptr || bytes != (offered > 0 ? offered : expected)) {
     ASSIGN_OR_RETURN(std::shared_ptr<void> memory, communicator_->Allocate(bytes));
     result.data = memory.get();
     part.operation->memory.push_back(std::move(memory));

@@ -216,6 +216,23 @@ TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
   }
 }
 
+// As a program of XLA does that was compiled for a smaller world.
+TEST_F(DeviceExecutorTest, OutputOfAnotherSizeThanItsBytesSay_IsNotUsed) {
+  for (const auto op : {negotiation::OpKind::kAllGather, negotiation::OpKind::kReduceScatter}) {
+    std::vector<Tensor> mine, theirs;
+    mine.emplace_back(0, std::vector<float>{1, 2}, Request(negotiation::Reduction::kSum, op), 4);
+    theirs.emplace_back(1, std::vector<float>{3, 4}, Request(negotiation::Reduction::kSum, op), 4);
+    mine[0].planned.first_dims = theirs[0].planned.first_dims = {2, 2};
+    const bool gathers = op == negotiation::OpKind::kAllGather;
+    mine[0].operation->requests[0].output_bytes = (gathers ? 4 : 1) * sizeof(float);
+    theirs[0].operation->requests[0].output_bytes = 2 * sizeof(float);
+    for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+    EXPECT_TRUE(mine[0].IsInOutput());
+    EXPECT_FALSE(theirs[0].IsInOutput());
+    EXPECT_THAT(theirs[0].out, Each(-1));
+  }
+}
+
 TEST_F(DeviceExecutorTest, AllGather_OfNothing) {
   std::vector<Tensor> mine, theirs;
   mine.emplace_back(0, std::vector<float>{},

@@ -40,6 +40,9 @@ struct TensorMemory {
   // In the last two the size is a guess; if it is wrong, the memory is not used. Where there is no
   // usable output the engine allocates one, on the same device.
   void* output = nullptr;
+  // On a device: the size of `output`, which is not used for a result of another size. 0: the size
+  // is as above.
+  size_t output_bytes = 0;
   // The device of input and output: a CUDA device or host memory. On a device only the operations
   // of IsForDevices (device_executor.h) are possible, and all-reduces and broadcasts need an
   // output.

@@ -164,8 +164,16 @@ CudaFunctions FakeCudaFunctions() {
     return CudaResult::kSuccess;
   };
   f.context_pop = PopContext;
+  f.context_get_device = [](CudaDevice* device) {
+    *device = 0;
+    return contexts > 0 ? CudaResult::kSuccess : kInvalidValue;
+  };
   f.stream_create = CreateStream;
   f.stream_destroy = DestroyStream;
+  f.stream_get_context = [](CudaStream*, CudaContext** context) {
+    *context = AnyContext();
+    return CudaResult::kSuccess;
+  };
   f.stream_synchronize = SynchronizeStream;
   f.stream_wait_event = WaitEvent;
   f.event_create = [](CudaEvent** event, unsigned) {

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 17
+_ABI_VERSION = 18
 
 
 def library_path() -> str:

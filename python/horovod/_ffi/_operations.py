@@ -41,6 +41,7 @@ class Request(ctypes.Structure):
         ("splits", ctypes.POINTER(ctypes.c_int32)),
         ("device", ctypes.c_int32),
         ("ready_event", ctypes.c_void_p),
+        ("output_bytes", ctypes.c_int64),
     ]
 
 

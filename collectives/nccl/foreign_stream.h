@@ -1,0 +1,61 @@
+// The CUDA stream of a framework that hands it over with each operation, as XLA does.
+#ifndef COLLECTIVES_NCCL_FOREIGN_STREAM_H_
+#define COLLECTIVES_NCCL_FOREIGN_STREAM_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "collectives/nccl/abi.h"
+
+namespace hvd::collectives::nccl {
+
+// The source and the target of one copy between the host and a device.
+struct BusCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  size_t bytes = 0;
+};
+
+// A view: the framework keeps the stream. Used by the framework's thread alone, which may have any
+// context or none; it has the same one afterwards.
+// Errors of all methods:
+//   - Internal: the driver's error for the call.
+//   - ResourceExhausted: no memory.
+class ForeignStream {
+ public:
+  // `cuda` and `stream` must outlive this object.
+  static absl::StatusOr<ForeignStream> Find(const CudaFunctions& cuda, CudaStream* stream);
+
+  // The stream's CUDA device.
+  int device() const { return device_; }
+
+  // Makes an event after the work so far. The caller gives it to Forget.
+  absl::StatusOr<CudaEvent*> Mark();
+  void Forget(CudaEvent* event);
+
+  // Copy after the work so far, and block until that and the copies are done. Later work on the
+  // stream sees what was copied.
+  absl::Status CopyToHost(absl::Span<const BusCopy> copies);
+  absl::Status CopyToDevice(absl::Span<const BusCopy> copies);
+
+ private:
+  class Scope;
+
+  ForeignStream(const CudaFunctions& cuda, CudaStream* stream, CudaContext* context)
+      : cuda_(&cuda), stream_(stream), context_(context) {}
+  absl::Status Check(CudaResult result, absl::string_view what) const;
+  // Blocks; returns `started`, or else the error of the work on the stream.
+  absl::Status Finish(const absl::Status& started);
+
+  const CudaFunctions* cuda_;
+  CudaStream* stream_;
+  CudaContext* context_;
+  int device_ = 0;
+};
+
+}  // namespace hvd::collectives::nccl
+
+#endif  // COLLECTIVES_NCCL_FOREIGN_STREAM_H_
