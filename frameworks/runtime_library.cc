@@ -32,7 +32,12 @@ std::string FindRuntimeLibrary(const char* path) {
                        Find(library, "hvd_submit_then", &runtime.submit_then) &&
                        Find(library, "hvd_wait", &runtime.wait) &&
                        Find(library, "hvd_result", &runtime.result) &&
-                       Find(library, "hvd_release", &runtime.release);
+                       Find(library, "hvd_release", &runtime.release) &&
+                       Find(library, "hvd_takes_device_tensors", &runtime.takes_device_tensors) &&
+                       Find(library, "hvd_stream_mark", &runtime.stream_mark) &&
+                       Find(library, "hvd_stream_forget", &runtime.stream_forget) &&
+                       Find(library, "hvd_stream_to_host", &runtime.stream_to_host) &&
+                       Find(library, "hvd_stream_to_device", &runtime.stream_to_device);
   if (!has_all) return std::string(path) + " lacks functions";
   // Never freed, since kernels may run until the process ends. If two threads race, the first wins.
   const auto* const made = new RuntimeLibrary(runtime);

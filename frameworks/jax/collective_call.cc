@@ -26,9 +26,11 @@ constexpr Type kTypes[] = {
     {XlaType::kF64, HVD_FLOAT64, 8},
 };
 
+bool Reduces(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_REDUCESCATTER; }
+
 // nullptr: the operation does not support the type.
 const Type* Find(XlaType type, int32_t op) {
-  const bool only_moves = op != HVD_ALLREDUCE && op != HVD_REDUCESCATTER;
+  const bool only_moves = !Reduces(op);
   const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
                                          [&](const Type& each) { return each.xla == type; });
   return found == std::end(kTypes) || (found->is_only_moved && !only_moves) ? nullptr : found;
@@ -77,6 +79,19 @@ bool ReadString(const XlaAttributes& attributes, std::string_view name, std::str
 // another number of ranks. So the runtime allocates such a result, and Take() checks and copies it.
 bool HasResultOfKnownShape(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_BROADCAST; }
 
+bool IsFloating(int32_t dtype) {
+  return dtype == HVD_FLOAT16 || dtype == HVD_BFLOAT16 || dtype == HVD_FLOAT32 ||
+         dtype == HVD_FLOAT64;
+}
+
+// As reduces_on_devices in horovod.common.collective_kinds, which says it for eager operations.
+bool ReducesOnDevices(const hvd_request& request) {
+  if (request.reduction == HVD_ADASUM) return false;
+  const bool is_average = request.reduction == HVD_AVERAGE;
+  const bool is_scaled = is_average || request.prescale != 1.0 || request.postscale != 1.0;
+  return !is_scaled || (IsFloating(request.dtype) && (is_average || request.reduction == HVD_SUM));
+}
+
 size_t ByteCount(const XlaBuffer& buffer, int32_t op) {
   size_t bytes = Find(buffer.dtype, op)->bytes;
   for (int64_t i = 0; i < buffer.rank; ++i) bytes *= static_cast<size_t>(buffer.dims[i]);
@@ -85,7 +100,7 @@ size_t ByteCount(const XlaBuffer& buffer, int32_t op) {
 
 }  // namespace
 
-std::string CollectiveCall::Read(const XlaCallFrame& frame) {
+std::string CollectiveCall::Read(const XlaCallFrame& frame, Memory memory) {
   const XlaAttributes& attributes = frame.attributes;
   hvd_request common{};
   common.device = HVD_HOST;
@@ -109,8 +124,8 @@ std::string CollectiveCall::Read(const XlaCallFrame& frame) {
         is_group == 0 ? name_ : name_ + "_" + std::to_string(i) + "of" + std::to_string(count));
   }
   // The extra result, which only orders XLA's calls. It is written so that the memory is
-  // initialized.
-  *static_cast<char*>(frame.results.buffers[count]->data) = 0;
+  // initialized; on a device that would take a kernel, and nobody reads it.
+  if (memory == Memory::kHost) *static_cast<char*>(frame.results.buffers[count]->data) = 0;
   return ReadTensors(frame, common);
 }
 
@@ -130,24 +145,61 @@ std::string CollectiveCall::ReadTensors(const XlaCallFrame& frame, const hvd_req
     request.input = in.data;
     request.output = HasResultOfKnownShape(common.op) ? out.data : nullptr;
     requests_.push_back(request);
+    arguments_.push_back(&in);
     results_.push_back(&out);
   }
   return "";
 }
 
-std::string CollectiveCall::Take(int index, const hvd_tensor& result) const {
+bool CollectiveCall::IsForDevices() const {
+  return std::all_of(requests_.begin(), requests_.end(), [](const hvd_request& request) {
+    return !Reduces(request.op) || ReducesOnDevices(request);
+  });
+}
+
+void CollectiveCall::UseDevice(int32_t device, void* ready) {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    hvd_request& request = requests_[i];
+    request.device = device;
+    request.ready_event = ready;
+    // The size is told, so that a program of another world's size never has its memory overrun.
+    request.output_bytes = static_cast<int64_t>(result_bytes(static_cast<int>(i)));
+    request.output = request.output_bytes > 0 ? results_[i]->data : nullptr;
+  }
+}
+
+void CollectiveCall::UseHost(int index, void* copy) {
+  hvd_request& request = requests_[index];
+  request.input = copy;
+  request.output = HasResultOfKnownShape(request.op) ? copy : nullptr;
+}
+
+size_t CollectiveCall::input_bytes(int index) const {
+  return ByteCount(*arguments_[index], requests_[index].op);
+}
+
+size_t CollectiveCall::result_bytes(int index) const {
+  return ByteCount(*results_[index], requests_[index].op);
+}
+
+std::string CollectiveCall::CheckShape(int index, const hvd_tensor& result) const {
   const XlaBuffer& wanted = *results_[index];
-  if (result.ndim != wanted.rank ||
-      !std::equal(result.shape, result.shape + result.ndim, wanted.dims)) {
-    return std::string(requests_[index].name) +
-           ": within jit all ranks must give equally many rows, and there must be as many ranks as "
-           "when the program was compiled; neither matters outside of jit";
+  if (result.ndim == wanted.rank &&
+      std::equal(result.shape, result.shape + result.ndim, wanted.dims)) {
+    return "";
   }
-  if (result.data != wanted.data) {
-    const size_t bytes = ByteCount(wanted, requests_[index].op);
-    if (bytes > 0) std::memcpy(wanted.data, result.data, bytes);
+  return std::string(requests_[index].name) +
+         ": within jit all ranks must give equally many rows, and there must be as many ranks as "
+         "when the program was compiled; neither matters outside of jit";
+}
+
+std::string CollectiveCall::Take(int index, const hvd_tensor& result) const {
+  std::string wrong = CheckShape(index, result);
+  if (wrong.empty() && result.data != result_buffer(index)) {
+    const size_t bytes = result_bytes(index);
+    if (bytes > 0) std::memcpy(result_buffer(index), result.data, bytes);
   }
-  return "";
+  return wrong;
 }
 
 }  // namespace hvd::frameworks::jax

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using Memory = CollectiveCall::Memory;
 
 // A call frame as XLA makes it.
 class Frame {
@@ -119,7 +120,7 @@ TEST(CollectiveCallTest, Read_MakesARequestOfEachTensor) {
   frame.AddTensor({2, 3}, {2, 3});
   frame.AddTensor({}, {});
   CollectiveCall call;
-  ASSERT_EQ(call.Read(frame.Get()), "");
+  ASSERT_EQ(call.Read(frame.Get(), Memory::kHost), "");
   EXPECT_EQ(call.process_set(), 7);
   ASSERT_EQ(call.requests().size(), 2);
   const hvd_request& first = call.requests()[0];
@@ -144,7 +145,7 @@ TEST(CollectiveCallTest, Read_ASingleTensorHasTheNameAsItIs) {
   frame.SetInt("is_group", 0);
   frame.AddTensor({1}, {1});
   CollectiveCall call;
-  ASSERT_EQ(call.Read(frame.Get()), "");
+  ASSERT_EQ(call.Read(frame.Get(), Memory::kHost), "");
   EXPECT_STREQ(call.requests()[0].name, "grouped_allreduce.x");
 }
 
@@ -153,17 +154,86 @@ TEST(CollectiveCallTest, Read_RefusesWhatItDoesNotKnow) {
     Frame frame;
     frame.AddTensor({1}, {1});
     frame.Remove("process_set");
-    EXPECT_THAT(CollectiveCall().Read(frame.Get()), HasSubstr("another version of Horovod"));
+    EXPECT_THAT(CollectiveCall().Read(frame.Get(), Memory::kHost),
+                HasSubstr("another version of Horovod"));
   }
   {
     Frame frame;
     frame.AddTensor({1}, {1});
     frame.argument(0).dtype = static_cast<XlaType>(15);
-    EXPECT_EQ(CollectiveCall().Read(frame.Get()),
+    EXPECT_EQ(CollectiveCall().Read(frame.Get(), Memory::kHost),
               "grouped_allreduce.x: arrays of this type are not supported");
   }
   Frame empty;
-  EXPECT_THAT(CollectiveCall().Read(empty.Get()), HasSubstr("another version of Horovod"));
+  EXPECT_THAT(CollectiveCall().Read(empty.Get(), Memory::kHost),
+              HasSubstr("another version of Horovod"));
+}
+
+TEST(CollectiveCallTest, UseDevice_OffersAllResultsWithTheirSizes) {
+  for (const int op : {HVD_ALLREDUCE, HVD_ALLGATHER, HVD_ALLTOALL, HVD_REDUCESCATTER}) {
+    Frame frame;
+    frame.SetInt("op", op);
+    frame.AddTensor({2, 2}, {4, 2});
+    frame.AddTensor({0, 2}, {0, 2});
+    CollectiveCall call;
+    ASSERT_EQ(call.Read(frame.Get(), Memory::kDevice), "");
+    EXPECT_EQ(frame.after_results(), 'x') << "the host can't write to a device";
+    int event = 0;
+    call.UseDevice(3, &event);
+    EXPECT_EQ(call.requests()[0].device, 3);
+    EXPECT_EQ(call.requests()[0].ready_event, &event);
+    EXPECT_EQ(call.requests()[0].output, frame.result(0).data);
+    EXPECT_EQ(call.requests()[0].output_bytes, 32);
+    EXPECT_EQ(call.requests()[1].output, nullptr);
+  }
+}
+
+TEST(CollectiveCallTest, UseHost_TakesTheCopyAndOffersItIfTheShapeIsTheSame) {
+  char copy[16];
+  for (const int op : {HVD_BROADCAST, HVD_ALLGATHER}) {
+    Frame frame;
+    frame.SetInt("op", op);
+    frame.AddTensor({2, 2}, {2, 2});
+    CollectiveCall call;
+    ASSERT_EQ(call.Read(frame.Get(), Memory::kDevice), "");
+    EXPECT_EQ(call.input_bytes(0), 16);
+    EXPECT_EQ(call.result_bytes(0), 16);
+    call.UseHost(0, copy);
+    EXPECT_EQ(call.requests()[0].input, copy);
+    EXPECT_EQ(call.requests()[0].output, op == HVD_BROADCAST ? copy : nullptr);
+    EXPECT_EQ(call.requests()[0].device, HVD_HOST);
+  }
+}
+
+TEST(CollectiveCallTest, IsForDevices_UnlessItScalesIntegersOrIsAdasum) {
+  const struct {
+    int op, reduction;
+    double scale;
+    XlaType type;
+    bool is_for_devices;
+  } cases[] = {
+      {HVD_ALLREDUCE, HVD_SUM, 1, XlaType::kS32, true},
+      {HVD_ALLREDUCE, HVD_SUM, 2, XlaType::kS32, false},
+      {HVD_ALLREDUCE, HVD_AVERAGE, 1, XlaType::kS8, false},
+      {HVD_ALLREDUCE, HVD_AVERAGE, 2, XlaType::kBf16, true},
+      {HVD_ALLREDUCE, HVD_MAX, 1, XlaType::kU8, true},
+      {HVD_ALLREDUCE, HVD_MAX, 2, XlaType::kF32, false},
+      {HVD_ALLREDUCE, HVD_ADASUM, 1, XlaType::kF32, false},
+      {HVD_REDUCESCATTER, HVD_AVERAGE, 1, XlaType::kS64, false},
+      {HVD_ALLGATHER, HVD_AVERAGE, 1, XlaType::kU32, true},
+  };
+  for (const auto& c : cases) {
+    Frame frame;
+    frame.SetInt("op", c.op);
+    frame.SetInt("reduction", c.reduction);
+    frame.SetDouble("prescale", c.scale);
+    frame.SetDouble("postscale", 1);
+    frame.AddTensor({1}, {1});
+    frame.argument(0).dtype = frame.result(0).dtype = c.type;
+    CollectiveCall call;
+    ASSERT_EQ(call.Read(frame.Get(), Memory::kDevice), "");
+    EXPECT_EQ(call.IsForDevices(), c.is_for_devices) << c.op << " " << c.reduction;
+  }
 }
 
 // The program may have been compiled for fewer ranks than there are now.
@@ -173,7 +243,7 @@ TEST(CollectiveCallTest, ResultsWhoseSizeDependsOnOtherRanks_AreCopiedIfTheyFit)
     frame.SetInt("op", op);
     frame.AddTensor({2, 2}, {4, 2});
     CollectiveCall call;
-    ASSERT_EQ(call.Read(frame.Get()), "");
+    ASSERT_EQ(call.Read(frame.Get(), Memory::kHost), "");
     EXPECT_EQ(call.requests()[0].output, nullptr);
     std::vector<float> data(8, 5.0F);
     std::vector<int64_t> shape = {4, 2};

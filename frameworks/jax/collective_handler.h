@@ -1,22 +1,19 @@
-// The XLA FFI handler of the collectives in jitted programs.
+// The XLA FFI handlers of the collectives in jitted programs.
 #ifndef FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
 #define FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
-
-#include <string>
 
 #include "frameworks/jax/xla_ffi_abi.h"
 
 namespace hvd::frameworks::jax {
 
-// The handler; see CollectiveCall for the frame. Blocks until all ranks have called it and the
-// results are complete. Thread-safe. Returns nullptr, or an error whose message is an ErrorText.
+// The handlers; see CollectiveCall for the frame. Block until all ranks have called them and the
+// results are complete. Thread-safe. Return nullptr, or an error whose message is an ErrorText.
 // REQUIRES: Runtime() is not nullptr.
-XlaError* HandleCollective(XlaCallFrame* frame);
 
-// Returns and clears the ErrorText of the first collective that has broken the world since the last
-// call; "": none has. XLA itself reports such an error only when the program's results are read.
-// Thread-safe.
-std::string TakeFailure();
+// For programs on CPUs.
+XlaError* HandleCollective(XlaCallFrame* frame);
+// For programs on CUDA; see CudaCall.
+XlaError* HandleCollectiveOnCuda(XlaCallFrame* frame);
 
 }  // namespace hvd::frameworks::jax
 

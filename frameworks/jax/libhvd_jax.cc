@@ -1,7 +1,9 @@
-// The exported functions of libhvd_jax.so: those that Python calls, and the handler for XLA.
+// The exported functions of libhvd_jax.so: those that Python calls, and the handlers for XLA.
 #include <string>
 
 #include "frameworks/jax/collective_handler.h"
+#include "frameworks/jax/collective_run.h"
+#include "frameworks/jax/cuda_call.h"
 #include "frameworks/runtime_library.h"
 
 extern "C" {
@@ -24,6 +26,16 @@ HVD_EXPORT const char* hvd_jax_take_failure() {
 HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective(
     hvd::frameworks::jax::XlaCallFrame* frame) {
   return hvd::frameworks::jax::HandleCollective(frame);
+}
+
+HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective_on_cuda(
+    hvd::frameworks::jax::XlaCallFrame* frame) {
+  return hvd::frameworks::jax::HandleCollectiveOnCuda(frame);
+}
+
+// See TakesDevice. 1 or 0.
+HVD_EXPORT int hvd_jax_takes_device(int device) {
+  return hvd::frameworks::jax::TakesDevice(device) ? 1 : 0;
 }
 
 }  // extern "C"

@@ -55,12 +55,24 @@ struct XlaErrorCreateArgs {
   XlaErrorCode code;
 };
 
+struct XlaStreamGetArgs {
+  size_t struct_size;
+  XlaExtensionBase* extension_start;
+  XlaExecutionContext* context;
+  void* stream;  // the answer: on CUDA a CUstream
+};
+
+// The functions that are not used are opaque.
 struct XlaApi {
   size_t struct_size;
   XlaExtensionBase* extension_start;
   XlaApiVersion api_version;
   const XlaInternalApi* internal_api;
   XlaError* (*error_create)(XlaErrorCreateArgs* args);
+  void* error_get_message;
+  void* error_destroy;
+  void* handler_register;
+  XlaError* (*stream_get)(XlaStreamGetArgs* args);
 };
 
 enum class XlaType : int {

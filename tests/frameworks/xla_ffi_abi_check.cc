@@ -38,6 +38,10 @@ SAME_FIELD(XlaErrorCreateArgs, code, XLA_FFI_Error_Create_Args, errc);
 
 SAME_FIELD(XlaApi, api_version, XLA_FFI_Api, api_version);
 SAME_FIELD(XlaApi, error_create, XLA_FFI_Api, XLA_FFI_Error_Create);
+SAME_FIELD(XlaApi, stream_get, XLA_FFI_Api, XLA_FFI_Stream_Get);
+SAME_SIZE(XlaStreamGetArgs, XLA_FFI_Stream_Get_Args);
+SAME_FIELD(XlaStreamGetArgs, context, XLA_FFI_Stream_Get_Args, ctx);
+SAME_FIELD(XlaStreamGetArgs, stream, XLA_FFI_Stream_Get_Args, stream);
 
 SAME_VALUE(XlaType::kPred, XLA_FFI_DataType_PRED);
 SAME_VALUE(XlaType::kS8, XLA_FFI_DataType_S8);

@@ -22,7 +22,9 @@ SKIPPED = {
     "streams.py[2] process_group_of_torch_beside_ours": "this torch has no NCCL",
     "streams.py[1] process_group_of_torch_beside_ours": "this torch has no NCCL",
     "wrong_use.py[2] tensors_on_two_gpus": "needs two GPUs",
-    "test_arrays_on_the_gpu": "JAX is not installed",
+    "test_arrays[nccl-NCCL_ONLY]": "JAX is not installed",
+    "test_arrays[host-NCCL]": "JAX is not installed",
+    "xla_calls.py[2] no_copy_between_device_and_host": "these ranks go through host memory",
     **dict.fromkeys(
         [
             "test_operations_are_those_of_the_host",

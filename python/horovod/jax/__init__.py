@@ -1,7 +1,7 @@
 """Horovod for JAX: ``import horovod.jax as hvd``.
 
 Collectives take arrays, or whole pytrees of them as one group, inside and outside of jax.jit, and are differentiable.
-Inside jit they run on CPUs; outside of it, arrays on other devices are copied to host memory. A process has one device.
+A process has one device, a CPU or an NVIDIA GPU. Arrays on other devices are copied to host memory; inside jit they are refused.
 
 Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32, float64, complex64 or complex128, and are
 never overwritten. Complex ones are reduced by hvd.Sum and hvd.Average only. Operations of the same name belong together.

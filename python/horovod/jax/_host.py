@@ -54,6 +54,11 @@ def from_jax(array: Any) -> numpy.ndarray:
     return numpy.asarray(array, order="C")
 
 
+def known_as(dtype: str) -> str:
+    """Returns the name of a dtype of the same size that the runtime supports."""
+    return _MOVED_AS.get(dtype, dtype)
+
+
 def as_known(array: numpy.ndarray) -> numpy.ndarray:
     """Returns the array with a dtype of the same size that the runtime supports."""
     return array.view(_MOVED_AS.get(array.dtype.name, array.dtype))

@@ -6,19 +6,31 @@ from typing import Any, Callable, NamedTuple, Optional
 import numpy
 
 from horovod import _ffi
-from horovod.common import ops
-from horovod.common.collective import Call, Collective
+from horovod.common import collective_kinds, ops
+from horovod.common.collective import Call, Collective, Requests
 from horovod.common.collective_kinds import Collectives, check_reduction, check_root
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.process_sets import ProcessSet
 from horovod.common.tensors import check_reduction_of
-from horovod.jax import _host, _place
+from horovod.jax import _device_arrays, _device_path, _host, _place
 from horovod.jax._library import jax
 
 Shape = tuple[int, ...]
 Bind = Callable[["Kind", Sequence[Any], "Settings"], list[Any]]  # runs a collective, or traces it
 
 _collectives = Collectives(_host)
+
+
+class _BroadcastOnDevice(collective_kinds.Broadcast):
+    """Sends the root's array from where it is: the output of the root could not be given its values first."""
+
+    def requests(self, tensors: list[Any], call: Call) -> Requests:
+        outputs = [self.adapter.empty_like(tensor)[0] for tensor in tensors]
+        return Requests(tensors, outputs, [call.fields] * len(tensors))
+
+
+_on_devices = Collectives(_device_arrays)
+_on_devices.broadcast = _BroadcastOnDevice(_on_devices.allreduce)
 
 
 class Settings(NamedTuple):
@@ -51,8 +63,10 @@ class Kind:
     moves_rows = False  # and has to have them; else it works on each element alike
     only_moves = True  # the elements are only moved
 
-    def __init__(self, collective: Collective) -> None:
-        self._collective = collective
+    def __init__(self) -> None:
+        # For arrays of numpy, and for JAX's own on a CUDA device.
+        self._collective: Collective = getattr(_collectives, self.name)
+        self._on_device: Collective = getattr(_on_devices, self.name)
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         """Raises ValueError for invalid arguments, in addition to the checks of `collective`."""
@@ -64,11 +78,16 @@ class Kind:
         """Returns the shape of the result in a set of `size` ranks that all have arrays of this shape."""
         return shape
 
-    def run(self, arrays: Sequence[Any], settings: Settings) -> list[Any]:
-        """Returns the results, given and as numpy arrays."""
+    def is_for_devices(self, arrays: Sequence[Any], settings: Settings) -> bool:
+        """Returns whether it can be run on JAX's arrays, which are on a CUDA device, without the host."""
+        return _device_path.takes(arrays, self.call(settings).fields)
+
+    def run(self, arrays: Sequence[Any], settings: Settings, on_device: bool = False) -> list[Any]:
+        """Returns the results, given and as numpy arrays; with `on_device`, as JAX's on the device."""
+        collective = self._on_device if on_device else self._collective
         if settings.is_group:
-            return list(self._collective.run_group(arrays, self.call(settings)))
-        return [self._collective.run(arrays[0], self.call(settings))]
+            return list(collective.run_group(arrays, self.call(settings)))
+        return [collective.run(arrays[0], self.call(settings))]
 
     def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
         """Returns the gradients of arrays with these numbers of rows, given those of the results, as Horovod for TensorFlow and PyTorch
@@ -159,9 +178,9 @@ class Alltoall(_OfRows):
             raise ValueError(f"alltoall without splits needs rows that {size} ranks divide, got {shape[0]}")
         return shape
 
-    def run(self, arrays: Sequence[Any], settings: Settings) -> list[Any]:
+    def run(self, arrays: Sequence[Any], settings: Settings, on_device: bool = False) -> list[Any]:
         """Returns the rows and, with splits, how many came from each rank."""
-        rows, received = self._collective.run(arrays[0], self.call(settings))
+        ((rows, received),) = super().run(arrays, settings, on_device)
         return [rows] if settings.splits is None else [rows, received]
 
     def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
@@ -203,8 +222,8 @@ class Reducescatter(_OfRows):
         return jax.numpy.pad(grad, [(before, after)] + [(0, 0)] * (grad.ndim - 1))
 
 
-allreduce = Allreduce(_collectives.allreduce)
-broadcast = Broadcast(_collectives.broadcast)
-allgather = Allgather(_collectives.allgather)
-alltoall = Alltoall(_collectives.alltoall)
-reducescatter = Reducescatter(_collectives.reducescatter)
+allreduce = Allreduce()
+broadcast = Broadcast()
+allgather = Allgather()
+alltoall = Alltoall()
+reducescatter = Reducescatter()

@@ -1,4 +1,4 @@
-"""JAX, those of its internal modules that are used, and Horovod's function in its jitted programs: libhvd_jax.so, one library
+"""JAX, those of its internal modules that are used, and Horovod's functions in its jitted programs: libhvd_jax.so, one library
 for all versions from 0.4.31 on. Other modules import JAX from here, where its version is checked.
 """
 
@@ -33,7 +33,7 @@ def _import_ffi() -> Any:
 
 
 def _register() -> Any:
-    """Registers the function with XLA, for programs on CPUs. Returns the library."""
+    """Registers the functions with XLA, for programs on CPUs and on CUDA. Returns the library."""
     path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_jax.so")
     try:
         library = ctypes.CDLL(path)
@@ -48,6 +48,8 @@ def _register() -> Any:
         raise ImportError(f"Horovod's library for JAX can't be used: {problem.decode()}")
     try:
         ffi.register_ffi_target(TARGET, ffi.pycapsule(library.hvd_jax_collective), platform="cpu")
+        # Without a GPU JAX keeps it and does nothing.
+        ffi.register_ffi_target(TARGET, ffi.pycapsule(library.hvd_jax_collective_on_cuda), platform="CUDA")
     except Exception as error:
         reason = _missing.first_line(error)
         raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from None
@@ -66,6 +68,11 @@ partial_eval: Any = import_module("jax.interpreters.partial_eval")
 
 # JAX's own exception when values are read; a plain one when it runs a program at once.
 reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)
+
+
+def takes_device(number: int) -> bool:
+    """Returns whether operations on the CUDA device of this number can do without the host. A process has one such device."""
+    return bool(_library.hvd_jax_takes_device(number))
 
 
 def take_failure() -> str:

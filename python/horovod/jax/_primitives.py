@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Optional
 
+import numpy
+
 from horovod.common import ops
 from horovod.common.exceptions import HorovodRequestError
 from horovod.jax import _host, _place, _programs
@@ -41,6 +43,9 @@ def _parts(array: Any) -> Any:
 
 def _run(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Shape, ...]]) -> list[Any]:
     """Returns the results for arrays that are not traced."""
+    if kind.is_for_devices(arrays, settings):
+        results = kind.run(arrays, settings, on_device=True)
+        return [_host.to_jax(result, arrays[0]) if isinstance(result, numpy.ndarray) else result for result in results]
     own = [_host.from_jax(array) for array in arrays]
     results = kind.run([_host.as_known(array) for array in own], settings)
     for i, array in enumerate(own):

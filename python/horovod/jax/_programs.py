@@ -38,24 +38,24 @@ class _Program:
 
 
 _programs: weakref.WeakKeyDictionary[Any, _Program] = weakref.WeakKeyDictionary()
-_are_there = False
+_platforms: set[str] = set()  # on which there are programs with collectives; empty: there is none
 
 
-def _note_program() -> None:
-    global _are_there
-    if not _are_there:
-        _are_there = True
+def _note_program(platform: str) -> None:
+    if not _platforms:
         _process.on_leaving(_wait_for_programs)
         _process.on_later_world(_forget_failure)
         _process.on_end(_failure)
+    _platforms.add(platform)
 
 
 def _wait_for_programs() -> None:
     """Waits for the end of the programs that this thread has started, because JAX returns before. They must not run in another world,
     and the other ranks need them in this one.
     """
-    for device in jax.local_devices(backend="cpu"):
-        jax.block_until_ready(_last(jax.device_put(0, device)))
+    for platform in sorted(_platforms):
+        for device in jax.local_devices(backend=platform):
+            jax.block_until_ready(_last(jax.device_put(0, device)))
 
 
 def _failure() -> Optional[HorovodInternalError]:
@@ -78,8 +78,8 @@ def _last(number: Any) -> Any:
     return number + 1
 
 
-def _check_devices(context: Any) -> None:
-    """Raises HorovodRequestError for a program that does not run on exactly one CPU."""
+def _platform_of(context: Any) -> str:
+    """Returns the platform that a program is for. Raises HorovodRequestError unless it runs on exactly one CPU or CUDA device."""
     axes = context.axis_context
     count = getattr(axes, "num_devices", None)
     if count is None:
@@ -89,11 +89,12 @@ def _check_devices(context: Any) -> None:
             f"horovod.jax needs one device per process, but this program (of pmap, shard_map or sharded arrays) runs on "
             f"{count}: start a process for each device."
         )
-    if tuple(context.platforms) != ("cpu",):
+    if len(context.platforms) != 1 or context.platforms[0] not in ("cpu", "cuda"):
         raise HorovodRequestError(
-            f"horovod.jax runs on CPUs within jit, not on {' and '.join(context.platforms)}: call it outside of jit, "
-            "where arrays go through host memory."
+            f"horovod.jax runs on CPUs or on CUDA within jit, not on {' and '.join(context.platforms)}: call it outside of "
+            "jit, where arrays go through host memory."
         )
+    return str(context.platforms[0])
 
 
 def _name(kind: Kind, settings: Settings, program: str, number: int) -> str:
@@ -106,8 +107,7 @@ def _name(kind: Kind, settings: Settings, program: str, number: int) -> str:
 
 def lower(ctx: Any, *operands: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
     """Adds the call of a collective to a program."""
-    _check_devices(ctx.module_context)
-    _note_program()
+    _note_program(_platform_of(ctx.module_context))
     module = ctx.module_context.module
     program = _programs.setdefault(module, _Program())
     title = mlir.ir.StringAttr(module.operation.attributes["sym_name"]).value

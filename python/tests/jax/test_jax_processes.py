@@ -55,6 +55,14 @@ def test_a_library_of_another_version_is_told_in_a_line(python, tmp_path):
     )
 
 
+def test_devices_can_be_chosen_after_init(python):
+    """JAX takes memory of all GPUs that it sees when it starts, so the process's own must be chosen before."""
+    line = python(
+        "import horovod.jax as hvd; hvd.init(); from jax._src import xla_bridge as b; print(len(b._backends))"
+    )
+    assert line == "0"
+
+
 def test_collectives_before_init(python):
     for function in ("hvd.allreduce", "jax.jit(hvd.allreduce)", "jax.jit(hvd.allgather)"):
         line = python(f"import jax, horovod.jax as hvd; {function}(jax.numpy.ones(2))")

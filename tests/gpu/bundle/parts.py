@@ -26,7 +26,7 @@ PARTS = (
     Part("speed", 110),
     Part("mps", 100),
     Part("compile", 80),
-    Part("jax", 80),
+    Part("jax", 110),
     Part("memcheck", 90),
 )
 

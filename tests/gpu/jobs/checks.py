@@ -7,8 +7,6 @@ import sys
 import time
 import traceback
 
-from gpu_rank import hvd
-
 _all = []
 
 
@@ -33,8 +31,11 @@ def _attempt(function):
     return "", ""
 
 
-def run_all():
-    """Runs the checks and leaves the job. A check after which the ranks can't talk any more ends it with exit code 1."""
+def run_all(hvd=None):
+    """Runs the checks and leaves the job. A check after which the ranks can't talk any more ends it with exit code 1. `hvd` is the
+    framework's module, PyTorch's by default."""
+    if hvd is None:
+        from gpu_rank import hvd
     for function in _all:
         start = time.perf_counter()
         error, reason = _attempt(function)

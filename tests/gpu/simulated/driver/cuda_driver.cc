@@ -163,6 +163,13 @@ CudaResult cuStreamDestroy_v2(CudaStream* stream) {
   return simulated_gpu::ReleaseStream(stream) ? CudaResult::kSuccess : kInvalidHandle;
 }
 
+CudaResult cuStreamGetCtx(CudaStream* handle, CudaContext** context) {
+  const std::shared_ptr<Stream> stream = simulated_gpu::FindStream(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  *context = simulated_gpu::ContextOf(stream->device());
+  return CudaResult::kSuccess;
+}
+
 CudaResult cuStreamSynchronize(CudaStream* handle) {
   RETURN_UNLESS_CURRENT();
   const std::shared_ptr<Stream> stream = simulated_gpu::FindStream(handle);

@@ -35,6 +35,7 @@ CudaResult cuCtxSynchronize();
 
 CudaResult cuStreamCreate(CudaStream** stream, unsigned flags);
 CudaResult cuStreamDestroy_v2(CudaStream* stream);
+CudaResult cuStreamGetCtx(CudaStream* stream, CudaContext** context);
 CudaResult cuStreamSynchronize(CudaStream* stream);
 CudaResult cuStreamQuery(CudaStream* stream);
 CudaResult cuStreamWaitEvent(CudaStream* stream, CudaEvent* event, unsigned flags);
@@ -69,6 +70,8 @@ int simulatedGpuDeviceOf(const void* address);
 bool simulatedGpuIsPinned(const void* address);
 // The number of devices, without cuInit.
 int simulatedGpuCount();
+// The copies between the host and a device that this process has asked for.
+long long simulatedGpuBusCopies();  // NOLINT(runtime/int): read by ctypes
 // For a kernel that failed: says so, and makes all later calls of the driver fail.
 void simulatedGpuFault(const char* what);
 }

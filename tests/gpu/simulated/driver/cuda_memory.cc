@@ -1,4 +1,5 @@
 // The functions for memory of the simulated libcuda.so.1.
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -14,6 +15,8 @@ using simulated_gpu::kInvalidContext;
 using simulated_gpu::kInvalidHandle;
 using simulated_gpu::kInvalidValue;
 using simulated_gpu::Stream;
+
+std::atomic<long long> bus_copies{0};  // NOLINT(runtime/int): as in the header
 
 CudaResult Current() {
   const CudaResult state = simulated_gpu::State();
@@ -92,6 +95,7 @@ CudaResult cuMemcpyDtoHAsync_v2(void* to, CudaAddress from, size_t bytes, CudaSt
   std::shared_ptr<Stream> stream;
   const CudaResult found = StreamFor(handle, &stream);
   if (found != CudaResult::kSuccess || bytes == 0) return found;
+  ++bus_copies;
   const char* const source = OnDevice(from, bytes);
   if (source == nullptr) return kInvalidValue;
   stream->Enqueue([=] { std::memcpy(to, source, bytes); });
@@ -105,6 +109,7 @@ CudaResult cuMemcpyHtoDAsync_v2(CudaAddress to, const void* from, size_t bytes,
   std::shared_ptr<Stream> stream;
   const CudaResult found = StreamFor(handle, &stream);
   if (found != CudaResult::kSuccess || bytes == 0) return found;
+  ++bus_copies;
   char* const target = OnDevice(to, bytes);
   if (target == nullptr) return kInvalidValue;
   if (simulated_gpu::IsPinned(from)) {
@@ -134,6 +139,8 @@ void* simulatedGpuFind(const void* address, size_t bytes) {
 }
 
 int simulatedGpuDeviceOf(const void* address) { return simulated_gpu::DeviceOf(address); }
+
+long long simulatedGpuBusCopies() { return bus_copies; }  // NOLINT(runtime/int): as in the header
 
 bool simulatedGpuIsPinned(const void* address) { return simulated_gpu::IsPinned(address); }
 }
