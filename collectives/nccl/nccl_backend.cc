@@ -84,6 +84,9 @@ class NcclBackend : public DeviceBackend {
     const absl::StatusOr<GpuLibraries>& libraries = find_();
     Capabilities hello;
     const auto open = [&]() -> absl::Status {
+      if (environment_.is_off) {
+        return absl::UnimplementedError("HOROVOD_GPU_OPERATIONS=HOST is set there");
+      }
       RETURN_IF_ERROR(libraries.status());
       RETURN_IF_ERROR(libraries->nccl_status);
       ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries->cuda, device));

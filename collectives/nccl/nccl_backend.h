@@ -19,6 +19,8 @@ struct NcclEnvironment {
   // Whether Stage returns an error, so that devices that NCCL can't connect are not staged through
   // host memory instead.
   bool is_only_way = false;
+  // Whether all devices are staged, without a look for NCCL. One rank that says so is enough.
+  bool is_off = false;
 };
 
 // `libraries` must never be destroyed. If it is an error, Connect returns Unimplemented on all

@@ -101,6 +101,13 @@ TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_DirectlyIfNcclIsToldSo) {
   EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, told), {0, 1, 0}), Each(""));
 }
 
+TEST_F(NcclTest, ConnectDevices_TurnedOffOnOneRank_ByWayOfTheHostOnAll) {
+  const auto off = MakeNcclBackend(FakeGpu::Libraries(), {"", false, false, /*is_off=*/true});
+  EXPECT_THAT(ConnectByHost(*off, {0, 1}),
+              Each(HasSubstr("rank 0 can't use NCCL: HOROVOD_GPU_OPERATIONS=HOST is set there")));
+  EXPECT_EQ(FakeGpu::calls("ncclGetUniqueId"), 0);
+}
+
 // All ranks do the same, whichever of them has failed.
 TEST_F(NcclTest, ConnectDevices_InitialisingFails_ByWayOfTheHost) {
   for (const int rank : {-1, 0, 1}) {

@@ -21,9 +21,8 @@ std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& en
 }
 
 std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env) {
-  if (!env.gpu_operations) return nullptr;
   return collectives::nccl::MakeInstalledNcclBackend(
-      {env.nccl_host_id, env.nccl_shares_gpus, env.nccl_is_only_way});
+      {env.nccl_host_id, env.nccl_shares_gpus, env.nccl_is_only_way, !env.gpu_operations});
 }
 
 }  // namespace hvd::worker_runtime::api

@@ -14,8 +14,7 @@ namespace hvd::worker_runtime::api {
 // without an agent, the only rank of its world, gets the in-process backend.
 std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env);
 
-// Returns the backend for tensors on devices; nullptr: the environment turns it off. It loads NCCL
-// at the first such tensor, not before.
+// Returns the backend for tensors on devices. It loads NCCL at the first such tensor, not before.
 std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env);
 
 }  // namespace hvd::worker_runtime::api

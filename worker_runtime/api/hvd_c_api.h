@@ -196,10 +196,10 @@ HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnat
 
 enum { HVD_HOST = -1 };
 
-/* 1 if requests may name a device. 0 if there is no CUDA driver, HOROVOD_GPU_OPERATIONS forbids it,
- * or hvd_init was never called. On a device all operations that move data are possible, except
- * Adasum, averages of integers, and scale factors with anything but sums and averages of floats.
- * HVD_BROADCAST and HVD_ALLREDUCE need `output` there. */
+/* 1 if requests may name a device. 0 if there is no CUDA driver, or hvd_init was never called. On a
+ * device all operations that move data are possible, except Adasum, averages of integers, and scale
+ * factors with anything but sums and averages of floats. HVD_BROADCAST and HVD_ALLREDUCE need
+ * `output` there. */
 HVD_EXPORT int32_t hvd_takes_device_tensors(void);
 
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */

@@ -182,8 +182,8 @@ class Runtime {
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
-  // Returns whether requests may name a CUDA device: there is a driver, and the environment does
-  // not forbid it. False before the first Init.
+  // Returns whether requests may name a CUDA device: there is a driver. False before the first
+  // Init.
   bool TakesDeviceTensors();
 
  private:

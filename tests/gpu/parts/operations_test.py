@@ -57,3 +57,4 @@ def test_gpu_operations_can_be_turned_off(horovodrun, job):
     arguments = ("-np", 2, "-x", "HOROVOD_GPU_OPERATIONS=HOST", sys.executable, job("operations.py"), "few")
     result = horovodrun.run(*arguments, timeout=50)
     assert result.returncode == 0, result.stdout + result.stderr
+    assert "rank 0 can't use NCCL: HOROVOD_GPU_OPERATIONS=HOST is set there" in result.stderr

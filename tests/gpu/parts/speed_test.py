@@ -42,18 +42,23 @@ def test_new_worlds(horovodrun, job, figure):
 
 @pytest.mark.parametrize("variable", ["ONE_HOST=1", "HOROVOD_GPU_OPERATIONS=HOST"])
 def test_way_through_host_memory(horovodrun, job, figure, variable):
-    """Ranks that share the GPU are staged by the runtime; where the variable forbids NCCL, Python copies."""
+    """Ranks that share the GPU are staged by the runtime, and where the variable forbids NCCL."""
     result = horovodrun.run("-np", 2, "-x", variable, sys.executable, job("host_path.py"), timeout=60)
     for row in rows_of(result):
         name = f"{row['bytes'] >> 20} MiB, {variable}"
-        figure(f"{name}: limit of the bus, both directions", row["limit_GBps"], "GB/s")
-        figure(f"{name}: allreduce through host memory", row["ours_GBps"], "GB/s")
+        for what, value in row["GBps"].items():
+            figure(f"{name}: {what}", value, "GB/s")
         figure(f"{name}: share of the limit", row["share"], "", "0.8")
+        figure(f"{name}: allreduce of 4 B", row["least_us"], "us")
 
 
 def test_commits(horovodrun, job, figure):
     arguments = ("-np", 1, "--min-np", 1, "-H", "localhost:1", sys.executable, job("commits.py"))
     for row in rows_of(horovodrun.run(*arguments, timeout=60)):
-        for name in ("memcpy", "commit", "restore"):
-            figure(f"{row['megabytes']} MB of GPU state: {name}", row[f"{name}_GBps"], "GB/s")
-        figure(f"{row['megabytes']} MB of GPU state: memcpy's time over commit's", row["share"], "", "0.8")
+        state = f"{row['megabytes']} MB of GPU state"
+        for name, value in row["GBps"].items():
+            figure(f"{state}: {name}", value, "GB/s")
+        if "lock_ms" in row:
+            figure(f"{state}: page-locking as much memory", row["lock_ms"], "ms")
+        figure(f"{state}: memcpy's time over commit's", row["share"], "", "0.8")
+        figure(f"{state}: memcpy's time over restore's", row["share_back"], "", "0.8")
