@@ -64,6 +64,7 @@ inline constexpr int kFirstSharingNccl = 23000;  // 2.30.0: ranks may share a GP
 // ---- CUDA driver ----
 
 enum class CudaResult : int { kSuccess = 0, kOutOfMemory = 2, kNotReady = 600 };
+enum class CudaPointerAttribute : int { kDevice = 9 };
 
 // Opaque. The CUDA runtime's cudaStream_t and cudaEvent_t are pointers to the last two.
 struct CudaContext;
@@ -132,6 +133,8 @@ struct CudaFunctions {
   CudaResult (*event_destroy)(CudaEvent* event);
   CudaResult (*event_record)(CudaEvent* event, CudaStream* stream);
   CudaResult (*event_query)(CudaEvent* event);
+  CudaResult (*pointer_get_attribute)(void* value, CudaPointerAttribute attribute,
+                                      CudaAddress address);
   CudaResult (*memory_allocate)(CudaAddress* memory, size_t bytes);
   CudaResult (*memory_free)(CudaAddress memory);
   CudaResult (*host_allocate)(void** memory, size_t bytes, unsigned flags);

@@ -1,6 +1,10 @@
 #include "collectives/nccl/foreign_stream.h"
 
+#include <map>
+
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 
@@ -8,6 +12,36 @@ namespace hvd::collectives::nccl {
 namespace {
 
 CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(pointer); }
+
+// The primary contexts that callers use. One that nobody holds is destroyed with all its memory.
+class PrimaryContexts {
+ public:
+  static PrimaryContexts& All() {
+    static auto* const all = new PrimaryContexts;  // never destroyed: used to the end
+    return *all;
+  }
+
+  absl::StatusOr<CudaContext*> Of(const CudaFunctions& cuda, int device) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = of_devices_.find(device);
+    if (found != of_devices_.end()) return found->second;
+    RETURN_IF_ERROR(FromCuda(cuda, cuda.init(0), "starting CUDA"));
+    int count = 0;
+    RETURN_IF_ERROR(FromCuda(cuda, cuda.device_get_count(&count), "counting devices"));
+    if (device < 0 || device >= count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no CUDA device ", device, " among ", count));
+    }
+    CudaContext* context = nullptr;
+    RETURN_IF_ERROR(FromCuda(cuda, cuda.primary_context_retain(&context, device),
+                             absl::StrCat("opening CUDA device ", device)));
+    return of_devices_[device] = context;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<int, CudaContext*> of_devices_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace
 
@@ -37,6 +71,22 @@ absl::StatusOr<ForeignStream> ForeignStream::Find(const CudaFunctions& cuda, Cud
   RETURN_IF_ERROR(
       FromCuda(cuda, cuda.context_get_device(&found.device_), "asking for a context's device"));
   return found;
+}
+
+absl::StatusOr<ForeignStream> ForeignStream::Of(const CudaFunctions& cuda, int device,
+                                                CudaStream* stream) {
+  ASSIGN_OR_RETURN(CudaContext* const context, PrimaryContexts::All().Of(cuda, device));
+  ForeignStream found(cuda, stream, context);
+  found.device_ = device;
+  return found;
+}
+
+absl::StatusOr<int> ForeignStream::DeviceOf(const CudaFunctions& cuda, const void* address) {
+  int device = 0;
+  const CudaResult result =
+      cuda.pointer_get_attribute(&device, CudaPointerAttribute::kDevice, Address(address));
+  if (result == CudaResult::kSuccess) return device;
+  return absl::InvalidArgumentError("an array is in no memory of a CUDA device");
 }
 
 absl::Status ForeignStream::Check(CudaResult result, absl::string_view what) const {
@@ -86,6 +136,29 @@ absl::Status ForeignStream::CopyToDevice(absl::Span<const BusCopy> copies) {
                    "copying from the host on a stream");
   }
   return Finish(status);
+}
+
+absl::Status ForeignStream::CopyOnDevice(absl::Span<const BusCopy> copies) {
+  const Scope scope(*this);
+  absl::Status status;
+  for (const BusCopy& copy : copies) {
+    if (copy.bytes == 0 || !status.ok()) continue;
+    status = Check(cuda_->copy_on_device(Address(copy.to), Address(copy.from), copy.bytes, stream_),
+                   "copying on a stream");
+  }
+  return Finish(status);
+}
+
+absl::StatusOr<void*> ForeignStream::Allocate(size_t bytes) {
+  const Scope scope(*this);
+  CudaAddress address = 0;
+  RETURN_IF_ERROR(Check(cuda_->memory_allocate(&address, bytes), "taking memory for an array"));
+  return reinterpret_cast<void*>(address);
+}
+
+void ForeignStream::Free(void* memory) {
+  const Scope scope(*this);
+  cuda_->memory_free(Address(memory));
 }
 
 }  // namespace hvd::collectives::nccl

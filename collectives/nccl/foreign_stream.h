@@ -1,4 +1,4 @@
-// The CUDA stream of a framework that hands it over with each operation, as XLA does.
+// The CUDA stream of a framework that hands it over with each operation, as XLA and CuPy do.
 #ifndef COLLECTIVES_NCCL_FOREIGN_STREAM_H_
 #define COLLECTIVES_NCCL_FOREIGN_STREAM_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd::collectives::nccl {
 
-// The source and the target of one copy between the host and a device.
+// The source and the target of one copy, between the host and a device or on a device.
 struct BusCopy {
   void* to = nullptr;
   const void* from = nullptr;
@@ -29,6 +29,19 @@ class ForeignStream {
   // `cuda` and `stream` must outlive this object.
   static absl::StatusOr<ForeignStream> Find(const CudaFunctions& cuda, CudaStream* stream);
 
+  // For a stream of the device's primary context, which then stays open until the process ends.
+  // `stream` may be one of CUDA's names for a default stream: nullptr and 1 for the legacy one, 2
+  // for that of the calling thread.
+  // Errors:
+  //   - InvalidArgument: there is no such device.
+  static absl::StatusOr<ForeignStream> Of(const CudaFunctions& cuda, int device,
+                                          CudaStream* stream);
+
+  // The device that has the memory at `address`.
+  // Errors:
+  //   - InvalidArgument: no device has it.
+  static absl::StatusOr<int> DeviceOf(const CudaFunctions& cuda, const void* address);
+
   // The stream's CUDA device.
   int device() const { return device_; }
 
@@ -36,10 +49,16 @@ class ForeignStream {
   absl::StatusOr<CudaEvent*> Mark();
   void Forget(CudaEvent* event);
 
-  // Copy after the work so far, and block until that and the copies are done. Later work on the
-  // stream sees what was copied.
+  // Copy after the work so far, and block until that and the copies are done, also if there are
+  // none. Later work on the stream sees what was copied.
   absl::Status CopyToHost(absl::Span<const BusCopy> copies);
   absl::Status CopyToDevice(absl::Span<const BusCopy> copies);
+  absl::Status CopyOnDevice(absl::Span<const BusCopy> copies);
+
+  // `bytes` (> 0) of the device's memory with any content. Free waits until the device does not use
+  // it any more.
+  absl::StatusOr<void*> Allocate(size_t bytes);
+  void Free(void* memory);
 
  private:
   class Scope;

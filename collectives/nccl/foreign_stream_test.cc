@@ -1,6 +1,7 @@
 #include "collectives/nccl/foreign_stream.h"
 
 #include <optional>
+#include <string>
 
 #include "collectives/nccl/testing/fake_gpu.h"
 #include "gmock/gmock.h"
@@ -76,6 +77,42 @@ TEST_F(ForeignStreamTest, CopyThatIsRefused_IsAnErrorWithNothingPending) {
   EXPECT_THAT(foreign_->CopyToHost(copies).message(), HasSubstr("copying to the host"));
   EXPECT_EQ(FakeGpu::pending(), 0);
   EXPECT_THAT(on_host, testing::ElementsAre(1, 0, 0));
+}
+
+TEST_F(ForeignStreamTest, Of_TakesMemoryAndCopiesOnTheDevice) {
+  auto of_device = ForeignStream::Of(cuda_, 0, stream_);
+  ASSERT_TRUE(of_device.ok()) << of_device.status();
+  EXPECT_EQ(of_device->device(), 0);
+  const auto memory = of_device->Allocate(sizeof(int));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(ForeignStream::DeviceOf(cuda_, *memory).value_or(-1), 0);
+  int from = 7, to = 0;
+  const BusCopy in[] = {{*memory, &from, sizeof(int)}}, out[] = {{&to, *memory, sizeof(int)}};
+  EXPECT_EQ(of_device->CopyOnDevice(in), absl::OkStatus());
+  EXPECT_EQ(of_device->CopyOnDevice(out), absl::OkStatus());
+  EXPECT_EQ(to, 7);
+  of_device->Free(*memory);
+  EXPECT_EQ(FakeGpu::calls("cuMemFree"), 1);
+  EXPECT_TRUE(HasNoContext());
+}
+
+TEST_F(ForeignStreamTest, CopyOfNothing_WaitsForTheWorkBeforeIt) {
+  const auto event = foreign_->Mark();
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_EQ(foreign_->CopyOnDevice({}), absl::OkStatus());
+  EXPECT_EQ(cuda_.event_query(*event), CudaResult::kSuccess);
+  foreign_->Forget(*event);
+}
+
+TEST_F(ForeignStreamTest, Of_NoSuchDevice_SaysSo) {
+  const absl::Status status = ForeignStream::Of(cuda_, 99, nullptr).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no CUDA device 99 among"));
+}
+
+TEST_F(ForeignStreamTest, DeviceOf_MemoryOfNoDevice_IsRefused) {
+  EXPECT_EQ(ForeignStream::DeviceOf(cuda_, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuEventDestroy_v2", f.event_destroy);
   resolver.Get("cuEventRecord", f.event_record);
   resolver.Get("cuEventQuery", f.event_query);
+  resolver.Get("cuPointerGetAttribute", f.pointer_get_attribute);
   resolver.Get("cuMemAlloc_v2", f.memory_allocate);
   resolver.Get("cuMemFree_v2", f.memory_free);
   resolver.Get("cuMemHostAlloc", f.host_allocate);

@@ -14,6 +14,9 @@ SAME_VALUE(kCudaStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 SAME_VALUE(kCudaEventDisableTiming, CU_EVENT_DISABLE_TIMING);
 
 SAME_LAYOUT(CudaResult, CUresult);
+SAME_VALUE(CudaPointerAttribute::kDevice, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+
+SAME_LAYOUT(CudaPointerAttribute, CUpointer_attribute);
 SAME_LAYOUT(CudaUuid, CUuuid);
 SAME_LAYOUT(CudaAddress, CUdeviceptr);
 SAME_LAYOUT(CudaDevice, CUdevice);
@@ -23,6 +26,7 @@ IS(CUresult, CudaResult);
 IS(CUcontext, CudaContext*);
 IS(CUevent, CudaEvent*);
 IS(CUuuid, CudaUuid);
+IS(CUpointer_attribute, CudaPointerAttribute);
 
 SAME_SIGNATURE(CudaFunctions, init, cuInit);
 SAME_SIGNATURE(CudaFunctions, get_error_string, cuGetErrorString);
@@ -42,6 +46,7 @@ SAME_SIGNATURE(CudaFunctions, event_create, cuEventCreate);
 SAME_SIGNATURE(CudaFunctions, event_destroy, cuEventDestroy);
 SAME_SIGNATURE(CudaFunctions, event_record, cuEventRecord);
 SAME_SIGNATURE(CudaFunctions, event_query, cuEventQuery);
+SAME_SIGNATURE(CudaFunctions, pointer_get_attribute, cuPointerGetAttribute);
 SAME_SIGNATURE(CudaFunctions, memory_allocate, cuMemAlloc);
 SAME_SIGNATURE(CudaFunctions, memory_free, cuMemFree);
 SAME_SIGNATURE(CudaFunctions, host_allocate, cuMemHostAlloc);
@@ -49,4 +54,4 @@ SAME_SIGNATURE(CudaFunctions, host_free, cuMemFreeHost);
 SAME_SIGNATURE(CudaFunctions, copy_to_host, cuMemcpyDtoHAsync);
 SAME_SIGNATURE(CudaFunctions, copy_from_host, cuMemcpyHtoDAsync);
 SAME_SIGNATURE(CudaFunctions, copy_on_device, cuMemcpyDtoDAsync);
-static_assert(sizeof(CudaFunctions) == 25 * sizeof(void*));
+static_assert(sizeof(CudaFunctions) == 26 * sizeof(void*));

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 18
+#define HVD_ABI_VERSION 19
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -201,6 +201,30 @@ enum { HVD_HOST = -1 };
  * factors with anything but sums and averages of floats. HVD_BROADCAST and HVD_ALLREDUCE need
  * `output` there. */
 HVD_EXPORT int32_t hvd_takes_device_tensors(void);
+
+/* Streams of other libraries, and memory for them; each call opens the CUDA device if need be.
+ * `stream` is a CUstream of the device's primary context, or CUDA's name for a default stream: NULL
+ * or 1 for the legacy one, 2 for the calling thread's.
+ *
+ * hvd_record_event: *event is one after all work that the stream has been given so far, for
+ *   hvd_request.ready_event. hvd_destroy_event ends it.
+ * hvd_device_copy: a copy after that work, complete on return; of 0 bytes: waits for that work.
+ * hvd_device_allocate: `bytes` (> 0) of memory with any content. hvd_device_free waits until the
+ *   device does not use it any more.
+ * hvd_device_of: the device that has the memory at `address`.
+ * Errors:
+ *   - HVD_UNIMPLEMENTED: there is no CUDA driver.
+ *   - HVD_INVALID_ARGUMENT: there is no such device, or no device has the memory.
+ *   - HVD_RESOURCE_EXHAUSTED: the device is full.
+ *   - HVD_INTERNAL: the driver's error. */
+enum { HVD_TO_HOST = 0, HVD_FROM_HOST = 1, HVD_ON_DEVICE = 2 };
+HVD_EXPORT int32_t hvd_record_event(int32_t device, void* stream, void** event);
+HVD_EXPORT int32_t hvd_destroy_event(int32_t device, void* event);
+HVD_EXPORT int32_t hvd_device_copy(int32_t device, void* stream, int32_t way, void* to,
+                                   const void* from, int64_t bytes);
+HVD_EXPORT int32_t hvd_device_allocate(int32_t device, int64_t bytes, void** memory);
+HVD_EXPORT int32_t hvd_device_free(int32_t device, void* memory);
+HVD_EXPORT int32_t hvd_device_of(const void* address, int32_t* device);
 
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */
 typedef struct hvd_request {

@@ -186,6 +186,11 @@ CudaFunctions FakeCudaFunctions() {
   };
   f.event_record = RecordEvent;
   f.event_query = QueryEvent;
+  f.pointer_get_attribute = [](void* value, CudaPointerAttribute, CudaAddress address) {
+    if (address == 0) return kInvalidValue;
+    *static_cast<int*>(value) = 0;
+    return CudaResult::kSuccess;
+  };
   f.memory_allocate = Allocate;
   f.memory_free = Free;
   f.host_allocate = AllocateHost;

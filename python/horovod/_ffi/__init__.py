@@ -4,12 +4,23 @@ It mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status 
 the exceptions of :mod:`horovod.common.exceptions`.
 """
 
+from horovod._ffi._devices import (
+    FROM_HOST,
+    ON_DEVICE,
+    TO_HOST,
+    DeviceMemory,
+    Event,
+    device_copy,
+    device_of,
+)
 from horovod._ffi._library import library_path
 from horovod._ffi._memory import (
     address_of_buffer,
     as_dlpack,
+    new_dlpack,
     new_memory,
     prefer_huge_pages,
+    read_dlpack,
     take_new_memory,
     zeros,
 )
@@ -121,6 +132,7 @@ __all__ = [
     "FLOAT16",
     "FLOAT32",
     "FLOAT64",
+    "FROM_HOST",
     "HOST",
     "INT8",
     "INT16",
@@ -129,11 +141,15 @@ __all__ = [
     "JOIN",
     "MAX",
     "MIN",
+    "ON_DEVICE",
     "PRODUCT",
     "REDUCESCATTER",
     "SEAL_BYTES",
     "SUM",
+    "TO_HOST",
     "UINT8",
+    "DeviceMemory",
+    "Event",
     "Prepared",
     "Request",
     "Result",
@@ -152,6 +168,8 @@ __all__ = [
     "confirm_world",
     "copy",
     "count_step",
+    "device_copy",
+    "device_of",
     "finish",
     "forget_work",
     "init",
@@ -163,6 +181,7 @@ __all__ = [
     "member",
     "memory",
     "must_sync_state",
+    "new_dlpack",
     "new_handle",
     "new_memory",
     "note_checkpoints",
@@ -171,6 +190,7 @@ __all__ = [
     "poll",
     "prefer_huge_pages",
     "query",
+    "read_dlpack",
     "release",
     "remove_process_set",
     "report_failure",

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 18
+_ABI_VERSION = 19
 
 
 def library_path() -> str:
@@ -69,6 +69,12 @@ def _declare(library: ctypes.CDLL) -> None:
         ),
         ("seal", [ctypes.c_char_p, int32, ctypes.c_void_p, int64]),
         ("open", [ctypes.c_char_p, int32] + [ctypes.c_void_p] * 3 + [int32]),
+        ("record_event", [int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+        ("destroy_event", [int32, ctypes.c_void_p]),
+        ("device_copy", [int32, ctypes.c_void_p, int32, ctypes.c_void_p, ctypes.c_void_p, int64]),
+        ("device_allocate", [int32, int64, ctypes.POINTER(ctypes.c_void_p)]),
+        ("device_free", [int32, ctypes.c_void_p]),
+        ("device_of", [ctypes.c_void_p, ctypes.POINTER(int32)]),
         ("start_timeline", [ctypes.c_char_p, int32]),
         ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
         ("report_failure", [ctypes.c_char_p, int32]),

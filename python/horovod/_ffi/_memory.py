@@ -1,8 +1,10 @@
 """Memory, given by its address."""
 
 import ctypes
+import math
 import mmap
-from typing import Any
+import re
+from typing import Any, NamedTuple, Optional
 
 _HUGE_PAGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -72,12 +74,15 @@ class _DLManagedTensor(ctypes.Structure):
 
 
 _DL_CPU, _DL_CUDA = 1, 2
-_DL_UINT = 1
+_DL_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
 _DL_NAME = b"dltensor"  # capsules keep its address
 
-# A function of our own, not the attribute of ctypes.pythonapi: JAX gives that other argument types.
+# Functions of our own, not the attributes of ctypes.pythonapi: JAX gives those other argument types.
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
+)
+_capsule_address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 
 
@@ -95,18 +100,52 @@ def as_dlpack(address: int, size: int, device: int) -> Any:
     """Returns a DLPack capsule for `size` bytes at `address`, in the memory of that CUDA device or of the host (:data:`HOST`).
     The memory must stay valid while anything made from the capsule exists.
     """
-    shape = (ctypes.c_int64 * 1)(size)
+    return new_dlpack(address, (size,), "uint8", device)
+
+
+def new_dlpack(address: int, shape: tuple[int, ...], dtype: str, device: int, owner: Any = None) -> Any:
+    """Returns a DLPack capsule for an array at `address`, as for :func:`as_dlpack`; it keeps `owner` alive. `dtype` is numpy's name."""
     tensor = _DLManagedTensor(
         address,
         _DLDevice(_DL_CPU, 0) if device < 0 else _DLDevice(_DL_CUDA, device),
-        1,
-        _DLDataType(_DL_UINT, 8, 1),
-        shape,
+        len(shape),
+        _dl_type(dtype),
+        (ctypes.c_int64 * len(shape))(*shape),
         deleter=_deleter,
     )
     own_address = ctypes.addressof(tensor)
-    _in_use[own_address] = tensor
+    _in_use[own_address] = tensor, owner
     return _new_capsule(own_address, _DL_NAME, None)
+
+
+def _dl_type(dtype: str) -> _DLDataType:
+    name, bits = re.fullmatch(r"([a-z]+)(\d*)", dtype).groups()  # type: ignore[union-attr]  # numpy's names are such
+    return _DLDataType(_DL_CODES[name], int(bits or 8), 1)
+
+
+class LentArray(NamedTuple):
+    """What a DLPack capsule has. `dtype` is numpy's name; `strides` are in elements, None: contiguous."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: Optional[tuple[int, ...]]
+    dtype: str
+    device: int
+
+
+def read_dlpack(capsule: Any) -> LentArray:
+    """Returns what a DLPack capsule has, which stays its owner's. Raises BufferError for element types that numpy has no name for."""
+    tensor = _DLManagedTensor.from_address(_capsule_address(capsule, _DL_NAME))
+    code, bits, lanes = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
+    names = [name for name, number in _DL_CODES.items() if number == code]
+    if not names or lanes != 1:
+        raise BufferError(f"DLPack's element type {code} of {bits} bits has no name in numpy")
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
+    address = (tensor.data or 0) + tensor.byte_offset if math.prod(shape) else 0
+    return LentArray(
+        address, shape, strides, names[0] if code == _DL_CODES["bool"] else f"{names[0]}{bits}", tensor.device.index
+    )
 
 
 def _advise(address: int, size: int, unit: int, advice: int) -> None:

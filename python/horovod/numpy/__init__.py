@@ -1,7 +1,8 @@
 """Horovod for numpy arrays: ``import horovod.numpy as hvd``.
 
-Every function also takes buffers (bytearray, array.array) and objects with DLPack (arrays of other libraries in host
-memory). Results are arrays.
+Every function also takes buffers (bytearray, array.array) and arrays of other libraries, by DLPack or
+``__cuda_array_interface__``. Results are arrays of numpy. Those of an array in a GPU's memory are there, too: arrays of CuPy
+and tensors of PyTorch for theirs, else a :class:`DeviceArray`.
 
 Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32, float64, complex64 or complex128; complex
 ones are reduced by hvd.Sum and hvd.Average only. Operations of the same name belong together; operations without a name are
@@ -32,6 +33,7 @@ from horovod.common.interface import *
 from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
 from horovod.numpy import _arrays, elastic  # noqa: F401
 from horovod.numpy._arrays import array_of
+from horovod.numpy._device_arrays import DeviceArray as DeviceArray
 
 Name = Optional[str]
 Splits = Union[Sequence[int], Array, None]
@@ -213,9 +215,8 @@ def alltoall_async(
     Returns:
       A handle for `synchronize`, which returns the pair (rows, received_splits) also if `splits` is None.
     """
-    if isinstance(splits, Array) and splits.dtype.kind in "iu" and splits.ndim == 1:
-        splits = splits.tolist()
-    return _collectives.alltoall.begin(array_of(array), Call(name, process_set, False, {"splits": [splits]}))
+    call = Call(name, process_set, False, {"splits": [_arrays.splits_of(splits)]})
+    return _collectives.alltoall.begin(array_of(array), call)
 
 
 def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:

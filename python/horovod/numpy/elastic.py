@@ -5,14 +5,17 @@ from typing import Any, Optional, Union
 
 import numpy
 
+from horovod.common.tensors import new
 from horovod.elastic import handlers, reading
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.iterable import ElasticIterable
 from horovod.elastic.loop import run
+from horovod.elastic.parts import has_own_state
 from horovod.elastic.sampler import ElasticSampler
 from horovod.elastic.tensor_state import TensorState
-from horovod.elastic.trees import Trees
+from horovod.elastic.trees import Trees, is_dict
 from horovod.numpy import _arrays
+from horovod.numpy._device_arrays import library_of
 
 __all__ = ["ArrayHandler", "ElasticIterable", "ElasticSampler", "SamplerHandler", "State", "load_checkpoint", "run"]
 
@@ -28,7 +31,9 @@ class ArrayHandler(handlers.StateDictHandler):
 
     def set_value(self, value: Any) -> None:
         if _arrays.kind(value) != _arrays.kind(self.value):
-            raise handlers.UnlikeError(f"it has to stay an array of {self.value.dtype}, shape {self.value.shape}.")
+            raise handlers.UnlikeError(
+                f"it has to stay an array of {self.value.dtype}, shape {tuple(self.value.shape)}."
+            )
         super().set_value(value)
 
     def state_dict(self) -> numpy.ndarray:
@@ -42,6 +47,32 @@ class ArrayHandler(handlers.StateDictHandler):
     take = load  # type: ignore[assignment]  # its argument has another name
 
 
+class ObjectHandler(handlers.StateDictHandler):
+    """Handler of objects that have state_dict and load_state_dict. What they have in a GPU's memory is restored from arrays there."""
+
+    trees = _TREES
+
+    def load(self, saved: Any) -> None:
+        self.value.load_state_dict(_in_place_of(self.value.state_dict(), saved))
+
+
+def _in_place_of(own: Any, saved: Any) -> Any:
+    """Returns a copy of `saved` whose arrays are where those of `own` are."""
+    if is_dict(saved):
+        own = own if is_dict(own) else {}
+        return type(saved)((key, _in_place_of(own.get(key), item)) for key, item in saved.items())
+    if type(saved) in (list, tuple):
+        own = [*own] if type(own) is type(saved) else []
+        own += [None] * (len(saved) - len(own))
+        return type(saved)(_in_place_of(*pair) for pair in zip(own, saved))
+    kind = _arrays.kind(saved)
+    if kind is None or library_of(own) is None:
+        return _TREES.copied(saved)
+    copy = new(_arrays, kind, own)
+    _arrays.assign(copy, saved)
+    return copy
+
+
 class SamplerHandler(handlers.SamplerStateHandler):
     """Handler of ElasticSampler and ElasticIterable."""
 
@@ -49,11 +80,15 @@ class SamplerHandler(handlers.SamplerStateHandler):
 
 
 def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
-    if isinstance(value, numpy.ndarray):
-        if _arrays.kind(value) is None or not value.flags.writeable:
+    library = library_of(value)
+    if isinstance(value, numpy.ndarray) or library is not None:
+        is_writable = value.flags.writeable if library is None else library.view(value).is_writable
+        if _arrays.kind(value) is None or not is_writable:
             raise ValueError(f"{type(value).__name__} of {value.dtype} in a state: it can't be overwritten in place.")
         return ArrayHandler(value)
-    return SamplerHandler(value) if isinstance(value, JobCursor) else None
+    if isinstance(value, JobCursor):
+        return SamplerHandler(value)
+    return ObjectHandler(value) if has_own_state(value) else None
 
 
 class State(TensorState):

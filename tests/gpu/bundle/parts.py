@@ -23,6 +23,7 @@ PARTS = (
     Part("elastic", 140),
     Part("streams", 60),
     Part("errors", 60),
+    Part("arrays", 60),
     Part("speed", 110),
     Part("mps", 100),
     Part("compile", 80),

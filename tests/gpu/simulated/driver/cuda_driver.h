@@ -13,6 +13,7 @@ using hvd::collectives::nccl::CudaAddress;
 using hvd::collectives::nccl::CudaContext;
 using hvd::collectives::nccl::CudaDevice;
 using hvd::collectives::nccl::CudaEvent;
+using hvd::collectives::nccl::CudaPointerAttribute;
 using hvd::collectives::nccl::CudaResult;
 using hvd::collectives::nccl::CudaStream;
 using hvd::collectives::nccl::CudaUuid;
@@ -50,6 +51,7 @@ CudaResult cuEventQuery(CudaEvent* event);
 CudaResult cuEventSynchronize(CudaEvent* event);
 CudaResult cuEventElapsedTime(float* milliseconds, CudaEvent* start, CudaEvent* end);
 
+CudaResult cuPointerGetAttribute(void* value, CudaPointerAttribute attribute, CudaAddress address);
 CudaResult cuMemAlloc_v2(CudaAddress* memory, size_t bytes);
 CudaResult cuMemFree_v2(CudaAddress memory);
 CudaResult cuMemGetInfo_v2(size_t* free, size_t* total);

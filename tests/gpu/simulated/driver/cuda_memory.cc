@@ -41,6 +41,13 @@ char* OnDevice(CudaAddress address, size_t bytes) {
 
 extern "C" {
 
+CudaResult cuPointerGetAttribute(void* value, CudaPointerAttribute attribute, CudaAddress address) {
+  const int device = simulated_gpu::DeviceOf(reinterpret_cast<void*>(address));
+  if (attribute != CudaPointerAttribute::kDevice || device < 0) return kInvalidValue;
+  *static_cast<int*>(value) = device;
+  return CudaResult::kSuccess;
+}
+
 CudaResult cuMemAlloc_v2(CudaAddress* memory, size_t bytes) {
   const CudaResult current = Current();
   if (current != CudaResult::kSuccess) return current;

@@ -1,0 +1,124 @@
+"""Direct use of arrays in CUDA memory by the runtime, whichever library they are of."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Callable, Optional
+
+from horovod import _ffi
+from horovod.common import ops
+from horovod.common.collective_kinds import reduces_on_devices
+from horovod.common.exceptions import HorovodInternalError
+from horovod.common.tensors import DTYPES, size_of
+from horovod.numpy._device_arrays import Library, library_of
+
+_runtime_takes: Optional[bool] = None  # None before the first query
+_device: Optional[int] = None  # the first one; a process has one communicator, so one device
+
+
+def _are_reachable(devices: Sequence[int]) -> bool:
+    """Returns whether all of these are the runtime's device."""
+    global _runtime_takes, _device
+    if _runtime_takes is None:
+        _runtime_takes = _ffi.takes_device_tensors()
+    if not _runtime_takes:
+        return False
+    if _device is None:
+        _device = devices[0]
+    return all(device == _device for device in devices)
+
+
+def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
+    """Returns whether :func:`start` supports these arrays, to be reduced if `fields` say how. The answer is the same on all ranks whose
+    arrays have the same dtypes and devices; otherwise the request fails as a mismatch.
+    """
+    libraries = [library_of(tensor) for tensor in tensors]
+    if None in libraries:
+        return False
+    views = [library.view(tensor) for library, tensor in zip(libraries, tensors)]  # type: ignore[union-attr]
+    names = [view.kind[1] for view in views]
+    if not all(name in DTYPES for name in names):
+        return False  # complex ones
+    if "reduction" in fields and not reduces_on_devices(all("float" in name for name in names), **fields):
+        return False
+    return _are_reachable([view.device for view in views])
+
+
+def stretches(
+    tensors: Sequence[Any], in_one_piece: Callable[[Any], Any]
+) -> Optional[Iterator[tuple[list[int], list[int]]]]:
+    """Returns None: `in_one_piece` copies them."""
+    return None
+
+
+def load(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Returns all pairs of a target and its source in host memory: each is assigned."""
+    return list(pairs)
+
+
+def room(tensor: Any, rows: int) -> Any:
+    """Returns memory for a result with the expected number of rows like `tensor`'s. None if there is not enough: the runtime then
+    allocates what the result needs.
+    """
+    library = _known(tensor)
+    view = library.view(tensor)
+    try:
+        return library.empty(((rows, *view.kind[0][1:]), view.kind[1]), view.device)
+    except (MemoryError, RuntimeError, HorovodInternalError):
+        return None
+
+
+def start(
+    op: int,
+    tensors: Sequence[Any],
+    outputs: Sequence[Any],
+    names: Sequence[str],
+    finish: Callable[[int], Any],
+    process_set: int,
+    each: Sequence[Mapping[str, Any]],
+) -> int:
+    """Submits `tensors` and returns the handle. A result goes to its output, or to memory of the runtime if that is None or has
+    another size; `each` has the fields of each request.
+
+    The runtime waits for all work that was given to the arrays' streams, so `outputs` may be memory that these streams have just
+    released. After synchronize, which returns `finish(handle)`, every stream can use the result.
+    """
+    streams = [_known(tensor).stream(tensor) for tensor in tensors]
+    events = {stream: _ffi.Event(_device, stream) for stream in dict.fromkeys(streams)}  # type: ignore[arg-type]
+    requests = []
+    for name, tensor, output, stream, fields in zip(names, tensors, outputs, streams, each):
+        view = _known(tensor).view(tensor)
+        requests.append(
+            _ffi.request(
+                name,
+                op,
+                DTYPES[view.kind[1]],
+                input_address=view.address,
+                output_address=0 if output is None else _known(output).view(output).address,
+                device=view.device,
+                ready_event=events[stream].address,
+                **{"shape": view.kind[0], **fields},
+            )
+        )
+    return ops.submit(requests, finish, (tensors, outputs, events), process_set)
+
+
+def from_result(result: _ffi.Result, like: Any, output: Any) -> Any:
+    """Returns the result of :func:`start` as an array of `like`'s library, dtype and device: `output`, if the result is there. After
+    that its handle may be released.
+    """
+    library = _known(like)
+    if output is not None and library.view(output).address == result.address and math.prod(result.shape) > 0:
+        return output
+    view = library.view(like)
+    made = library.empty((tuple(result.shape), view.kind[1]), view.device)
+    target = library.view(made)
+    size = size_of(target.kind)
+    if size:
+        _ffi.device_copy(target.device, library.stream(made), _ffi.ON_DEVICE, target.address, result.address, size)
+    return made
+
+
+def _known(tensor: Any) -> Library:
+    library = library_of(tensor)
+    assert library is not None  # takes() has looked
+    return library
