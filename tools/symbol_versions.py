@@ -26,6 +26,7 @@ UNCHANGED = {
         *("pthread_getspecific", "pthread_key_create", "pthread_key_delete", "pthread_setspecific"),
         *("pthread_rwlock_destroy", "pthread_rwlock_init", "pthread_rwlock_rdlock", "pthread_rwlock_unlock"),
         *("pthread_rwlock_wrlock", "pthread_setaffinity_np", "pthread_setname_np", "pthread_sigmask"),
+        *("sem_destroy", "sem_init", "sem_post", "sem_wait"),
     ],
     "libm.so.6": ["exp", "exp2", "log", "log2", "pow"],
     "libstdc++.so.6": ["_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE"],
