@@ -1,7 +1,9 @@
 """Commits and restores of a training's state on the GPU beside copies of as many bytes to and from pinned memory, and what they consist of, in
 turns. Prints a JSON line: GB/s, medians."""
 
+import contextlib
 import json
+import os
 import statistics
 import time
 
@@ -44,6 +46,22 @@ def append():
         _ffi.store_append([window.data_ptr()], [each])
 
 
+def append_on(cores):
+    """The same if the process had fewer cores, as beside as many others."""
+    usable = os.sched_getaffinity(0)
+    try:
+        move_threads(sorted(usable)[:cores])
+        append()
+    finally:
+        move_threads(usable)
+
+
+def move_threads(cores):
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.sched_setaffinity(int(thread), cores)
+
+
 def fill():
     """The host's half of a restore."""
     for number, each in enumerate(windows):
@@ -56,6 +74,8 @@ WAYS = {
     "commit": ("commit", state.commit),
     "arrive": ("commit, only from the GPU to page-locked memory", arrive),
     "append": ("commit, only from there to the store, with a checksum", append),
+    "append_1": ("the same on 1 core", lambda: append_on(1)),
+    "append_4": ("the same on 4 cores", lambda: append_on(4)),
     "restore": ("restore", state.restore),
     "fill": ("restore, only from the store to page-locked memory", fill),
     "pageable": ("memcpy to pageable memory", lambda: pageable.copy_(flat)),
@@ -66,15 +86,15 @@ WAYS = {
 @hvd.elastic.run
 def measure(state):
     times = {name: [] for name in WAYS}
-    for turn in range(WARM + TURNS):
-        for name, (_, way) in WAYS.items():
+    for _ in range(WARM + TURNS):
+        for name, (_what, way) in WAYS.items():
             torch.cuda.synchronize()
             start = time.perf_counter()
             way()
             torch.cuda.synchronize()
-            if turn >= WARM:
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(each) for name, each in times.items()}
+            times[name].append(time.perf_counter() - start)
+    first = {"first_commit": times["commit"][0]}  # which takes the store's memory from the system
+    return {**first, **{name: statistics.median(each[WARM:]) for name, each in times.items()}}
 
 
 def seconds_to_lock():
@@ -91,6 +111,7 @@ medians = measure(state)
 for parameter in model.parameters():
     assert parameter.device == device and torch.equal(parameter, model[0])
 row = {"megabytes": MEGABYTES, "GBps": {what: round(size / medians[name] / 1e9, 2) for name, (what, _) in WAYS.items()}}
+row["first_commit_ms"] = round(1000 * medians["first_commit"], 1)
 row["share"] = round(medians["memcpy"] / medians["commit"], 2)
 row["share_back"] = round(medians["back"] / medians["restore"], 2)
 if not IS_SIMULATED:

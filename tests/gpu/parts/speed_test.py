@@ -58,6 +58,7 @@ def test_commits(horovodrun, job, figure):
         state = f"{row['megabytes']} MB of GPU state"
         for name, value in row["GBps"].items():
             figure(f"{state}: {name}", value, "GB/s")
+        figure(f"{state}: first commit", row["first_commit_ms"], "ms")
         if "lock_ms" in row:
             figure(f"{state}: page-locking as much memory", row["lock_ms"], "ms")
         figure(f"{state}: memcpy's time over commit's", row["share"], "", "0.8")
