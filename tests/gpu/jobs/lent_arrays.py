@@ -23,7 +23,7 @@ _kept = []  # kernels that may not have run yet
 
 def slow_kernel(stream):
     """Puts a kernel on a stream that lasts longer than an operation that does not wait for it."""
-    kernel = Callback(lambda _: time.sleep(0.15))
+    kernel = Callback(lambda _: time.sleep(0.08))
     _kept.append(kernel)
     assert driver.cuLaunchHostFunc(ctypes.c_void_p(stream), kernel, None) == 0
 
