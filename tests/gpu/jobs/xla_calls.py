@@ -138,14 +138,14 @@ def input_is_ready_on_the_stream():
     for turn in range(10):
         stream, opened = torch.cuda.Stream(), threading.Event()
         kernel = Kernel(lambda _, opened=opened: opened.wait())
-        data = torch.zeros(COUNT, device=device)
+        data, result = torch.zeros(COUNT, device=device), torch.zeros(COUNT, device=device)
+        data += 0.0  # CUDA loads a kernel when it is first used, which may wait for all streams
         stream.wait_stream(torch.cuda.current_stream())
+        torch.cuda.synchronize()
         with torch.cuda.stream(stream):
             assert driver.cuLaunchHostFunc(ctypes.c_void_p(stream.cuda_stream), kernel, None) == 0
             for _ in range(20):
                 data += 1.0
-        result = torch.empty(COUNT, device=device)
-        torch.cuda.current_stream().synchronize()
         call = Call(f"order {turn}", [data], [result], stream, opened.set, reduction=_ffi.MAX)
         call.run()
         with torch.cuda.stream(stream):
