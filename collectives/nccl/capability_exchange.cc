@@ -15,25 +15,33 @@ namespace {
 
 constexpr char kShares = '1', kAlone = '0';
 
-// The text of a message: "0|PROBLEM", or "VERSION|" followed by kShares or kAlone, the GPU's
-// identity (kGpuBytes), and the id (empty except from rank 0).
+// The text of a message: "0|PROBLEM", or "VERSION|VISIBLE GPUS|" followed by kShares or kAlone, the
+// GPU's identity (kGpuBytes), and the id (empty except from rank 0).
 std::string Body(const Capabilities& hello) {
   if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
   const char shares = hello.shares_gpus ? kShares : kAlone;
-  return absl::StrCat(hello.version, "|", absl::string_view(&shares, 1), hello.gpu, hello.id);
+  return absl::StrCat(hello.version, "|", hello.visible_gpus, "|", absl::string_view(&shares, 1),
+                      hello.gpu, hello.id);
+}
+
+// Takes a number and the bar after it from the beginning of `body`.
+bool TakeNumber(absl::string_view* body, int* number) {
+  const size_t bar = body->find('|');
+  if (bar == absl::string_view::npos || !absl::SimpleAtoi(body->substr(0, bar), number)) {
+    return false;
+  }
+  body->remove_prefix(bar + 1);
+  return true;
 }
 
 std::optional<Capabilities> ParseBody(absl::string_view body) {
-  const size_t bar = body.find('|');
   Capabilities hello;
-  if (bar == absl::string_view::npos || !absl::SimpleAtoi(body.substr(0, bar), &hello.version)) {
-    return std::nullopt;
-  }
-  body.remove_prefix(bar + 1);
+  if (!TakeNumber(&body, &hello.version)) return std::nullopt;
   if (hello.version == 0) {
     hello.problem = std::string(body);
     return hello;
   }
+  if (!TakeNumber(&body, &hello.visible_gpus)) return std::nullopt;
   if (body.size() < 1 + kGpuBytes) return std::nullopt;
   hello.shares_gpus = body.front() == kShares;
   body.remove_prefix(1);
@@ -59,6 +67,17 @@ std::optional<Capabilities> Decode(const GroupInfo& group, int rank, absl::strin
   return ParseBody(body);
 }
 
+// What to do about one GPU for two ranks: use another one, if there is one.
+std::string AdviceFor(const Capabilities& second, size_t rank) {
+  if (second.visible_gpus > 1) {
+    return absl::StrCat(", and rank ", rank, " sees ", second.visible_gpus,
+                        ": torch.cuda.set_device(hvd.local_rank()), before anything uses CUDA, "
+                        "gives each rank its own");
+  }
+  return absl::StrCat(", which NCCL ", NcclVersionText(kFirstSharingNccl),
+                      " and later take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks");
+}
+
 // The first problem in rank order, the same on all ranks; nullopt: all ranks can use NCCL together.
 std::optional<std::string> FindProblem(const std::vector<Capabilities>& hellos) {
   std::map<std::string, size_t> owners;  // by GPU: the first rank that uses it
@@ -75,9 +94,8 @@ std::optional<std::string> FindProblem(const std::vector<Capabilities>& hellos) 
     // and the others would wait.
     const auto [owner, is_first] = owners.emplace(hello.gpu, rank);
     if (!is_first && !all_share) {
-      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU, which NCCL ",
-                          NcclVersionText(kFirstSharingNccl),
-                          " and later take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks");
+      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU",
+                          AdviceFor(hello, rank));
     }
   }
   return std::nullopt;

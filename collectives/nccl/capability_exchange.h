@@ -23,6 +23,7 @@ struct Capabilities {
   std::string id;       // sizeof(NcclUniqueId) bytes; used from rank 0 only
   // Whether this rank's NCCL lets several ranks share one GPU. All ranks' NCCL must do so.
   bool shares_gpus = false;
+  int visible_gpus = 0;  // how many GPUs this rank could choose from
 };
 
 // The message of rank group.rank, authenticated with group.secret. The key of an exchange can be

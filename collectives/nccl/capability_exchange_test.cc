@@ -46,6 +46,15 @@ TEST(CheckCapabilities, OneGpuTwice_NamesBothRanks) {
                                      "take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
 }
 
+TEST(CheckCapabilities, OneGpuTwiceOfSeveral_SaysHowEachGetsItsOwn) {
+  Capabilities last = Able(1);
+  last.visible_gpus = 4;
+  EXPECT_EQ(CheckCapabilities(Group(2), Hellos(last)).status(),
+            absl::UnimplementedError(
+                "ranks 1 and 2 use the same GPU, and rank 2 sees 4: torch.cuda.set_device("
+                "hvd.local_rank()), before anything uses CUDA, gives each rank its own"));
+}
+
 TEST(CheckCapabilities, OneGpuTwice_IsRightIfAllRanksShare) {
   for (int who_does_not = 0; who_does_not <= 3; ++who_does_not) {
     std::vector<std::string> hellos;

@@ -91,6 +91,9 @@ class NcclBackend : public DeviceBackend {
       RETURN_IF_ERROR(libraries->nccl_status);
       ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries->cuda, device));
       ASSIGN_OR_RETURN(const std::string uuid, (*stream)->Uuid());
+      RETURN_IF_ERROR(FromCuda(libraries->cuda,
+                               libraries->cuda.device_get_count(&hello.visible_gpus),
+                               "counting devices"));
       // Combined with NCCL's host id: ranks that NCCL takes for different hosts never share a GPU.
       hello.gpu = HmacSha256(environment_.host_id, uuid);
       // Only rank 0 makes an id: it opens a listening socket at which the others meet.

@@ -22,6 +22,8 @@ SKIPPED = {
     "streams.py[2] process_group_of_torch_beside_ours": "this torch has no NCCL",
     "streams.py[1] process_group_of_torch_beside_ours": "this torch has no NCCL",
     "wrong_use.py[2] tensors_on_two_gpus": "needs two GPUs",
+    "arrays.py[2] capture_by_cupy_is_refused_in_one_line": "needs CuPy",
+    "arrays.py[1] capture_by_cupy_is_refused_in_one_line": "needs CuPy",
     "test_arrays[nccl-NCCL_ONLY]": "JAX is not installed",
     "test_arrays[host-NCCL]": "JAX is not installed",
     "xla_calls.py[2] no_copy_between_device_and_host": "these ranks go through host memory",

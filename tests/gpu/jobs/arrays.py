@@ -6,6 +6,7 @@ import itertools
 import os
 
 import numpy as np
+import torch
 
 import horovod.numpy as hnp
 from checks import Skipped, check, run_all
@@ -236,6 +237,43 @@ def states(library):
     state.restore()
     assert state.weights is places[0] and state.parts[0] is places[1], "it was replaced"
     expect_all(hvd.size())
+
+
+def expect_refused_capture(function):
+    try:
+        function()
+    except RuntimeError as error:
+        assert "outside of the capture" in str(error) and "\n" not in str(error), error
+    else:
+        raise AssertionError("the capture was not refused")
+
+
+@check
+def capture_by_torch_is_refused_in_one_line():
+    def captured():
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            hnp.allreduce(array)
+
+    array = found["torch"].make(np.ones(3, np.float32))
+    torch.cuda.synchronize()
+    expect_refused_capture(captured)
+    torch.cuda.synchronize()
+    assert (found["torch"].host(hnp.allreduce(array, op=hnp.Sum)) == hvd.size()).all()
+
+
+@check
+def capture_by_cupy_is_refused_in_one_line():
+    if "cupy" not in found or IS_SIMULATED:
+        raise Skipped("needs CuPy")
+    library = found["cupy"]
+    array = library.make(np.ones(3, np.float32))
+    with library.on_stream():
+        library.stream.begin_capture()
+        try:
+            expect_refused_capture(lambda: hnp.allreduce(array))
+        finally:
+            library.stream.end_capture()
+    assert (library.host(hnp.allreduce(array, op=hnp.Sum)) == hvd.size()).all()
 
 
 @check
