@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 
 import pytest
 import torch
@@ -103,6 +104,19 @@ def test_file_system_without_hard_links(tmp_path, monkeypatch):
     assert load(tmp_path / "best.hvd")["loss"] == 1
 
 
+def test_best_one_that_can_not_be_replaced_harms_no_other(tmp_path, capfd):
+    in_its_place = tmp_path / "best.hvd"
+    in_its_place.mkdir()
+    state = state_in(tmp_path, checkpoint_best="min loss", checkpoint_every=100)
+    commit(state, 4, 3, 2)
+    assert files(tmp_path) == ["best.hvd", name_of(2), name_of(3)]
+    told = [line for line in capfd.readouterr().err.splitlines() if "can't be" in line]
+    assert told == [f"Horovod: {in_its_place} can't be replaced: Is a directory"]
+    in_its_place.rmdir()
+    commit(state, 2.5)  # the best one that is kept from now on
+    assert load(in_its_place)["loss"] == 2.5
+
+
 @pytest.mark.parametrize(
     "options, error",
     [
@@ -134,6 +148,24 @@ def test_what_was_saved_can_be_read(tmp_path):
         torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), 0.1, momentum=0.9).load_state_dict(found["optimizer"])
     assert load(tmp_path / name_of(1))["step"] == 1
     assert files(tmp_path) == [name_of(1), name_of(2)]
+
+
+def test_value_of_a_class_that_is_gone(tmp_path, monkeypatch, capfd):
+    gone = types.ModuleType("gone_module")
+    gone.Thing = type("Thing", (), {"__module__": "gone_module"})
+    with monkeypatch.context() as there:
+        there.setitem(sys.modules, "gone_module", gone)
+        commit(state_in(tmp_path, checkpoint_best="min loss", thing=gone.Thing()), 1)
+    reason = "has a value that can't be unpickled here: ModuleNotFoundError: No module named 'gone_module'"
+    with pytest.raises(ValueError, match=f"^checkpoint {tmp_path / name_of(1)} {reason}$"):
+        load(tmp_path)
+    new_process(monkeypatch)
+    state = state_in(tmp_path, checkpoint_best="min loss")
+    with pytest.raises(ValueError, match=reason):
+        state.sync()
+    (tmp_path / name_of(1)).unlink()
+    commit(state, 2)  # the best one so far can't be read
+    assert load(tmp_path / "best.hvd")["loss"] == 2 and f"best.hvd {reason}" in capfd.readouterr().err
 
 
 def test_damaged_or_missing(tmp_path, capsys):

@@ -2,6 +2,7 @@
 full or hang. In one process, which takes the part of several."""
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -36,6 +37,18 @@ def unfinished_in(folder):
     path = folder / ".checkpoint-9-w1.hvd.123.abc.tmp"
     path.write_bytes(b"half")
     return path
+
+
+def refuse(folder, error):
+    """Returns a function in place of os.listdir that fails for one folder."""
+    listdir = os.listdir
+
+    def fail(path="."):
+        if os.fspath(path) == str(folder):
+            raise error
+        return listdir(path)
+
+    return fail
 
 
 # Two jobs.
@@ -93,6 +106,26 @@ def test_next_job_waits_for_the_processes_of_one_that_was_killed(tmp_path, proce
     state.sync()
     assert state.batch == 2
     assert json.loads((tmp_path / ".lock").read_text())["job"] == "b"
+
+
+def test_folder_that_can_not_be_read_is_an_error_and_loses_nothing(tmp_path, process, monkeypatch):
+    """A file server that does not answer for a moment: a job that began anew would remove the checkpoints of the one before."""
+    train(state_in(tmp_path), 2)
+    process("a", epoch=2)
+    state = state_in(tmp_path)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(os, "listdir", refuse(tmp_path, OSError(errno.ESTALE, os.strerror(errno.ESTALE))))
+        with pytest.raises(OSError, match=rf"^checkpoint_dir {tmp_path} can't be read: Stale file handle$"):
+            state.sync()
+    state.sync()
+    assert state.batch == 2
+
+
+def test_folder_that_was_removed_has_no_checkpoint(tmp_path, process, capfd):
+    state = state_in(tmp_path / "new")
+    (tmp_path / "new").rmdir()
+    state.sync()
+    assert state.batch == 0 and "can't be read" not in capfd.readouterr().err
 
 
 def test_folder_without_locks_is_used_with_a_line(tmp_path, process, monkeypatch, capfd):

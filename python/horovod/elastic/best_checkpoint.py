@@ -42,13 +42,16 @@ class Best:
             self._bests[run] = -math.inf if earlier is None else earlier
         return score is not None and score > self._bests[run]
 
-    def note(self, run: int, values: dict[str, Any]) -> bool:
-        """Records a commit that was written, and returns whether it is the best one."""
+    def is_best(self, run: int, values: dict[str, Any]) -> bool:
+        """Returns whether a commit with these values is better than the best one that is kept."""
         score = self._score(values)
-        if score is None or score <= self._bests.get(run, -math.inf):
-            return False
+        return score is not None and score > self._bests.get(run, -math.inf)
+
+    def note(self, run: int, values: dict[str, Any]) -> None:
+        """Records the best commit, which is kept now. REQUIRES: :meth:`is_best`."""
+        score = self._score(values)
+        assert score is not None
         self._bests[run] = score
-        return True
 
     def _score(self, values: dict[str, Any]) -> Optional[float]:
         try:

@@ -43,6 +43,10 @@ class Damaged(Exception):
     """A file is not a complete checkpoint; the message says why."""
 
 
+class Unreadable(ValueError):
+    """A file is complete, but a value in it can't be unpickled by this process; the message says which file, and why."""
+
+
 class Origin(NamedTuple):
     """The commit in a file, and the job and world that made it."""
 
@@ -177,6 +181,7 @@ def read(trees: Trees, path: str) -> Checkpoint:
     Raises:
       OSError: it can't be read.
       Damaged: it is incomplete, of another version, or of another user in a folder that all users may write to.
+      Unreadable: a value in it can't be unpickled here.
     """
     with open(path, "rb", opener=_open_regular) as file:
         return read_from(trees, file, os.fstat(file.fileno()).st_size, path)
@@ -188,7 +193,7 @@ def read_from(trees: Trees, file: BinaryIO, size: int, path: str) -> Checkpoint:
     if size - start != header["size"]:
         raise Damaged("{} of its {} bytes are there".format(size - start, header["size"]))
     raw = [_read_section(file, start, what) for what in header["sections"]]
-    sections = [_opened(data, what, trees) for data, what in zip(raw, header["sections"])]
+    sections = [_opened(data, what, trees, path) for data, what in zip(raw, header["sections"])]
     state = _decode(header["state"], sections)
     return Checkpoint(path, _origin(header), state["values"], state["trees"], state.get("past", ()))
 
@@ -253,10 +258,15 @@ def _read_into(file: BinaryIO, data: Any) -> int:
     return read
 
 
-def _opened(data: Any, what: dict[str, Any], trees: Trees) -> Any:
-    """Returns the content of a section."""
+def _opened(data: Any, what: dict[str, Any], trees: Trees, path: str) -> Any:
+    """Returns the content of a section. Raises Unreadable."""
     if what["kind"] == "tensor":
         return trees.adapter.from_memory(data, 0, (tuple(what["shape"]), what["dtype"]))
     if what["kind"] == "numbers":
         return array.array(what["code"], bytes(data))
-    return pickle.loads(data)
+    try:
+        return pickle.loads(data)
+    except Exception as error:  # of any class, such as one that has moved or lost an attribute
+        raise Unreadable(
+            f"checkpoint {path} has a value that can't be unpickled here: {type(error).__name__}: {error}"
+        ) from error

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Callable, Union, cast
 
 from horovod.common import _file_urls
 from horovod.elastic import checkpoint_file
-from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Origin
+from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Origin, Unreadable
 from horovod.elastic.checkpoint_folder import CheckpointFolder, Place
 from horovod.elastic.folder_lock import InUse
 from horovod.elastic.trees import Trees
@@ -166,7 +166,7 @@ class CheckpointUrl(Place):
         """Returns a context that turns the exceptions of the stores' clients, which all differ, into one-line errors."""
         try:
             yield
-        except (FileNotFoundError, Damaged, InUse, Unreachable):
+        except (FileNotFoundError, Damaged, Unreadable, InUse, Unreachable):
             raise
         except Exception as error:
             raise Unreachable(f"checkpoint_dir {self.path} can't be reached: {_text_of(error)}") from None

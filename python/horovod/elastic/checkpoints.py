@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 
 from horovod import _ffi
@@ -14,7 +14,7 @@ from horovod.common._process import process
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, commits, folder_lock
 from horovod.elastic.best_checkpoint import Best, best_file
-from horovod.elastic.checkpoint_file import Checkpoint, Damaged
+from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Unreadable
 from horovod.elastic.checkpoint_folder import Found
 from horovod.elastic.messages import say
 from horovod.elastic.runs import runs
@@ -146,6 +146,7 @@ class Checkpoints:
         self._watches_end = False  # of the process
         self._standing = _Standing(self._folder.path)
         self._damaged: set[str] = set()  # files that were skipped
+        self._told: set[str] = set()
         self._has_read = threading.Event()  # all that the thread writes
         self._has_read.set()
         self._is_overwritten = False  # what it still reads
@@ -188,7 +189,7 @@ class Checkpoints:
             return {**found.values, **found.trees}
         except FileNotFoundError:
             return {}
-        except (OSError, Damaged) as error:
+        except (OSError, Damaged, Unreadable) as error:
             say(f"checkpoint {self._folder.path_of(name)} is skipped: {_reason(error)}")
             return {}
 
@@ -260,7 +261,8 @@ class Checkpoints:
         line on stderr about the one that was loaded, and one about each that was skipped and why. `alone`: no other process of this
         job is writing here, so the folder is locked, and unfinished files of a killed job are removed.
 
-        Raises ValueError if another job has the folder, checkpoint_url.Unreachable if a URL's store does not answer.
+        Raises ValueError if another job has the folder, or if a value in the checkpoint can't be unpickled; OSError if the folder
+        can't be read, checkpoint_url.Unreachable if a URL's store does not answer.
         """
         if alone:
             self._take_folder()
@@ -329,11 +331,15 @@ class Checkpoints:
         return self._thread is not None and self._thread.is_alive()
 
     def _found(self) -> list[Found]:
+        """Returns the checkpoints, newest first. Raises OSError if the folder can't be read: a job that began anew would remove what
+        is there once it can be read again.
+        """
         try:
             return self._folder.found()
-        except OSError as error:
-            say(f"checkpoints in {self._folder.path} can't be read: {_reason(error)}")
+        except FileNotFoundError:  # removed since it was made
             return []
+        except OSError as error:
+            raise OSError(f"checkpoint_dir {self._folder.path} can't be read: {_reason(error)}") from None
 
     def _write(self, due: _Due) -> None:
         try:
@@ -349,9 +355,6 @@ class Checkpoints:
                 past=due.past,
             )
             written = self._folder.put(origin, self._noting(write), self._confirm)
-            if self._best is not None and self._best.note(due.run, {**values, **state_dicts}):
-                self._folder.keep_as(written.name, best_file(due.run))
-            self._folder.remove_older_than(written, self._keep, self._damaged)
         except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now
@@ -359,8 +362,30 @@ class Checkpoints:
             self._standing.fails(due.commit, self._folder.path, _reason(error), at_end=self._ending.is_set())
         else:
             self._standing.has(commits.id_of(due.epoch, due.commit), self._folder.path_of(written.name), due.made)
+            self._follow(written, due.run, {**values, **state_dicts})
         finally:
             self._has_read.set()
+
+    def _follow(self, written: Found, run: int, contents: dict[str, Any]) -> None:
+        """Does what a new checkpoint entails. The checkpoint is complete even if this fails, and the next one tries again."""
+        if self._best is not None and self._best.is_best(run, contents):
+            name = best_file(run)
+            with self._told_once(f"{self._folder.path_of(name)} can't be replaced"):
+                self._folder.keep_as(written.name, name)
+                self._best.note(run, contents)
+        with self._told_once(f"older checkpoints in {self._folder.path} can't be removed"):
+            self._folder.remove_older_than(written, self._keep, self._damaged)
+
+    @contextlib.contextmanager
+    def _told_once(self, what: str) -> Iterator[None]:
+        """Returns a context that turns an error into one line on stderr, which is not repeated."""
+        try:
+            yield
+        except Exception as error:  # training continues after any error
+            line = f"{what}: {_reason(error)}"
+            if line not in self._told:
+                self._told.add(line)
+                say(line)
 
     def _learn_newest(self) -> None:
         """Records the newest checkpoint, which another process of this job may have written."""
