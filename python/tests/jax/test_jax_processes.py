@@ -105,3 +105,23 @@ def test_one_of_several_devices_will_do(python):
         "print([r.devices() == {jax.devices()[1]} and r.tolist() == x.tolist() for r in (a, b)])"
     )
     assert python(START + code, XLA_FLAGS=TWO) == "[True, True]"
+
+
+@pytest.mark.parametrize("platform", ["cuda", "cpu"])
+def test_programs_for_a_platform(python, platform):
+    """JAX makes programs for platforms that this machine lacks, too."""
+    line = python(
+        "import jax, horovod.jax as hvd; hvd.init(); "
+        f"text = jax.jit(hvd.allreduce).trace(jax.numpy.ones(2)).lower(lowering_platforms=('{platform}',)).as_text(); "
+        "print(text.count('@hvd_jax_collective'))"
+    )
+    assert line == "1"
+
+
+@pytest.mark.parametrize("platforms, text", [(("tpu",), "not on tpu"), (("cpu", "cuda"), "not on cpu and cuda")])
+def test_programs_for_other_platforms_are_refused(python, platforms, text):
+    line = python(
+        "import jax, horovod.jax as hvd; hvd.init(); "
+        f"jax.jit(hvd.allreduce).trace(jax.numpy.ones(2)).lower(lowering_platforms={platforms})"
+    )
+    assert line.startswith("HorovodRequestError: horovod.jax runs on CPUs or on CUDA within jit, " + text)
