@@ -118,6 +118,7 @@ def reduced_late(library, submit):
     with library.on_stream():
         array = library.make(np.zeros(1 << 16, np.float32))
         inside = library.tensor_of(array)
+        inside += 0  # now the kernel is loaded, which may wait for the device
         library.slow()
         inside += hvd.rank() + 1
         return library.host(submit(array))
@@ -143,8 +144,9 @@ def memory_that_a_kernel_still_writes_is_no_result(library):
     with library.on_stream():
         array = library.make(np.ones(1 << 20, np.float32))
         other = library.make(np.ones(1 << 20, np.float32))
-        library.slow()
         inside = library.tensor_of(other)
+        inside *= 1
+        library.slow()
         inside *= -7
         del other, inside  # its memory may become the result's
         assert (library.host(hnp.allreduce(array, op=hnp.Max)) == 1).all()
