@@ -12,8 +12,8 @@ namespace hvd::frameworks::jax {
 // after the work that the stream has, and before what XLA gives it next. The runtime works in XLA's
 // buffers, without a copy, on a stream of its own that waits for XLA's; where the ranks can't use
 // NCCL, it copies them through host memory. Operations that NCCL lacks, and those on devices other
-// than the process's first one, are copied to host memory here. Thread-safe. Returns nullptr, or an error whose message is an
-// ErrorText. REQUIRES: as HandleCollectiveOnCuda.
+// than the process's first one, are copied to host memory here. Thread-safe. Returns nullptr, or an
+// error whose message is an ErrorText. REQUIRES: as HandleCollectiveOnCuda.
 XlaError* ExecuteOnCuda(const XlaCallFrame& frame);
 
 // Whether operations on CUDA device `device` can do without the host. A process has one such
