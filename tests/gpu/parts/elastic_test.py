@@ -17,16 +17,18 @@ def moments(lines, word):
     return [int(line.rpartition(" ")[2]) for line in lines if line.startswith(word)]
 
 
-def milliseconds_until_next_step(processes):
-    """From the death to the end of the first step of the next world, on the survivor that was last."""
+def recovery(processes):
+    """Milliseconds from the death to the survivors' next world, and from there to the end of its first step, which connects NCCL again: each
+    those of the survivor that was last."""
     (death,) = [moment for lines in processes.values() for moment in moments(lines, "dies ")]
-    nexts = []
+    worlds, steps = [], []
     for lines in processes.values():
-        worlds = [moment for moment in moments(lines, "world ") if moment > death]
-        if worlds and moments(lines, "world ")[0] < death:  # a survivor
-            nexts.append(next(moment for moment in moments(lines, "step ") if moment > worlds[0]))
-    assert len(nexts) == RANKS - 1, processes
-    return (max(nexts) - death) / 1e6
+        later = [moment for moment in moments(lines, "world ") if moment > death]
+        if later and moments(lines, "world ")[0] < death:  # a survivor
+            worlds.append(later[0])
+            steps.append(next(moment for moment in moments(lines, "step ") if moment > later[0]))
+    assert len(worlds) == RANKS - 1, processes
+    return (max(worlds) - death) / 1e6, (max(steps) - max(worlds)) / 1e6
 
 
 @pytest.mark.parametrize("point", ["allreduce", "backward", "commit", "stop"])
@@ -40,8 +42,6 @@ def test_survivors_go_on_and_a_newcomer_joins(horovodrun, job, tmp_path, figure,
     done = re.findall(r"done at (\d+) with (\d)", result.stdout)
     assert len(done) == RANKS and len(set(done)) == 1 and done[0][1] == str(RANKS), result.stdout
     assert "go through host memory" not in result.stderr
-    figure(
-        f"{point}: from the signal to the survivors' next step",
-        round(milliseconds_until_next_step(logs(tmp_path)), 1),
-        "ms",
-    )
+    world, step = recovery(logs(tmp_path))
+    figure(f"{point}: from the signal to the survivors' next step", round(world + step, 1), "ms")
+    figure(f"{point}: of this, until they were in the next world", round(world, 1), "ms")
