@@ -20,6 +20,9 @@ SAME_SIZE(XlaApiVersion, XLA_FFI_Api_Version);
 SAME_FIELD(XlaApiVersion, major_version, XLA_FFI_Api_Version, major_version);
 SAME_FIELD(XlaApiVersion, minor_version, XLA_FFI_Api_Version, minor_version);
 
+#if XLA_FFI_API_MINOR >= 4  // which renames it
+using XLA_FFI_Extension_Base = XLA_FFI_InternalExtension;
+#endif
 #if XLA_FFI_API_MINOR > 0  // interface 0.0 has no extensions
 SAME_VALUE(XlaExtension::kMetadata, XLA_FFI_Extension_Metadata);
 SAME_FIELD(XlaExtensionBase, type, XLA_FFI_Extension_Base, type);
