@@ -2,10 +2,6 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -13,12 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "base/text/given_file.h"
 
 namespace hvd::options {
 namespace {
 
 // Far more than settings: a data set given by mistake is not read to its end.
-constexpr std::streamsize kMostBytes = 1 << 20;
+constexpr size_t kMostMib = 1;
 // Limits of the flattened result: with YAML aliases a small file can expand to an enormous
 // document.
 constexpr size_t kMostSettings = 1000;
@@ -97,19 +94,9 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
 }
 
 absl::StatusOr<std::vector<Setting>> ReadSettings(const std::string& file) {
-  std::error_code error;
-  // A directory can be opened, too; only the first read fails.
-  if (std::filesystem::is_directory(file, error)) return CantRead(file, "it is a directory");
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return CantRead(file, std::strerror(errno));
-  // One byte more than allowed shows that there is more.
-  std::string text(kMostBytes + 1, '\0');
-  stream.read(text.data(), kMostBytes + 1);
-  if (stream.bad()) return CantRead(file, std::strerror(errno));
-  text.resize(stream.gcount());
-  if (stream.gcount() > kMostBytes) return CantRead(file, "it is longer than 1 MiB");
-  return ParseSettings(text, file);
+  const absl::StatusOr<std::string> text = text::ReadGivenFile(file, kMostMib);
+  if (!text.ok()) return CantRead(file, text.status().message());
+  return ParseSettings(*text, file);
 }
 
 }  // namespace hvd::options

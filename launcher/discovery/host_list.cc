@@ -17,12 +17,14 @@ namespace {
 
 constexpr char kFormat[] = "Write each host as HOST:SLOTS, for example node1:4,node2:4.";
 
+constexpr size_t kLongestName = 255;  // as of text::CheckName
+
 // The daemon's limit for an agent.
 constexpr int kMaxSlots = 65536;
 
 bool IsName(absl::string_view name, bool bracketed) {
   // ssh would read a leading '-' as an option.
-  if (name.empty() || name[0] == '-') return false;
+  if (name.empty() || name.size() > kLongestName || name[0] == '-') return false;
   return std::all_of(name.begin(), name.end(), [bracketed](char c) {
     return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-' ||
            (bracketed && (c == ':' || c == '%'));

@@ -1,10 +1,6 @@
 #include "launcher/discovery/hostfile.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,10 +8,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/text/given_file.h"
 #include "launcher/discovery/host_list.h"
 
 namespace hvd::launcher::discovery {
 namespace {
+
+// The longest host file: far more than the hosts of the largest job need.
+constexpr size_t kMostMib = 64;
 
 absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words =
@@ -60,15 +60,12 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
 
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
     const std::string& file) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  // A directory can be opened, and fails only when it is read. The parser refuses an empty file.
-  if (!in || (in.peek() != EOF && !(text << in.rdbuf())) || in.bad()) {
-    return absl::NotFoundError(absl::StrCat("can't read host file ", file, ": ",
-                                            std::strerror(errno != 0 ? errno : EISDIR)));
+  const absl::StatusOr<std::string> text = text::ReadGivenFile(file, kMostMib);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat("can't read host file ", file, ": ", text.status().message()));
   }
-  return ParseHostfile(text.str(), file);
+  return ParseHostfile(*text, file);
 }
 
 }  // namespace hvd::launcher::discovery

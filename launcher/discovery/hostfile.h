@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
 // Reads and parses a file.
 // Errors:
 //   - NotFound: it can't be read; says why.
-//   - InvalidArgument: as ParseHostfile.
+//   - InvalidArgument: as ParseHostfile, or it is longer than 64 MiB.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
     const std::string& file);
 

@@ -62,6 +62,8 @@ TEST(ReadHostfile, MissingFileAndDirectorySayWhy) {
   EXPECT_EQ(missing.status().message(),
             "can't read host file /nonexistent/hosts: No such file or directory");
   EXPECT_THAT(std::string(ReadHostfile("/").status().message()), HasSubstr("directory"));
+  EXPECT_EQ(ReadHostfile("/dev/zero").status().message(),
+            "can't read host file /dev/zero: it is longer than 64 MiB");
 }
 
 TEST(ReadHostfile, ReadsAFile) {
@@ -77,7 +79,8 @@ TEST(ReadHostfile, ReadsAFile) {
 
 TEST(ParseHostfile, WildText_IsQuotedInAShortLine) {
   std::string text("a\0b\033[2J", 7);
-  for (const std::string& line : {text, std::string(100000, 'x'), text + " slots=1"}) {
+  for (const std::string& line :
+       {text, std::string(100000, 'x'), text + " slots=1", std::string(100000, 'x') + " slots=1"}) {
     const absl::Status status = ParseHostfile(line, "hosts").status();
     EXPECT_FALSE(status.ok());
     EXPECT_LT(status.message().size(), 400u);

@@ -1,9 +1,5 @@
 #include "rendezvous/daemon/chosen_store.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -11,27 +7,45 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/text/given_file.h"
 #include "rendezvous/etcd/etcd_client.h"
 #include "rendezvous/etcd/etcd_job_store.h"
+#include "rendezvous/security/certificates.h"
 #include "rendezvous/store/file_job_store.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
 
+constexpr size_t kMostMib = 1;
+
+absl::Status Wrong(const char* flag, const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, why));
+}
+
 absl::StatusOr<std::string> Contents(const char* flag, const std::string& path) {
   if (path.empty()) return "";
-  errno = 0;
-  std::ifstream file(path);
-  std::ostringstream text;
-  // The insertion fails if there is nothing to insert, so an empty file is refused too: it would
-  // silently mean no TLS, or no password.
-  if (!file || !(text << file.rdbuf())) {
-    const bool is_empty = file.is_open() && errno == 0;
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": ", path,
-                     is_empty ? " is empty" : " can't be read: ", is_empty ? "" : strerror(errno)));
+  absl::StatusOr<std::string> text = text::ReadGivenFile(path, kMostMib);
+  if (!text.ok()) {
+    return Wrong(flag, path, absl::StrCat(" can't be read: ", text.status().message()));
   }
-  return text.str();
+  // It would silently mean no TLS, or no password.
+  if (text->empty()) return Wrong(flag, path, " is empty");
+  return text;
+}
+
+// gRPC would only report that etcd does not answer.
+absl::Status CheckCertificates(const EtcdOptions& options, const etcd::EtcdAccess& access) {
+  if (access.ca_certificate.empty()) return absl::OkStatus();
+  if (!security::CheckPem(access.ca_certificate).ok()) {
+    return Wrong("--etcd-ca", options.ca, " holds no certificate in PEM format");
+  }
+  if (access.certificate.empty()) return absl::OkStatus();
+  const absl::Status own =
+      security::CheckPem(access.ca_certificate, access.certificate, access.private_key);
+  if (own.ok()) return own;
+  return Wrong("--etcd-cert and --etcd-key",
+               absl::StrCat(options.certificate, " and ", options.key),
+               absl::StrCat(" don't fit: ", own.message()));
 }
 
 absl::StatusOr<etcd::EtcdAccess> AccessOf(const EtcdOptions& options) {
@@ -44,6 +58,7 @@ absl::StatusOr<etcd::EtcdAccess> AccessOf(const EtcdOptions& options) {
   access.user = options.user;
   // Editors end a file with a newline, which is not part of the password.
   access.password = std::string(absl::StripTrailingAsciiWhitespace(password));
+  RETURN_IF_ERROR(CheckCertificates(options, access));
   return access;
 }
 

@@ -12,7 +12,7 @@ namespace hvd::rendezvous::daemon {
 
 // Opens the store. Returns null if the options name none.
 // Errors:
-//   - InvalidArgument: a file of the options can't be read; says which.
+//   - InvalidArgument: a file of the options can't be read or used; says which, and why.
 //   - Others: those of FileJobStore::Open and EtcdJobStore::Open.
 absl::StatusOr<std::unique_ptr<store::JobStore>> OpenChosenStore(const RendezvousdOptions& options,
                                                                  const store::StoreWait& wait);

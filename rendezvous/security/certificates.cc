@@ -161,12 +161,11 @@ absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified) {
 
 absl::Status CheckPem(const std::string& authority, const std::string& certificate,
                       const std::string& key) {
-  const std::unique_ptr<X509, CertificateDeleter> root(FromPem(authority, PEM_read_bio_X509));
+  RETURN_IF_ERROR(CheckPem(authority));
   const CertifiedKey own = {
       std::unique_ptr<EVP_PKEY, KeyDeleter>(FromPem(key, PEM_read_bio_PrivateKey)),
       std::unique_ptr<X509, CertificateDeleter>(FromPem(certificate, PEM_read_bio_X509))};
   const char* wrong = nullptr;
-  if (root == nullptr) wrong = "the authority's certificate can't be read";
   if (own.certificate == nullptr) wrong = "the certificate can't be read";
   if (own.key == nullptr) wrong = "the private key can't be read";
   if (wrong == nullptr && X509_check_private_key(own.certificate.get(), own.key.get()) != 1) {
@@ -174,6 +173,13 @@ absl::Status CheckPem(const std::string& authority, const std::string& certifica
   }
   ERR_clear_error();
   return wrong == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
+}
+
+absl::Status CheckPem(const std::string& authority) {
+  const std::unique_ptr<X509, CertificateDeleter> root(FromPem(authority, PEM_read_bio_X509));
+  ERR_clear_error();
+  if (root != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("the authority's certificate can't be read");
 }
 
 }  // namespace hvd::rendezvous::security

@@ -50,6 +50,9 @@ absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified);
 absl::Status CheckPem(const std::string& authority, const std::string& certificate,
                       const std::string& key);
 
+// The same for the CA certificate alone.
+absl::Status CheckPem(const std::string& authority);
+
 }  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_CERTIFICATES_H_

@@ -109,6 +109,8 @@ TEST_F(CertificatesTest, CheckPem_SaysWhichTextIsWrong) {
     return std::string(status.message());
   };
   EXPECT_EQ(wrong(CheckPem("x", certificate, key)), "the authority's certificate can't be read");
+  EXPECT_TRUE(CheckPem(root).ok());
+  EXPECT_EQ(wrong(CheckPem(key)), "the authority's certificate can't be read");
   EXPECT_EQ(wrong(CheckPem(root, "", key)), "the certificate can't be read");
   EXPECT_EQ(wrong(CheckPem(root, certificate, "x")), "the private key can't be read");
   EXPECT_EQ(wrong(CheckPem(root, certificate, *PrivateKeyPem(authority))),

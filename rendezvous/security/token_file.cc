@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,6 +20,7 @@
 #include "base/text/duration_text.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "rendezvous/security/certificates.h"
 #include "rendezvous/security/credentials_message.h"
 
 namespace hvd::rendezvous::security {
@@ -35,6 +37,18 @@ class Silence : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 };
+
+constexpr absl::string_view kNotOurs = "does not hold what horovod-rendezvousd writes";
+
+// gRPC would only report that it has no address, or that the handshake has failed.
+absl::Status CheckUsable(const pb::Credentials& credentials) {
+  const std::string& token = credentials.token();
+  if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
+    return absl::InvalidArgumentError("the token is damaged");
+  }
+  return CheckPem(credentials.ca_certificate(), credentials.certificate(),
+                  credentials.private_key());
+}
 
 std::string About(const std::string& path, absl::string_view why) {
   return absl::StrCat("--token-file: ", path, " ", why);
@@ -164,11 +178,11 @@ absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
   google::protobuf::TextFormat::Parser parser;
   Silence silence;
   parser.RecordErrorsTo(&silence);
-  if (text.size() > kMostBytes || !parser.ParseFromString(text, &credentials) ||
-      credentials.token().empty() || credentials.ca_certificate().empty() ||
-      credentials.certificate().empty() || credentials.private_key().empty()) {
-    return Wrong(path, "does not hold what horovod-rendezvousd writes");
+  if (text.size() > kMostBytes || !parser.ParseFromString(text, &credentials)) {
+    return Wrong(path, kNotOurs);
   }
+  const absl::Status usable = CheckUsable(credentials);
+  if (!usable.ok()) return Wrong(path, absl::StrCat(kNotOurs, ": ", usable.message()));
   return credentials;
 }
 

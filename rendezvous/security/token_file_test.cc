@@ -19,6 +19,11 @@
 namespace hvd::rendezvous::security {
 namespace {
 
+const PeerCredentials& Issued() {
+  static const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("host");
+  return issued;
+}
+
 class TokenFileTest : public testing::Test {
  protected:
   std::string Contents() const {
@@ -144,7 +149,7 @@ TEST_F(TokenFileTest, LinkToAFile_IsLeftAlone) {
 TEST_F(TokenFileTest, LinkOfAnotherUserInASharedFolder_IsNotRead) {
   // The file of another job of this user: it passes every check but that of the link.
   const std::string other = path_ + "_other";
-  const std::unique_ptr<TokenFile> written = TokenFile::Write(other, credentials_).value();
+  const std::unique_ptr<TokenFile> written = TokenFile::Write(other, Issued()).value();
   ASSERT_EQ(mkdir(path_.c_str(), 0755), 0);
   ASSERT_EQ(chmod(path_.c_str(), 01777), 0);
   const std::string link = path_ + "/link";
@@ -175,9 +180,6 @@ TEST_F(TokenFileTest, NoSuchDirectory_SaysWhy) {
   EXPECT_NE(file.status().message().find("No such file"), absl::string_view::npos);
 }
 
-constexpr char kComplete[] =
-    "token: \"t\"\nca_certificate: \"a\\nb\"\ncertificate: \"c\"\nprivate_key: \"k\"\n";
-
 class ReadTokenFileTest : public testing::Test {
  protected:
   ~ReadTokenFileTest() override { unlink(path_.c_str()); }
@@ -195,14 +197,15 @@ class ReadTokenFileTest : public testing::Test {
   }
 
   const std::string path_ = testing::TempDir() + "/token_file_test.txt";
+  const std::string complete_ = *TokenText(Issued());
 };
 
 TEST_F(ReadTokenFileTest, Read_Complete_GivesCredentials) {
-  Write(kComplete);
+  Write(complete_);
   const absl::StatusOr<pb::Credentials> credentials = ReadTokenFile(path_);
   ASSERT_TRUE(credentials.ok()) << credentials.status();
-  EXPECT_EQ(credentials->token(), "t");
-  EXPECT_EQ(credentials->ca_certificate(), "a\nb");
+  EXPECT_EQ(credentials->token(), Issued().token);
+  EXPECT_EQ(credentials->ca_certificate(), Issued().ca_certificate);
 }
 
 TEST_F(ReadTokenFileTest, Read_OtherThings_AreRefused) {
@@ -210,8 +213,24 @@ TEST_F(ReadTokenFileTest, Read_OtherThings_AreRefused) {
     Write(text);
     ExpectRefused("does not hold what horovod-rendezvousd writes");
   }
-  Write(std::string(kComplete) + std::string(2 << 20, ' '));
+  Write(complete_ + std::string(2 << 20, ' '));
   ExpectRefused("does not hold what horovod-rendezvousd writes");
+}
+
+// A disk, an editor or a copy on a terminal has changed it.
+TEST_F(ReadTokenFileTest, Read_Damaged_SaysWhichPart) {
+  PeerCredentials damaged = Issued();
+  damaged.token = "a\nb";
+  Write(*TokenText(damaged));
+  ExpectRefused("does not hold what horovod-rendezvousd writes: the token is damaged");
+  damaged = Issued();
+  damaged.certificate[0] = '_';
+  Write(*TokenText(damaged));
+  ExpectRefused("writes: the certificate can't be read");
+  damaged = Issued();
+  damaged.private_key = (*JobAuthority::Create("other"))->IssueForHost("host")->private_key;
+  Write(*TokenText(damaged));
+  ExpectRefused("writes: the private key is not the certificate's");
 }
 
 TEST_F(ReadTokenFileTest, Read_NotThere_NotFound) {
@@ -221,7 +240,7 @@ TEST_F(ReadTokenFileTest, Read_NotThere_NotFound) {
 }
 
 TEST_F(ReadTokenFileTest, Read_AnotherUsers_IsRefused) {
-  Write(kComplete);
+  Write(complete_);
   if (chown(path_.c_str(), 65534, 65534) != 0) GTEST_SKIP() << "needs root";
   ExpectRefused("belongs to another user (uid 65534)");
 }
@@ -245,11 +264,11 @@ class WaitingClock : public Clock {
 
 TEST_F(ReadTokenFileTest, Await_ComesInTime_IsRead_AndOnceItIsSaidThatItIsWaitedFor) {
   int told = 0;
-  WaitingClock clock(5, [this] { Write(kComplete); });
+  WaitingClock clock(5, [this] { Write(complete_); });
   const auto credentials = AwaitTokenFile(
       path_, absl::Seconds(60), [&told] { ++told; }, clock);
   ASSERT_TRUE(credentials.ok()) << credentials.status();
-  EXPECT_EQ(credentials->token(), "t");
+  EXPECT_EQ(credentials->token(), Issued().token);
   EXPECT_EQ(told, 1);
 }
 
@@ -275,7 +294,7 @@ TEST_F(ReadTokenFileTest, Await_SomethingElse_IsRefusedAtOnce) {
 
 TEST_F(ReadTokenFileTest, Read_OpenToOthers_IsRefused) {
   for (const mode_t mode : {0604, 0620, 0660, 0444}) {
-    Write(kComplete, mode);
+    Write(complete_, mode);
     ExpectRefused("chmod 600");
     EXPECT_TRUE(
         absl::StrContains(ReadTokenFile(path_).status().message(), absl::StrFormat("%04o", mode)));
@@ -285,7 +304,7 @@ TEST_F(ReadTokenFileTest, Read_OpenToOthers_IsRefused) {
 
 TEST_F(ReadTokenFileTest, Read_ReadableByItsGroup_IsAccepted) {
   for (const mode_t mode : {0600, 0400, 0440, 0640}) {
-    Write(kComplete, mode);
+    Write(complete_, mode);
     EXPECT_TRUE(ReadTokenFile(path_).ok()) << mode;
     chmod(path_.c_str(), 0600);
   }
