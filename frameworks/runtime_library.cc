@@ -33,7 +33,7 @@ std::string FindRuntimeLibrary(const char* path) {
                        Find(library, "hvd_wait", &runtime.wait) &&
                        Find(library, "hvd_result", &runtime.result) &&
                        Find(library, "hvd_release", &runtime.release) &&
-                       Find(library, "hvd_takes_device_tensors", &runtime.takes_device_tensors) &&
+                       Find(library, "hvd_takes_device", &runtime.takes_device) &&
                        Find(library, "hvd_stream_mark", &runtime.stream_mark) &&
                        Find(library, "hvd_stream_forget", &runtime.stream_forget) &&
                        Find(library, "hvd_stream_to_host", &runtime.stream_to_host) &&

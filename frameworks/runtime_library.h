@@ -17,7 +17,7 @@ struct RuntimeLibrary {
   decltype(&hvd_wait) wait = nullptr;
   decltype(&hvd_result) result = nullptr;
   decltype(&hvd_release) release = nullptr;
-  decltype(&hvd_takes_device_tensors) takes_device_tensors = nullptr;
+  decltype(&hvd_takes_device) takes_device = nullptr;
   decltype(&hvd_stream_mark) stream_mark = nullptr;
   decltype(&hvd_stream_forget) stream_forget = nullptr;
   decltype(&hvd_stream_to_host) stream_to_host = nullptr;

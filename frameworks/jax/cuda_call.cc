@@ -1,6 +1,5 @@
 #include "frameworks/jax/cuda_call.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +11,6 @@
 
 namespace hvd::frameworks::jax {
 namespace {
-
-constexpr int32_t kNone = -1;
 
 XlaError* FindStream(const XlaCallFrame& frame, void** stream) {
   XlaStreamGetArgs args{sizeof(args), nullptr, frame.context, nullptr};
@@ -72,13 +69,6 @@ XlaError* RunOnHost(const XlaApi& api, CollectiveCall& call, void* stream) {
 
 }  // namespace
 
-bool TakesDevice(int32_t device) {
-  static std::atomic<int32_t> first{kNone};
-  if (Runtime()->takes_device_tensors() == 0) return false;
-  int32_t known = kNone;
-  return first.compare_exchange_strong(known, device) || known == device;
-}
-
 XlaError* ExecuteOnCuda(const XlaCallFrame& frame) {
   const XlaApi& api = *frame.api;
   CollectiveCall call;
@@ -91,8 +81,9 @@ XlaError* ExecuteOnCuda(const XlaCallFrame& frame) {
   void* ready = nullptr;
   const int32_t status = Runtime()->stream_mark(stream, &device, &ready);
   if (status != HVD_OK) return Failure(api, status);
-  XlaError* const error =
-      TakesDevice(device) ? RunOnDevice(api, call, device, ready) : RunOnHost(api, call, stream);
+  XlaError* const error = Runtime()->takes_device(device) != 0
+                              ? RunOnDevice(api, call, device, ready)
+                              : RunOnHost(api, call, stream);
   Runtime()->stream_forget(stream, ready);
   return error;
 }

@@ -16,10 +16,6 @@ namespace hvd::frameworks::jax {
 // error whose message is an ErrorText. REQUIRES: as HandleCollectiveOnCuda.
 XlaError* ExecuteOnCuda(const XlaCallFrame& frame);
 
-// Whether operations on CUDA device `device` can do without the host. A process has one such
-// device, the first that it asks for. Thread-safe.
-bool TakesDevice(int32_t device);
-
 }  // namespace hvd::frameworks::jax
 
 #endif  // FRAMEWORKS_JAX_CUDA_CALL_H_

@@ -3,7 +3,6 @@
 
 #include "frameworks/jax/collective_handler.h"
 #include "frameworks/jax/collective_run.h"
-#include "frameworks/jax/cuda_call.h"
 #include "frameworks/runtime_library.h"
 
 extern "C" {
@@ -31,11 +30,6 @@ HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective(
 HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective_on_cuda(
     hvd::frameworks::jax::XlaCallFrame* frame) {
   return hvd::frameworks::jax::HandleCollectiveOnCuda(frame);
-}
-
-// See TakesDevice. 1 or 0.
-HVD_EXPORT int hvd_jax_takes_device(int device) {
-  return hvd::frameworks::jax::TakesDevice(device) ? 1 : 0;
 }
 
 }  // extern "C"

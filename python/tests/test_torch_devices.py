@@ -17,9 +17,8 @@ from horovod.torch import _devices
 
 @pytest.fixture
 def runtime_takes_them(monkeypatch):
-    monkeypatch.setattr(_devices, "_runtime_takes", None)
     monkeypatch.setattr(_devices, "_device", None)
-    monkeypatch.setattr(_ffi, "takes_device_tensors", lambda: True)
+    monkeypatch.setattr(_ffi, "takes_device", lambda device: True)
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +96,7 @@ def test_tensors_elsewhere_are_not_taken(runtime_takes_them):
 
 
 def test_without_a_driver_none_are_taken(monkeypatch):
-    monkeypatch.setattr(_devices, "_runtime_takes", None)
-    monkeypatch.setattr(_ffi, "takes_device_tensors", lambda: False)
+    monkeypatch.setattr(_ffi, "takes_device", lambda device: False)
     assert not takes([on_device(0)])
 
 
@@ -110,7 +108,7 @@ def test_captured_stream_is_refused(runtime_takes_them, captures):
 
 
 def test_what_the_library_says():
-    assert _ffi.takes_device_tensors() == bool(_ffi.built("cuda"))
+    assert _ffi.takes_device(0) == bool(_ffi.built("cuda"))
     assert not hvd.nccl_built() or hvd.cuda_built()
 
 

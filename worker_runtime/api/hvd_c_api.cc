@@ -427,4 +427,4 @@ int32_t hvd_built(const char* what) {
   return name == "gloo" ? 1 : 0;
 }
 
-int32_t hvd_takes_device_tensors(void) { return TheRuntime().TakesDeviceTensors() ? 1 : 0; }
+int32_t hvd_takes_device(int32_t device) { return TheRuntime().TakesDevice(device) ? 1 : 0; }

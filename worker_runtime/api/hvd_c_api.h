@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 19
+#define HVD_ABI_VERSION 20
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -196,11 +196,12 @@ HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnat
 
 enum { HVD_HOST = -1 };
 
-/* 1 if requests may name a device. 0 if there is no CUDA driver, or hvd_init was never called. On a
- * device all operations that move data are possible, except Adasum, averages of integers, and scale
- * factors with anything but sums and averages of floats. HVD_BROADCAST and HVD_ALLREDUCE need
- * `output` there. */
-HVD_EXPORT int32_t hvd_takes_device_tensors(void);
+/* 1 if requests may name this CUDA device: it is the first one for which that was asked, whoever
+ * asked, since a process has one device. 0 for any other; and if there is no driver, or hvd_init
+ * was never called. On a device all operations that move data are possible, except Adasum, averages
+ * of integers, and scale factors with anything but sums and averages of floats. HVD_BROADCAST and
+ * HVD_ALLREDUCE need `output` there. */
+HVD_EXPORT int32_t hvd_takes_device(int32_t device);
 
 /* Streams of other libraries, and memory for them; each call opens the CUDA device if need be.
  * `stream` is a CUstream of the device's primary context, or CUDA's name for a default stream: NULL

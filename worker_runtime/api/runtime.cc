@@ -111,9 +111,11 @@ absl::Status Runtime::Prepare() {
   return absl::OkStatus();
 }
 
-bool Runtime::TakesDeviceTensors() {
+bool Runtime::TakesDevice(int device) {
   absl::MutexLock lock(&init_mutex_);
-  return devices_ != nullptr && collectives::nccl::HasCudaDriver();
+  if (devices_ == nullptr || device < 0 || !collectives::nccl::HasCudaDriver()) return false;
+  if (!device_.has_value()) device_ = device;
+  return device_ == device;
 }
 
 absl::Status Runtime::MeetAgent() {

@@ -182,9 +182,9 @@ class Runtime {
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
-  // Returns whether requests may name a CUDA device: there is a driver. False before the first
-  // Init.
-  bool TakesDeviceTensors();
+  // Returns whether requests may name this CUDA device: there is a driver, and this is the first
+  // device for which that was asked. False before the first Init.
+  bool TakesDevice(int device);
 
  private:
   // On the first call in a job: reads the environment and contacts the agent.
@@ -227,6 +227,7 @@ class Runtime {
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
   // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
+  std::optional<int> device_ ABSL_GUARDED_BY(init_mutex_);  // see TakesDevice
 
   TrainingProgress progress_;
   std::atomic<bool> left_well_{false};  // left the newest world cleanly, and the daemon knows

@@ -112,7 +112,7 @@ from horovod._ffi._world import (
     stack_request,
     start_timeline,
     stop_timeline,
-    takes_device_tensors,
+    takes_device,
     version,
     world_is_changing,
 )
@@ -217,7 +217,7 @@ __all__ = [
     "submit",
     "submit_then",
     "take_new_memory",
-    "takes_device_tensors",
+    "takes_device",
     "version",
     "wait",
     "world_is_changing",

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 19
+_ABI_VERSION = 20
 
 
 def library_path() -> str:
@@ -27,7 +27,6 @@ def _declare(library: ctypes.CDLL) -> None:
         "is_deferred",
         "world_is_changing",
         "must_sync_state",
-        "takes_device_tensors",
     )
     for name in queries + actions + states:
         getattr(library, "hvd_" + name).argtypes = []
@@ -76,6 +75,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("device_free", [int32, ctypes.c_void_p]),
         ("device_of", [ctypes.c_void_p, ctypes.POINTER(int32)]),
         ("start_timeline", [ctypes.c_char_p, int32]),
+        ("takes_device", [int32]),
         ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
         ("report_failure", [ctypes.c_char_p, int32]),
         ("built", [ctypes.c_char_p]),

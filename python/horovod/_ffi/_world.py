@@ -24,9 +24,11 @@ def join_world() -> None:
     check(library.hvd_join_world())
 
 
-def takes_device_tensors() -> bool:
-    """Returns whether requests may be for CUDA tensors."""
-    return bool(library.hvd_takes_device_tensors())
+def takes_device(device: int) -> bool:
+    """Returns whether requests may be for arrays on this CUDA device. A process has one such device, the first that any framework asks
+    for.
+    """
+    return bool(library.hvd_takes_device(device))
 
 
 def reset() -> None:

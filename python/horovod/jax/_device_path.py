@@ -11,7 +11,7 @@ from horovod.common import ops
 from horovod.common.collective_kinds import reduces_on_devices
 from horovod.common.tensors import DTYPES
 from horovod.jax import _host
-from horovod.jax._library import jax, takes_device
+from horovod.jax._library import jax
 
 _DL_CUDA = 2  # kDLCUDA of DLPack
 
@@ -45,7 +45,7 @@ def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
         if not reduces_on_devices(are_floats, **fields):
             return False
     (place,) = places
-    if not takes_device(_number(place)):
+    if not _ffi.takes_device(_number(place)):
         return False
     _device = place
     return True

@@ -70,11 +70,6 @@ partial_eval: Any = import_module("jax.interpreters.partial_eval")
 reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)
 
 
-def takes_device(number: int) -> bool:
-    """Returns whether operations on the CUDA device of this number can do without the host. A process has one such device."""
-    return bool(_library.hvd_jax_takes_device(number))
-
-
 def take_failure() -> str:
     """Returns JAX's message for the first collective in a program that has broken the world since the last call; "" if there is
     none. JAX raises the error only where a result of that program is read.

@@ -11,21 +11,6 @@ from horovod.common.exceptions import HorovodInternalError
 from horovod.common.tensors import DTYPES, size_of
 from horovod.numpy._device_arrays import Library, library_of
 
-_runtime_takes: Optional[bool] = None  # None before the first query
-_device: Optional[int] = None  # the first one; a process has one communicator, so one device
-
-
-def _are_reachable(devices: Sequence[int]) -> bool:
-    """Returns whether all of these are the runtime's device."""
-    global _runtime_takes, _device
-    if _runtime_takes is None:
-        _runtime_takes = _ffi.takes_device_tensors()
-    if not _runtime_takes:
-        return False
-    if _device is None:
-        _device = devices[0]
-    return all(device == _device for device in devices)
-
 
 def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
     """Returns whether :func:`start` supports these arrays, to be reduced if `fields` say how. The answer is the same on all ranks whose
@@ -40,7 +25,8 @@ def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
         return False  # complex ones
     if "reduction" in fields and not reduces_on_devices(all("float" in name for name in names), **fields):
         return False
-    return _are_reachable([view.device for view in views])
+    devices = {view.device for view in views}
+    return len(devices) == 1 and _ffi.takes_device(devices.pop())
 
 
 def stretches(
@@ -83,7 +69,8 @@ def start(
     released. After synchronize, which returns `finish(handle)`, every stream can use the result.
     """
     streams = [_known(tensor).stream(tensor) for tensor in tensors]
-    events = {stream: _ffi.Event(_device, stream) for stream in dict.fromkeys(streams)}  # type: ignore[arg-type]
+    device = _known(tensors[0]).view(tensors[0]).device  # of all
+    events = {stream: _ffi.Event(device, stream) for stream in dict.fromkeys(streams)}
     requests = []
     for name, tensor, output, stream, fields in zip(names, tensors, outputs, streams, each):
         view = _known(tensor).view(tensor)
@@ -94,7 +81,7 @@ def start(
                 DTYPES[view.kind[1]],
                 input_address=view.address,
                 output_address=0 if output is None else _known(output).view(output).address,
-                device=view.device,
+                device=device,
                 ready_event=events[stream].address,
                 **{"shape": view.kind[0], **fields},
             )

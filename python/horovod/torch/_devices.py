@@ -14,20 +14,15 @@ from horovod.common.tensors import DTYPES
 from horovod.torch._host_copies import load as load
 from horovod.torch._host_copies import stretches as stretches
 
-_runtime_takes: Optional[bool] = None  # None before the first query
-_device: Optional[int] = None  # the first one; a process has one communicator, so one device
+_device: Optional[int] = None  # the one that the runtime takes; None: it has taken none yet
 
 
 def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     """Returns whether all tensors are on the runtime's CUDA device."""
-    global _runtime_takes, _device
+    global _device
     if not all(tensor.is_cuda for tensor in tensors):
         return False
-    if _runtime_takes is None:
-        _runtime_takes = _ffi.takes_device_tensors()
-    if not _runtime_takes:
-        return False
-    if _device is None:
+    if _device is None and _ffi.takes_device(tensors[0].device.index):
         _device = tensors[0].device.index
     return all(tensor.device.index == _device for tensor in tensors)
 

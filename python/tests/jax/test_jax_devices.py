@@ -24,7 +24,7 @@ def copies(monkeypatch):
     monkeypatch.setattr(_device_path, "_place_of", lambda array: jax.local_devices()[0])
     monkeypatch.setattr(_device_path, "_number", lambda device: _ffi.HOST)
     monkeypatch.setattr(_device_path._Memory, "__dlpack_device__", lambda self: (1, 0))
-    monkeypatch.setattr(_device_path, "takes_device", lambda number: True)
+    monkeypatch.setattr(_ffi, "takes_device", lambda number: True)
     monkeypatch.setattr(_device_path, "_device", None)
     monkeypatch.setattr(_ffi, "as_dlpack", lambda *args: noted.append(args[1]) or as_dlpack(*args))
     monkeypatch.setattr(_host, "from_jax", lambda array: noted.append("to the host") or from_jax(array))
@@ -56,7 +56,7 @@ def gpus(monkeypatch):
     """The numbers of the GPUs that the runtime was asked for; it takes number 0."""
     asked = []
     monkeypatch.setattr(_device_path, "jax", SimpleNamespace(Array=_OnGpu, numpy=jnp))
-    monkeypatch.setattr(_device_path, "takes_device", lambda number: asked.append(number) or number == 0)
+    monkeypatch.setattr(_ffi, "takes_device", lambda number: asked.append(number) or number == 0)
     monkeypatch.setattr(_device_path, "_device", None)
     return asked
 

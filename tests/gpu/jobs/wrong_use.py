@@ -2,6 +2,7 @@
 
 import torch
 
+import horovod.numpy as hnp
 from checks import Skipped, check, run_all
 from gpu_rank import device, hvd
 
@@ -34,6 +35,8 @@ def tensors_on_two_gpus():
     hvd.allreduce(torch.ones(5, device=device))
     on_other = hvd.allreduce(torch.ones(5, device=other), op=hvd.Sum)  # through host memory
     assert on_other.device == other and (on_other == hvd.size()).all().item()
+    by_numpy = hnp.allreduce(torch.ones(5, device=other), op=hvd.Sum)  # the device is the process's, not a framework's
+    assert by_numpy.device == other and (by_numpy == hvd.size()).all().item()
 
 
 @check
