@@ -18,7 +18,7 @@ import horovod.torch as hvd
 from checkpointed_training import as_processes, names, state_in, train
 from horovod import _ffi
 from horovod.common.exceptions import ABORTED, HorovodInternalError
-from horovod.elastic import checkpoint_folder, checkpoints, commit_protocol, commits, folder_lock
+from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoints, commit_protocol, commits, folder_lock
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch._loading import TREES
 
@@ -119,6 +119,40 @@ def test_folder_that_can_not_be_read_is_an_error_and_loses_nothing(tmp_path, pro
             state.sync()
     state.sync()
     assert state.batch == 2
+
+
+@pytest.mark.parametrize("reason", [errno.EMFILE, errno.EACCES, errno.ESTALE])
+def test_checkpoint_that_can_not_be_read_now_is_an_error_and_is_kept(tmp_path, process, monkeypatch, reason):
+    train(state_in(tmp_path), 2)
+    process("a", epoch=2)
+    state = state_in(tmp_path)
+    path = tmp_path / "checkpoint-2-w1.hvd"
+
+    def fail(name, flags):
+        raise OSError(reason, os.strerror(reason))
+
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(checkpoint_file.owners, "opened", fail)
+        with pytest.raises(OSError, match=rf"^checkpoint {path} can't be read: {os.strerror(reason)}$"):
+            state.sync()
+    state.sync()
+    assert state.batch == 2 and path.exists()
+
+
+def test_checkpoint_on_a_bad_part_of_the_disk_is_skipped(tmp_path, process, monkeypatch, capfd):
+    train(state_in(tmp_path), 2)
+    process("a", epoch=2)
+    state = state_in(tmp_path)
+    opened = checkpoint_file.owners.opened
+
+    def fail(name, flags):
+        if name.endswith("checkpoint-2-w1.hvd"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(name, flags)
+
+    monkeypatch.setattr(checkpoint_file.owners, "opened", fail)
+    state.sync()
+    assert state.batch == 1 and "checkpoint-2-w1.hvd is skipped: Input/output error" in capfd.readouterr().err
 
 
 def test_folder_that_was_removed_has_no_checkpoint(tmp_path, process, capfd):

@@ -1,6 +1,7 @@
 """Commits on disk, for a job that may lose all its workers at once."""
 
 import contextlib
+import errno
 import functools
 import os
 import threading
@@ -32,9 +33,21 @@ _MAX_DOUBT_S = 60.0
 _PAUSE_S = 1.0
 
 
+# What an error says of one file: it is gone, no file, or on a bad part of the disk.
+_OF_ONE_FILE = {errno.ENOENT, errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.ENOTDIR}
+
+
 def _reason(error: BaseException) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (text or type(error).__name__).splitlines()[0]
+
+
+def _check_damaged(error: BaseException, path: str) -> None:
+    """Raises OSError unless the error says that the file is bad. One that can't be read now, because this process has too many files open
+    or the file server does not answer, may be good: without it the job would begin anew, and remove it in the end.
+    """
+    if isinstance(error, OSError) and error.errno is not None and error.errno not in _OF_ONE_FILE:
+        raise OSError(f"checkpoint {path} can't be read: {_reason(error)}") from None
 
 
 def _world() -> int:
@@ -262,7 +275,7 @@ class Checkpoints:
         job is writing here, so the folder is locked, and unfinished files of a killed job are removed.
 
         Raises ValueError if another job has the folder, or if a value in the checkpoint can't be unpickled; OSError if the folder
-        can't be read, checkpoint_url.Unreachable if a URL's store does not answer.
+        or a file can't be read at present, checkpoint_url.Unreachable if a URL's store does not answer.
         """
         if alone:
             self._take_folder()
@@ -275,6 +288,7 @@ class Checkpoints:
                     return None
                 checkpoint = self._folder.read(self._tensors, found.name)
             except (OSError, Damaged) as error:
+                _check_damaged(error, path)
                 say(f"checkpoint {path} is skipped: {_reason(error)}")
                 self._damaged.add(found.name)
                 continue
@@ -297,8 +311,8 @@ class Checkpoints:
                 if self._folder.read_origin(found.name).run <= runs.number:
                     return ()
                 return self._folder.read(self._tensors, found.name).past
-            except (OSError, Damaged):  # load_newest reports it
-                continue
+            except (OSError, Damaged) as error:  # load_newest reports it
+                _check_damaged(error, self._folder.path_of(found.name))
         return ()
 
     @staticmethod
