@@ -95,13 +95,13 @@ class Race {
     if (leader.create_revision() != followed_) {
       followed_ = leader.create_revision();
       since_ = clock_.Now();
-      callbacks_.say(absl::StrCat("stands by: the job is led by ", leader.value()));
+      callbacks_.say(absl::StrCat("stands by: the job is led by ", LeaderText(leader.value())));
     }
     // Measured from when this daemon has first seen the leader, by its own clock. So the clocks of
     // different hosts are never compared.
     if (candidate_.stands_by || clock_.Now() - since_ < kLongestOldLease) return absl::OkStatus();
     return absl::AlreadyExistsError(absl::StrCat("--job: the job is led by the daemon at ",
-                                                 leader.value(),
+                                                 LeaderText(leader.value()),
                                                  "; --standby waits to take its place"));
   }
 

@@ -194,6 +194,14 @@ TEST_F(CampaignTest, AnswerLost_FindsThatItHasWon) {
   EXPECT_TRUE(Run(false, 2).ok());
 }
 
+TEST_F(CampaignTest, LeadersNameIsNoName_IsOneLineOfTheMessage) {
+  etcd_.Set(keys_.Leader(), "\x1b[2J\n" + std::string(1000, 'x'));
+  EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status()));
+  ASSERT_EQ(said_.size(), 1);
+  EXPECT_TRUE(absl::StrContains(said_[0], "led by \\x1b[2J\\nxx")) << said_[0];
+  EXPECT_LT(said_[0].size(), 400);
+}
+
 TEST_F(CampaignTest, AnotherLeads_StandsByOrSaysWho) {
   etcd_.Set(keys_.Leader(), "other:7000");
   EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status())) << "waits until gives_up returns true";

@@ -126,7 +126,7 @@ absl::Status FencedWriter::Judge(const etcdserverpb::TxnResponse& response,
   }
   leadership_.Lose(absl::AbortedError(
       leads               ? "something else has written to this job's keys in etcd"
-      : leader != nullptr ? absl::StrCat("the job is led by ", leader->value(), " now")
+      : leader != nullptr ? absl::StrCat("the job is led by ", LeaderText(leader->value()), " now")
                           : std::string("this daemon's lease in etcd has ended")));
   return leadership_.state();
 }

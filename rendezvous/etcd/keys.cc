@@ -1,6 +1,8 @@
 #include "rendezvous/etcd/keys.h"
 
 #include "absl/strings/str_format.h"
+#include "base/text/names.h"
+#include "base/text/shortened.h"
 
 namespace hvd::rendezvous::etcd {
 namespace {
@@ -15,6 +17,11 @@ constexpr char kRoot[] = "/horovod/";
 
 std::string JobPrefixOf(const std::string& key) {
   return key.substr(0, key.find('/', sizeof(kRoot) - 1) + 1);
+}
+
+std::string LeaderText(const std::string& value) {
+  constexpr size_t kLongest = 255;
+  return text::Shortened(text::OnOneLine(value), kLongest);
 }
 
 JobKeys::JobKeys(const std::string& job) : prefix_(kRoot + job + "/") {}

@@ -23,6 +23,9 @@ struct KeyRange {
 // The prefix of all keys of the job that has this key.
 std::string JobPrefixOf(const std::string& key);
 
+// The leader that a leader's key names, for a message: on one line, with an end.
+std::string LeaderText(const std::string& value);
+
 class JobKeys {
  public:
   // `job` must not contain a slash.
