@@ -135,6 +135,22 @@ def test_unused_parameters_count_as_zeros(groups):
     assert_same(model, reference)
 
 
+@pytest.mark.skipif(not hasattr(torch.Tensor, "grad_dtype"), reason="gradients have their parameters' type")
+@pytest.mark.parametrize("compression", [hvd.Compression.none, hvd.Compression.fp16])
+def test_unused_parameters_get_zeros_of_the_chosen_type(compression):
+    """Every rank uses another branch."""
+    model = Branches().bfloat16()
+    for p in model.parameters():
+        p.grad_dtype = torch.float32
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1), op=hvd.Sum, compression=compression)
+    model(torch.ones(1, 6, dtype=torch.bfloat16), hvd.rank() % 2).sum().backward()
+    optimizer.synchronize()
+    users = [sum(rank % 2 == branch for rank in range(hvd.size())) for branch in range(3)]
+    for branch, count in zip(model.branches, users):
+        assert branch.bias.grad.dtype == torch.float32
+        assert branch.bias.grad.tolist() == 3 * [float(count)]
+
+
 def test_adasum_of_equal_steps_is_the_step():
     model, reference = net(), net()
     joined, _ = batches(3)

@@ -26,10 +26,12 @@ class GradientForms(WrappedOptimizer):
     def _fill_missing(self, p: torch.Tensor) -> None:
         if p.grad is not None:
             return
+        # Newer torch lets a script choose the type of a parameter's gradients; None: any.
+        dtype = getattr(p, "grad_dtype", None) or p.dtype
         if p in self._sparse_dims and not self.sparse_as_dense:
-            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
+            p.grad = torch.zeros(p.shape, dtype=dtype, device=p.device).to_sparse(self._sparse_dims[p])
         else:
-            p.grad = torch.zeros_like(p)
+            p.grad = torch.zeros_like(p, dtype=dtype)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _note_sparse_dim(self, p: torch.Tensor) -> int:
