@@ -14,6 +14,7 @@ from horovod.common.exceptions import (
 )
 from horovod.elastic import commits
 from horovod.torch.elastic.state import (
+    OptimizerStateHandler,
     StateDictHandler,
     StateHandler,
     get_handler_registry,
@@ -61,6 +62,37 @@ def test_interrupted_save_leaves_the_last_commit():
     state.restore()
     assert_equal(snapshot(model, optimizer), committed)
     assert state.value == 1
+
+
+def test_restore_drops_parameter_groups_that_came_later():
+    model, optimizer = training()
+    head = torch.nn.Linear(3, 2)
+    hvd.broadcast_parameters(head.state_dict(), 0)
+    state = hvd.elastic.TorchState(model, optimizer, head=head)
+    step(model, optimizer)
+    state.commit()
+    before = snapshot(model, optimizer)
+    for _ in range(2):
+        optimizer.add_param_group({"params": list(head.parameters()), "lr": 0.01})
+        step(torch.nn.Sequential(model, torch.nn.Linear(2, 3), head), optimizer)
+        state.restore()
+        assert len(optimizer.param_groups) == 1
+        assert_equal(snapshot(model, optimizer), before)
+        assert not any(p in optimizer.state for p in head.parameters())
+    optimizer.add_param_group({"params": list(head.parameters()), "lr": 0.01})
+    state.commit()
+    state.restore()
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.01]
+    step(model, optimizer)
+
+
+def test_groups_of_the_script_are_not_dropped():
+    model = torch.nn.Linear(3, 2)
+    two = torch.optim.SGD([{"params": [model.weight]}, {"params": [model.bias]}], lr=0.1)
+    handler = OptimizerStateHandler(two)
+    with pytest.raises(ValueError, match="parameter groups"):
+        handler.load(torch.optim.SGD([model.weight], lr=0.1).state_dict())
+    assert len(two.param_groups) == 2
 
 
 def test_restore_drops_what_a_broken_step_left():

@@ -53,16 +53,39 @@ class ModelStateHandler(StateDictHandler):
 class OptimizerStateHandler(StateDictHandler):
     """Handler of torch.optim.Optimizer, distributed or not."""
 
+    def __init__(self, value: Any) -> None:
+        self._groups_of_script = len(value.param_groups)
+        super().__init__(value)
+
+    def set_value(self, value: Any) -> None:
+        self._groups_of_script = len(value.param_groups)
+        super().set_value(value)
+
     def load(self, saved: Any) -> None:
+        self._drop_later_groups(saved)
         self.take(self.trees.copied(saved, self.own_tensors()))
 
     def take(self, state: Any) -> None:
+        self._drop_later_groups(state)
         _loading.load_optimizer(self.value, state)
         self.given()
 
     def given(self) -> None:
         if isinstance(self.value, GradientOptimizer):
             self.value.take_parameters()  # newcomers have made their optimizers, but not used them
+
+    def _drop_later_groups(self, saved: Any) -> None:
+        """Drops groups that the script has added after the save. Those that it had when it made the state stay: if they do not fit,
+        the save is of another script.
+        """
+        saved_groups = saved.get("param_groups") if isinstance(saved, dict) else None
+        if saved_groups is None or len(saved_groups) < self._groups_of_script:
+            return
+        groups = self.value.param_groups
+        for group in groups[len(saved_groups) :]:
+            for p in group["params"]:
+                self.value.state.pop(p, None)
+        del groups[len(saved_groups) :]
 
 
 class GeneratorStateHandler(StateDictHandler):
