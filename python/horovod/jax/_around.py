@@ -1,4 +1,4 @@
-"""Transformations of optax around a distributed optimizer that decide by the values of one rank.
+"""Transformations of optax around a distributed optimizer that decide by, or pass on, the values of one rank.
 
 Such a transformation can't be seen from the optimizer that it calls, but its frame can: when the update is traced, or each time
 where it is not jitted.
@@ -20,6 +20,10 @@ _VALUES = (
     "it would decide by this rank's batch alone, so the parameters of the ranks would drift apart. Put it inside: "
     "hvd.DistributedOptimizer(optax.chain(...))"
 )
+_PASSES = (
+    "in a step that it leaves out, each rank's parameters would get its own gradients, and drift apart. Use "
+    "optax.conditionally_mask, or put it inside: hvd.DistributedOptimizer(optax.conditionally_transform(...))"
+)
 
 
 def check(frame: Any) -> None:
@@ -38,6 +42,9 @@ def _check_transformation(frame: Any) -> None:
     around = _leaves_out_updates(frame)
     if around is not None:
         raise ValueError(f"{around} around hvd.DistributedOptimizer: {_STEPS}.")
+    is_conditional = "forward_extra_args" in frame.f_locals  # not one of the branches
+    if is_conditional and type(frame.f_locals.get("state")).__name__ == "ConditionallyTransformState":
+        raise ValueError(f"optax.conditionally_transform around hvd.DistributedOptimizer: {_PASSES}.")
     if frame.f_globals["__name__"].endswith("._mechanic"):
         raise ValueError(f"optax.contrib.mechanize around hvd.DistributedOptimizer: {_VALUES}.")
     argument = _argument_of_another(frame)

@@ -172,7 +172,20 @@ def test_what_decides_by_a_ranks_own_loss_beside_the_optimizer_is_refused(way):
     by_loss = optax.conditionally_transform(own, lambda step, value: value < 0.5, forward_extra_args=True)
     with pytest.raises(ValueError, match=r"^A conditional transformation with forward_extra_args around hvd\."):
         trained(with_value(by_loss), way)
-    close(trained(optax.conditionally_transform(own, lambda step: step >= 0), way), plain)
+    close(trained(optax.conditionally_mask(own, lambda step: step >= 0), way), plain)
+
+
+@way_of
+def test_no_transformation_passes_on_gradients_of_one_rank(way):
+    def odd(step):
+        return step % 2 == 1
+
+    with pytest.raises(ValueError, match=r"^optax.conditionally_transform around hvd\."):
+        trained(optax.conditionally_transform(hvd.DistributedOptimizer(optax.sgd(0.1)), odd), way)
+    some = optax.chain(optax.conditionally_transform(optax.scale(0.5), odd), optax.sgd(0.1))
+    close(trained(hvd.DistributedOptimizer(some), way), trained(some, all_of_them=True))
+    mask = optax.conditionally_mask(hvd.DistributedOptimizer(optax.sgd(0.1)), odd)
+    close(trained(mask, way), trained(optax.conditionally_mask(optax.sgd(0.1), odd), all_of_them=True))
 
 
 def test_batches_that_are_accumulated():
