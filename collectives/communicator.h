@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -37,6 +38,13 @@ struct Stretch {
 // The alignment of blocks that are laid out contiguously: each begins at the next multiple of this.
 inline constexpr size_t kStretchAlignment = 64;
 
+// Memory that all ranks of a communicator map, each at an address of its own: a block for each
+// rank, in rank order.
+struct SharedMemory {
+  char* data = nullptr;  // a multiple of the size of a page
+  size_t bytes_per_rank = 0;
+};
+
 // A callback that receives the bytes of stretches in order, each byte once, while they are in the
 // CPU cache. One call covers `count` bytes of one stretch, from a multiple of kStretchAlignment on.
 using ObserveFunction = absl::FunctionRef<void(const void* bytes, size_t count)>;
@@ -68,6 +76,11 @@ class Communicator {
 
   // Lives as long as the communicator; nullptr: this backend has no mailbox.
   virtual Mailbox* mailbox() { return nullptr; }
+
+  // Memory for the caller's own use, valid as long as the communicator; the operations leave it
+  // alone, and order accesses of it. Takes no room before it is used. nullopt, on all ranks alike:
+  // they share none.
+  virtual std::optional<SharedMemory> shared_memory() { return std::nullopt; }
 
   // out[i] = op over all ranks of in[i]; `in` may equal `out`.
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,

@@ -139,6 +139,8 @@ struct CudaFunctions {
   CudaResult (*memory_free)(CudaAddress memory);
   CudaResult (*host_allocate)(void** memory, size_t bytes, unsigned flags);
   CudaResult (*host_free)(void* memory);
+  CudaResult (*host_register)(void* memory, size_t bytes, unsigned flags);
+  CudaResult (*host_unregister)(void* memory);
   CudaResult (*copy_to_host)(void* to, CudaAddress from, size_t bytes, CudaStream* stream);
   CudaResult (*copy_from_host)(CudaAddress to, const void* from, size_t bytes, CudaStream* stream);
   CudaResult (*copy_on_device)(CudaAddress to, CudaAddress from, size_t bytes, CudaStream* stream);

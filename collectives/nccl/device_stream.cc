@@ -118,6 +118,13 @@ absl::StatusOr<void*> DeviceStream::AllocateHost(size_t bytes) {
 
 void DeviceStream::FreeHost(void* memory) { cuda_.host_free(memory); }
 
+absl::Status DeviceStream::LockHost(void* memory, size_t bytes) {
+  return Check(cuda_.host_register(memory, bytes, 0),
+               absl::StrCat("page-locking ", bytes, " bytes of host memory"));
+}
+
+void DeviceStream::UnlockHost(void* memory) { cuda_.host_unregister(memory); }
+
 absl::Status DeviceStream::CopyToHost(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   return Check(cuda_.copy_to_host(to, Address(from), bytes, stream_), "copying to the host");

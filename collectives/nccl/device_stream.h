@@ -71,6 +71,9 @@ class DeviceStream {
   // the full speed of the bus, beside this thread. FreeHost waits until the device is idle.
   absl::StatusOr<void*> AllocateHost(size_t bytes);
   void FreeHost(void* memory);
+  // Page-locks memory of the caller's, until it is unlocked, which must be before it is unmapped.
+  absl::Status LockHost(void* memory, size_t bytes);
+  void UnlockHost(void* memory);
 
   // Start an asynchronous copy on the stream. Host memory must stay valid until it is done. If that
   // is not page-locked, the call may block until the copy is done.

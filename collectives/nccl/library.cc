@@ -129,6 +129,8 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuMemFree_v2", f.memory_free);
   resolver.Get("cuMemHostAlloc", f.host_allocate);
   resolver.Get("cuMemFreeHost", f.host_free);
+  resolver.Get("cuMemHostRegister_v2", f.host_register);
+  resolver.Get("cuMemHostUnregister", f.host_unregister);
   resolver.Get("cuMemcpyDtoHAsync_v2", f.copy_to_host);
   resolver.Get("cuMemcpyHtoDAsync_v2", f.copy_from_host);
   resolver.Get("cuMemcpyDtoDAsync_v2", f.copy_on_device);

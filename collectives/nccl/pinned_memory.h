@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "collectives/nccl/device_stream.h"
 
 namespace hvd::collectives::nccl {
@@ -14,9 +15,24 @@ namespace hvd::collectives::nccl {
 class PinnedMemory {
  public:
   // `stream` is any stream of the device, and must outlive the memory.
-  PinnedMemory(DeviceStream& stream, size_t bytes);
+  PinnedMemory(DeviceStream& stream, size_t bytes) : stream_(stream) {
+    const DeviceStream::ScopedDevice device(stream_);
+    const absl::StatusOr<void*> pinned = stream_.AllocateHost(bytes);
+    status_ = pinned.status();
+    if (pinned.ok()) {
+      data_ = static_cast<char*>(*pinned);
+    } else {
+      // Not make_unique, which would clear the memory, and so touch every page.
+      pageable_.reset(new char[bytes]);
+      data_ = pageable_.get();
+    }
+  }
   // REQUIRES: no copy uses the memory.
-  ~PinnedMemory();
+  ~PinnedMemory() {
+    if (pageable_ != nullptr) return;
+    const DeviceStream::ScopedDevice device(stream_);
+    stream_.FreeHost(data_);
+  }
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 

@@ -14,8 +14,9 @@ namespace hvd::collectives::nccl {
 
 // Every operation copies its input to the host, runs on `host`, and copies the result back; those
 // with much data do so in parts that overlap (StagingPipeline), each of which is one operation of
-// `host`. Belongs to the thread that calls the operations of `host`, which must outlive it, as must
-// `cuda`. Abort() aborts `host`.
+// `host`. If the ranks share memory, an all-reduce of much data goes there (SharedStaging). Belongs
+// to the thread that calls the operations of `host`, which must outlive it, as must `cuda`. Abort()
+// aborts `host`.
 // Errors here: those of DeviceStream::Create. Errors of operations: those of `host` and of the
 // driver.
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> MakeStagedCommunicator(

@@ -4,6 +4,7 @@
 #define COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class ShmCommunicator : public Communicator {
   int size() const override { return links_->size(); }
   std::string ToString() const override;
   Mailbox* mailbox() override { return &mailbox_; }
+  std::optional<SharedMemory> shared_memory() override {
+    return SharedMemory{links_->segment().callers(), segment::kCallersBytes};
+  }
 
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
                          const CallOptions& options) override;

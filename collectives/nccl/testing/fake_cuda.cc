@@ -129,6 +129,21 @@ CudaResult FreeHost(void* memory) {
   return CudaResult::kSuccess;
 }
 
+CudaResult RegisterHost(void* memory, size_t bytes, unsigned flags) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (contexts == 0 || flags != 0) return kInvalidValue;
+  if (world.faults.registering_fails) return CudaResult::kOutOfMemory;
+  world.pinned[memory] = bytes;
+  return CudaResult::kSuccess;
+}
+
+CudaResult UnregisterHost(void* memory) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  return contexts > 0 && world.pinned.erase(memory) > 0 ? CudaResult::kSuccess : kInvalidValue;
+}
+
 CudaResult PopContext(CudaContext** context) {
   if (contexts == 0) return kInvalidValue;
   --contexts;
@@ -195,6 +210,8 @@ CudaFunctions FakeCudaFunctions() {
   f.memory_free = Free;
   f.host_allocate = AllocateHost;
   f.host_free = FreeHost;
+  f.host_register = RegisterHost;
+  f.host_unregister = UnregisterHost;
   f.copy_to_host = [](void* to, CudaAddress from, size_t bytes, CudaStream* stream) {
     return CopyOverBus("cuMemcpyDtoHAsync", to, Pointer(from), bytes, stream);
   };

@@ -29,7 +29,8 @@ class FakeGpu {
     bool group_end_blocks = false;                  // until the communicator is aborted
     bool abort_blocks = false;                      // until Reset()
     bool memory_is_full = false;                    // as long as nothing is freed
-    bool pinning_fails = false;                     // host memory can't be page-locked
+    bool pinning_fails = false;                     // no page-locked memory
+    bool registering_fails = false;                 // memory that is there can't be page-locked
     // Streams do their work as late as they may: when something waits for it.
     bool streams_are_lazy = false;
     int failing_copy = 0;  // which copy between host and device is refused, from 1 on; 0: none

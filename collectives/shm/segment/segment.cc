@@ -35,8 +35,13 @@ struct Layout {
   size_t states, small, pipes, rings;
 };
 
+size_t CallersOffset(int ranks, const RingGeometry& geometry) {
+  return RoundUp(Layout(ranks).rings + geometry.slots * geometry.chunk_bytes * ranks * ranks,
+                 kPage);
+}
+
 size_t TotalBytes(int ranks, const RingGeometry& geometry) {
-  return Layout(ranks).rings + geometry.slots * geometry.chunk_bytes * ranks * ranks;
+  return CallersOffset(ranks, geometry) + ranks * kCallersBytes;
 }
 
 }  // namespace
@@ -113,6 +118,8 @@ SmallSlot& Segment::small(int rank, uint64_t sequence) const {
   return reinterpret_cast<SmallSlot*>(
       memory_ + Layout(ranks_).small)[rank * kSmallSlots + sequence % kSmallSlots];
 }
+
+char* Segment::callers() const { return memory_ + CallersOffset(ranks_, geometry_); }
 
 BytePipe& Segment::pipe(PipeKind kind, int from, int to) const {
   const size_t index = (static_cast<size_t>(kind) * ranks_ + from) * ranks_ + to;

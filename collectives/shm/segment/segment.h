@@ -72,6 +72,9 @@ struct RingGeometry {
 // line, which costs more than reading it.
 RingGeometry GeometryFor(int ranks);
 
+// One rank's block of the memory that the segment has for the communicator's caller.
+inline constexpr size_t kCallersBytes = size_t{10} << 20;
+
 // One process's mapping of the segment. As thread-safe as its contents. The memory is zeroed; pages
 // are allocated on first access.
 class Segment {
@@ -101,6 +104,8 @@ class Segment {
     return memory_ + rings_ +
            ((rank * geometry_.slots + slot) * ranks_ + owner) * geometry_.chunk_bytes;
   }
+  // The blocks of all ranks, in their order, from a multiple of the page size on.
+  char* callers() const;
 
  private:
   Segment(Fd fd, char* memory, int ranks, const RingGeometry& geometry);

@@ -12,14 +12,15 @@ from gpu_rank import IS_SIMULATED, device, hvd
 
 SIZES = (1 << 20, 8 << 20) if IS_SIMULATED else (16 << 20, 64 << 20, 256 << 20)
 WARM, TURNS = 3, 10
-PART = (4 << 20) // 4  # elements of a part of the runtime's pipeline
-SLOTS = [torch.cuda.Stream() for _ in range(3)]
+PART = (2 << 20) // 4  # elements of a part, of which the runtime has five under way
+SLOTS = [torch.cuda.Stream() for _ in range(5)]
 LEAST = torch.ones(1, device=device)
+torch.set_num_threads(1)
 NAMES = {
     "limit": "limit of the bus, both directions",
     "ours": "allreduce through host memory",
-    "copies": "only its copies, in parts of 4 MiB",
-    "reductions": "only its reductions on the host, in parts of 4 MiB",
+    "copies": "only its copies, in parts of 2 MiB",
+    "reductions": "only a rank's share of its reductions",
     "host": "allreduce of a tensor on the host",
 }
 down, up = torch.cuda.Stream(), torch.cuda.Stream()
@@ -42,27 +43,30 @@ def both_directions(data, received, sent):
 
 
 def copies_in_parts(data, pinned):
-    """The copies of the pipeline, without the reduction."""
+    """The copies of the runtime, at its times, without the reduction and the meetings."""
     parts, host = data.split(PART), pinned.split(PART)
 
-    def copy_in(part):
-        if part < len(parts):
-            with torch.cuda.stream(SLOTS[part % 3]):
-                host[part].copy_(parts[part], non_blocking=True)
+    def copy(targets, sources, part):
+        if 0 <= part < len(parts):
+            with torch.cuda.stream(SLOTS[part % 5]):
+                targets[part].copy_(sources[part], non_blocking=True)
 
-    for part in range(3):
-        copy_in(part)
-    for part, (target, source) in enumerate(zip(parts, host)):
-        SLOTS[part % 3].synchronize()
-        with torch.cuda.stream(SLOTS[part % 3]):
-            target.copy_(source, non_blocking=True)
-        copy_in(part + 3)
+    copy(host, parts, 0)
+    copy(host, parts, 1)
+    for part in range(len(parts) + 1):
+        for awaited in (part, part - 3):
+            if 0 <= awaited < len(parts):
+                SLOTS[awaited % 5].synchronize()
+        copy(parts, host, part - 1)
+        copy(host, parts, part + 2)
 
 
-def reductions_in_parts(pinned):
-    """The reductions of the pipeline, without the copies. Three slots of memory, as there."""
-    for part in range(-(-pinned.numel() // PART)):
-        hvd.allreduce_(pinned.split(PART)[part % 3], op=hvd.Max, name=f"part {part % 3}")
+def shares_of_reductions(ours, theirs):
+    """What a rank's thread reduces: a share of each part, in memory that it finds as the runtime does."""
+    for number in range(-(-ours.numel() // PART)):
+        share = slice(0, PART // hvd.size())
+        own, other = (each.split(PART)[number % 5][share] for each in (ours, theirs))
+        torch.maximum(own, other, out=own)
 
 
 def ways_of(size):
@@ -73,7 +77,7 @@ def ways_of(size):
         "ours": lambda: hvd.allreduce_(data, op=hvd.Max, name=f"size {size}"),
         "least": lambda: hvd.allreduce_(LEAST, op=hvd.Max, name="least"),
         "copies": lambda: copies_in_parts(copied, pinned[0]),
-        "reductions": lambda: reductions_in_parts(pinned[0]),
+        "reductions": lambda: shares_of_reductions(*pinned),
         "host": lambda: hvd.allreduce_(pinned[1], op=hvd.Max, name=f"on the host {size}"),
     }
 
