@@ -97,7 +97,7 @@ TEST_F(AdoptedProgramTest, Bootstrap_ToldWhoDescendsFromTheProcess) {
         {"--host", "elastic"});
   const std::string start = ReadLine(out_);
   const std::string answer = Ask(start, "answer");
-  EXPECT_TRUE(absl::StartsWith(answer, "t elastic ")) << answer;
+  EXPECT_TRUE(absl::StartsWith(answer, absl::StrCat(token_.token(), " elastic "))) << answer;
   EXPECT_TRUE(absl::StrContains(answer, "page 1 arena 1 stack 1")) << answer;
   Say("{\"exit\": 0}\n");
   EXPECT_EQ(process_->Wait().exit_code, 0);

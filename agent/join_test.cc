@@ -35,7 +35,7 @@ TEST_F(JoinTest, MakeJoinBootstrap_TakesWhatIsHere) {
   const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();
   EXPECT_EQ(bootstrap.version(), kVersion);
   EXPECT_EQ(bootstrap.slots(), 3u);
-  EXPECT_EQ(bootstrap.credentials().token(), "t");
+  EXPECT_EQ(bootstrap.credentials().token(), token_.token());
   ASSERT_EQ(bootstrap.daemon_addresses_size(), 1);
   EXPECT_EQ(bootstrap.daemon_addresses(0), "127.0.0.1:4000");
   EXPECT_EQ(bootstrap.networks(0), "eth0");

@@ -6,10 +6,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +17,8 @@
 #include "base/fd.h"
 #include "base/os/process.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
+#include "rendezvous/security/token_file.h"
 
 namespace hvd::agent {
 
@@ -45,22 +45,24 @@ class BoundSocket {
   std::string address_;
 };
 
-// A token file with contents that an agent accepts as credentials. The destructor removes it.
+// A token file with credentials that nobody else has. The destructor removes it.
 class TokenFile {
  public:
   // `name`: unique among the tests.
-  explicit TokenFile(const std::string& name) : path_(testing::TempDir() + "/" + name) {
-    std::ofstream(path_) << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
-    EXPECT_EQ(chmod(path_.c_str(), 0600), 0);
-  }
-  ~TokenFile() { unlink(path_.c_str()); }
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
+  explicit TokenFile(const std::string& name)
+      : credentials_((*rendezvous::security::JobAuthority::Create("job"))
+                         ->IssueForHost(rendezvous::security::kAnyHost)
+                         .value()),
+        path_(testing::TempDir() + "/" + name),
+        file_(rendezvous::security::TokenFile::Write(path_, credentials_).value()) {}
 
   const std::string& path() const { return path_; }
+  const std::string& token() const { return credentials_.token; }
 
  private:
+  const rendezvous::security::PeerCredentials credentials_;
   const std::string path_;
+  const std::unique_ptr<rendezvous::security::TokenFile> file_;
 };
 
 // A program, and the test's ends of its stdin, stdout and stderr.
