@@ -16,14 +16,16 @@ using Problem = std::string;
 // Parses `text` and sets a field of `env`.
 using Read = std::function<Problem(const std::string& text, RuntimeEnv* env)>;
 
-// A field of RuntimeEnv or of one of its parts.
+// A field of RuntimeEnv or of one of its parts. Implicit, so that a table of settings names fields.
 template <typename T>
 class Field {
  public:
+  // NOLINTBEGIN(google-explicit-constructor)
   Field(T RuntimeEnv::*field) : in_([field](RuntimeEnv& env) -> T& { return env.*field; }) {}
   Field(T EngineEnv::*field) : in_([field](RuntimeEnv& env) -> T& { return env.engine.*field; }) {}
   Field(T AutotuneEnv::*field)
       : in_([field](RuntimeEnv& env) -> T& { return env.autotune.*field; }) {}
+  // NOLINTEND(google-explicit-constructor)
 
   T& In(RuntimeEnv& env) const { return in_(env); }
 

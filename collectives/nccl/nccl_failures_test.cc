@@ -177,7 +177,7 @@ TEST_F(NcclTest, AsyncError_EndsWhatHangs) {
       {NcclResult::kInternalError, absl::StatusCode::kInternal}};
   for (const auto& [error, code] : cases) {
     Connect(2);
-    FakeGpu::Set(With([&](FakeGpu::Faults& f) {
+    FakeGpu::Set(With([error = error](FakeGpu::Faults& f) {
       f.operations_never_end = true;
       f.async_error = error;
     }));

@@ -211,7 +211,8 @@ const char* hvd_job_id(void) {
   // The caller gets a pointer, which must stay valid when another thread calls this.
   thread_local std::string id;
   id = TheRuntime().job_id();
-  return id.c_str();
+  return id.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer): valid until the thread's
+                      // next call
 }
 
 int64_t hvd_epoch(void) {

@@ -151,10 +151,14 @@ absl::Status Runtime::TakeKeptCommit() {
   commit_store::CommitArena* const store = this->store();
   absl::Status taken = absl::NotFoundError("no commits are kept here");
   if (store == nullptr) return taken;
+  const settings::RuntimeEnv env = [this] {
+    absl::MutexLock lock(&init_mutex_);
+    return env_;
+  }();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ASSIGN_OR_RETURN(Fd newest,
-                     session::FetchNewestCommit(env_.agent_socket, WorkerId(env_.worker_id),
-                                                env_.worker_word, env_.agent_timeout));
+                     session::FetchNewestCommit(env.agent_socket, WorkerId(env.worker_id),
+                                                env.worker_word, env.agent_timeout));
     if (!newest.valid()) return taken;
     commit_store::ArenaView view(std::move(newest), job_id());
     taken = store->TakeOver(view);
