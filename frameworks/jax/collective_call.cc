@@ -162,7 +162,8 @@ void CollectiveCall::UseDevice(int32_t device, void* ready) {
     hvd_request& request = requests_[i];
     request.device = device;
     request.ready_event = ready;
-    // The size is told, so that a program of another world's size never has its memory overrun.
+    // The runtime checks the size, so a program compiled for another number of ranks is not
+    // written beyond its memory.
     request.output_bytes = static_cast<int64_t>(result_bytes(static_cast<int>(i)));
     request.output = request.output_bytes > 0 ? results_[i]->data : nullptr;
   }

@@ -134,7 +134,7 @@ HVD_EXPORT int32_t hvd_store_is_same(void);
 HVD_EXPORT int32_t hvd_store_take_kept(void);
 HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
 
-/* Copies parts to memory at `to`, one behind the other, on as many threads as hvd_store_append. */
+/* Copies parts to the memory at `to` without gaps, on as many threads as hvd_store_append. */
 HVD_EXPORT void hvd_copy(void* to, const void* const* parts, const int64_t* bytes, int32_t count);
 
 /* 1 if some member of the world may lack the state of rank 0, which has the newest commit: rank 0

@@ -45,7 +45,7 @@ def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
 
 
 def copy(target: int, addresses: Sequence[int], sizes: Sequence[int]) -> None:
-    """Copies parts to the address `target`, one behind the other. Several threads copy, and the GIL is released."""
+    """Copies parts to the address `target` without gaps, on several threads and without the GIL."""
     starts, lengths = array.array("Q", addresses), array.array("q", sizes)
     library.hvd_copy(target, starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses))
 

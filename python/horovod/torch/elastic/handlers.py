@@ -37,7 +37,7 @@ class ModelStateHandler(StateDictHandler):
         return state_dict
 
     def load(self, saved: Any) -> None:
-        # Into the model's own tensors, all at once. What it then loads is there already, and modules copy what is not.
+        # All tensors are copied into the model's own at once; load_state_dict then only copies what does not fit there.
         self.take(self.trees.copied(saved, self.own_tensors()))
 
     def own_tensors(self) -> Any:
