@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
+#include "collectives/nccl/library.h"
 
 namespace hvd::collectives::nccl {
 namespace {
@@ -19,22 +20,6 @@ constexpr size_t kMostKept = 2;
 size_t RoundedUp(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
 }  // namespace
-
-class DeviceMemory::Scope {
- public:
-  explicit Scope(const DeviceMemory& memory) : cuda_(memory.cuda_) {
-    cuda_.context_push(memory.context_);
-  }
-  ~Scope() {
-    CudaContext* popped = nullptr;
-    cuda_.context_pop(&popped);
-  }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
- private:
-  const CudaFunctions& cuda_;
-};
 
 absl::StatusOr<std::shared_ptr<DeviceMemory>> DeviceMemory::Create(const CudaFunctions& cuda,
                                                                    int device) {
@@ -73,7 +58,7 @@ absl::StatusOr<std::shared_ptr<void>> DeviceMemory::Take(size_t bytes) {
 }
 
 absl::StatusOr<CudaAddress> DeviceMemory::Allocate(size_t bytes) {
-  const Scope scope(*this);
+  const ScopedContext scope(cuda_, context_);
   CudaAddress address = 0;
   CudaResult result = cuda_.memory_allocate(&address, bytes);
   // What the pool keeps may be what is missing.
@@ -90,7 +75,7 @@ absl::StatusOr<CudaAddress> DeviceMemory::Allocate(size_t bytes) {
 // Frees the smallest blocks first.
 void DeviceMemory::FreeAllBut(size_t count) {
   if (unused_.size() <= count) return;
-  const Scope scope(*this);
+  const ScopedContext scope(cuda_, context_);
   while (unused_.size() > count) {
     cuda_.memory_free(unused_.begin()->second);
     unused_.erase(unused_.begin());

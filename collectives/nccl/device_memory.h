@@ -38,9 +38,6 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   absl::StatusOr<std::shared_ptr<void>> Take(size_t bytes);
 
  private:
-  // RAII: makes the device's context current on this thread.
-  class Scope;
-
   DeviceMemory(const CudaFunctions& cuda, int device, CudaContext* context)
       : cuda_(cuda), device_(device), context_(context) {}
   absl::StatusOr<CudaAddress> Allocate(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,16 +11,6 @@ CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(
 
 }  // namespace
 
-// A context is pushed and popped, not set, so that this thread's current context stays as it was.
-DeviceStream::ScopedDevice::ScopedDevice(const DeviceStream& stream) : cuda_(stream.cuda_) {
-  cuda_.context_push(stream.context_);
-}
-
-DeviceStream::ScopedDevice::~ScopedDevice() {
-  CudaContext* popped = nullptr;
-  cuda_.context_pop(&popped);
-}
-
 absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaFunctions& cuda,
                                                                    int device) {
   RETURN_IF_ERROR(FromCuda(cuda, cuda.init(0), "starting CUDA"));

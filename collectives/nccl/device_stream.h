@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "collectives/nccl/abi.h"
 #include "collectives/nccl/device_memory.h"
+#include "collectives/nccl/library.h"
 
 namespace hvd::collectives::nccl {
 
@@ -41,13 +42,10 @@ class DeviceStream {
   // RAII: makes the device current for this thread's calls of CUDA and NCCL.
   class ScopedDevice {
    public:
-    explicit ScopedDevice(const DeviceStream& stream);
-    ~ScopedDevice();
-    ScopedDevice(const ScopedDevice&) = delete;
-    ScopedDevice& operator=(const ScopedDevice&) = delete;
+    explicit ScopedDevice(const DeviceStream& stream) : context_(stream.cuda_, stream.context_) {}
 
    private:
-    const CudaFunctions& cuda_;
+    const ScopedContext context_;
   };
 
   // REQUIRES, for all methods below: this thread has a ScopedDevice.

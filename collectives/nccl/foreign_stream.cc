@@ -7,6 +7,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
+#include "collectives/nccl/library.h"
 
 namespace hvd::collectives::nccl {
 namespace {
@@ -45,29 +46,12 @@ class PrimaryContexts {
 
 }  // namespace
 
-// Makes the stream's context current on this thread.
-class ForeignStream::Scope {
- public:
-  explicit Scope(const ForeignStream& stream) : cuda_(*stream.cuda_) {
-    cuda_.context_push(stream.context_);
-  }
-  ~Scope() {
-    CudaContext* popped = nullptr;
-    cuda_.context_pop(&popped);
-  }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
- private:
-  const CudaFunctions& cuda_;
-};
-
 absl::StatusOr<ForeignStream> ForeignStream::Find(const CudaFunctions& cuda, CudaStream* stream) {
   CudaContext* context = nullptr;
   RETURN_IF_ERROR(FromCuda(cuda, cuda.stream_get_context(stream, &context),
                            "asking for the context of the framework's stream"));
   ForeignStream found(cuda, stream, context);
-  const Scope scope(found);
+  const ScopedContext scope(cuda, context);
   RETURN_IF_ERROR(
       FromCuda(cuda, cuda.context_get_device(&found.device_), "asking for a context's device"));
   return found;
@@ -94,7 +78,7 @@ absl::Status ForeignStream::Check(CudaResult result, absl::string_view what) con
 }
 
 absl::StatusOr<CudaEvent*> ForeignStream::Mark() {
-  const Scope scope(*this);
+  const ScopedContext scope(*cuda_, context_);
   CudaEvent* event = nullptr;
   // Without timing, an event is cheaper to record and to query.
   RETURN_IF_ERROR(
@@ -107,57 +91,49 @@ absl::StatusOr<CudaEvent*> ForeignStream::Mark() {
 }
 
 void ForeignStream::Forget(CudaEvent* event) {
-  const Scope scope(*this);
+  const ScopedContext scope(*cuda_, context_);
   cuda_->event_destroy(event);
 }
 
-absl::Status ForeignStream::Finish(const absl::Status& started) {
+absl::Status ForeignStream::CopyAll(absl::Span<const BusCopy> copies, absl::string_view what,
+                                    absl::FunctionRef<CudaResult(const BusCopy&)> start) {
+  const ScopedContext scope(*cuda_, context_);
+  absl::Status started;
+  for (const BusCopy& copy : copies) {
+    if (copy.bytes > 0 && started.ok()) started = Check(start(copy), what);
+  }
+  // Also after an error: a copy that has begun uses the caller's memory.
   const absl::Status done = Check(cuda_->stream_synchronize(stream_), "waiting for a stream");
   return started.ok() ? done : started;
 }
 
 absl::Status ForeignStream::CopyToHost(absl::Span<const BusCopy> copies) {
-  const Scope scope(*this);
-  absl::Status status;
-  for (const BusCopy& copy : copies) {
-    if (copy.bytes == 0 || !status.ok()) continue;
-    status = Check(cuda_->copy_to_host(copy.to, Address(copy.from), copy.bytes, stream_),
-                   "copying to the host on a stream");
-  }
-  return Finish(status);
+  return CopyAll(copies, "copying to the host on a stream", [this](const BusCopy& copy) {
+    return cuda_->copy_to_host(copy.to, Address(copy.from), copy.bytes, stream_);
+  });
 }
 
 absl::Status ForeignStream::CopyToDevice(absl::Span<const BusCopy> copies) {
-  const Scope scope(*this);
-  absl::Status status;
-  for (const BusCopy& copy : copies) {
-    if (copy.bytes == 0 || !status.ok()) continue;
-    status = Check(cuda_->copy_from_host(Address(copy.to), copy.from, copy.bytes, stream_),
-                   "copying from the host on a stream");
-  }
-  return Finish(status);
+  return CopyAll(copies, "copying from the host on a stream", [this](const BusCopy& copy) {
+    return cuda_->copy_from_host(Address(copy.to), copy.from, copy.bytes, stream_);
+  });
 }
 
 absl::Status ForeignStream::CopyOnDevice(absl::Span<const BusCopy> copies) {
-  const Scope scope(*this);
-  absl::Status status;
-  for (const BusCopy& copy : copies) {
-    if (copy.bytes == 0 || !status.ok()) continue;
-    status = Check(cuda_->copy_on_device(Address(copy.to), Address(copy.from), copy.bytes, stream_),
-                   "copying on a stream");
-  }
-  return Finish(status);
+  return CopyAll(copies, "copying on a stream", [this](const BusCopy& copy) {
+    return cuda_->copy_on_device(Address(copy.to), Address(copy.from), copy.bytes, stream_);
+  });
 }
 
 absl::StatusOr<void*> ForeignStream::Allocate(size_t bytes) {
-  const Scope scope(*this);
+  const ScopedContext scope(*cuda_, context_);
   CudaAddress address = 0;
   RETURN_IF_ERROR(Check(cuda_->memory_allocate(&address, bytes), "taking memory for an array"));
   return reinterpret_cast<void*>(address);
 }
 
 void ForeignStream::Free(void* memory) {
-  const Scope scope(*this);
+  const ScopedContext scope(*cuda_, context_);
   cuda_->memory_free(Address(memory));
 }
 

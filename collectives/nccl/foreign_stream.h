@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -61,13 +62,12 @@ class ForeignStream {
   void Free(void* memory);
 
  private:
-  class Scope;
-
   ForeignStream(const CudaFunctions& cuda, CudaStream* stream, CudaContext* context)
       : cuda_(&cuda), stream_(stream), context_(context) {}
   absl::Status Check(CudaResult result, absl::string_view what) const;
-  // Blocks; returns `started`, or else the error of the work on the stream.
-  absl::Status Finish(const absl::Status& started);
+  // Starts each copy, and blocks until all work on the stream is done. Returns the first error.
+  absl::Status CopyAll(absl::Span<const BusCopy> copies, absl::string_view what,
+                       absl::FunctionRef<CudaResult(const BusCopy&)> start);
 
   const CudaFunctions* cuda_;
   CudaStream* stream_;

@@ -42,6 +42,23 @@ std::vector<std::string> NcclFilesNear(absl::string_view own_file,
 // The version as text: "2.23.7" for 22307; "2.8.3" for 2803, the encoding up to NCCL 2.8.
 std::string NcclVersionText(int version);
 
+// RAII: makes a context of CUDA current on this thread, and then the one before it.
+class ScopedContext {
+ public:
+  ScopedContext(const CudaFunctions& cuda, CudaContext* context) : cuda_(cuda) {
+    cuda_.context_push(context);
+  }
+  ~ScopedContext() {
+    CudaContext* popped = nullptr;
+    cuda_.context_pop(&popped);
+  }
+  ScopedContext(const ScopedContext&) = delete;
+  ScopedContext& operator=(const ScopedContext&) = delete;
+
+ private:
+  const CudaFunctions& cuda_;
+};
+
 }  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_LIBRARY_H_
