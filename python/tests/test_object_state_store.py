@@ -80,20 +80,18 @@ def training_state():
     return hvd.elastic.TorchState(torch.nn.Linear(3, 2), batch=0)
 
 
-def test_commit_of_another_object_state_is_ignored_with_one_line(store, monkeypatch, capsys):
+def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
+    """It does not begin anew: it could lead a world without the commit."""
     hvd.elastic.ObjectState(step=7).commit()
     for other in (lambda: hvd.elastic.ObjectState(epoch=0), training_state):
         new_process(monkeypatch)
-        state = other()
-        enter(state)
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1 and "commit 1 is ignored, it does not fit this state" in said
-        assert commits.newest() == 0 == store.told
+        with pytest.raises(ValueError, match="^commit 1 of this job does not fit the state that a new process builds: only one"):
+            enter(other())
+        assert store.newest[0] == 1 == store.told
     training_state().commit()
     new_process(monkeypatch)
-    state = hvd.elastic.ObjectState(batch=3)
-    enter(state)
-    assert state.batch == 3 and "it does not fit this state" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"does not fit the state .*: it has tensors"):
+        enter(hvd.elastic.ObjectState(batch=3, optimizer=None))
 
 
 def test_object_state_that_was_given_a_commit_keeps_it(store):

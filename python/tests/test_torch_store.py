@@ -130,19 +130,24 @@ def test_save_outside_a_commit_leaves_the_store_alone(store):
     assert store.newest[0] == 1 and bytes(store.newest[1]) == sealed and store.told == 0
 
 
-def test_commit_of_another_state_is_ignored_with_one_line(store, monkeypatch, capsys):
+def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
+    """It does not begin anew: it could lead a world without the commit."""
     training().commit()
     for other in (lambda: training(width=5), lambda: training(more=1)):
         new_process(monkeypatch)
-        state = other()
-        before = contents(state)
-        capsys.readouterr()
-        enter(state)
-        said = capsys.readouterr().err
-        assert "commit 1 is ignored, it does not fit this state" in said
-        assert said.count("\n") == 1
-        assert same(contents(state), before)
-        assert commits.newest() == 0 == store.told
+        with pytest.raises(ValueError, match=r"^commit 1 of this job does not fit the state that a new process builds: [^\n]*$"):
+            enter(other())
+        assert store.newest[0] == 1 == store.told
+
+
+def test_commit_with_a_group_that_a_new_process_has_not_made(store, monkeypatch):
+    state = training()
+    state.optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(2))]})
+    state.commit()
+    new_process(monkeypatch)
+    with pytest.raises(ValueError, match="parameter groups; build it with"):
+        enter(training())
+    assert store.newest[0] == 1 == store.told
 
 
 def test_values_that_cannot_be_pickled_are_committed_as_before(store, capsys):

@@ -79,15 +79,13 @@ def publish() -> None:
 
 
 def forget() -> None:
-    """Records that this process can restore no commit of the job. A commit in the store counts until it is known whether it
-    fits.
-    """
+    """Records that this process can restore no commit of the job. A commit in the store counts until it is loaded."""
     if _newest > 0:
         _ffi.set_commit(0)
 
 
 def inherit(commit: int) -> None:
-    """Records the id of the commit that this process has taken over from its predecessor; 0: none fits."""
+    """Records the id of the commit that this process has taken over from its predecessor."""
     global _newest
     _newest = commit
     _ffi.set_commit(commit)

@@ -285,11 +285,12 @@ class ObjectState(State):
         try:
             snapshot = self._adopt(left)
         except Exception as error:  # loading a foreign state may raise anything
-            commits.inherit(0)
-            self.restore()
+            # A process that began anew instead could lead a world without the commit, and training would start over.
             reason = (str(error) or type(error).__name__).split("\n")[0]
-            say(f"commit {commits.number_of(left.number)} is ignored, it does not fit this state: {reason}")
-            return
+            raise ValueError(
+                f"commit {commits.number_of(left.number)} of this job does not fit the state that a new process builds: {reason}; "
+                "build it with the names, shapes and parameter groups of the commit, or start another job"
+            ) from error
         commits.inherit(left.number)
         self._inherited = left.number
         self._install(snapshot)
