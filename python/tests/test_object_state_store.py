@@ -85,7 +85,9 @@ def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
     hvd.elastic.ObjectState(step=7).commit()
     for other in (lambda: hvd.elastic.ObjectState(epoch=0), training_state):
         new_process(monkeypatch)
-        with pytest.raises(ValueError, match=r"^commit 1 of this job does not fit the state that a new process builds: only one"):
+        with pytest.raises(
+            ValueError, match=r"^commit 1 of this job does not fit the state that a new process builds: only one"
+        ):
             enter(other())
         assert store.newest[0] == 1 == store.told
     training_state().commit()

@@ -135,7 +135,9 @@ def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
     training().commit()
     for other in (lambda: training(width=5), lambda: training(more=1)):
         new_process(monkeypatch)
-        with pytest.raises(ValueError, match=r"^commit 1 of this job does not fit the state that a new process builds: [^\n]*$"):
+        with pytest.raises(
+            ValueError, match=r"^commit 1 of this job does not fit the state that a new process builds: [^\n]*$"
+        ):
             enter(other())
         assert store.newest[0] == 1 == store.told
 
