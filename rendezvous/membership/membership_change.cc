@@ -75,9 +75,12 @@ bool Membership::State::IsSurvivor(const Worker& worker) const {
   return worker.life.member() && worker.life.running();
 }
 
+bool Membership::State::WaitsForFirstWorld(const Worker& worker) const {
+  return worker.join.has_value() && !worker.life.member() && worker.life.running();
+}
+
 bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
-  return worker.join.has_value() && !worker.life.member() && worker.life.running() &&
-         !IsLeaving(worker);
+  return WaitsForFirstWorld(worker) && !IsLeaving(worker);
 }
 
 // Whether some worker of the newest world continues: it is a survivor, or has asked for the next

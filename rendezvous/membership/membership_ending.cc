@@ -159,12 +159,41 @@ void Membership::State::EndAtCommit(const StopRequested& event, absl::Time now) 
     host.drain->ends_job = true;
   }
   for (Worker& worker : workers) {
-    if (worker.life.gone()) continue;
-    // They have nothing to commit, and no world to come to. Those that wait for one are released.
+    if (!worker.life.gone()) worker.stop_at = std::min(worker.stop_at, now + time);
+  }
+  StopStarting(UnwrittenCommit(), now);
+}
+
+// At the end of the job, stops the workers that are starting: they have nothing to commit, and no
+// world to come to. Those that wait for one are released. Those that can restore `kept` go on; 0:
+// none do.
+void Membership::State::StopStarting(uint64_t kept, absl::Time now) {
+  for (Worker& worker : workers) {
     const bool is_starting = worker.life.running() && !worker.life.member() &&
                              !worker.life.finished() && !worker.join.has_value();
-    worker.stop_at = std::min(worker.stop_at, is_starting ? now : now + time);
+    if (!is_starting || (kept > 0 && Restorable(worker) >= kept)) continue;
+    worker.stop_at = std::min(worker.stop_at, now);
   }
+}
+
+// The newest commit, if a job that ends forms one more world to write it: no checkpoint has it,
+// only rank 0 of a world writes checkpoints, that of the last world has gone, and another worker
+// can restore the commit. Else 0.
+uint64_t Membership::State::UnwrittenCommit() const {
+  if (!ending.has_value() || epochs.checkpoint.place.empty() || epochs.whole()) return 0;
+  uint64_t newest = 0, restorable = 0;
+  for (const Host& host : hosts) {
+    if (host.IsThere()) newest = std::max(newest, host.commit);
+  }
+  for (const Worker& worker : workers) {
+    if (worker.life.gone()) continue;
+    const bool runs = worker.life.running() && !worker.life.finished();
+    const bool led = worker.last_world == epochs.current && worker.place.rank == 0;
+    if (led && (runs || worker.life.released())) return 0;
+    newest = std::max(newest, worker.commit);
+    if (runs) restorable = std::max(restorable, Restorable(worker));
+  }
+  return newest > epochs.checkpoint.commit && restorable >= newest ? newest : 0;
 }
 
 // Whether some rank is in the newest world, or between two worlds: it has work to commit.

@@ -169,6 +169,7 @@ struct Membership::State {
   bool IsLive(const Worker& worker) const;  // running and not asked to leave
   bool IsLeaving(const Worker& worker) const;
   bool IsSurvivor(const Worker& worker) const;  // of the newest world
+  bool WaitsForFirstWorld(const Worker& worker) const;
   bool IsReadyNewcomer(const Worker& worker) const;
   bool SomeGoOn() const;  // some member of the newest world stays in the job
   bool IsFinishing() const;
@@ -251,6 +252,8 @@ struct Membership::State {
   void On(const StopRequested& event, absl::Time now);
   void NoteEnding(const std::string& reason, const std::string& how);
   void EndAtCommit(const StopRequested& event, absl::Time now);
+  void StopStarting(uint64_t kept, absl::Time now);
+  uint64_t UnwrittenCommit() const;
   bool SomeTrain() const;
   void EndWhenAllHaveLeft(absl::Time now);
   void On(const Tick& event, absl::Time now);

@@ -73,7 +73,8 @@ WorldMember Membership::State::MemberOf(const Worker& worker) const {
 // Answers a request for the next world at once if the worker is to leave or should get ready first.
 // Returns whether it has answered.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
-  if (worker->life.released() || (IsLeaving(*worker) && !worker->life.member())) {
+  const bool leaves = IsLeaving(*worker) && !worker->life.member() && UnwrittenCommit() == 0;
+  if (worker->life.released() || leaves) {
     worker->life.Make(Move::kRelease);
     effects.push_back(ReplyReleased{event.call, LeavesText(*worker)});
     return true;
@@ -142,17 +143,19 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
 // - a commit that is newer than what the candidates can restore, while an agent has it, for
 //   kCopyPatience at most;
 // - the certain end of the old world, if it may still train (membership_old_world.cc).
+// In a job that ends, whose workers all leave, one worker is enough to write the newest commit.
 std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
+  const bool is_to_write = UnwrittenCommit() > 0;
   for (Worker& worker : workers) {
     if (MayComeAgain(worker)) return std::nullopt;
     const bool was_member = epochs.current > Epoch(0) && worker.last_world == epochs.current;
     if (was_member && !worker.life.gone() && now < worker.ends_by) return std::nullopt;
     if (IsSurvivor(worker)) {
       if (!worker.join.has_value()) return std::nullopt;
-      (IsLeaving(worker) ? leaving : staying).push_back(&worker);
-    } else if (IsReadyNewcomer(worker)) {
+      (IsLeaving(worker) && !is_to_write ? leaving : staying).push_back(&worker);
+    } else if (IsReadyNewcomer(worker) || (is_to_write && WaitsForFirstWorld(worker))) {
       newcomers.push_back(&worker);
     } else if (IsLive(worker)) {
       all_asked = false;
@@ -173,7 +176,9 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
         }));
   }
   members.insert(members.end(), newcomers.begin(), newcomers.end());
-  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
+  const int needed = is_to_write                  ? 1
+                     : epochs.current == Epoch(0) ? start_workers()
+                                                  : spec.min_workers;
   if (members.empty() || static_cast<int>(members.size()) < needed) {
     epochs.quorum_since = absl::InfiniteFuture();
     return std::nullopt;
@@ -221,7 +226,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   const bool counts_copies = CountCopies(*ready);
   uint64_t newest = 0;
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
-  if (!ElasticJobMayGoOn(newest, now)) return;
+  if (!ending.has_value() && !ElasticJobMayGoOn(newest, now)) return;
   ReportUnfailedEnd(newest);
   std::vector<Worker*> members;
   // Without a known commit, or if rank 0 must load it from its agent first, all members need rank
@@ -262,6 +267,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
   }
+  if (ending.has_value()) StopStarting(0, now);
   workers.ForgetGone(epochs.current);
 }
 
@@ -318,9 +324,9 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
 // commit. Members take part in the decision on the next world: one of them may have to pass its
 // state on.
 void Membership::State::ReleaseLeaversWithoutWorld(absl::Time now) {
+  if (UnwrittenCommit() > 0) return;
   for (Worker& worker : workers) {
-    const bool waits = worker.join.has_value() && worker.life.running() && !worker.life.member();
-    if (waits && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
+    if (WaitsForFirstWorld(worker) && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
   }
 }
 
@@ -358,7 +364,7 @@ void Membership::State::ReleaseSurplus(absl::Time now) {
 
 // Releases all survivors if each of them must leave and has asked, and no newcomer can take over.
 void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
-  if (!ComingTogether()) return;
+  if (!ComingTogether() || UnwrittenCommit() > 0) return;
   for (const Worker& worker : workers) {
     if (IsSurvivor(worker) && !(worker.join.has_value() && IsLeaving(worker))) return;
     if (!IsSurvivor(worker) && IsLive(worker)) return;  // a newcomer that may take over

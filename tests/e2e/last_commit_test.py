@@ -6,7 +6,11 @@ import signal
 import sys
 from pathlib import Path
 
-JOB = Path(__file__).resolve().parent / "jobs" / "last_commit.py"
+import pytest
+
+JOBS = Path(__file__).resolve().parent / "jobs"
+JOB = JOBS / "last_commit.py"
+BETWEEN_WORLDS = JOBS / "ended_between_worlds.py"
 
 
 def test_newcomer_begins_with_the_commit_of_the_only_worker_which_died_before_it_had_joined(horovodrun, tmp_path):
@@ -28,4 +32,31 @@ def test_newcomer_begins_with_the_commit_of_the_only_worker_which_died_before_it
     begins = [int(step) for step in re.findall(r'"begins": (\d+)', job.stdout.text)]
     assert begins[0] == 0 and set(begins[1:]) <= {5, 6, 7}, job.everything()
     assert "since the start lost" not in job.stderr.text
+    assert horovodrun.processes_left() == []
+
+
+def end_between_worlds(horovodrun, tmp_path, ranks, killed):
+    """A job of one host whose ranks `killed` are killed at commit 5, and which gets SIGTERM while their replacements start."""
+    flags = ["-np", ranks, "--min-np", ranks, "--grace", "600"]
+    job = horovodrun.start(*flags, sys.executable, BETWEEN_WORLDS, tmp_path, env={"OMP_NUM_THREADS": "1"})
+    held = [job.stdout.wait_for(rf"rank {rank} holds (\d+)$", 90) for rank in range(ranks)]
+    pids = [int(match.group(1)) for match in held]
+    (tmp_path / "killed").touch()
+    for rank in killed:
+        os.kill(pids[rank], signal.SIGKILL)
+    job.stdout.wait_for("replacement starts$", 90, count=len(killed))
+    job.signal(signal.SIGTERM)
+    job.stderr.wait_for("interrupted by SIGTERM", 60)
+    (tmp_path / "gate").touch()
+    assert job.wait(90) == 143, job.everything()
+    return job
+
+
+@pytest.mark.parametrize("ranks, killed", [(1, [0]), (2, [0, 1]), (2, [0]), (2, [1])])
+def test_commit_that_agents_or_survivors_hold_is_written_when_the_job_ends_between_worlds(
+    horovodrun, tmp_path, ranks, killed
+):
+    job = end_between_worlds(horovodrun, tmp_path, ranks, killed)
+    last = job.stderr.text.splitlines()[-1]
+    assert re.search(r"; newest checkpoint: commit [5-9]\d*, ", last), job.everything()
     assert horovodrun.processes_left() == []

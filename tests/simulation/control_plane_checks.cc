@@ -110,7 +110,8 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   ++tally_.worlds;
   const int size = static_cast<int>(world.members.size());
   const int first = std::clamp(spec_.start_workers, min_workers_, max_workers_);
-  const int least = previous == 0 && !left_early_ ? first : min_workers_;
+  const bool writes_only = stop_requested_ && previous > 0;  // in a job that ends, any size will do
+  const int least = writes_only ? 1 : previous == 0 && !left_early_ ? first : min_workers_;
   const Machine& leading = machines_[FindHost(world.members[0].host)];
   const bool hands_over = size == 2 && (leading.leaving || leading.shrunk);
   if (size < least || (size > max_workers_ && !hands_over)) {
