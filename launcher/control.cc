@@ -1,14 +1,22 @@
 #include "launcher/control.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/net/address.h"
 #include "base/net/local_network.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "base/text/utf8.h"
@@ -30,13 +38,31 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 struct Daemon {
   std::vector<std::string> addresses;
   rendezvous::security::PeerCredentials credentials;
+  std::string over;  // why there is no job to ask; empty: there may be one
 };
+
+// Whether the machine at this address says that nobody listens there.
+bool IsRefused(const std::string& address) {
+  const net::HostPort where = net::SplitHostPort(address);
+  int port = 0;
+  if (!absl::SimpleAtoi(where.port, &port)) return false;
+  const absl::StatusOr<Fd> connected =
+      net::ConnectTo(where.host, port, Clock::Real().Now() + kCallTimeout);
+  return absl::StrContains(connected.status().message(), std::strerror(ECONNREFUSED));
+}
+
+// A daemon removes its token file when its job ends. A daemon that was killed leaves it, and may be
+// started again, as may one whose address only does not answer.
+bool HasEnded(const Daemon& daemon, const std::string& token_file) {
+  return access(token_file.c_str(), F_OK) != 0 && errno == ENOENT &&
+         std::all_of(daemon.addresses.begin(), daemon.addresses.end(), IsRefused);
+}
 
 absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
   Daemon daemon;
-  ASSIGN_OR_RETURN(const pb::Credentials credentials,
-                   rendezvous::security::ReadTokenFile(options.token_file));
-  daemon.credentials = rendezvous::security::FromMessage(credentials);
+  const absl::StatusOr<pb::Credentials> credentials =
+      rendezvous::security::ReadTokenFile(options.token_file);
+  if (!credentials.ok() && !absl::IsNotFound(credentials.status())) return credentials.status();
   std::vector<std::string> hosts;
   for (const net::HostPort& where : options.connect) hosts.push_back(where.host);
   net::NameTable names = net::ResolveNames(hosts, kResolveTimeout);
@@ -46,14 +72,26 @@ absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
       daemon.addresses.push_back(net::JoinHostPort(address, where.port));
     }
   }
-  if (!daemon.addresses.empty()) return daemon;
-  return absl::NotFoundError(
-      absl::StrCat("--connect: the host name ", absl::StrJoin(hosts, ", "), " can't be resolved"));
+  if (daemon.addresses.empty()) {
+    return absl::NotFoundError(absl::StrCat("--connect: the host name ", absl::StrJoin(hosts, ", "),
+                                            " can't be resolved"));
+  }
+  if (credentials.ok()) {
+    daemon.credentials = rendezvous::security::FromMessage(*credentials);
+  } else if (HasEnded(daemon, options.token_file)) {
+    daemon.over =
+        absl::StrCat("the job has ended: nobody listens at ", absl::StrJoin(daemon.addresses, ", "),
+                     ", and its token file ", options.token_file, " has been removed");
+  } else {
+    return credentials.status();
+  }
+  return daemon;
 }
 
 Daemon DaemonOf(const pb::JobFile& job) {
   return {{job.addresses().begin(), job.addresses().end()},
-          rendezvous::security::FromMessage(job.credentials())};
+          rendezvous::security::FromMessage(job.credentials()),
+          ""};
 }
 
 std::vector<pb::JobFile> JobsMeant(const cli::ControlOptions& options,
@@ -69,10 +107,12 @@ absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std:
   const std::vector<pb::JobFile> jobs = job::RunningJobs(realm);
   const std::vector<pb::JobFile> meant = JobsMeant(options, jobs);
   if (meant.size() == 1) return DaemonOf(meant[0]);
+  if (jobs.empty() && options.job.empty())
+    return Daemon{
+        {}, {}, "you run no job on this machine; --connect and --token-file reach others"};
   if (meant.empty()) {
     return absl::NotFoundError(
-        jobs.empty() ? "you run no job on this machine; --connect and --token-file reach others"
-                     : absl::StrCat("no job of yours has an id that begins with ", options.job));
+        absl::StrCat("no job of yours that runs here has an id that begins with ", options.job));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("several jobs run; which one? ",
@@ -180,6 +220,10 @@ absl::StatusOr<ControlAnswer> Control(const cli::ControlOptions& options,
   }
   ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
                                                                 : DaemonElsewhere(options));
+  // To stop what has ended is no error. A wrong id or token may be one, and the job may go on.
+  if (!daemon.over.empty() && options.action == Action::kStop)
+    return ControlAnswer{daemon.over + "\n"};
+  if (!daemon.over.empty()) return absl::NotFoundError(daemon.over);
   if (options.action == Action::kDrain) return Drain(options, daemon);
   if (options.action == Action::kStop) return Stop(options, daemon);
   ASSIGN_OR_RETURN(const pb::GetStatusResponse status, StatusOf(daemon));

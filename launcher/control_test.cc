@@ -69,7 +69,7 @@ TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
   options_.job = "48";
   EXPECT_TRUE(Control(options_, directory_).ok());
   options_.job = "49";
-  EXPECT_EQ(Error(), "no job of yours has an id that begins with 49");
+  EXPECT_EQ(Error(), "no job of yours that runs here has an id that begins with 49");
 }
 
 TEST_F(ControlTest, Status_DeadAddress_NextOneIsTried) {
@@ -119,6 +119,34 @@ TEST_F(ControlTest, Stop_StaticJob_EndsIt) {
             "job 4711abcdef is over, or ends already: what is left of it is killed\n");
   options_.action = cli::ControlOptions::Action::kStatus;
   EXPECT_TRUE(Control(options_, directory_)->is_over);
+}
+
+TEST_F(ControlTest, Stop_NoJobHere_IsNoError) {
+  options_.action = cli::ControlOptions::Action::kStop;
+  EXPECT_THAT(Control(options_, directory_)->text, StartsWith("you run no job on this machine"));
+  options_.action = cli::ControlOptions::Action::kDrain;
+  EXPECT_THAT(Error(), StartsWith("you run no job on this machine"));
+  options_.action = cli::ControlOptions::Action::kStop;
+  options_.job = "49";
+  EXPECT_THAT(Error(), StartsWith("no job of yours"));
+}
+
+TEST_F(ControlTest, Stop_DaemonElsewhereHasEnded_IsNoError) {
+  options_.action = cli::ControlOptions::Action::kStop;
+  options_.connect = {net::SplitHostPort(server_->addresses()[0])};
+  options_.token_file = directory_ + "/token";
+  EXPECT_THAT(Error(), HasSubstr("can't be read"));  // somebody listens: the path may be wrong
+  server_.reset();
+  EXPECT_THAT(Control(options_, directory_)->text, StartsWith("the job has ended: nobody listens"));
+  options_.action = cli::ControlOptions::Action::kStatus;
+  EXPECT_THAT(Error(), StartsWith("the job has ended"));
+  // A daemon that was killed leaves its token file, and may be started again.
+  options_.action = cli::ControlOptions::Action::kStop;
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(job_.credentials(), &text);
+  std::ofstream(options_.token_file) << text;
+  ASSERT_EQ(chmod(options_.token_file.c_str(), 0600), 0);
+  EXPECT_THAT(Error(), HasSubstr("can't be reached"));
 }
 
 TEST_F(ControlTest, TokenOfAnotherJob_IsRefused) {
