@@ -27,6 +27,7 @@
 #include "launcher/job/job_file.h"
 #include "launcher/job/stop_signals.h"
 #include "launcher/plan/plan.h"
+#include "launcher/plan/runtime_files.h"
 #include "launcher/report/screen.h"
 #include "launcher/watch.h"
 #include "rendezvous/reporting/event_log.h"
@@ -124,6 +125,8 @@ int Main(const std::vector<std::string>& args) {
   }
   absl::StatusOr<console::OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
   if (!sink.ok()) return Refuse(sink.status());
+  const absl::StatusOr<std::vector<Fd>> runtime_files = plan::OpenRuntimeFiles(*plan);
+  if (!runtime_files.ok()) return Refuse(runtime_files.status());
   std::unique_ptr<rendezvous::reporting::EventLog> event_log;
   // Opened before the job starts, so that a wrong path ends the command with 2.
   if (!options->event_log.empty()) {

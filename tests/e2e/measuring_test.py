@@ -73,10 +73,43 @@ def test_timeline_on_a_full_disk_is_reported_once(horovodrun):
     assert len(warnings) == 1, result.stderr
 
 
-def test_timeline_that_cannot_be_written_fails_the_job(horovodrun):
-    result = horovodrun.run("-np", "2", "--timeline-filename", "no/such/directory.json", *MEASURED, "1")
-    assert result.returncode != 0
-    assert "ValueError: the timeline's file 'no/such/directory.json' can't be written: No such file" in result.stderr
+UNWRITABLE = {
+    "no/such/directory": "No such file or directory",
+    "folder": "Is a directory",
+    "fifo": "it is a pipe that nobody reads",
+}
+FILE_FLAGS = {
+    "HOROVOD_TIMELINE": ["--timeline-filename"],
+    "HOROVOD_AUTOTUNE_LOG": ["--autotune", "--autotune-log-file"],
+}
+
+
+@pytest.fixture
+def unwritable(tmp_path):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+
+
+@pytest.mark.usefixtures("unwritable")
+@pytest.mark.parametrize("file", sorted(UNWRITABLE))
+@pytest.mark.parametrize("variable", sorted(FILE_FLAGS))
+def test_runtime_file_that_cannot_be_written_is_refused(horovodrun, variable, file):
+    flags = FILE_FLAGS[variable]
+    result = horovodrun.run("-np", "2", *flags, file, *INIT)
+    why = f"{flags[-1]} ({variable}): can't write {file}: {UNWRITABLE[file]}"
+    assert (result.returncode, result.stderr) == (2, f"horovodrun: error: {why}\n")
+
+
+@pytest.mark.usefixtures("unwritable")
+@pytest.mark.parametrize("file", sorted(UNWRITABLE))
+@pytest.mark.parametrize("variable", sorted(FILE_FLAGS))
+def test_runtime_file_that_cannot_be_written_costs_the_file_alone(horovodrun, variable, file):
+    # The launcher does not see what a script sets.
+    settings = ["env", "HOROVOD_AUTOTUNE=1", f"{variable}={file}"]
+    result = horovodrun.run("-np", "2", *settings, *INIT)
+    assert result.returncode == 0, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert "error: " in line and f"can't be written: {UNWRITABLE[file]}" in line and file in line
 
 
 def test_autotune_measures_and_ends(horovodrun, tmp_path):

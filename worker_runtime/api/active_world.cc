@@ -151,9 +151,9 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   options.on_end = [this](const absl::Status& why, bool left) {
     if (!left) sets_->Abort(why);
   };
-  if (world_.rank() == 0) RETURN_IF_ERROR(StartMeasuring(env, options));
+  if (world_.rank() == 0) StartMeasuring(env, options);
   group_->Start(options, std::move(devices));
-  if (world_.rank() == 0) RETURN_IF_ERROR(StartTimelineOf(env));
+  if (world_.rank() == 0) StartTimelineOf(env);
   absl::MutexLock lock(&mutex_);
   if (world_.rank() == 0 && session != nullptr && session->standing().elastic) {
     lease_ = session->NewLease(world_.epoch, env.agent_timeout);
@@ -185,23 +185,17 @@ absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
   return opened;
 }
 
-absl::Status ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env,
-                                         engine::EngineOptions& options) {
+void ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options) {
   for (const std::string& note : env.notes) logger_->warn(note);
-  if (!env.autotune.enabled) return absl::OkStatus();
+  if (!env.autotune.enabled) return;
   options.tuner = ToTunerOptions(env);
   if (!options.tuner.has_value()) {
     logger_->warn(
         "HOROVOD_AUTOTUNE=1 has nothing to do: HOROVOD_FUSION_THRESHOLD and HOROVOD_CYCLE_TIME are "
         "both given");
-    return absl::OkStatus();
+    return;
   }
-  if (!env.autotune.log.empty()) {
-    ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_),
-                                                  [this](const std::string& warning) {
-                                                    logger_->warn(warning);
-                                                  }));
-  }
+  if (!env.autotune.log.empty()) OpenTuningLog(env.autotune.log);
   options.on_tuning_sample = [this, cache = env.engine.cache_capacity >
                                             0](const negotiation::tuning::TuningSample& sample) {
     if (tuning_log_ != nullptr) tuning_log_->Add(sample, cache);
@@ -210,18 +204,25 @@ absl::Status ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env,
                                sample.tunables.fusion_threshold_bytes, " bytes, cycle time ",
                                absl::ToDoubleMilliseconds(sample.tunables.cycle_time), " ms"));
   };
-  return absl::OkStatus();
 }
 
-absl::Status ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
-  if (env.timeline.empty() || env.timeline == settings::kDynamicTimeline) return absl::OkStatus();
+// A file that can't be written costs this file, not the training: here as later, on a full disk.
+void ActiveWorld::OpenTuningLog(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<TuningLog>> log = TuningLog::Open(
+      path, !IsFirst(world_), [this](const std::string& warning) { logger_->warn(warning); });
+  if (log.ok()) {
+    tuning_log_ = *std::move(log);
+  } else {
+    logger_->error(std::string(log.status().message()));
+  }
+}
+
+void ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
+  if (env.timeline.empty() || env.timeline == settings::kDynamicTimeline) return;
   const absl::Status started =
       timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
-  if (started.ok() || IsFirst(world_)) return started;
-  // The first world fails if the file can't be written. A later one does not: a job that has
-  // trained already must not fail for a timeline.
-  logger_->warn(std::string(started.message()));
-  return absl::OkStatus();
+  // As for OpenTuningLog.
+  if (!started.ok()) logger_->error(std::string(started.message()));
 }
 
 void ActiveWorld::Trace(absl::string_view text) {

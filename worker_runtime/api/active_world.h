@@ -94,8 +94,9 @@ class ActiveWorld {
                              std::shared_ptr<collectives::DeviceBackend> devices,
                              session::Session* session);
   // Rank 0: logs the environment's notes and sets up autotuning.
-  absl::Status StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
-  absl::Status StartTimelineOf(const settings::RuntimeEnv& env);
+  void StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
+  void OpenTuningLog(const std::string& path);
+  void StartTimelineOf(const settings::RuntimeEnv& env);
   // Logs a change of this world at level debug.
   void Trace(absl::string_view text);
   // Handles a stall found by an engine; called on that engine's thread. The ranks are the world's.

@@ -16,9 +16,9 @@ absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(
   absl::StatusOr<Fd> fd =
       os::OpenOutputFile(path, append ? os::OldContent::kKept : os::OldContent::kDropped, 0666);
   if (!fd.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("environment variable HOROVOD_AUTOTUNE_LOG='", path,
-                     "': must be a file that can be written: ", fd.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat("HOROVOD_AUTOTUNE_LOG='", path,
+                                                   "' can't be written: ", fd.status().message(),
+                                                   "; the samples of autotune are not recorded"));
   }
   std::unique_ptr<TuningLog> log(new TuningLog(path, *std::move(fd), std::move(warn)));
   if (!append) log->WriteLine(std::string(negotiation::tuning::kTuningLogHeader));

@@ -123,19 +123,23 @@ TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
   EXPECT_EQ(worker.StopTimeline(), absl::OkStatus());
 }
 
-TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
+TEST_F(WorldTimelineTest, Init_WithFilesThatCannotBeWritten_SaysSoAndGoesOn) {
   settings::RuntimeEnv env;
   env.timeline = "/nowhere/at/all.json";
+  env.autotune.enabled = true;
+  env.autotune.log = "/nowhere/log.csv";
   daemon_.SetSize(1);
   const session::WorkerStanding standing{WorkerId(20), "127.0.0.1", /*elastic=*/true,
                                          absl::Seconds(1)};
   Runtime worker(
       env, std::make_shared<session::Session>(standing, Incarnation(20), daemon_.NewClients()),
       collectives::inproc::MakeInprocBackend());
-  const absl::Status status = worker.Init();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/at/all.json"));
-  EXPECT_EQ(daemon_.joins().size(), 1u);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(worker.Init(), absl::OkStatus());
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string why = "can't be written: No such file or directory";
+  EXPECT_THAT(said, HasSubstr("error: the timeline's file '/nowhere/at/all.json' " + why));
+  EXPECT_THAT(said, HasSubstr("error: HOROVOD_AUTOTUNE_LOG='/nowhere/log.csv' " + why));
 }
 
 TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {

@@ -1,0 +1,51 @@
+#include "launcher/plan/runtime_files.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/os/protected_open.h"
+#include "base/settings/runtime_settings.h"
+#include "base/status_macros.h"
+
+namespace hvd::launcher::plan {
+namespace {
+
+// Workers of another machine have other folders.
+bool AllAreHere(const JobPlan& plan) {
+  return !plan.hosts.empty() &&
+         std::all_of(plan.hosts.begin(), plan.hosts.end(),
+                     [](const PlannedHost& host) { return host.target.local; });
+}
+
+absl::StatusOr<Fd> Open(const JobPlan& plan, const char* setting, const std::string& path) {
+  const std::string place =
+      absl::StartsWith(path, "/") ? path : absl::StrCat(plan.working_directory, "/", path);
+  absl::StatusOr<Fd> file = os::OpenOutputFile(place, os::OldContent::kKept, 0666);
+  if (file.ok()) return file;
+  return absl::InvalidArgumentError(
+      absl::StrCat(setting, ": can't write ", path, ": ", file.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Fd>> OpenRuntimeFiles(const JobPlan& plan) {
+  std::vector<Fd> files;
+  if (!AllAreHere(plan)) return files;
+  ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(plan.environment));
+  if (!runtime.timeline.empty() && runtime.timeline != settings::kDynamicTimeline) {
+    ASSIGN_OR_RETURN(Fd timeline,
+                     Open(plan, "--timeline-filename (HOROVOD_TIMELINE)", runtime.timeline));
+    files.push_back(std::move(timeline));
+  }
+  if (runtime.autotune.enabled && !runtime.autotune.log.empty()) {
+    ASSIGN_OR_RETURN(
+        Fd log, Open(plan, "--autotune-log-file (HOROVOD_AUTOTUNE_LOG)", runtime.autotune.log));
+    files.push_back(std::move(log));
+  }
+  return files;
+}
+
+}  // namespace hvd::launcher::plan
