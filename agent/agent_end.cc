@@ -10,6 +10,7 @@
 #include "agent/protocol/agent_protocol.h"
 #include "base/os/notice_signals.h"
 #include "base/os/process_tree.h"
+#include "base/text/names.h"
 #include "base/text/utf8.h"
 
 namespace hvd::agent {
@@ -24,7 +25,7 @@ constexpr absl::Duration kGoodbyeTime = absl::Seconds(1);
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 std::string Printable(const absl::Status& status) {
-  return text::ToUtf8({status.message().data(), status.message().size()});
+  return text::OnOneLine(text::ToUtf8({status.message().data(), status.message().size()}));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "base/os/process_limits.h"
 #include "base/os/process_tree.h"
 #include "base/os/starter.h"
+#include "base/text/names.h"
 
 namespace hvd::agent {
 namespace {
@@ -32,7 +33,7 @@ constexpr char kGuardProgram[] = "horovod-guard";
 constexpr char kStdio[] = "--stdio";
 
 int Complain(const absl::Status& status) {
-  fprintf(stderr, "%s: %s\n", protocol::kAgentProgram, std::string(status.message()).c_str());
+  fprintf(stderr, "%s: %s\n", protocol::kAgentProgram, text::OnOneLine(status.message()).c_str());
   return protocol::kAgentRefusedExitCode;
 }
 

@@ -19,6 +19,7 @@
 #include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
+#include "base/text/names.h"
 #include "base/text/utf8.h"
 #include "launcher/job/job_file.h"
 #include "launcher/report/status_json.h"
@@ -146,7 +147,7 @@ absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
 
 // The list of jobs, one line per job.
 std::string JobList(const std::vector<pb::JobFile>& jobs) {
-  std::string text = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
+  std::string list = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
   for (const pb::JobFile& job : jobs) {
     // A job that does not answer costs its own line only, not the list.
     const absl::StatusOr<pb::GetStatusResponse> status = StatusOf(DaemonOf(job));
@@ -156,10 +157,11 @@ std::string JobList(const std::vector<pb::JobFile>& jobs) {
             ? status->state()
             : absl::StrCat(status->state(), ", world ", status->epoch(), ", ", status->size(),
                            status->size() == 1 ? " rank" : " ranks");
-    absl::StrAppend(&text, job.job_id().substr(0, 8), "  pid ", job.pid(), "  ", state, "  ",
-                    job.command(), "\n");
+    const std::string line = absl::StrCat(job.job_id().substr(0, 8), "  pid ", job.pid(), "  ",
+                                          state, "  ", job.command());
+    absl::StrAppend(&list, text::OnOneLine(line), "\n");
   }
-  return text;
+  return list;
 }
 
 ControlAnswer StatusAnswer(const cli::ControlOptions& options,

@@ -72,6 +72,16 @@ TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
   EXPECT_EQ(Error(), "no job of yours that runs here has an id that begins with 49");
 }
 
+TEST_F(ControlTest, Status_ControlCharactersOfACommand_AreEscapedInTheList) {
+  job_.set_command("python -c \x1b]0;title\x07\nprint\xc2\x9b");
+  const auto first = Register("4711abcdef");
+  const auto second = Register("4811abcdef");
+  const auto list = Control(options_, directory_);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_THAT(list->text, HasSubstr(R"(  python -c \x1b]0;title\x07\nprint\xc2\x9b)"
+                                    "\n4811abcd"));
+}
+
 TEST_F(ControlTest, Status_DeadAddress_NextOneIsTried) {
   job_.add_addresses(job_.addresses(0));
   job_.set_addresses(0, "127.0.0.1:1");

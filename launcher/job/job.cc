@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
+#include "base/text/names.h"
 #include "launcher/job/job_run.h"
 #include "rendezvous/server/status_pages.h"
 
@@ -226,7 +227,7 @@ void JobRun::On(const NoticeHappened& event) {
   const bool matters =
       elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;
   if (line.important && matters) {
-    output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
+    SayLine(line.text);
   } else {
     Verbose(line.text);
   }
@@ -338,14 +339,15 @@ void JobRun::CheckRefused() {
   if (!refused.ok()) Fail(refused.message(), kUsageError);
 }
 
-void JobRun::Warn(absl::string_view text) {
-  output_.Say(absl::StrCat("horovodrun: warning: ", text, "\n"));
+void JobRun::Warn(absl::string_view text) { SayLine(absl::StrCat("warning: ", text)); }
+
+void JobRun::SayLine(absl::string_view text) {
+  output_.Say(absl::StrCat("horovodrun: ", text::OnOneLine(text), "\n"));
 }
 
 void JobRun::Verbose(absl::string_view text) {
   if (!plan_.verbose) return;
-  output_.Say(absl::StrCat("horovodrun: ", text::DurationText(clock_.Now() - start_time_), ": ",
-                           text, "\n"));
+  SayLine(absl::StrCat(text::DurationText(clock_.Now() - start_time_), ": ", text));
 }
 
 int RunJob(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,

@@ -25,7 +25,7 @@ constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
 // Reports the reason of the failure in one line, and ends the job's processes without a grace
 // period.
 void JobRun::Fail(absl::string_view message, int exit_code) {
-  output_.Say(absl::StrCat("horovodrun: error: ", message, "\n"));
+  SayLine(absl::StrCat("error: ", message));
   explained_ = true;
   Stop(std::string(message), exit_code, absl::ZeroDuration());
 }
@@ -71,7 +71,7 @@ void JobRun::AwaitDrained() {
 // Somebody has asked the daemon to end the job (horovodrun stop), or this process has.
 void JobRun::OnEnding(const std::string& text) {
   if (phase_ >= Phase::kDraining) return;
-  output_.Say(absl::StrCat("horovodrun: ", text, "\n"));
+  SayLine(text);
   explained_ = was_stopped_ = true;
   if (elastic_.has_value()) return AwaitDrained();
   BeginEnd(kInterruptGrace + kDaemonPatience);
@@ -137,12 +137,12 @@ std::string JobRun::LastLine(const rendezvous::membership::Membership::View& vie
 
 void JobRun::Report(const rendezvous::membership::Membership::View& view) {
   const std::string last = elastic_.has_value() ? LastLine(view) : "";
-  if (!last.empty()) output_.Say(absl::StrCat("horovodrun: ", last, "\n"));
+  if (!last.empty()) SayLine(last);
   // A root cause is reported once: not after a failure that the launcher has already explained, nor
   // for a stop that no rank caused.
   if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
   if (explained_ && !was_stopped_) return;
-  for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
+  for (const std::string& line : lost_) SayLine(line);
   output_.Say(report::RootCauseBlock(*verdict_));
 }
 

@@ -109,6 +109,8 @@ class JobRun {
   bool Ending() const { return phase_ >= Phase::kEnding; }
   absl::Time NextDeadline() const;
   void SetDeadline(absl::Duration from_now) { deadline_ = clock_.Now() + from_now; }
+  // Escapes control characters: the words may be those of other processes.
+  void SayLine(absl::string_view text);
   void Warn(absl::string_view text);
   void Verbose(absl::string_view text);
 

@@ -84,6 +84,15 @@ TEST_F(JobTest, RefusalNamesItsHost) {
   EXPECT_TRUE(agents_["alpha"].killed || agents_["alpha"].input_closed);
 }
 
+TEST_F(JobTest, ControlCharactersOfAnAgentAreEscaped) {
+  Then([this] { agents_.Ready("alpha", "alpha: \x1b[2J"); });
+  Then([this] { agents_["beta"].callbacks.on_refusal("\x1b]0;title\x07\nhorovodrun: done"); });
+  EXPECT_EQ(Run(), 2);
+  EXPECT_EQ(stderr_, R"(horovodrun: warning: alpha: \x1b[2J
+horovodrun: error: beta: \x1b]0;title\x07\nhorovodrun: done
+)");
+}
+
 TEST_F(JobTest, StartTimeoutNamesLateHostsAndTheirStates) {
   Then([this] { agents_.Ready("alpha"); });
   EXPECT_EQ(Run(), 2);

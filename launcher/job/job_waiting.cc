@@ -49,7 +49,7 @@ void JobRun::ReportWaiting() {
   rendezvous::membership::Membership::View view = server_->Describe();
   if (view.waits_for == rendezvous::membership::Membership::Wait::kHosts) AddWhatIsKnown(view);
   const std::string line = waiting_.Check(view, clock_.Now());
-  if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
+  if (!line.empty()) SayLine(line);
 }
 
 // Completes the daemon's explanation, which covers only attached hosts, with what the launcher

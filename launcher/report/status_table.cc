@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/text/duration_text.h"
+#include "base/text/names.h"
 #include "rendezvous/reporting/wait_reporter.h"
 
 namespace hvd::launcher::report {
@@ -22,6 +23,9 @@ namespace {
 constexpr int kVeryMany = 1 << 20;
 
 using Row = std::vector<std::string>;
+
+// Many of the texts are the words of other processes.
+std::string Line(absl::string_view words) { return text::OnOneLine(words) + "\n"; }
 
 // Formats rows as columns, each as wide as its widest cell.
 std::string Columns(const std::vector<Row>& rows) {
@@ -37,7 +41,7 @@ std::string Columns(const std::vector<Row>& rows) {
       absl::StrAppendFormat(&line, "%-*s  ", static_cast<int>(widths[i]), row[i]);
     }
     absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
+    absl::StrAppend(&text, Line(line));
   }
   return text;
 }
@@ -108,10 +112,10 @@ std::string Totals(const pb::GetStatusResponse& status) {
 // "command: python train.py\ndaemon: pid 4711 on n1\n"
 std::string Processes(const pb::GetStatusResponse& status) {
   return absl::StrCat(
-      status.command().empty() ? "" : absl::StrCat("command: ", status.command(), "\n"),
+      status.command().empty() ? "" : absl::StrCat("command: ", Line(status.command())),
       status.daemon_pid() == 0
           ? ""
-          : absl::StrCat("daemon: pid ", status.daemon_pid(), " on ", status.daemon_host(), "\n"));
+          : absl::StrCat("daemon: pid ", status.daemon_pid(), " on ", Line(status.daemon_host())));
 }
 
 std::string Explanation(const pb::GetStatusResponse& status) {
@@ -136,9 +140,9 @@ std::string HostState(const pb::HostStatus& host, const std::string& first) {
 
 std::string StatusTable(const pb::GetStatusResponse& status) {
   std::string text = absl::StrCat(
-      "job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), "\n",
-      Explanation(status), "\n", Totals(status),
-      status.checkpoint().empty() ? "" : status.checkpoint() + "\n", Processes(status), "\n");
+      Line(absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", WorldText(status))),
+      Line(Explanation(status)), Totals(status),
+      status.checkpoint().empty() ? "" : Line(status.checkpoint()), Processes(status), "\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   std::map<std::string, std::string> first_hosts;  // by machine
   for (const pb::HostStatus& host : status.hosts()) {
@@ -157,7 +161,7 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   for (const pb::Happening& happening : status.recent()) {
     // The loss of a host and the break of its world are two events with one text.
     if (std::exchange(previous, happening.text()) == happening.text()) continue;
-    absl::StrAppend(&text, Ago(happening.age_ms()), "  ", happening.text(), "\n");
+    absl::StrAppend(&text, Ago(happening.age_ms()), "  ", Line(happening.text()));
   }
   return text;
 }

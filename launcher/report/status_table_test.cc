@@ -138,5 +138,22 @@ TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
               HasSubstr(", world 7, 3 ranks (at least 2, at most 8), formed 42s ago\n"));
 }
 
+TEST(StatusTable, ControlCharacters_AreEscapedInEveryText) {
+  pb::GetStatusResponse status = Running();
+  for (std::string* text :
+       {status.mutable_command(), status.mutable_daemon_host(), status.mutable_state(),
+        status.mutable_explanation(), status.mutable_checkpoint(), status.mutable_job_id()}) {
+    *text = "\x1b[2J";
+  }
+  status.mutable_hosts(0)->set_host("\x1b[3J\n");
+  status.mutable_hosts(0)->set_condition("\x1b[4J");
+  status.mutable_hosts(0)->mutable_workers(0)->set_state("\x1b[5J");
+  status.add_recent()->set_text("\x1b[6J\nline");
+  const std::string table = StatusTable(status);
+  EXPECT_EQ(table.find('\x1b'), std::string::npos) << table;
+  EXPECT_THAT(table, HasSubstr(R"(\x1b[6J\nline)"));
+  EXPECT_THAT(table, HasSubstr(R"(\x1b[3J\n)"));
+}
+
 }  // namespace
 }  // namespace hvd::launcher::report

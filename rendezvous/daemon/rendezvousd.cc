@@ -20,6 +20,7 @@
 #include "base/os/starter.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
+#include "base/text/names.h"
 #include "rendezvous/daemon/daemon_signals.h"
 #include "rendezvous/daemon/owner.h"
 #include "rendezvous/daemon/persistent_job.h"
@@ -38,7 +39,7 @@ namespace {
 constexpr absl::Duration kOwnerGrace = absl::Seconds(5);
 
 std::string Line(absl::string_view text) {
-  return absl::StrCat("horovod-rendezvousd: ", text, "\n");
+  return absl::StrCat("horovod-rendezvousd: ", text::OnOneLine(text), "\n");
 }
 
 // The daemon's parts, in the order of construction; they are destroyed in reverse.

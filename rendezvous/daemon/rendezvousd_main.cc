@@ -11,6 +11,7 @@
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "rendezvous/daemon/chosen_store.h"
 #include "rendezvous/daemon/rendezvousd.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
@@ -61,7 +62,7 @@ int main(int argc, char** argv) {
   }
   const absl::StatusOr<int> exit_code = Run(*command.options);
   if (exit_code.ok()) return *exit_code;
-  const std::string message(exit_code.status().message());
+  const std::string message = hvd::text::OnOneLine(exit_code.status().message());
   const bool lost = absl::IsAborted(exit_code.status());
   std::fprintf(stderr, "horovod-rendezvousd: %s%s\n", message.c_str(), lost ? "; stands by" : "");
   if (lost) StandBy(*command.options, argv);
