@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -10,13 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/net/acceptor.h"
+#include "base/net/address.h"
 #include "base/net/listen_address.h"
+#include "base/net/local_network.h"
 #include "base/net/peer_source.h"
 #include "base/net/strangers.h"
 #include "base/status_macros.h"
@@ -32,6 +37,8 @@ absl::string_view Phrase(int code) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -47,6 +54,35 @@ absl::string_view Phrase(int code) {
 
 HttpResponse ErrorPage(int code) {
   return {code, HttpResponse().content_type, absl::StrCat(Phrase(code), "\n")};
+}
+
+// Whether the connection's own end is at an address of this machine that no other one reaches.
+bool IsAtLoopback(int socket) {
+  SocketAddress own;
+  own.length = sizeof(own.storage);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) return true;
+  return IsLoopbackAddress(NumericHost(own));
+}
+
+// The value of the header Host in the lines of a head after the first; several are of no client.
+absl::StatusOr<std::string> HostHeader(const std::vector<absl::string_view>& lines) {
+  std::optional<std::string> value;
+  for (const absl::string_view line : lines) {
+    const size_t colon = line.find(':');
+    if (!absl::EqualsIgnoreCase(line.substr(0, colon), "host")) continue;
+    if (value.has_value()) return absl::InvalidArgumentError("several");
+    // A line without a colon has no value.
+    value =
+        std::string(absl::StripAsciiWhitespace(line.substr(std::min(colon, line.size() - 1) + 1)));
+  }
+  return value.value_or("");
+}
+
+std::string HostWithoutPort(const std::string& text) {
+  absl::string_view host = text;
+  // SplitHostPort leaves an address in brackets as it is if there is no port.
+  if (absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]")) return std::string(host);
+  return SplitHostPort(text).host;
 }
 
 class HttpListenerImpl final : public HttpListener {
@@ -119,15 +155,23 @@ class HttpListenerImpl final : public HttpListener {
     if (end == std::string::npos && connection.head.size() <= kLargestHead) return;
     // An incomplete head has the end npos, which is larger than kLargestHead.
     connection.answer = EncodeHttpResponse(
-        end > kLargestHead ? ErrorPage(431)
-                           : Answer(absl::string_view(connection.head).substr(0, end)));
+        end > kLargestHead
+            ? ErrorPage(431)
+            : Answer(connection.fd.get(), absl::string_view(connection.head).substr(0, end)));
     // From now on input is ignored: there is one request for each connection.
     loop_->Change(connection.fd.get(), EPOLLOUT);
   }
 
-  HttpResponse Answer(absl::string_view head) {
+  HttpResponse Answer(int socket, absl::string_view head) {
     const HttpRequest request = ParseHttpRequest(head);
-    return request.error != 0 ? ErrorPage(request.error) : handler_(request.path);
+    if (request.error != 0) return ErrorPage(request.error);
+    // At other addresses, names of this machine that it does not know itself are usual.
+    if (IsAtLoopback(socket) && !IsHostOfThisMachine(request.host, own_name_)) {
+      return {403, HttpResponse().content_type,
+              absl::StrCat("the Host header is no name of this machine: ask for localhost, ",
+                           own_name_, " or a numeric address\n")};
+    }
+    return handler_(request.path);
   }
 
   void Send(Id id) {
@@ -157,6 +201,7 @@ class HttpListenerImpl final : public HttpListener {
   }
 
   const std::string address_;
+  const std::string own_name_ = OwnHostName();
   const std::unique_ptr<EventLoop> loop_;
   const Handler handler_;
   Acceptor acceptor_;  // used by the thread only, like the two below
@@ -168,14 +213,23 @@ class HttpListenerImpl final : public HttpListener {
 }  // namespace
 
 HttpRequest ParseHttpRequest(absl::string_view head) {
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(head.substr(0, head.find("\r\n")), ' ');
-  if (words.size() != 3 || !absl::StartsWith(words[2], "HTTP/1.") ||
+  std::vector<absl::string_view> lines = absl::StrSplit(head, "\r\n");
+  const std::vector<absl::string_view> words = absl::StrSplit(lines[0], ' ');
+  lines.erase(lines.begin());
+  const absl::StatusOr<std::string> host = HostHeader(lines);
+  if (!host.ok() || words.size() != 3 || !absl::StartsWith(words[2], "HTTP/1.") ||
       !absl::StartsWith(words[1], "/")) {
-    return {"", 400};
+    return {"", "", 400};
   }
-  if (words[0] != "GET") return {"", 405};
-  return {std::string(words[1].substr(0, words[1].find('?'))), 0};
+  if (words[0] != "GET") return {"", "", 405};
+  return {std::string(words[1].substr(0, words[1].find('?'))), HostWithoutPort(*host), 0};
+}
+
+bool IsHostOfThisMachine(const std::string& host, const std::string& own_name) {
+  std::string name = absl::AsciiStrToLower(host);
+  if (absl::EndsWith(name, ".")) name.pop_back();  // the root of DNS
+  return host.empty() || !AddressBytes(name).empty() || name == "localhost" ||
+         absl::EndsWith(name, ".localhost") || absl::EqualsIgnoreCase(name, own_name);
 }
 
 std::string EncodeHttpResponse(const HttpResponse& response) {

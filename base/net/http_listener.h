@@ -19,17 +19,26 @@ struct HttpResponse {
 };
 
 // The parsed head of a request (all lines before the empty line): the path of a GET without its
-// query, or the status code of the error response, 400 or 405.
+// query and the host that the client has asked for without its port, or the status code of the
+// error response, 400 or 405.
 struct HttpRequest {
   std::string path;
-  int error = 0;  // 0: none
+  std::string host;  // without brackets; empty: the client does not say
+  int error = 0;     // 0: none
 };
 HttpRequest ParseHttpRequest(absl::string_view head);
+
+// Whether a browser of this machine that asks for `host` means this machine: a numeric address, a
+// name of loopback, or `own_name`, the machine's. Any other name may be that of an attacker's page,
+// whose DNS server now gives this machine's address for it (DNS rebinding), and the browser would
+// let the page read the answer. An empty host comes from no browser.
+bool IsHostOfThisMachine(const std::string& host, const std::string& own_name);
 
 // Returns the response in wire format, with the header "Connection: close".
 std::string EncodeHttpResponse(const HttpResponse& response);
 
-// Answers one request per connection, on a separate thread. Drops a client that has not sent its
+// Answers one request per connection, on a separate thread. To a connection at a loopback address
+// it answers only if IsHostOfThisMachine, otherwise with 403. Drops a client that has not sent its
 // request or received its answer within kPatience, and answers a head longer than kLargestHead with
 // 431. Thread-safe.
 class HttpListener {

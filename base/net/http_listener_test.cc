@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/fd.h"
+#include "base/net/local_network.h"
 #include "base/net/strangers_test_util.h"
 #include "gtest/gtest.h"
 
@@ -20,6 +21,35 @@ namespace {
 TEST(ParseHttpRequestTest, Get_GivesThePath) {
   EXPECT_EQ(ParseHttpRequest("GET /metrics HTTP/1.1\r\nHost: x").path, "/metrics");
   EXPECT_EQ(ParseHttpRequest("GET /metrics?a=b HTTP/1.0").path, "/metrics");
+}
+
+TEST(ParseHttpRequestTest, Host_IsGivenWithoutItsPort) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"Host: a.example:9090", "a.example"},
+      {"A: b\r\nhOST:a.example ", "a.example"},
+      {"Host: [::1]:9090", "::1"},
+      {"Host: [::1]", "::1"},
+      {"Host: 127.0.0.1", "127.0.0.1"},
+      {"Host:", ""},
+      {"X-Host: a", ""},
+  };
+  for (const auto& [header, host] : cases) {
+    const HttpRequest request = ParseHttpRequest(std::string("GET / HTTP/1.1\r\n") + header);
+    EXPECT_EQ(request.error, 0) << header;
+    EXPECT_EQ(request.host, host) << header;
+  }
+  EXPECT_EQ(ParseHttpRequest("GET / HTTP/1.1\r\nHost: a\r\nhost: b").error, 400);
+}
+
+TEST(IsHostOfThisMachineTest, NamesThatAnAttackersDnsCantAnswer_AreIts) {
+  for (const char* host : {"", "127.0.0.1", "::1", "10.0.0.1", "fe80::1", "localhost", "LocalHost.",
+                           "a.localhost", "node1", "NODE1", "node1."}) {
+    EXPECT_TRUE(IsHostOfThisMachine(host, "node1")) << host;
+  }
+  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "node1.evil.example", "evillocalhost", "node", "127.0.0.1 ", "."}) {
+    EXPECT_FALSE(IsHostOfThisMachine(host, "node1")) << host;
+  }
 }
 
 TEST(ParseHttpRequestTest, WhatIsNoGet_IsRefused) {
@@ -123,6 +153,19 @@ TEST_F(HttpListenerTest, WhatCantBeAnswered_GetsItsCode) {
     const Fd fd = Connect();
     Send(fd, request);
     EXPECT_TRUE(absl::StartsWith(Rest(fd), answer)) << answer;
+  }
+}
+
+TEST_F(HttpListenerTest, NameOfAnotherMachineAtLoopback_IsRefused) {
+  const auto answer = [this](const std::string& host) {
+    const Fd fd = Connect();
+    Send(fd, "GET /here HTTP/1.1\r\nHost: " + host + ":9090\r\n\r\n");
+    return Rest(fd);
+  };
+  EXPECT_TRUE(absl::StartsWith(answer("evil.example"), "HTTP/1.1 403 Forbidden\r\n"));
+  for (const std::string& host :
+       std::vector<std::string>{"localhost", "127.0.0.1", OwnHostName()}) {
+    EXPECT_TRUE(absl::StartsWith(answer(host), "HTTP/1.1 200 OK\r\n")) << host;
   }
 }
 

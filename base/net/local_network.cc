@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/net/address.h"
@@ -10,13 +11,6 @@
 
 namespace hvd::net {
 namespace {
-
-bool IsLoopbackAddress(const std::string& text) {
-  const std::string bytes = AddressBytes(text);
-  // All of 127.0.0.0/8: Debian's /etc/hosts maps the host's own name to 127.0.1.1.
-  if (bytes.size() == 4) return bytes[0] == 127;
-  return bytes.size() == 16 && bytes == AddressBytes("::1");
-}
 
 bool IsOwnAddress(const std::string& text, const std::vector<InterfaceAddress>& interfaces) {
   if (IsLoopbackAddress(text)) return true;
@@ -49,6 +43,15 @@ absl::Status CheckInterfacesExist(const std::vector<InterfaceAddress>& interface
 }
 
 }  // namespace
+
+bool IsLoopbackAddress(const std::string& text) {
+  std::string bytes = AddressBytes(text);
+  const std::string mapped = AddressBytes("::ffff:0.0.0.0").substr(0, 12);
+  if (bytes.size() == 16 && absl::StartsWith(bytes, mapped)) bytes.erase(0, mapped.size());
+  // All of 127.0.0.0/8: Debian's /etc/hosts maps the host's own name to 127.0.1.1.
+  if (bytes.size() == 4) return bytes[0] == 127;
+  return bytes.size() == 16 && bytes == AddressBytes("::1");
+}
 
 bool IsLocalHost(const std::string& host, const std::string& own_name,
                  const std::vector<InterfaceAddress>& interfaces, const NameTable& names) {

@@ -18,6 +18,10 @@ using NameTable = std::map<std::string, std::vector<std::string>>;
 
 // ---- Pure
 
+// Whether a numeric address is one of loopback: of 127.0.0.0/8, also as an IPv4-mapped IPv6
+// address, or ::1.
+bool IsLoopbackAddress(const std::string& address);
+
 // Whether `host` is this machine: "localhost", a loopback address, the machine's own name, or a
 // name or address of one of its interfaces.
 bool IsLocalHost(const std::string& host, const std::string& own_name,

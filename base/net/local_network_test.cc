@@ -28,6 +28,13 @@ std::string ListenError(const std::vector<std::string>& networks, bool all_local
   return std::string(ListenAddresses(Interfaces(), networks, all_local, {}).status().message());
 }
 
+TEST(IsLoopbackAddress, KnowsAllForms) {
+  for (const char* own : {"127.0.0.1", "127.0.1.1", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(IsLoopbackAddress(own)) << own;
+  for (const char* other : {"10.0.0.1", "::2", "::ffff:10.0.0.1", "fe80::1", "", "localhost"})
+    EXPECT_FALSE(IsLoopbackAddress(other)) << other;
+}
+
 TEST(IsLocalHost, KnowsItsOwnNamesAndAddresses) {
   const NameTable names = {{"me.example", {"1.2.3.4", "10.0.0.5"}}, {"other", {"10.0.0.6"}}};
   for (const char* host : {"localhost", "127.0.0.1", "127.3.2.1", "::1", "box", "10.0.0.5",
