@@ -279,8 +279,20 @@ def test_arrays_that_can_not_be_overwritten_in_place_are_no_state():
         numpy.zeros(2, [("a", "f4")]),
         numpy.frombuffer(b"ab", numpy.uint8),
     ):
-        with pytest.raises(ValueError, match="can't be overwritten in place"):
-            hvd.elastic.State(weights=given)
+        with pytest.raises(ValueError, match=r"^State\.weights: .* can't be overwritten in place"):
+            hvd.elastic.State(fine=numpy.zeros(1), weights=given)
+
+
+def test_read_only_array_is_named():
+    fixed = numpy.broadcast_to(numpy.float32(1), 3)
+    why = "ndarray of float32 can't be overwritten in place, because it is read-only: give the state a copy"
+    with pytest.raises(ValueError) as caught:
+        hvd.elastic.State(a=fixed)
+    assert str(caught.value) == f"State.a: {why}"
+    # Within another value it is replaced instead.
+    state = hvd.elastic.State(a=[fixed])
+    state.restore()
+    check(state.a[0], numpy.ones(3, "float32"))
 
 
 def test_state_is_rank_0s_after_sync():

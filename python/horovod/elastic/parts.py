@@ -5,6 +5,7 @@ restored in place.
 """
 
 import collections
+import contextlib
 import functools
 import types
 from collections.abc import Iterator
@@ -60,15 +61,23 @@ class Parts:
         self._known: dict[int, tuple[Any, StateHandler]] = {}
         self._plain: dict[int, Any] = {}
 
-    def handler_of(self, value: Any) -> Optional[StateHandler]:
-        """Returns a new handler of a value, or None if the value has no parts, and is plain."""
+    def handler_of(self, value: Any, path: str) -> Optional[StateHandler]:
+        """Returns a new handler of a value, or None if the value has no parts, and is plain.
+
+        Raises ValueError, whose message begins with the place, if a part can't be in a state.
+        """
         if type(value) in _ATOMS:
             return None
-        handler = self._new_handler(value)
+        with _naming(path):
+            handler = self._new_handler(value)
         if handler is not None:
             return handler
-        leaves = (leaf for _, leaf in _leaves(value, ""))
-        return PartsHandler(value, self) if any(self.is_tensor(leaf) or self.part(leaf) for leaf in leaves) else None
+        has_part = any(self.is_tensor(leaf) or self._part_at(place, leaf) for place, leaf in _leaves(value, path))
+        return PartsHandler(value, self) if has_part else None
+
+    def _part_at(self, place: str, value: Any) -> Optional[StateHandler]:
+        with _naming(place):
+            return self.part(value)
 
     def part(self, value: Any) -> Optional[StateHandler]:
         """Returns the handler of a part; None if the value is none, or a tensor."""
@@ -108,7 +117,7 @@ class Parts:
                 if self.is_tensor(leaf):
                     have.append(path)
                     continue
-                handler = self.part(leaf)
+                handler = self._part_at(place, leaf)
                 if handler is None:
                     self._check_places(leaf, place)
                     plain[id(leaf)] = leaf
@@ -208,6 +217,14 @@ def _places(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 @functools.cache

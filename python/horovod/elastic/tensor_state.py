@@ -73,7 +73,7 @@ class TensorState(ObjectState):
         parts = Parts(trees, handler_of)
         handlers: dict[str, StateHandler] = {}
         for name, value in list(kwargs.items()):
-            handler = parts.handler_of(value)
+            handler = parts.handler_of(value, f"{type(self).__name__}.{name}")
             if handler is not None:
                 handlers[name] = handler
                 kwargs.pop(name)

@@ -83,8 +83,11 @@ def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
     library = library_of(value)
     if isinstance(value, numpy.ndarray) or library is not None:
         is_writable = value.flags.writeable if library is None else library.view(value).is_writable
-        if _arrays.kind(value) is None or not is_writable:
-            raise ValueError(f"{type(value).__name__} of {value.dtype} in a state: it can't be overwritten in place.")
+        cannot = f"{type(value).__name__} of {value.dtype} can't be overwritten in place"
+        if _arrays.kind(value) is None:
+            raise ValueError(f"{cannot}: give the state a plain array of numbers")
+        if not is_writable:
+            raise ValueError(f"{cannot}, because it is read-only: give the state a copy")
         return ArrayHandler(value)
     if isinstance(value, JobCursor):
         return SamplerHandler(value)
