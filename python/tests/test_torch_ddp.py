@@ -201,3 +201,18 @@ def test_parameters_that_some_ranks_or_all_leave_out(reentrant):
 
     if hvd.size() > 1:
         assert_equal(loop, lambda: Net(reentrant, heads=3), ddp_settings=dict(find_unused_parameters=True))
+
+
+def test_beside_a_distributed_optimizer_the_error_names_it():
+    if hvd.size() == 1:
+        pytest.skip("nothing is reduced twice")
+    net = DistributedDataParallel(nn.Linear(3, 1))
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(net.parameters(), lr=0.1), named_parameters=net.named_parameters()
+    )
+    with pytest.raises(RuntimeError, match=r"by DistributedDataParallel, .* give hvd\.DistributedOptimizer the bare"):
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+    hvd.barrier()

@@ -1,5 +1,6 @@
 """The reductions of gradients in flight, and the groups of parameters that are reduced together."""
 
+import gc
 from typing import Any, Callable, NamedTuple, Union
 
 import torch
@@ -30,10 +31,26 @@ class Watched(NamedTuple):
         """Raises RuntimeError if the gradient was changed or replaced."""
         if self.p.grad is self.grad and (self.grad._version == self.version or _is_part(self.grad)):
             return
+        changed = f"the gradient of {names[self.p]} was changed while the ranks reduced it"
+        if _is_in_ddp(self.p):
+            raise RuntimeError(
+                f"{changed}: by DistributedDataParallel, which reduces it as well. Use one of the two: give "
+                "hvd.DistributedOptimizer the bare model, or use DDP with a plain optimizer. If a library wraps the model, "
+                "start the job with horovodrun --no-torch-env"
+            )
         raise RuntimeError(
-            f"the gradient of {names[self.p]} was changed while the ranks reduced it: in a hook, change it before "
+            f"{changed}: in a hook, change it before "
             "the optimizer sees it (Tensor.register_hook); after backward(), call optimizer.synchronize() first"
         )
+
+
+def _is_in_ddp(p: torch.Tensor) -> bool:
+    """Returns whether a model that contains the parameter is in a DistributedDataParallel. Slow: for errors."""
+    if not torch.distributed.is_available():
+        return False
+    kind = torch.nn.parallel.DistributedDataParallel
+    wrappers = [each for each in gc.get_objects() if issubclass(type(each), kind)]
+    return any(own is p for wrapper in wrappers for own in wrapper.parameters())
 
 
 class Plain(NamedTuple):
