@@ -101,6 +101,22 @@ def assign(target: torch.Tensor, source: torch.Tensor) -> None:
     target.copy_(source)
 
 
+def check_has_memory(tensor: torch.Tensor, name: str, call: str) -> None:
+    """Raises ValueError, with that name, if a parameter or buffer has no memory yet.
+
+    Args:
+      tensor: the parameter or buffer.
+      name: its name.
+      call: what the script should call later.
+    """
+    if torch.nn.parameter.is_lazy(tensor):
+        raise ValueError(f"{name} is of a lazy module and has no shape yet: run one forward pass, then call {call}")
+    if tensor.is_meta:
+        raise ValueError(
+            f"{name} is on the meta device and has no memory: call model.to_empty(device=...), fill it, then call {call}"
+        )
+
+
 def not_compiled(function: _Function) -> _Function:
     """Excludes `function` from torch.compile, if torch has it, without importing the compiler for that."""
     disabled: Any = None

@@ -15,7 +15,7 @@ from horovod.common import _process, process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
-from horovod.torch._tensors import not_compiled
+from horovod.torch._tensors import check_has_memory, not_compiled
 
 
 def _in_backward() -> bool:
@@ -206,6 +206,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self._parameter_names.pop(p, None)
 
     def _install_hook(self, p: torch.Tensor) -> None:
+        check_has_memory(p, f"parameter {self._parameter_names[p]}", "DistributedOptimizer")
         this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the script has dropped
 
         @not_compiled

@@ -55,6 +55,9 @@ def _broadcast_tensors(
     root_rank: int,
     process_set: ProcessSet,
 ) -> None:
+    named = list(named)
+    for name, tensor in named:
+        _tensors.check_has_memory(tensor, name or "a tensor", "broadcast_parameters")
     started = []
     for name, tensor in named:
         tensor = tensor.detach()

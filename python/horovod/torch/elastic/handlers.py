@@ -1,5 +1,6 @@
 """Handlers of torch's kinds of values in a state."""
 
+import itertools
 from collections import OrderedDict
 from typing import Any, Optional
 
@@ -13,6 +14,7 @@ from horovod.elastic.parts import has_own_state, refuse_copies
 from horovod.torch import _loading
 from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._loading import TREES
+from horovod.torch._tensors import check_has_memory
 
 
 class StateDictHandler(handlers.StateDictHandler):
@@ -29,6 +31,11 @@ class SamplerStateHandler(handlers.SamplerStateHandler):
 
 class ModelStateHandler(StateDictHandler):
     """Handler of torch.nn.Module."""
+
+    def __init__(self, value: Any) -> None:
+        for name, tensor in itertools.chain(value.named_parameters(), value.named_buffers()):
+            check_has_memory(tensor, name, "TorchState")
+        super().__init__(value)
 
     def state_dict(self) -> Any:
         state_dict = self.value.state_dict()
