@@ -1,6 +1,7 @@
 """Arrays in a device's memory, as far as they can be had without one; tests/gpu has the operations."""
 
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -81,3 +82,35 @@ def test_device_array_says_what_it_is(array):
 def test_device_array_refuses_what_it_can_not_do(array, wrong):
     with pytest.raises(TypeError, match=r"cupy\.asarray"):
         wrong(array)
+
+
+def test_capsule_that_nobody_takes_frees_its_owner():
+    def lend():
+        array = np.zeros(3)
+        return weakref.ref(array), _ffi.new_dlpack(array.ctypes.data, array.shape, "float64", _ffi.HOST, array)
+
+    (untaken, capsule), (kept, still) = lend(), lend()
+    del capsule
+    taken, lent = lend()
+    view = np.from_dlpack(LentCapsule(lent))
+    del lent
+    for _ in range(100):
+        lend()
+    assert untaken() is None
+    assert kept() is not None and _ffi.read_dlpack(still).shape == (3,)
+    assert taken() is not None and view.tolist() == [0, 0, 0]
+    del view
+    assert taken() is None
+
+
+class LentCapsule:
+    """What gives an existing capsule to np."""
+
+    def __init__(self, capsule):
+        self.capsules = [capsule]
+
+    def __dlpack__(self, **_):
+        return self.capsules.pop()
+
+    def __dlpack_device__(self):
+        return 1, 0

@@ -4,6 +4,7 @@ import ctypes
 import math
 import mmap
 import re
+import sys
 from typing import Any, NamedTuple, Optional
 
 _HUGE_PAGE = 2 << 20
@@ -86,7 +87,12 @@ _capsule_address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 )
 
 
-_in_use: dict[int, Any] = {}  # capsules' structures, by address, for tensors that still exist
+_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+
+# Capsules with their structures and owners, by the structures' addresses: for tensors that still exist, and capsules that may still
+# be taken.
+_in_use: dict[int, tuple[Any, _DLManagedTensor, Any]] = {}
+_look_at = 1  # the size of _in_use at which capsules that nobody can take any more are looked for
 
 
 def _forget(address: int) -> None:
@@ -94,6 +100,21 @@ def _forget(address: int) -> None:
 
 
 _deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
+
+
+def _drop_untaken() -> None:
+    """Forgets the capsules that nobody has taken, and to which nobody else refers. A destructor of the capsules can't do it: it would
+    be Python code, which must not run while an exception is on its way.
+    """
+    global _look_at
+    if len(_in_use) < _look_at:
+        return
+    for address in list(_in_use):
+        capsule = _in_use[address][0]
+        # Whoever takes a capsule gives it another name. The references: of the dict, of the variable, of the call.
+        if sys.getrefcount(capsule) <= 3 and _is_named(capsule, _DL_NAME):
+            del _in_use[address]
+    _look_at = max(2 * len(_in_use), 1)
 
 
 def as_dlpack(address: int, size: int, device: int) -> Any:
@@ -113,9 +134,11 @@ def new_dlpack(address: int, shape: tuple[int, ...], dtype: str, device: int, ow
         (ctypes.c_int64 * len(shape))(*shape),
         deleter=_deleter,
     )
+    _drop_untaken()
     own_address = ctypes.addressof(tensor)
-    _in_use[own_address] = tensor, owner
-    return _new_capsule(own_address, _DL_NAME, None)
+    capsule = _new_capsule(own_address, _DL_NAME, None)
+    _in_use[own_address] = capsule, tensor, owner
+    return capsule
 
 
 def _dl_type(dtype: str) -> _DLDataType:
