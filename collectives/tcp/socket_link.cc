@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/string_view.h"
 
@@ -173,7 +174,7 @@ bool SocketLink::Account(const IoResult& got) {
   std::memcpy(&length_, header_.data(), kHeaderBytes);
   if (length_ >= 0) return true;
   end_ = length_ == kGoodbye ? End::kGoodbye : End::kGaveUp;
-  cause_ = static_cast<int>(kGaveUp - length_);
+  cause_ = static_cast<int>(std::min<int64_t>(kGaveUp - length_, std::numeric_limits<int>::max()));
   return true;
 }
 

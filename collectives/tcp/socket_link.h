@@ -34,7 +34,7 @@ class SocketLink {
 
   int fd() const { return wire_.fd(); }
   End end() const { return end_; }
-  // REQUIRES: end() == kGaveUp.
+  // REQUIRES: end() == kGaveUp. Not negative, but any number that the peer has sent.
   int cause() const { return cause_; }
   // For kLost: why, as the predicate of a sentence, if the stream was tampered with; else empty.
   std::string Tampering() const { return wire_.unsafe() ? wire_.failure() : ""; }

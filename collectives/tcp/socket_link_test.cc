@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,6 +96,16 @@ TEST_F(SocketLinkTest, GaveUp_NamesTheCause) {
   far_->ReadToEnd();
   EXPECT_EQ(far_->end(), End::kGaveUp);
   EXPECT_EQ(far_->cause(), 7);
+}
+
+TEST_F(SocketLinkTest, GaveUp_CauseThatFitsInNoInt_StaysLarge) {
+  const int64_t cause = int64_t{1} << 32;
+  const int64_t word = -2 - cause;
+  ASSERT_EQ(send(near_->fd(), &word, sizeof(word), MSG_NOSIGNAL), 8);
+  near_.reset();
+  far_->ReadToEnd();
+  EXPECT_EQ(far_->end(), End::kGaveUp);
+  EXPECT_EQ(far_->cause(), std::numeric_limits<int>::max()) << "and not 0";
 }
 
 TEST_F(SocketLinkTest, GaveUp_InTheMiddleOfAMessage_IsALoss) {

@@ -244,6 +244,12 @@ TcpLinks::Failure TcpLinks::FindFailure() {
     const SocketLink* link = links_[peer].get();
     if (link == nullptr || link->end() != End::kGaveUp) continue;
     const int cause = link->cause();
+    // This rank passes the cause on, so a number that is no rank would go around the group.
+    if (cause >= size()) {
+      return {absl::InternalError(absl::StrCat("rank ", peer, " gave up because of rank ", cause,
+                                               ", but there are ", size(), " ranks")),
+              peer};
+    }
     if (cause == peer) return {Gone(absl::StrCat(peer), ""), cause};
     return {absl::UnavailableError(absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
             cause};

@@ -25,6 +25,13 @@ class TcpLinksTest : public testing::Test {
     });
   }
 
+  absl::Status WhatRank1Receives() {
+    char byte;
+    const auto region = links_[1]->MakeRegion(&byte, 1);
+    (void)region->Receive(0, 0, 1);
+    return region->AwaitReceived(0, absl::InfiniteFuture());
+  }
+
   std::unique_ptr<TcpLinks> links_[2];
 };
 
@@ -33,14 +40,16 @@ TEST_F(TcpLinksTest, FailureDuringTheDestructor_ReachesThePeerWithItsCause) {
   TcpLinks& links = *links_[0];
   links.mesh().loop().Post([&links] {
     links.mesh().loop().Stop();
-    links.Break(absl::UnavailableError("rank 7 is gone"), 7);
+    links.Break(absl::UnavailableError("rank 1 is gone"), 1);
   });
   links_[0].reset();
-  char byte;
-  const auto region = links_[1]->MakeRegion(&byte, 1);
-  (void)region->Receive(0, 0, 1);
-  EXPECT_EQ(region->AwaitReceived(0, absl::InfiniteFuture()),
-            absl::UnavailableError("rank 0 gave up because of rank 7"));
+  EXPECT_EQ(WhatRank1Receives(), absl::UnavailableError("rank 0 gave up because of rank 1"));
+}
+
+TEST_F(TcpLinksTest, CauseThatIsNoRank_IsBlamedOnThePeer) {
+  links_[0]->Break(absl::UnavailableError("rank 7 is gone"), 7);
+  EXPECT_EQ(WhatRank1Receives(),
+            absl::InternalError("rank 0 gave up because of rank 7, but there are 2 ranks"));
 }
 
 }  // namespace

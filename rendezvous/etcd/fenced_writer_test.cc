@@ -70,6 +70,35 @@ TEST_F(FencedWriterTest, ReadIsDenied_EndsAndNamesThePrefix) {
   EXPECT_TRUE(absl::IsInvalidArgument(range)) << range;
 }
 
+// Answers every read with the same page, of which it says that more follows.
+class EndlessClient : public FakeEtcdClient {
+ public:
+  using FakeEtcdClient::FakeEtcdClient;
+  absl::StatusOr<etcdserverpb::RangeResponse> Range(const etcdserverpb::RangeRequest&,
+                                                    absl::Duration) override {
+    etcdserverpb::RangeResponse page;
+    page.add_kvs()->set_key(key);
+    page.set_more(true);
+    return page;
+  }
+  std::string key;
+};
+
+TEST_F(FencedWriterTest, StoreThatAnswersOtherKeys_EndsTheRead) {
+  Leadership& leadership = Elect();
+  EndlessClient client(etcd_);
+  const KeyRange range = keys_.EventsFrom(1);
+  for (const std::string& key : {range.begin, range.end, std::string("a")}) {
+    client.key = key;
+    int visits = 0;
+    const absl::Status read =
+        ReadRange(client, leadership, range, [&visits](const etcdserverpb::KeyValue&) {
+          return ++visits < 9 ? absl::OkStatus() : absl::OutOfRangeError("no end");
+        });
+    EXPECT_TRUE(absl::IsDataLoss(read)) << read;
+  }
+}
+
 TEST_F(FencedWriterTest, AfterAnotherLeader_NothingIsWritten) {
   Leadership& first = Elect();
   const auto old = WriterOf(first);

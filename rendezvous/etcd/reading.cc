@@ -54,8 +54,14 @@ absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const
     ASSIGN_OR_RETURN(const etcdserverpb::RangeResponse page, Read(store, leadership, request));
     for (const etcdserverpb::KeyValue& found : page.kvs()) RETURN_IF_ERROR(visit(found));
     if (!page.more() || page.kvs_size() == 0) return absl::OkStatus();
+    const std::string& last = page.kvs(page.kvs_size() - 1).key();
+    if (last < request.key() || last >= range.end) {
+      return absl::DataLossError(absl::StrCat("etcd at ", store.name(), " was asked for keys from ",
+                                              request.key(), " to ", range.end, ", and answered ",
+                                              last));
+    }
     // The smallest key after the last one of this page.
-    request.set_key(page.kvs(page.kvs_size() - 1).key() + '\0');
+    request.set_key(last + '\0');
   }
 }
 

@@ -28,6 +28,7 @@ absl::StatusOr<std::optional<std::string>> ReadKey(KeyValueStore& store,
 // Errors:
 //   - Aborted: the leadership was lost.
 //   - InvalidArgument: the user may not read the keys; names the prefix of the job's keys.
+//   - DataLoss: the store answers with keys that were not asked for, and would do so without end.
 //   - Others: those of `visit`.
 absl::Status ReadRange(KeyValueStore& store, const Leadership& leadership, const KeyRange& range,
                        const std::function<absl::Status(const etcdserverpb::KeyValue&)>& visit);
