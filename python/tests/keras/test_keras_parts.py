@@ -92,6 +92,22 @@ def test_variables_beside_the_model():
     assert (keras.ops.convert_to_numpy(seed.state.value) == before).all()
 
 
+def test_seeds_of_layers_belong_to_each_rank():
+    if not hasattr(keras, "Variable"):
+        pytest.skip("Keras 3")
+    layer = keras.layers.Dropout(0.5, seed=10 + hvd.rank())
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1), layer])
+    state = elastic.KerasState(model)
+    state.commit()
+    before = keras.ops.convert_to_numpy(layer.seed_generator.state.value)
+    model(keras.ops.ones((2, 3)), training=True)
+    after = keras.ops.convert_to_numpy(layer.seed_generator.state.value)
+    assert (after != before).any()
+    state.restore()
+    state.sync()
+    assert (keras.ops.convert_to_numpy(layer.seed_generator.state.value) == after).all()
+
+
 class Holder:
     def __init__(self, inner):
         self.inner = inner
