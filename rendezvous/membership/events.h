@@ -402,6 +402,7 @@ struct Notice {
     kCheckpointWritten,  // the first one, or the first one after a failure
     kCheckpointFailed,   // one could not be written; not each time
     kJobEnding,          // the job was asked to end; also in static jobs
+    kDrainCancelled,     // the host stays: it is listed or offered again
   };
   Kind kind;
   Epoch epoch;       // the current one; kWorkerFailed: of the newest world that the worker was in

@@ -160,6 +160,10 @@ void Membership::State::ExpectFewerAtStart(const Host& drained) {
 // Cancels a drain. Workers that were already released or stopped leave nevertheless.
 void Membership::State::UndoDrain(Host* host) {
   host->drain.reset();
+  Note(Notice::Kind::kDrainCancelled,
+       absl::StrCat("host ", host->slots.host, " does not leave: it is ",
+                    hosts.only_offered ? "offered" : "listed", " again"),
+       nullptr, host);
   for (Worker& worker : workers) {
     if (&HostOf(worker) != host || worker.life.leaving() || worker.life.failure_told()) continue;
     // One that has said that it fails, but hangs, is still stopped.

@@ -71,6 +71,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "checkpoint_failed";
     case membership::Notice::Kind::kJobEnding:
       return "job_ending";
+    case membership::Notice::Kind::kDrainCancelled:
+      return "drain_cancelled";
   }
   return "";
 }

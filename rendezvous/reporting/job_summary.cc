@@ -65,6 +65,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kHostWaits:
     case membership::Notice::Kind::kCommitsKept:
     case membership::Notice::Kind::kJobEnding:
+    case membership::Notice::Kind::kDrainCancelled:
       return {notice.text, true};
     // These come once per worker, or fill the screen.
     case membership::Notice::Kind::kWorkerStarted:

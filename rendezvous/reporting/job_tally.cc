@@ -77,6 +77,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kCheckpointWritten:
     case membership::Notice::Kind::kCheckpointFailed:
     case membership::Notice::Kind::kJobEnding:
+    case membership::Notice::Kind::kDrainCancelled:
       return;
   }
 }
