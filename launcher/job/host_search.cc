@@ -54,7 +54,7 @@ class Places {
 class Searching : public HostSearch {
  public:
   Searching(const plan::JobPlan& plan, OnHostsFound on_found)
-      : source_(*plan.source), places_(plan.launcher), on_found_(std::move(on_found)) {
+      : plan_(plan), source_(*plan.source), places_(plan.launcher), on_found_(std::move(on_found)) {
     thread_ = StartSignalFreeThread([this] { Run(); });
   }
   ~Searching() override {
@@ -69,14 +69,16 @@ class Searching : public HostSearch {
       discovery::HostSource::Hosts hosts = lists.Check(source_.Next(stop_));
       // After the cancellation no result is reported, not even one that was found just before it.
       if (!stop_.status().ok()) return;
-      if (hosts.ok()) {
+      const absl::Status status = hosts.ok() ? plan::CheckSlots(*hosts, plan_) : hosts.status();
+      if (status.ok()) {
         on_found_(places_.Find(*hosts));
       } else {
-        on_found_(hosts.status());
+        on_found_(status);
       }
     }
   }
 
+  const plan::JobPlan& plan_;
   discovery::HostSource& source_;
   Places places_;
   const OnHostsFound on_found_;

@@ -29,6 +29,9 @@ namespace {
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 // The value of max_workers that means "no limit".
 constexpr int kVeryMany = 1 << 20;
+// The most slots of a host where nothing else limits the processes there. No machine has as many
+// GPUs, and few have as many cores: more is taken for a mistake.
+constexpr int kMostWithoutLimit = 1024;
 
 using Hosts = std::vector<rendezvous::membership::HostSlots>;
 
@@ -251,6 +254,20 @@ std::string ThreadsLine(const JobPlan& plan) {
 
 }  // namespace
 
+absl::Status CheckSlots(const std::vector<rendezvous::membership::HostSlots>& hosts,
+                        const JobPlan& plan) {
+  if (!plan.elastic.has_value() || plan.elastic->max_workers < kVeryMany) return absl::OkStatus();
+  for (const rendezvous::membership::HostSlots& host : hosts) {
+    if (host.slots <= kMostWithoutLimit) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "host ", host.host, " has ", host.slots,
+        " slots, and the job would start a process in each: limit them with --max-np (without it a "
+        "host may have ",
+        kMostWithoutLimit, " slots)"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
                                     const std::shared_ptr<const spawn::HostLauncher>& launcher,
                                     const LocalMachine& machine, net::NameTable& names) {
@@ -309,6 +326,7 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& e
   if (options.elastic.has_value()) plan.elastic = MakeElasticPlan(*options.elastic);
   ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts,
                    HostsToUse(options, *plan.source));
+  RETURN_IF_ERROR(CheckSlots(hosts, plan));
   net::NameTable names;
   plan.hosts = PlaceHosts(hosts, plan.launcher, machine, names);
   ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));

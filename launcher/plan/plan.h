@@ -76,6 +76,12 @@ struct JobPlan {
   bool verbose = false;
 };
 
+// Checks the hosts of an elastic job without --max-np, which starts a process in each slot.
+// Errors:
+//   - InvalidArgument: a host has more slots than a machine can have; one line that names it.
+absl::Status CheckSlots(const std::vector<rendezvous::membership::HostSlots>& hosts,
+                        const JobPlan& plan);
+
 // Decides for each host whether its agent is a child process (this machine) or started by
 // `launcher`. Resolves the names that are not obviously local, and adds the results to `names`.
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,

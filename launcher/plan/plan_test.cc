@@ -278,6 +278,18 @@ TEST(MakePlan, ElasticJobTakesAllSlotsOfFixedHosts) {
             "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
 }
 
+TEST(MakePlan, ElasticJobOfManySlotsNeedsALimit) {
+  cli::Options options = AskElastic(2, "localhost:1,far:65536");
+  EXPECT_EQ(Error(options),
+            "host far has 65536 slots, and the job would start a process in each: limit them with "
+            "--max-np (without it a host may have 1024 slots)");
+  options.elastic->max_workers = 4;
+  EXPECT_TRUE(MakePlan(options, {}, Box()).ok());
+  EXPECT_TRUE(MakePlan(AskElastic(2, "far:1024"), {}, Box()).ok());
+  options.elastic.reset();  // a static job starts -np processes
+  EXPECT_TRUE(MakePlan(options, {}, Box()).ok());
+}
+
 TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {
   cli::Options options = AskElastic(2, "");
   options.elastic->spec.spares = 1;

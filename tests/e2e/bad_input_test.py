@@ -70,6 +70,8 @@ TABLE = [
     (["-np", "1", "--launcher", "qrsh", "-i", "key"], r"--ssh-identity-file is for --launcher ssh"),
     (["-np", "1", "--end-with-stdin"], r"--end-with-stdin it must be a pipe"),
     (["-np", "1", "-x", "NOT_SET_ANYWHERE"], r"NOT_SET_ANYWHERE"),
+    (["-np", "2", "--min-np", "1", "-H", "localhost:65536"], r"host localhost has 65536 slots, .* with --max-np"),
+    (["-np", "2", "--host-discovery-script", "/bin/echo localhost:65536"], r"host localhost has 65536 slots, .* with --max-np"),
 ]  # fmt: skip
 
 
