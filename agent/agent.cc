@@ -205,7 +205,8 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
       loop_,
       [this, credentials](const pb::AgentHello& said,
                           rendezvous::client::AgentLink::Callbacks callbacks) {
-        return open_link_(daemon_target_, credentials, said, std::move(callbacks), patience_);
+        return open_link_(daemon_target_, credentials, said, std::move(callbacks),
+                          PatienceWithDaemon());
       },
       hello,
       // Any peer may end a connection before it has proved itself, and a crowd of strangers does.
@@ -214,6 +215,12 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
                             [this] { return Remember(); },
                             [this](const absl::Status& status) { OnDetached(status); },
                             [this](const absl::Status& status) { OnAttachmentClosed(status); }});
+}
+
+rendezvous::transport::Patience Agent::PatienceWithDaemon() const {
+  const absl::Duration reattach =
+      welcome_.has_value() ? absl::Milliseconds(welcome_->reattach_ms()) : absl::ZeroDuration();
+  return rendezvous::transport::PatienceFor(patience_, reattach);
 }
 
 // Best effort: without a port the workers run without MASTER_ADDR, which few jobs need.

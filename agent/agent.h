@@ -30,6 +30,7 @@
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/client/agent_link.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/transport/patience.h"
 
 namespace hvd::agent {
 
@@ -68,7 +69,7 @@ class Agent {
   using OpenLink = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
       const std::string& address, const rendezvous::security::PeerCredentials& credentials,
       const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks,
-      absl::Duration patience)>;
+      const rendezvous::transport::Patience& patience)>;
 
   // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
   Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link, AgentSettings settings);
@@ -100,6 +101,7 @@ class Agent {
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
   std::unique_ptr<Attachment> OpenAttachment();
+  rendezvous::transport::Patience PatienceWithDaemon() const;
   void ReserveStorePort(pb::AgentHello* hello);
   std::string TargetOf(const Route& route) const;
   rendezvous::bootstrap::BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello,

@@ -281,6 +281,23 @@ TEST_F(AgentTest, FirstStreamBreaks_AttachesWithAnother) {
   EXPECT_EQ(Join(), 0);
 }
 
+// A stranger may hold the daemon's port while the daemon is away, and never answer.
+TEST_F(AgentTest, DaemonIsAway_OneAttemptLeavesTimeForOthers) {
+  welcome_.set_reattach_ms(600000);
+  SetScript("exec sleep 1000");
+  StartAgent();
+  daemon_.AwaitHello(1);
+  SendWelcome();
+  SendStart(1);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
+  daemon_.Close(absl::UnavailableError("Socket closed"));
+  daemon_.AwaitHello(2);
+  EXPECT_LE(3 * link_patience_.attempt, link_patience_.silence);
+  SendWelcome();
+  SendEnd();
+  EXPECT_EQ(Join(), 0);
+}
+
 TEST_F(AgentTest, Refusal_DaemonDoesNotTakeIt_SaysWhy) {
   SetScript("true");
   StartAgent();

@@ -138,7 +138,8 @@ class AgentTest : public testing::Test {
           *loop, input_.read.get(), output_.write.get(),
           [this](const std::string& address, const rendezvous::security::PeerCredentials&,
                  const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks,
-                 absl::Duration) {
+                 const rendezvous::transport::Patience& patience) {
+            link_patience_ = patience;
             link_address_ = address;
             return daemon_.Open(hello, std::move(callbacks));
           },
@@ -220,6 +221,7 @@ class AgentTest : public testing::Test {
   const BoundSocket listener_{8};
   FakeAgentDaemon daemon_;
   std::string link_address_;  // once attached
+  rendezvous::transport::Patience link_patience_;
   pb::AgentBootstrap bootstrap_;
   pb::AgentWelcome welcome_;
   AgentSettings settings_;

@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
       argc, argv,
       [](const std::string&, const hvd::rendezvous::security::PeerCredentials&,
          const hvd::pb::AgentHello& hello, hvd::rendezvous::client::AgentLink::Callbacks callbacks,
-         absl::Duration) -> std::unique_ptr<hvd::rendezvous::client::AgentLink> {
+         const hvd::rendezvous::transport::Patience&)
+          -> std::unique_ptr<hvd::rendezvous::client::AgentLink> {
         return std::make_unique<hvd::agent::ScriptedLink>(hello, std::move(callbacks));
       });
 }

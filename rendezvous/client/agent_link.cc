@@ -25,9 +25,9 @@ class AgentLinkImpl final : public AgentLink,
                             private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
   AgentLinkImpl(const std::string& address, const security::PeerCredentials& credentials,
-                Callbacks callbacks, absl::Duration patience)
+                Callbacks callbacks, const transport::Patience& patience)
       : callbacks_(std::move(callbacks)),
-        patience_(patience),
+        silence_(patience.silence),
         stub_(pb::Agent::NewStub(transport::NewChannel(address, credentials, patience))) {}
 
   void Start(const pb::AgentHello& hello) {
@@ -142,12 +142,12 @@ class AgentLinkImpl final : public AgentLink,
     if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
       return transport::FromGrpcStatus(status);
     }
-    return absl::UnavailableError(absl::StrCat("it was silent for ", text::DurationText(patience_),
+    return absl::UnavailableError(absl::StrCat("it was silent for ", text::DurationText(silence_),
                                                "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
   }
 
   const Callbacks callbacks_;
-  const absl::Duration patience_;
+  const absl::Duration silence_;
   const std::unique_ptr<pb::Agent::Stub> stub_;
   grpc::ClientContext context_;
   pb::AgentCommand incoming_;  // used by the read callbacks only
@@ -166,7 +166,7 @@ class AgentLinkImpl final : public AgentLink,
 std::unique_ptr<AgentLink> AgentLink::Open(const std::string& address,
                                            const security::PeerCredentials& credentials,
                                            const pb::AgentHello& hello, Callbacks callbacks,
-                                           absl::Duration patience) {
+                                           const transport::Patience& patience) {
   auto link = std::make_unique<AgentLinkImpl>(address, credentials, std::move(callbacks), patience);
   link->Start(hello);
   return link;

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/transport/patience.h"
 
 namespace hvd::rendezvous::client {
 
@@ -27,12 +27,12 @@ class AgentLink {
 
   // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. If the
   // daemon accepts it, the first command is the welcome; else on_closed gets an error of Attach
-  // (proto/agent.proto). The stream ends when the daemon is silent for longer than `patience` while
-  // its host still answers.
+  // (proto/agent.proto). The stream ends when the daemon is silent for longer than `patience`
+  // allows while its host still answers.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
                                          const security::PeerCredentials& credentials,
                                          const pb::AgentHello& hello, Callbacks callbacks,
-                                         absl::Duration patience = absl::Seconds(30));
+                                         const transport::Patience& patience = {});
   // Cancels the stream and drops unsent messages. No callback comes after it returns.
   virtual ~AgentLink() = default;
 

@@ -200,14 +200,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
 class SharedChannel {
  public:
   SharedChannel(const std::string& address, const security::PeerCredentials& credentials,
-                absl::Duration silence)
-      : address_(address), credentials_(credentials), silence_(silence) {}
+                const transport::Patience& patience)
+      : address_(address), credentials_(credentials), patience_(patience) {}
 
   std::shared_ptr<grpc::Channel> Get() {
     absl::MutexLock lock(&mu_);
     std::shared_ptr<grpc::Channel> channel = channel_.lock();
     if (channel == nullptr) {
-      channel_ = channel = transport::NewChannel(address_, credentials_, silence_);
+      channel_ = channel = transport::NewChannel(address_, credentials_, patience_);
     }
     return channel;
   }
@@ -217,7 +217,7 @@ class SharedChannel {
  private:
   const std::string address_;
   const security::PeerCredentials credentials_;
-  const absl::Duration silence_;
+  const transport::Patience patience_;
   absl::Mutex mu_;
   std::weak_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };
@@ -233,7 +233,7 @@ std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
     const Patience& patience) {
   return [away = patience.away,
-          channel = std::make_shared<SharedChannel>(address, credentials, patience.silence)] {
+          channel = std::make_shared<SharedChannel>(address, credentials, patience.process)] {
     return std::make_unique<GrpcRendezvousClient>(channel->address(), channel->Get(), away,
                                                   Clock::Real());
   };

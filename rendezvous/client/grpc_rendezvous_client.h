@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/transport/patience.h"
 
 namespace hvd::rendezvous::client {
 
@@ -19,12 +20,17 @@ std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
     const std::string& address, const security::PeerCredentials& credentials);
 
 struct Patience {
-  // The connection is closed when the daemon is silent for this long while its host still answers.
-  absl::Duration silence = absl::Seconds(30);
+  // With the daemon's process while its host still answers.
+  transport::Patience process;
   // A call fails when the daemon was unreachable for this long, or at its timeout if that is
   // earlier.
   absl::Duration away = absl::InfiniteDuration();
 };
+
+// As transport::PatienceFor.
+inline Patience PatienceFor(absl::Duration silence, absl::Duration reattach) {
+  return {transport::PatienceFor(silence, reattach)};
+}
 
 // Returns a factory of such clients. Clients that exist at the same time share one connection,
 // which is closed with the last of them. The factory is thread-safe.

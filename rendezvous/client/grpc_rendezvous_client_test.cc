@@ -155,7 +155,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonGoes_CallEndsWhenItsPatienceDoes_Whatever
     return grpc::Status::OK;
   };
   StartServer();
-  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  const auto client = NewClient({{}, absl::Milliseconds(300)});
   EXPECT_TRUE(client->JoinWorld({}, absl::InfiniteDuration()).ok());
   StopServer();
   EXPECT_EQ(client->JoinWorld({}, absl::InfiniteDuration()).status().code(),
@@ -167,7 +167,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonThatPutsCallsOff_IsGivenUpToo) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "later");
   };
   StartServer();
-  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  const auto client = NewClient({{}, absl::Milliseconds(300)});
   EXPECT_EQ(client->JoinWorld({}, absl::InfiniteDuration()).status().code(),
             absl::StatusCode::kUnavailable);
 }
@@ -195,7 +195,7 @@ TEST_F(GrpcRendezvousClientTest, ParkedCall_IsNotEndedByPatience) {
     return grpc::Status::OK;
   };
   StartServer();
-  const auto client = NewClient({absl::Seconds(30), absl::Milliseconds(300)});
+  const auto client = NewClient({{}, absl::Milliseconds(300)});
   auto parked = std::async(
       std::launch::async, [&] { return client->JoinWorld({}, absl::InfiniteDuration()).status(); });
   parked_.WaitForNotification();

@@ -55,10 +55,10 @@ int ToMilliseconds(absl::Duration time) {
   return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 1, INT_MAX));
 }
 
-void SetReconnecting(grpc::ChannelArguments& arguments, absl::Duration process_patience) {
+void SetReconnecting(grpc::ChannelArguments& arguments, absl::Duration attempt) {
   // gRPC uses the minimum back-off as the connect timeout. For a host that is unreachable, the TCP
   // user timeout ends the attempt long before that.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(attempt));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -99,12 +99,12 @@ void RefuseCompression(grpc::ServerBuilder& builder) {
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const security::PeerCredentials& credentials,
-                                          absl::Duration process_patience) {
+                                          const Patience& patience) {
   grpc::ChannelArguments arguments;
-  SetPatience(arguments, process_patience);
+  SetPatience(arguments, patience.silence);
   arguments.SetSslTargetNameOverride(security::kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
-  SetReconnecting(arguments, process_patience);
+  SetReconnecting(arguments, patience.attempt);
   return grpc::CreateCustomChannel(Target(address), security::MakeChannelCredentials(credentials),
                                    arguments);
 }

@@ -11,6 +11,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/transport/patience.h"
 
 namespace hvd::rendezvous::transport {
 
@@ -18,10 +19,6 @@ namespace hvd::rendezvous::transport {
 // to acknowledge data (see tcp_user_timeout.h). Both sides therefore detect a host that is dead or
 // cut off within 5 s.
 inline constexpr int kHostSilenceMs = 2000;
-
-// How long either process may be stopped or starved of CPU, while connecting or connected, before
-// the connection ends.
-inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
 // The maximum request size: one value of an exchange (1 MiB), with a margin, so that a value that
 // is too large gets the service's error and not gRPC's.
@@ -37,7 +34,7 @@ inline constexpr int kLargestResponseBytes = 512 << 20;
 // - "name:port": the name is resolved for each new connection.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const security::PeerCredentials& credentials,
-                                          absl::Duration process_patience = kProcessPatience);
+                                          const Patience& patience = {});
 
 // Creates a channel to a foreign server (etcd), without keepalive pings, which such a server may
 // reject as too frequent. Otherwise like NewChannel.

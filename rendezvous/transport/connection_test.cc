@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+#include "base/net/tcp_socket.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
@@ -18,6 +21,8 @@
 
 namespace hvd::rendezvous::transport {
 namespace {
+
+constexpr int kGuardMs = 60000;  // ends a hang
 
 // A server without services at one address.
 class Listener {
@@ -58,6 +63,31 @@ grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, size_t bytes) {
   queue.Next(&tag, &ok);
   return status;
 }
+
+// A call that waits for the connection, until the destructor.
+class WaitingCall {
+ public:
+  explicit WaitingCall(const std::shared_ptr<grpc::Channel>& channel) : stub_(channel) {
+    context_.set_wait_for_ready(true);
+    call_ = stub_.PrepareUnaryCall(&context_, "/any/Thing", grpc::ByteBuffer(), &queue_);
+    call_->StartCall();
+    call_->Finish(&response_, &status_, nullptr);
+  }
+  ~WaitingCall() {
+    context_.TryCancel();
+    void* tag = nullptr;
+    bool ok = false;
+    queue_.Next(&tag, &ok);
+  }
+
+ private:
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::ByteBuffer response_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> call_;
+};
 
 // Of this process's TCP connections.
 std::vector<int> UserTimeoutsOfConnections() {
@@ -126,9 +156,23 @@ TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
 // The kernel's part is not tested here: on one machine there is no host that does not answer.
 TEST_F(ConnectionTest, BothEnds_TellSilentHostsFromSilentProcesses) {
   const Listener server("127.0.0.1:0", daemon_);
-  const auto channel = NewChannel("127.0.0.1:" + server.port(), host_, absl::Minutes(10));
+  const auto channel =
+      NewChannel("127.0.0.1:" + server.port(), host_, {absl::Minutes(10), kProcessPatience});
   ASSERT_EQ(Call(channel, 1).error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(UserTimeoutsOfConnections(), std::vector<int>(2, kHostSilenceMs));
+}
+
+// Whoever has the daemon's port while it is away accepts connections and never answers them.
+TEST_F(ConnectionTest, PeerAcceptsAndIsSilent_AnotherAttemptFollows) {
+  const Fd stranger = *net::ListenOnAnyPort("127.0.0.1");
+  const WaitingCall call(NewChannel("127.0.0.1:" + std::to_string(*net::PortOf(stranger.get())),
+                                    host_, PatienceFor(absl::Minutes(10), absl::Seconds(5))));
+  std::vector<Fd> held;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    pollfd dialled = {stranger.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&dialled, 1, kGuardMs), 1) << "attempt " << attempt;
+    held.emplace_back(accept4(stranger.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
 }
 
 TEST_F(ConnectionTest, NobodyListens_Unavailable) {

@@ -67,7 +67,7 @@ PlayedAgent::PlayedAgent(const std::string& address,
          status_ = std::move(status);
          closed_.Notify();
        }},
-      patience);
+      {patience, patience});
 }
 
 void PlayedAgent::OnCommand(const pb::AgentCommand& command) {

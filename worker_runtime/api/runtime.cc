@@ -62,7 +62,8 @@ std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstr
       bootstrap.elastic(),
       absl::Milliseconds(bootstrap.reattach_ms()),
       {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
-  rendezvous::client::Patience with_daemon{patience};
+  rendezvous::client::Patience with_daemon =
+      rendezvous::client::PatienceFor(patience, standing.reattach);
   if (bootstrap.away_ms() > 0) with_daemon.away = absl::Milliseconds(bootstrap.away_ms());
   return std::make_shared<session::Session>(
       standing, NewIncarnation(),
