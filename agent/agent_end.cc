@@ -164,7 +164,8 @@ void Agent::OnAttachmentClosed(const absl::Status& status) {
   if (phase_ == Phase::kDetaching) return QuitWhenFlushed(end_code_);
   // No other stream will be opened, and without a daemon the workers can't go on.
   KillWorkers();
-  if (!welcome_.has_value()) {
+  // AlreadyExists: another agent took this host's place while it was cut off.
+  if (!welcome_.has_value() || absl::IsAlreadyExists(status)) {
     return Refuse(absl::StrCat(
         plan_.host, ": the rendezvous daemon did not take this host: ", Printable(status)));
   }

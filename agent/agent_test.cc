@@ -308,6 +308,22 @@ TEST_F(AgentTest, Refusal_DaemonDoesNotTakeIt_SaysWhy) {
   EXPECT_EQ(Join(), 2);
 }
 
+TEST_F(AgentTest, Refusal_AnotherAgentHasItsPlace_SaysWhy) {
+  welcome_.set_reattach_ms(600000);
+  SetScript("exec sleep 1000");
+  StartAgent();
+  daemon_.AwaitHello(1);
+  SendWelcome();
+  daemon_.Close(absl::UnavailableError("Connection timed out"));
+  daemon_.AwaitHello(2);
+  daemon_.Close(absl::AlreadyExistsError("another agent has attached as host node7"));
+  EXPECT_TRUE(NextFrame().has_ready());
+  EXPECT_NE(NextFrame().refusal().message().find(
+                "did not take this host: another agent has attached as host node7"),
+            std::string::npos);
+  EXPECT_EQ(Join(), 2);
+}
+
 TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   const std::string line = "0123456789012345678901234567\n";
   // Writes endlessly; rank 1 ends in the meantime.

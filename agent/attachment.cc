@@ -11,16 +11,13 @@ constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
 // Whether a stream that ended with `status` may be followed by another. Once this agent has been
-// welcome, two errors are temporary:
-// - AlreadyExists: the daemon may still hold an old stream of this agent and answers so until it
-//   has detected that the old stream is dead.
-// - The certificate of another job: somebody else's daemon has the port while ours is away.
+// welcome, the certificate of another job is a temporary error: somebody else's daemon has the port
+// while ours is away. AlreadyExists is the daemon's word that another agent has this host's place.
 bool TimeMayHeal(const absl::Status& status, bool welcomed) {
   if (!welcomed && rendezvous::transport::IsOfAnotherJob(status)) return false;
   switch (status.code()) {
-    case absl::StatusCode::kAlreadyExists:
-      return welcomed;
     case absl::StatusCode::kOk:
+    case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kPermissionDenied:
