@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
+#include "rendezvous/daemon/changed_options.h"
 #include "rendezvous/journal/spec_codec.h"
 #include "rendezvous/store/credentials_message.h"
 
@@ -51,12 +53,15 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
   const store::JobStore::Terms terms = store.terms();
   // The options as they were given are compared, not the addresses listened on: port 0 has become a
   // real port there. With etcd each daemon of the job has addresses of its own.
-  if ((terms.keeps_addresses && asked_then != listen) ||
-      kept.spec().SerializeAsString() != journal::ToSpecMessage(spec).SerializeAsString()) {
+  std::vector<std::string> changed = ChangedOptions(journal::FromSpecMessage(kept.spec()), spec);
+  if (terms.keeps_addresses && asked_then != listen) {
+    changed.push_back(absl::StrCat("--listen, which was ", absl::StrJoin(asked_then, ", ")));
+  }
+  if (!changed.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(terms.option, ": ", store.name(), " holds the job ", kept.job_id(),
-                     ", which was started with other options; give the same ones, or another ",
-                     terms.option, " for another job"));
+                     ", which was started with other options (", absl::StrJoin(changed, ", "),
+                     "); give the same ones, or another ", terms.option, " for another job"));
   }
   PersistentJob job{kept.job_id(), store::FromMessage(kept.daemon()),
                     store::FromMessage(kept.hosts()), kept.secret_key(), listen};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/store/file_job_store.h"
 
@@ -52,13 +53,17 @@ TEST_F(PersistentJobTest, AddressesOfBefore_AreListenedOnAgain) {
   EXPECT_EQ(Open()->listen, addresses);
 }
 
-TEST_F(PersistentJobTest, OtherOptions_AreRefused) {
+TEST_F(PersistentJobTest, OtherOptions_AreRefusedByName) {
   ASSERT_TRUE(Open().ok());
   spec_.max_workers = 7;
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Open().status().message()),
+              testing::HasSubstr("started with other options (--np); give"));
   spec_.max_workers = 1;
-  listen_.pop_back();
+  listen_[0] = "127.0.0.1:4711";
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Open().status().message()),
+              testing::HasSubstr("(--listen, which was 127.0.0.1:0, 127.0.0.2:0); give"));
 }
 
 }  // namespace
