@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/crypto.h"
 #include "base/net/address.h"
-#include "base/net/interfaces.h"
 #include "base/net/tcp_socket.h"
 #include "base/os/notice_signals.h"
 #include "base/os/usable_cores.h"
@@ -155,12 +153,8 @@ std::string Agent::TargetOf(const Route& route) const {
 
 absl::Status Agent::Attach(const Route& route) {
   ASSIGN_OR_RETURN(const std::vector<net::InterfaceAddress> interfaces, net::ListInterfaces());
-  // The user's choice of networks replaces the address that the route has found: the daemon may be
-  // reached through a slow one.
   if (bootstrap_.networks_size() > 0) {
-    const auto& networks = bootstrap_.networks();
-    ASSIGN_OR_RETURN(route_.own_address,
-                     net::ChooseAddress({networks.begin(), networks.end()}, interfaces));
+    ASSIGN_OR_RETURN(route_.own_address, ChooseOwnAddress(interfaces));
   }
   // The socket exists before the first worker can be started: workers fetch their resources from
   // it, and its name is part of their environment.
@@ -188,6 +182,30 @@ absl::Status Agent::Attach(const Route& route) {
   return absl::OkStatus();
 }
 
+// The user's choice of networks replaces the address of the route: the daemon may be reached
+// through a slow one.
+absl::StatusOr<std::string> Agent::ChooseOwnAddress(
+    const std::vector<net::InterfaceAddress>& interfaces) const {
+  const auto& networks = bootstrap_.networks();
+  if (networks.empty()) return net::SourceAddressTo(route_.daemon_address);
+  return net::ChooseAddress({networks.begin(), networks.end()}, interfaces);
+}
+
+// A host that was cut off may come back with another address. Without a route, the next attempt
+// looks again.
+void Agent::FollowOwnAddress() {
+  const absl::StatusOr<std::vector<net::InterfaceAddress>> interfaces = net::ListInterfaces();
+  if (!interfaces.ok()) return;
+  const absl::StatusOr<std::string> address = ChooseOwnAddress(*interfaces);
+  if (!address.ok() || *address == route_.own_address) return;
+  Say(absl::StrCat("this host's address is ", *address, " now, and was ", route_.own_address));
+  route_.own_address = *address;
+  workers_->set_own_address(*address, net::InterfaceOf(*address, *interfaces));
+  // The first worker uses the port that was announced before.
+  if (workers_->log().Known().empty()) ReserveStorePort();
+  OpenCommitSource();
+}
+
 std::unique_ptr<Attachment> Agent::OpenAttachment() {
   pb::AgentHello hello;
   hello.set_version(kVersion);
@@ -197,8 +215,10 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_incarnation(RandomIncarnation());
   hello.set_command(
       text::Shortened(absl::StrJoin(bootstrap_.command().argv(), " "), kLongestCommand));
-  ReserveStorePort(&hello);
-  OpenCommitSource(&hello);
+  ReserveStorePort();
+  OpenCommitSource();
+  hello.set_store_address(store_address_);
+  hello.set_commit_address(CommitAddress());
   const rendezvous::security::PeerCredentials credentials =
       rendezvous::security::FromMessage(bootstrap_.credentials());
   return std::make_unique<Attachment>(
@@ -224,13 +244,15 @@ rendezvous::transport::Patience Agent::PatienceWithDaemon() const {
 }
 
 // Best effort: without a port the workers run without MASTER_ADDR, which few jobs need.
-void Agent::ReserveStorePort(pb::AgentHello* hello) {
+void Agent::ReserveStorePort() {
+  store_address_.clear();
+  store_port_.reset();
   absl::StatusOr<Fd> reserved = net::ReserveAnyPort(route_.own_address);
   if (!reserved.ok()) return;
   const absl::StatusOr<int> port = net::PortOf(reserved->get());
   if (!port.ok()) return;
   store_port_ = *std::move(reserved);
-  hello->set_store_address(net::JoinHostPort(route_.own_address, absl::StrCat(*port)));
+  store_address_ = net::JoinHostPort(route_.own_address, absl::StrCat(*port));
 }
 
 Attachment::Memory Agent::Remember() {
@@ -238,8 +260,10 @@ Attachment::Memory Agent::Remember() {
   // begins with all state that it needs: the newest commit, known workers, their events, a pending
   // drain.
   if (!workers_.has_value()) return {};
+  FollowOwnAddress();
   told_commit_ = NewestCommit();
-  Attachment::Memory memory{told_commit_, workers_->log().Known(), workers_->log().Messages()};
+  Attachment::Memory memory{told_commit_, store_address_, CommitAddress(), workers_->log().Known(),
+                            workers_->log().Messages()};
   if (draining()) memory.messages.push_back(DrainMessage());
   return memory;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@
 #include "agent/worker_set.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/net/interfaces.h"
 #include "base/net/wire.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/bootstrap_socket.h"
@@ -100,9 +102,12 @@ class Agent {
   void FindRoute();
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
+  absl::StatusOr<std::string> ChooseOwnAddress(
+      const std::vector<net::InterfaceAddress>& interfaces) const;
+  void FollowOwnAddress();
   std::unique_ptr<Attachment> OpenAttachment();
   rendezvous::transport::Patience PatienceWithDaemon() const;
-  void ReserveStorePort(pb::AgentHello* hello);
+  void ReserveStorePort();
   std::string TargetOf(const Route& route) const;
   rendezvous::bootstrap::BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello,
                                                                 pid_t asker);
@@ -113,7 +118,8 @@ class Agent {
   Attachment::Memory Remember();
 
   // ---- Copies of commits: agent_copies.cc
-  void OpenCommitSource(pb::AgentHello* hello);
+  void OpenCommitSource();
+  std::string CommitAddress() const;
   void BeginCopies(const std::string& job);
   void OnKeep(const pb::KeepCommits& keep);
   void OnKept();
@@ -159,7 +165,9 @@ class Agent {
   Fd store_port_;  // reserves the port on which torch.distributed's store listens if rank 0 is here
   size_t commit_copy_mbit_ = 0;
   copies::Trust trust_;
+  std::string store_address_;                            // of store_port_; empty: none
   std::unique_ptr<copies::CommitSource> commit_source_;  // null: no copies
+  bool serves_copies_ = false;                           // commit_source_ has begun
   std::unique_ptr<copies::CommitKeeper> commit_keeper_;  // null: not elastic, or no copies
   uint64_t keep_turn_ = 0;                               // counts the commands to keep
   std::optional<copies::HeldCommits> held_;              // from the welcome to an elastic job on

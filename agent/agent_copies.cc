@@ -15,7 +15,9 @@ constexpr size_t kBytesPerMegabit = 1000000 / 8;
 
 // Best effort: without a source this host's commits are not copied to other hosts. A rate of 0
 // disables copies.
-void Agent::OpenCommitSource(pb::AgentHello* hello) {
+void Agent::OpenCommitSource() {
+  commit_source_.reset();
+  serves_copies_ = false;
   if (commit_copy_mbit_ == 0) return;
   const pb::Credentials& own = bootstrap_.credentials();
   absl::StatusOr<std::shared_ptr<const net::TlsContext>> tls =
@@ -26,18 +28,24 @@ void Agent::OpenCommitSource(pb::AgentHello* hello) {
       copies::CommitSource::Open(route_.own_address, trust_, commit_copy_mbit_ * kBytesPerMegabit);
   if (!source.ok()) return;
   commit_source_ = *std::move(source);
-  hello->set_commit_address(commit_source_->address());
 }
 
-// Called at each welcome; only the first one starts the source and the keeper. REQUIRES: the job is
+std::string Agent::CommitAddress() const {
+  return commit_source_ == nullptr ? "" : commit_source_->address();
+}
+
+// Called at each welcome; starts the source and the keeper, each once. REQUIRES: the job is
 // elastic.
 void Agent::BeginCopies(const std::string& job) {
-  if (commit_source_ == nullptr || commit_keeper_ != nullptr) return;
+  if (commit_source_ == nullptr || serves_copies_) return;
   if (!commit_source_->Begin(job).ok()) return;
-  commit_keeper_ = std::make_unique<copies::CommitKeeper>(job, trust_);
-  // A copy is given on if its host is lost and the next world begins elsewhere.
-  held_->Add(commit_keeper_->memory());
-  commit_source_->Offer(commit_keeper_->memory());
+  serves_copies_ = true;
+  if (commit_keeper_ == nullptr) {
+    commit_keeper_ = std::make_unique<copies::CommitKeeper>(job, trust_);
+    // A copy is given on if its host is lost and the next world begins elsewhere.
+    held_->Add(commit_keeper_->memory());
+  }
+  for (const int arena : held_->arenas()) commit_source_->Offer(arena);
 }
 
 uint64_t Agent::NewestCommit() { return held_.has_value() ? held_->newest().commit : 0; }

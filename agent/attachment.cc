@@ -104,6 +104,8 @@ void Attachment::OnClosed(const absl::Status& status) {
     // this task run on the same thread.
     const Memory memory = callbacks_.remember();
     hello_.set_commit(memory.commit);
+    hello_.set_store_address(memory.store_address);
+    hello_.set_commit_address(memory.commit_address);
     *hello_.mutable_known_workers() = {memory.known_workers.begin(), memory.known_workers.end()};
     OpenLink();
     for (const pb::AgentMessage& message : memory.messages) link_->Send(message);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,7 +26,10 @@ class Attachment {
       const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks)>;
   // The state to replay at the beginning of every stream after the first.
   struct Memory {
-    uint64_t commit = 0;  // AgentHello.commit
+    // Fields of the AgentHello.
+    uint64_t commit = 0;
+    std::string store_address;
+    std::string commit_address;
     std::vector<uint64_t> known_workers;
     std::vector<pb::AgentMessage> messages;
   };
@@ -42,7 +46,7 @@ class Attachment {
 
   // Opens the first stream. If a stream breaks, the attachment opens others until `first_patience`
   // has passed without a first welcome, or later the reattach_ms of the last one without another.
-  // Their hello is the same, but for the known workers of `remember`. It does not reconnect after a
+  // Their hello is the same, but for what `remember` returns. It does not reconnect after a
   // regular end or after a permanent refusal.
   Attachment(EventLoop& loop, Open open, pb::AgentHello hello, absl::Duration first_patience,
              Callbacks callbacks);

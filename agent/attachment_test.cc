@@ -181,13 +181,17 @@ TEST_F(AttachmentTest, Lost_DaemonComesBack_SaysItAgain) {
   TakeLog();
   memory_.known_workers = {4, 5};
   memory_.messages = {Started(5)};
+  memory_.store_address = "10.0.0.2:1";
+  memory_.commit_address = "10.0.0.2:2";
   Close(1, kGone);
   attachment_->Send(Started(6));  // no stream is open
   links_[0].on_command(pb::AgentCommand());
   EXPECT_EQ(TakeLog(), (Log{"gone 1", "detached gone"}));
   Advance(absl::Milliseconds(50));
-  EXPECT_EQ(TakeLog(), (Log{"hello incarnation: 77 known_workers: 4 known_workers: 5",
-                            "to 2: started { worker_id: 5 }"}));
+  EXPECT_EQ(TakeLog(),
+            (Log{"hello incarnation: 77 known_workers: 4 known_workers: 5 store_address: "
+                 "\"10.0.0.2:1\" commit_address: \"10.0.0.2:2\"",
+                 "to 2: started { worker_id: 5 }"}));
   Welcome(2, 1000);
   attachment_->Send(Started(7));
   Advance(absl::Seconds(2));

@@ -41,6 +41,13 @@ class WorkerSet {
   // Sets the job of the workers that are started after this call.
   void set_job_id(const std::string& job_id) { place_.job_id = job_id; }
 
+  // Sets the host's address, and the interface that has it, for the workers that are started after
+  // this call.
+  void set_own_address(const std::string& address, const std::string& interface) {
+    place_.own_address = address;
+    place_.interface = interface;
+  }
+
   // Starts a worker and reports the start or the reason of its failure. Does nothing if this worker
   // was requested before.
   void Start(const pb::StartWorker& start);

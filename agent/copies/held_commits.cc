@@ -14,6 +14,12 @@ void HeldCommits::Add(int arena) {
   if (own.valid()) arenas_[arena] = std::make_unique<ArenaView>(std::move(own), job_);
 }
 
+std::vector<int> HeldCommits::arenas() const {
+  std::vector<int> arenas;
+  for (const auto& [arena, view] : arenas_) arenas.push_back(arena);
+  return arenas;
+}
+
 HeldCommits::Newest HeldCommits::newest() {
   Newest newest;
   for (const auto& [arena, view] : arenas_) {

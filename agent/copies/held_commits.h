@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "worker_runtime/commit_store/arena_view.h"
 
@@ -21,6 +22,9 @@ class HeldCommits {
   // Adds a commit arena, a memfd. It must stay open: its descriptor's number identifies it.
   // Repeated calls have no effect.
   void Add(int arena);
+
+  // All that were added.
+  std::vector<int> arenas() const;
 
   struct Newest {
     uint64_t commit = 0;  // 0: there is none

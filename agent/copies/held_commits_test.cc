@@ -38,6 +38,7 @@ TEST_F(HeldCommitsTest, TheNewestOfAllSlots) {
   const Fd a = Memory(), b = Memory();
   held_.Add(a.get());
   held_.Add(b.get());
+  EXPECT_EQ(held_.arenas(), (std::vector<int>{a.get(), b.get()}));
   held_.Add(b.get());
   Commit(a, 7);
   Commit(b, 9);

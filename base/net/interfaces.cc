@@ -3,6 +3,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/fd.h"
 #include "base/net/address.h"
 #include "base/status_macros.h"
 
@@ -84,6 +86,20 @@ absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces() {
                       (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0});
   }
   return result;
+}
+
+absl::StatusOr<std::string> SourceAddressTo(const std::string& peer) {
+  ASSIGN_OR_RETURN(const SocketAddress to, ParseSocketAddress(peer));
+  // UDP: connect only looks up the route.
+  const Fd fd(socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  SocketAddress own;
+  own.length = sizeof(own.storage);
+  if (!fd.valid() ||
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) != 0 ||
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) {
+    return absl::UnavailableError(absl::StrCat("no route to ", peer, ": ", std::strerror(errno)));
+  }
+  return NumericHost(own);
 }
 
 std::string InterfaceOf(const std::string& address, const std::vector<InterfaceAddress>& own) {

@@ -24,6 +24,13 @@ struct InterfaceAddress {
 //   - Internal: the kernel does not list the interfaces.
 absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
 
+// The address of this host from which the kernel sends to `peer`, a numeric "address:port".
+// Sends nothing.
+// Errors:
+//   - InvalidArgument: `peer` is not such an address.
+//   - Unavailable: there is no route to it; says why.
+absl::StatusOr<std::string> SourceAddressTo(const std::string& peer);
+
 // The interface that has `address` (numeric); empty: none has it.
 std::string InterfaceOf(const std::string& address, const std::vector<InterfaceAddress>& own);
 

@@ -72,6 +72,11 @@ TEST(InterfacesTest, ListInterfaces_HasLoopback) {
   EXPECT_TRUE(loopback.ok()) << loopback.status();
 }
 
+TEST(SourceAddressTo, IsTheOneOfTheRoute) {
+  EXPECT_EQ(SourceAddressTo("127.0.0.1:1").value(), "127.0.0.1");
+  EXPECT_EQ(SourceAddressTo("localhost:1").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(InterfaceOf, IsTheOneThatHasTheAddress) {
   const std::vector<InterfaceAddress> own = {{"lo", "127.0.0.1"}, {"eth0", "10.0.0.5"}};
   EXPECT_EQ(InterfaceOf("10.0.0.5", own), "eth0");

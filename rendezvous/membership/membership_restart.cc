@@ -26,6 +26,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->away.reset();
   host->away_until = absl::InfinitePast();
   host->agent = event.agent;
+  if (!started) host->store_address = event.store_address;
   host->commit_address = event.commit_address;
   host->copies_from.clear();
   host->has_copy = false;

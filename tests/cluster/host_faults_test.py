@@ -134,6 +134,24 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
     say(job)
 
 
+def test_host_whose_address_changes(cluster):
+    """Its agent comes back from the new address, and its new workers and the source of its commits listen there."""
+    host = cluster["b"]
+    old = "".join(f"{int(part):02X}" for part in reversed(host.address.split(".")))
+    job = JoinedJob(cluster)
+    job.wait_for_size(4)
+    job.wait_for_steps(3)
+    world = job.log.newest_world()
+    was = host.address
+    host.change_address("10.77.0.77")
+    job.running.stdout.wait_for(f"this host's address is 10.77.0.77 now, and was {was}", 60)
+    job.wait_for_world_after(world)
+    job.wait_for_size(4)
+    job.wait_for_steps(3)
+    assert [port for port in host.ports() if f" {old}:" in port] == []
+    job.finish()
+
+
 def test_hosts_that_lose_each_other_but_not_the_daemon(cluster):
     """Silently: no connection ends, and all processes live. Nothing is counted as a failure, and the training goes on when the way is open again."""
     a, b = cluster["a"], cluster["b"]

@@ -271,6 +271,15 @@ class Host:
     def heal(self):
         self.set_link(from_host={}, to_host={})
 
+    def change_address(self, address):
+        """Replaces the IPv4 address, as a new lease of DHCP may; sshd keeps the old one."""
+        commands = (
+            f"ip address del {self.address}/24 dev {self.interface}; ip address add {address}/24 dev {self.interface}"
+        )
+        result = self.run(["sh", "-e", "-c", commands])
+        assert result.returncode == 0, result.stderr
+        self.address = address
+
     def use_ipv6_only(self):
         """Gives up the IPv4 address, also of lo, for one of IPv6; sshd listens there."""
         self.kill_sshd()
