@@ -12,6 +12,12 @@ namespace hvd::rendezvous::membership {
 // Checks that this process may act for this worker: the worker exists and is not gone, and no newer
 // process has replaced this one.
 absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
+  // Workers that are gone are forgotten, but their processes may not know it.
+  if (worker == nullptr && key.id.value() > 0 && key.id.value() <= workers.last_id) {
+    return absl::NotFoundError(absl::StrCat(
+        "worker ", key.id.value(),
+        " is no longer in the job: it was replaced while its host was cut off, or has exited"));
+  }
   if (worker == nullptr) {
     return absl::NotFoundError(absl::StrCat("this job has no worker ", key.id.value()));
   }
