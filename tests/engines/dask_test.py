@@ -256,6 +256,20 @@ def test_arguments_that_are_refused(options, error, text):
         horovod.dask.run(**{"fn": places, **options})
 
 
+def test_timeout_of_a_wait_is_any_class_that_distributed_has_for_it(monkeypatch):
+    class Timeout(Exception):
+        """As asyncio's before Python 3.11: not the builtin TimeoutError."""
+
+    def wait(*_, **__):
+        raise Timeout
+
+    monkeypatch.setattr(distributed, "TimeoutError", Timeout)
+    monkeypatch.setattr(distributed, "wait", wait)
+    cluster = Cluster(None)
+    cluster._places["worker"] = _cluster._Place(0, SimpleNamespace(done=lambda: False))
+    cluster._wait()
+
+
 def test_without_a_client():
     with pytest.raises(ValueError, match="there is no Dask client"):
         horovod.dask.run(places)

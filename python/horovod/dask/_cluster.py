@@ -79,7 +79,8 @@ class Cluster(Engine):
         if not running:
             self._cancelled.wait(_LOOK_SECONDS)
             return
-        with contextlib.suppress(TimeoutError):
+        # distributed's is asyncio's: before Python 3.11 another class than the builtin one.
+        with contextlib.suppress(TimeoutError, distributed.TimeoutError):
             distributed.wait(running, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
 
     def _look(self, task: Task, count: int) -> None:
