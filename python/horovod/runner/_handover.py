@@ -190,10 +190,11 @@ class Worker:
                 return self._ask_once(request)
             except ConnectionRefusedError:  # the caller listened before its address was known, so it has ended
                 raise
-            except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
-                # The caller may be overloaded. A repeated request is harmless.
+            except (ConnectionError, socket.timeout, TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+                # The caller may be overloaded. A repeated request is harmless. Before Python 3.10 the kernel's timeout and that of
+                # sockets are two classes.
                 now = time.monotonic()
-                if not isinstance(error, socket.timeout):
+                if not isinstance(error, (socket.timeout, TimeoutError)):
                     answered = now  # it lives, and has too many connections
                 if now - answered >= _PATIENCE or now - began >= _CROWDED:
                     raise
