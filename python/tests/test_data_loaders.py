@@ -1,6 +1,7 @@
 """horovod.data: loaders of batches, with and without a thread that reads ahead."""
 
 import itertools
+import sys
 import threading
 
 import pytest
@@ -89,6 +90,30 @@ def test_exception_comes_after_the_batches_before_it():
     with pytest.raises(KeyError, match="mine"):
         next(items)
     assert list(loader) == [20]
+    loader.close_async_loader()
+
+
+def test_any_end_of_the_thread_is_raised_where_the_loader_is_used():
+    class Leaving(AsyncDataLoaderMixin, Numbers):
+        def _iterate(self):
+            yield 1
+            if next(self._epochs):
+                sys.exit("mine")
+
+    loader = Leaving(5, False, True, False)
+    items, seen = iter(loader), []
+
+    def use():
+        try:
+            seen.extend(items)
+        except SystemExit as error:
+            seen.append(error.code)
+
+    user = threading.Thread(target=use, daemon=True)
+    user.start()
+    user.join(60)
+    assert not user.is_alive() and seen == [10, "mine"]
+    assert list(loader) == [10]
     loader.close_async_loader()
 
 

@@ -102,13 +102,14 @@ def test_tasks_of_an_executor_that_leaves_are_taken_once_and_wanted_again():
     assert not registry.end("task0.0"), "the job is over"
 
 
-def test_a_stream_of_the_users_that_fails_stops_nothing():
+@pytest.mark.parametrize("error", [ValueError("I/O operation on closed file"), SystemExit(1)])
+def test_a_stream_of_the_users_that_fails_stops_nothing(error):
     class Closed:
         written = ""
 
         def write(self, text):
             self.written += text
-            raise ValueError("I/O operation on closed file")
+            raise error
 
     closed = Closed()
     options = Options(env=None, stdout=closed, stderr=None, verbose=1, nics=None, timestamps=False, executable=None)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import types
 
@@ -314,6 +315,27 @@ def test_a_worker_tries_on_as_long_as_the_caller_hangs_up(meeting, monkeypatch):
     with pytest.raises(ConnectionRefusedError):  # now it has ended
         worker.put_result(0, _handover.pickled("precious"))
     hanging_up.join()
+
+
+def test_a_worker_tries_on_where_the_kernels_timeout_is_not_that_of_sockets(meeting, monkeypatch):
+    monkeypatch.setattr(socket, "timeout", type("Timeout", (OSError,), {}))  # as before Python 3.10
+    failures = iter([TimeoutError("Connection timed out"), socket.timeout("timed out")])
+
+    def ask_once(_, request):
+        for failure in failures:
+            raise failure
+        return b"answer"
+
+    monkeypatch.setattr(_handover.Worker, "_ask_once", ask_once)
+    monkeypatch.setattr(_handover, "_PAUSE", 0)
+    assert meeting.worker().get_function() == b"answer"
+
+
+def test_an_answer_that_exits_ends_only_its_connection(meeting, serving):
+    serving.handover._on_output = lambda stream, text: sys.exit(1)
+    with pytest.raises((ConnectionError, ssl.SSLError)):
+        meeting.worker()._ask_once(_handover._HEADER.pack(b"o", 1) + b"text")
+    assert _handover.loaded(meeting.worker().get_function())() == 5
 
 
 def test_a_stranger_that_has_reset_its_connection_ends_nothing(meeting):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from horovod.runner._job import Job, Limits
+from horovod.runner._joined_agent import _forwarder
 from launcher_there import needs_launcher
 
 pytestmark = needs_launcher
@@ -60,6 +61,23 @@ def test_an_owner_that_is_killed_takes_the_job_with_it_though_a_forked_process_l
         owner.wait()
         assert select.select([daemon], [], [], 20)[0], "the daemon lives on"
         os.close(daemon)
+
+
+def test_an_output_that_exits_is_given_the_rest():
+    """Else the agent would wait for a reader."""
+    given = []
+
+    def leave(number, text):
+        given.append(text)
+        sys.exit(1)
+
+    reader, writer = os.pipe()
+    thread = _forwarder(os.fdopen(reader, "rb"), 1, leave)
+    lines = "line\n" * 50000  # more than the pipe and one read have room for
+    with os.fdopen(writer, "w") as pipe:
+        pipe.write(lines)
+    thread.join()
+    assert "".join(given) == lines and len(given) > 1
 
 
 def test_forked_process_does_not_answer_for_the_caller():

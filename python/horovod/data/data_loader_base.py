@@ -45,8 +45,8 @@ class AsyncDataLoaderMixin:
     """Reads batches ahead on a thread. It precedes the loader's class in the list of bases.
 
     `_iterate` runs on the thread, epoch after epoch: the first batches of the next epoch are read while the last batches of
-    this one are used. An iteration that is left before its end is continued by the next one. An exception in `_iterate` is
-    raised where the loader is iterated over, after the batches before it; the next iteration begins a new epoch.
+    this one are used. An iteration that is left before its end is continued by the next one. An exception in `_iterate`, also
+    SystemExit, is raised where the loader is iterated over, after the batches before it; the next iteration begins a new epoch.
 
     Args:
       async_loader_queue_size: how many batches are read ahead. 0: no thread is used.
@@ -101,8 +101,9 @@ class AsyncDataLoaderMixin:
         while True:
             try:
                 item = next(reader, _END_OF_EPOCH)
-            except Exception:
-                self.__reader = None  # the next iteration begins anew
+            except BaseException:
+                if reader.has_ended:  # unlike after a Ctrl-C here
+                    self.__reader = None  # the next iteration begins anew
                 raise
             if item is _END_OF_EPOCH:
                 return

@@ -10,8 +10,8 @@ _END = object()
 
 
 class ReadAhead(Generic[_Item]):
-    """An iterator that produces items ahead on a thread. An exception is raised after the items before it. Only one thread may
-    iterate; any thread may call `close`.
+    """An iterator that produces items ahead on a thread. An exception, also SystemExit, is raised after the items before it. Only
+    one thread may iterate; any thread may call `close`.
 
     Args:
       items: the iterable, which the thread iterates over.
@@ -39,6 +39,11 @@ class ReadAhead(Generic[_Item]):
             raise item.error
         return item  # type: ignore[no-any-return]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there are no more items."""
+        return self._queue.is_closed
+
     def close(self) -> None:
         """Drops the waiting items and waits for the thread, which ends after its current item. Then there are no more items."""
         self._queue.close()
@@ -47,23 +52,24 @@ class ReadAhead(Generic[_Item]):
 
     def _read(self, items: Iterable[_Item]) -> None:
         try:
-            for item in self._caught(items):
-                self._queue.put(item)
+            self._queue.put(self._put_all(items))
         except _Closed:
             return
 
-    @staticmethod
-    def _caught(items: Iterable[_Item]) -> Iterator[Any]:
+    def _put_all(self, items: Iterable[_Item]) -> Any:
+        """Puts the items into the queue. Returns what ends them, whatever that is: without it `__next__` would wait for ever."""
         try:
-            yield from items
-        except Exception as error:
-            yield _Failure(error)
-        else:
-            yield _END
+            for item in items:
+                self._queue.put(item)
+        except _Closed:
+            raise
+        except BaseException as error:
+            return _Failure(error)
+        return _END
 
 
 class _Failure:
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -96,6 +102,11 @@ class _Queue:
         self._changed.wait_for(lambda: self._closed or condition())
         if self._closed:
             raise _Closed
+
+    @property
+    def is_closed(self) -> bool:
+        with self._changed:
+            return self._closed
 
     def close(self) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ class CallbackQueue:
 
     def __init__(self, callbacks: Sequence[Callable[[Any], Any]]) -> None:
         self._callbacks = callbacks
-        self._error: Optional[Exception] = None
+        self._error: Optional[BaseException] = None
         # It must survive the loss of a node.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.queue = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
@@ -31,7 +31,7 @@ class CallbackQueue:
             try:
                 for callback in self._callbacks:
                     callback(value)
-            except Exception as error:
+            except BaseException as error:  # also SystemExit: the thread must go on until all values are processed
                 self._error = self._error or error
 
     def __enter__(self) -> "CallbackQueue":

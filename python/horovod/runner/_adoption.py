@@ -166,7 +166,7 @@ class Adoption:
     def _stop(self, seconds: float) -> None:
         try:
             self._on_stop(seconds)
-        except Exception:
+        except BaseException:  # also SystemExit: the agent must find a reader
             traceback.print_exc(file=sys.stderr)
 
 

@@ -177,7 +177,7 @@ class Run:
         if said:
             self._last_words = said[-1].removeprefix(_AGENT)
         # A failing stream of the script must not stop the processes: they would send the output again and again.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):  # also SystemExit
             self._options.show(stream, text)
 
     def begin(self, name: str, executor: Optional[str]) -> bool:

@@ -133,7 +133,7 @@ class Job:
                 line = data.decode(errors="replace").rstrip("\n")
                 self._lines.append(line)
                 # A reader that fails must not stop the daemon, which would wait for it.
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(BaseException):  # also SystemExit
                     self._report(line)
 
     @property

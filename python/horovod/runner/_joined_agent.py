@@ -92,7 +92,7 @@ def _forwarder(stream: BufferedReader, number: int, output: Output) -> threading
                 if not data.endswith(b"\n"):
                     data += stream.readline()
                 # An output that fails must not stop the agent, which would wait for a reader, or end without one.
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(BaseException):  # also SystemExit
                     output(number, data.decode(errors="replace"))
 
     thread = threading.Thread(target=forward, name=f"horovod output {number}", daemon=True)

@@ -283,9 +283,7 @@ class TlsServer:
             return  # dropped a moment ago
         try:
             events = next(connection.steps)
-        except StopIteration:
-            return self._drop(connection)
-        except Exception:
+        except BaseException:  # also SystemExit: the server must go on
             return self._drop(connection)
         if not connection.has_spoken:
             connection.has_spoken, connection.spoken_since = True, time.monotonic()
