@@ -8,6 +8,7 @@ from pyspark.sql.types import ArrayType, FloatType, IntegerType, LongType
 from horovod.data.parquet import ParquetTable
 from horovod.spark.common import util
 from horovod.spark.common._columns import dense_columns, measured_metadata, packed, unpacked
+from horovod.spark.common.cache import TrainingDataCache
 from horovod.spark.common.estimator import HorovodEstimator
 from horovod.spark.common.params import EstimatorParams, ModelParams
 from horovod.spark.common.store import Store
@@ -302,3 +303,17 @@ def test_whole_numbers_of_spark(local_spark, store):
     local_spark.range(3).write.parquet(store.get_train_data_path())
     found = util.get_simple_meta_from_parquet(store, ["id"], [])
     assert found.metadata["id"]["spark_data_type"] is LongType
+
+
+def test_cache_counts_users_under_its_lock():
+    cache, seen = TrainingDataCache(), []
+
+    class Recorder(type(cache._users)):
+        def __setitem__(self, key, count):
+            seen.append(cache.lock.locked())
+            super().__setitem__(key, count)
+
+    cache._users = Recorder()
+    with cache.use_key("key"):
+        assert not cache.lock.locked()
+    assert seen == [True, True]

@@ -39,12 +39,16 @@ class TrainingDataCache:
 
     @contextlib.contextmanager
     def use_key(self, key: Hashable) -> Iterator[None]:
-        """Within it the data set of the key stays."""
-        self._users[key] += 1
+        """Within it the data set of the key stays. It takes `lock` at its beginning and end."""
+        self._count(key, 1)
         try:
             yield
         finally:
-            self._users[key] -= 1
+            self._count(key, -1)
+
+    def _count(self, key: Hashable, change: int) -> None:
+        with self.lock:
+            self._users[key] += change
 
     def find(self, key: Hashable, store: Store, has_validation: bool) -> Optional[int]:
         """The number of the data set that was written for the key, if it is still there."""
