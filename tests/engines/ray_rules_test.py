@@ -1,12 +1,16 @@
 """The rules of horovod.ray that need no cluster: arguments, ranks, nodes as hosts, and what an elastic job is to have where."""
 
 import importlib
+import queue
+import sys
+from types import SimpleNamespace
 
 import pytest
 import ray
 
-from horovod.ray import ElasticRayExecutor, RayExecutor, elastic, elastic_v2
+from horovod.ray import ElasticRayExecutor, RayExecutor, elastic, elastic_v2, logging_queue
 from horovod.ray.discovery import check_hosts
+from horovod.ray.logging_queue import CallbackQueue
 from horovod.ray.roster import Roster
 from horovod.ray.static import in_order_of_ranks
 
@@ -271,6 +275,37 @@ def test_roster_keeps_the_cooldown_range():
     assert roster.plan({"a": 1}, {}, 9).start == [] and roster.plan({"a": 1}, {}, 10).start == ["a"]
     roster.note_failure("a", 10)
     assert roster.plan({"a": 1}, {}, 24).start == [] and roster.plan({"a": 1}, {}, 25).start == ["a"]
+
+
+@pytest.mark.parametrize("cooldown", [None, (1, 30)])
+def test_roster_takes_any_number_of_failures(cooldown):
+    roster = Roster(cooldown=cooldown)
+    for _ in range(1100):
+        roster.note_failure("a", 20)
+    assert roster.plan({"a": 1}, {}, 49).start == [] and roster.plan({"a": 1}, {}, 50).start == ["a"]
+
+
+def test_what_ends_a_callback_is_raised_after_the_last_value(monkeypatch):
+    class Values(queue.Queue):
+        def __init__(self, actor_options):
+            super().__init__()
+
+        def shutdown(self):
+            pass
+
+    here = SimpleNamespace(get_node_id=lambda: "00" * 28)
+    monkeypatch.setattr(logging_queue, "Queue", Values)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: here)
+    values = []
+
+    def leave(value):
+        values.append(value)
+        sys.exit("mine")
+
+    with pytest.raises(SystemExit, match="mine"), CallbackQueue([leave]) as callbacks:
+        callbacks.queue.put((False, 1))
+        callbacks.queue.put((False, 2))
+    assert values == [1, 2]
 
 
 def test_the_trainer_that_ray_ships_for_older_versions_is_refused_with_the_name_of_ours():

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
 _MEMORY = 600.0  # seconds for which a failure counts
+_MOST_DOUBLINGS = 100  # of a pause: more would overflow a float
 _LONGEST = 30.0  # seconds of a pause, if nothing else is said
 
 
@@ -59,8 +60,9 @@ class Roster:
         times = self._failures.get(host)
         if not times:
             return until
+        failures = min(len(times), _MOST_DOUBLINGS)
         if self._cooldown is None:
-            pause = 2.0 ** (len(times) - 2) if len(times) > 1 else 0.0
+            pause = 2.0 ** (failures - 2) if failures > 1 else 0.0
         else:
-            pause = self._cooldown[0] * 2.0 ** (len(times) - 1)
+            pause = self._cooldown[0] * 2.0 ** (failures - 1)
         return max(until, times[-1] + min(pause, longest))
