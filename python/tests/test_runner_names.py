@@ -1,5 +1,6 @@
 """Names of horovod.runner that users' code imports. Needs horovodrun; runs in one process."""
 
+import functools
 import io
 import os
 import re
@@ -230,8 +231,9 @@ def test_threads_call_what_they_are_given():
     def leave():
         raise SystemExit
 
-    with pytest.raises(RuntimeError, match="did not complete successfully"):
-        execute_function_multithreaded(leave, [[]], max_concurrent_executions=1)
+    for function in (leave, functools.partial(leave)):  # which has no __name__
+        with pytest.raises(RuntimeError, match=r"leave.* did not complete successfully"):
+            execute_function_multithreaded(function, [[]], max_concurrent_executions=1)
 
 
 def test_threads_wait_for_an_event_unless_they_are_stopped():
@@ -284,6 +286,32 @@ def test_a_command_ends_at_an_event():
 
     command = "echo up; exec sleep 1000"
     assert safe_shell_exec.execute(command, stdout=Started(), events=[stop]) == 143
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SystemExit(1)])
+def test_a_command_goes_on_although_a_stream_fails(error):
+    class Failing(io.StringIO):
+        def write(self, text):
+            raise error
+
+    command, stderr = "yes | head -c 300000; echo end >&2", io.StringIO()
+    result = ended(lambda: safe_shell_exec.execute(command, stdout=Failing(), stderr=stderr))
+    assert (result, stderr.getvalue()) == ([0], "end\n")
+
+
+def test_a_command_goes_on_without_streams(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    result = ended(lambda: safe_shell_exec.execute("yes | head -c 300000", stderr=io.StringIO()))
+    assert result == [0]
+
+
+def ended(call):
+    """Returns a list of the result of a call, or an empty one if the call has not ended within a minute."""
+    result = []
+    thread = threading.Thread(target=lambda: result.append(call()), daemon=True)
+    thread.start()
+    thread.join(60)
+    return result
 
 
 def test_a_command_does_not_outlive_its_caller(tmp_path):

@@ -125,7 +125,7 @@ def execute_function_multithreaded(
     for thread in threads:
         thread.join()
     if len(results) != len(args_list):
-        raise RuntimeError(f"Some threads for func {fn.__name__} did not complete successfully.")
+        raise RuntimeError(f"Some threads for func {getattr(fn, '__name__', fn)} did not complete successfully.")
     return results
 
 

@@ -45,7 +45,7 @@ def execute(
     events: Optional[Sequence[threading.Event]] = None,
     prefix_output_with_timestamp: bool = False,
 ) -> int:
-    """Runs a command in a shell and forwards its output, line by line.
+    """Runs a command in a shell and forwards its output, line by line. Lines that a stream does not take are dropped.
 
     All processes of the command's group are terminated, and after GRACEFUL_TERMINATION_TIME_S seconds killed, when one of
     `events` is set, when an exception such as KeyboardInterrupt ends this call, or when this process ends for any reason.
@@ -108,7 +108,7 @@ def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
 
 def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool) -> None:
     """Copies text from a pipe to a text stream, line by line, until the pipe ends. A carriage return ends a line too. Bytes that
-    are not valid UTF-8 become U+FFFD.
+    are not valid UTF-8 become U+FFFD. Lines that the stream does not take, because it raises an exception, are dropped.
 
     Args:
       source: the pipe, an object with a file descriptor.
@@ -122,8 +122,10 @@ def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_
         if index is not None and prefix is not None:
             now = time.asctime(time.localtime(time.time())) if prefix_output_with_timestamp else ""
             line = f"{now}[{index}]<{prefix}>:{line}"
-        target.write(line)
-        target.flush()
+        # A stream that fails must not stop the command, which would wait for a reader.
+        with contextlib.suppress(BaseException):  # also SystemExit
+            target.write(line)
+            target.flush()
 
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
