@@ -1,5 +1,6 @@
 """Parquet files as the estimators for Spark read them. No Spark is started."""
 
+import decimal
 import threading
 
 import fsspec
@@ -70,9 +71,36 @@ def test_types(tmp_path):
     assert rows["bytes"].tolist() == [b"", b"a"]
 
 
+def test_lists_of_a_fixed_size_are_dimensions_and_dictionaries_their_values(tmp_path):
+    row = pyarrow.list_(pyarrow.float32(), 2)
+    values = {
+        "embedding": pyarrow.array([[1, 2], [3, 4], [5, 6]], row),
+        "matrix": pyarrow.array([[[1, 2]], [[3, 4]], [[5, 6]]], pyarrow.list_(row, 1)),
+        "lists": pyarrow.array([[[1, 2]], [[3, 4]], [[5, 6]]], pyarrow.list_(row)),
+        "kind": pyarrow.array([7, 8, 7]).dictionary_encode(),
+    }
+    write(tmp_path / "data", "one.parquet", pyarrow.table(values), group=2)
+    rows = ParquetTable(str(tmp_path / "data")).read(numpy.array([2, 0]))
+    assert (rows["embedding"].dtype, rows["embedding"].tolist()) == (numpy.float32, [[5, 6], [1, 2]])
+    assert rows["matrix"].tolist() == rows["lists"].tolist() == [[[5, 6]], [[1, 2]]]
+    assert (rows["kind"].dtype, rows["kind"].tolist()) == (numpy.int64, [7, 7])
+
+
+def test_other_types_are_objects(tmp_path):
+    values = {"decimal": [decimal.Decimal("1.5")], "struct": [{"a": 1}]}
+    write(tmp_path / "data", "one.parquet", pyarrow.table(values))
+    rows = ParquetTable(str(tmp_path / "data")).read(numpy.array([0]))
+    assert {name: (column.dtype, column.tolist()) for name, column in rows.items()} == {
+        "decimal": (numpy.dtype(object), values["decimal"]),
+        "struct": (numpy.dtype(object), values["struct"]),
+    }
+
+
 @pytest.mark.parametrize(
     "values, message",
     [
+        (pyarrow.array([[1], None], pyarrow.list_(pyarrow.int64(), 1)), r"column x has rows without a value \(null\)"),
+        (pyarrow.array(["a", None]).dictionary_encode(), r"column x has rows without a value \(null\)"),
         ([1, None], r"column x has rows without a value \(null\)"),
         ([[1], None], r"column x has rows without a value \(null\)"),
         ([[1], [1, 2]], "column x has lists of different lengths"),

@@ -53,8 +53,9 @@ class ParquetTable:
     def read(self, rows: numpy.ndarray) -> Columns:
         """Returns the rows with these numbers, in this order.
 
-        Numbers and booleans become arrays of one dimension. Lists become further dimensions and must have the same length in each
-        row. Texts and bytes become arrays of objects.
+        Numbers and booleans become arrays of one dimension. Lists, also those of a fixed size, become further dimensions and must
+        have the same length in each row. Dictionaries become their values. Texts, bytes and other types, as decimals and structs,
+        become arrays of objects.
 
         Args:
           rows: an integer array of row numbers.
@@ -95,16 +96,28 @@ def _array(name: str, column: pyarrow.ChunkedArray) -> numpy.ndarray:
     if isinstance(values, pyarrow.ChunkedArray):  # an empty one, or by older versions of pyarrow
         values = pyarrow.concat_arrays(values.chunks) if values.num_chunks else pyarrow.array([], column.type)
     shape = [len(values)]
-    while pyarrow.types.is_list(values.type) or pyarrow.types.is_large_list(values.type):
-        _refuse_nulls(name, values)
-        lengths = numpy.diff(values.offsets.to_numpy())
-        if len(lengths) and (lengths != lengths[0]).any():
-            raise ValueError(_unequal(name))
-        shape.append(int(lengths[0]) if len(lengths) else 0)
+    while (length := _length_of_lists(name, values)) is not None:
+        shape.append(length)
         values = values.flatten()
+    if pyarrow.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     if not pyarrow.types.is_floating(values.type):  # in which a null becomes a NaN
         _refuse_nulls(name, values)
     return numpy.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
+
+
+def _length_of_lists(name: str, values: pyarrow.Array) -> Optional[int]:
+    """Returns the length that all lists have; None: the values are not lists."""
+    fixed = pyarrow.types.is_fixed_size_list(values.type)
+    if not (fixed or pyarrow.types.is_list(values.type) or pyarrow.types.is_large_list(values.type)):
+        return None
+    _refuse_nulls(name, values)
+    if fixed:
+        return int(values.type.list_size)
+    lengths = numpy.diff(values.offsets.to_numpy())
+    if len(lengths) and (lengths != lengths[0]).any():
+        raise ValueError(_unequal(name))
+    return int(lengths[0]) if len(lengths) else 0
 
 
 def _refuse_nulls(name: str, values: pyarrow.Array) -> None:
