@@ -60,7 +60,8 @@ class State:
         return _HostMessages(self)
 
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """Records that the hosts of the job have changed; the next commit then raises HostsUpdatedInterrupt.
+        """Records that the hosts of the job have changed; the next commit of this rank then raises HostsUpdatedInterrupt. Changes of
+        the job's hosts need no call; a script that calls it does so on all ranks before the same commit.
 
         Args:
           timestamp: the time of the change in seconds. A change that is not later than the last one is ignored.
@@ -75,14 +76,14 @@ class State:
 
         Raises:
           HostsUpdatedInterrupt: the state is saved, and the world is about to change. It is raised on all ranks at the same
-            commit.
+            commit; after a call of :meth:`on_hosts_updated` by the script, only on the ranks that have called it.
           HorovodInternalError: the world is broken; the previous commit stays the last one.
         """
         commit_protocol.commit(self)
 
     def check_host_updates(self) -> None:
-        """Checks on all ranks together whether the world is about to change, and commits only then. Cheaper than :meth:`commit`.
-        All ranks must call it.
+        """Checks on all ranks together whether the world is about to change, and commits only then, or where the script has called
+        :meth:`on_hosts_updated`. Cheaper than :meth:`commit`. All ranks must call it.
 
         Raises:
           HostsUpdatedInterrupt: as for :meth:`commit`.
