@@ -143,6 +143,10 @@ class EstimatorParams(WithDefaults):
         """Raises ValueError if the model is missing, a parameter is invalid, or columns have no metadata."""
         if self.getModel() is None:
             raise ValueError("Model parameter is required")
+        for name in ("batch_size", "val_batch_size", "backward_passes_per_step"):
+            value = self.getOrDefault(getattr(self, name))
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: it must be 1 or more")
         check_validation(self.getValidation())
         check_start_method(self.getMpStartMethod())
         for kind, names in (("Feature", self.getFeatureCols()), ("Label", self.getLabelCols())):
