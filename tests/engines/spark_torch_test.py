@@ -120,6 +120,19 @@ def test_batches_of_a_fixed_shape(local_spark, store):
     assert trained.getHistory()[0]["train"]["loss"] > 0
 
 
+def test_too_few_rows_of_validation_for_a_batch_of_a_fixed_shape_are_refused_before_the_training(local_spark, store):
+    def train(*_):
+        raise AssertionError("it has begun")
+
+    rows = [[float(n), 0.0, int(n == 3)] for n in range(4)]
+    df = table(local_spark, rows, x="float", y="float", val="int")
+    refused = estimator(
+        store, Xor(inputs=1), feature_cols=["x"], input_shapes=[[2, 1]], validation="val", train_minibatch_fn=train
+    )
+    with pytest.raises(ValueError, match="the 1 rows for validation of a process make no batch of val_batch_size=2"):
+        refused.fit(df)
+
+
 def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
     df = xor(local_spark)
     first = estimator(store, run_id="run1", epochs=3, verbose=1)
@@ -335,6 +348,13 @@ def test_a_data_module_of_ones_own(local_spark, store, capfd):
         (dict(loss_weights=[0.5, 0.5]), "loss_weights has 2 values for 1 label_cols"),
         (dict(loss=[functional.mse_loss] * 2), "must be length 1"),
         (dict(shuffle_buffer_size=-1), "it cannot be negative"),
+        (dict(batch_size=0), "batch_size is 0: it must be 1 or more"),
+        (dict(val_batch_size=0), "val_batch_size is 0: it must be 1 or more"),
+        (dict(backward_passes_per_step=-1), "backward_passes_per_step is -1: it must be 1 or more"),
+        (
+            dict(input_shapes=[[5, 2]], batch_size=5),
+            "the 4 rows for training of a process make no batch of batch_size=5",
+        ),
         (dict(feature_cols=None), "feature_cols is required"),
         (dict(store=None), "store=None needs the backend SparkBackend"),
         (dict(loss=None), "loss or loss_constructors is required"),

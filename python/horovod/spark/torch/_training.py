@@ -3,8 +3,9 @@
 import dataclasses
 import inspect
 import io
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
 import cloudpickle
@@ -100,8 +101,10 @@ class Training:
             plan.data(cur_shard=hvd.rank(), shard_count=hvd.size()) as data,
             plan.store.get_local_output_dir() as folder,
         ):
-            train_batches = self._batches(data.train_data(), plan.batch_size)
-            val_batches = self._batches(data.val_data(), plan.val_batch_size) if plan.val_rows else None
+            train_batches = self._batches(data.train_data(), "training", plan.train_rows, plan.batch_size)
+            val_batches = None
+            if plan.val_rows:
+                val_batches = self._batches(data.val_data(), "validation", plan.val_rows, plan.val_batch_size)
             log = SummaryLog(os.path.join(folder, plan.store.logs_subdir), hvd.rank() == 0 and plan.store.saving_runs)
             history = []
             for epoch in range(plan.epochs):
@@ -113,10 +116,16 @@ class Training:
             log.close()
         return (history, self._saved()) if hvd.rank() == 0 else None
 
-    def _batches(self, data: Any, batch_size: int) -> Iterator[dict[str, torch.Tensor]]:
-        """Yields the batches, except those that are too short for shapes of a fixed size."""
-        needs_whole = self._has_fixed_shapes()
-        return (batch for batch in data if not needs_whole or len(batch[self._plan.labels[0]]) == batch_size)
+    def _batches(self, data: Any, kind: str, rows: int, batch_size: int) -> Iterator[dict[str, torch.Tensor]]:
+        """Returns the batches, except those that are too short for shapes of a fixed size. Raises ValueError if these are all."""
+        if not self._has_fixed_shapes():
+            return iter(data)
+        batches = whole_batches(data, self._plan.labels[0], kind, self._of_this_rank(rows), batch_size)
+        return itertools.chain([next(batches)], batches)  # it raises before the training
+
+    @staticmethod
+    def _of_this_rank(rows: int) -> int:
+        return -(-rows // hvd.size())
 
     def _has_fixed_shapes(self) -> bool:
         return any(-1 not in shape for shape in self._plan.input_shapes or [])
@@ -124,7 +133,7 @@ class Training:
     def _steps(self, given: Optional[int], rows: int, batch_size: int) -> int:
         if given is not None:
             return given
-        of_this_rank = -(-rows // hvd.size())
+        of_this_rank = self._of_this_rank(rows)
         return max(1, of_this_rank // batch_size if self._has_fixed_shapes() else -(-of_this_rank // batch_size))
 
     def _train(self, batches: Iterator[dict[str, torch.Tensor]]) -> dict[str, Any]:
@@ -215,6 +224,26 @@ class Training:
         buffer = io.BytesIO()
         torch.save({"model": self._model.state_dict(), "optimizer": optimizer}, buffer)
         return buffer.getvalue()
+
+
+def whole_batches(
+    data: Iterable[dict[str, torch.Tensor]], column: str, kind: str, rows: int, batch_size: int
+) -> Iterator[dict[str, torch.Tensor]]:
+    """Yields the batches of `batch_size` rows. Raises ValueError if there is none among `rows` rows, those of an epoch."""
+    dropped = 0
+    for batch in data:
+        length = len(batch[column])
+        if length == batch_size:
+            dropped = 0
+            yield batch
+            continue
+        dropped += length
+        if dropped >= rows:
+            name = "batch_size" if kind == "training" else "val_batch_size"
+            raise ValueError(
+                f"input_shapes has a shape without -1, so batches must be whole, but the {dropped} rows for {kind} of a process "
+                f"make no batch of {name}={batch_size}: give a smaller {name}, more rows, fewer processes, or a shape with -1"
+            )
 
 
 def with_scaled_rate(state: State, factor: float) -> State:
