@@ -3,6 +3,7 @@ In one process."""
 
 import functools
 import random
+import warnings
 import types
 
 import pytest
@@ -244,7 +245,27 @@ def do_something(choose, world, pairs, kept):
             rules.deal(world.size, world.rank)
 
 
-@pytest.mark.filterwarnings("ignore:ElasticSampler has nothing to deal")
+def test_second_pass_over_a_recorded_epoch_warns():
+    sampler = ElasticSampler(range(4))
+    for _ in range(2):
+        assert len(list(sampler)) == 4  # nothing is recorded
+    sampler.record_batch(0, 4)
+    with pytest.warns(UserWarning, match="deals epoch 0 again, .* Call set_epoch"):
+        assert len(list(sampler)) == 4
+    sampler.set_epoch(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(sampler)) == 4
+    sampler.record_batch(0, 4)
+    sampler.reset()  # as in a new world
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(sampler) == []
+    with pytest.warns(UserWarning, match="nothing to deal: all of epoch 1"):
+        assert list(sampler) == []
+
+
+@pytest.mark.filterwarnings("ignore:ElasticSampler")
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_sampler_is_horovods_whatever_the_order_of_calls(shuffle, monkeypatch):
     for seed in range(150):

@@ -88,17 +88,23 @@ class ElasticSampler(JobCursor):
 
     def __iter__(self) -> Iterator[int]:
         indices = list(self.remaining_indices)
-        if not indices and self._dealt_length > 0:
-            if self._gave_nothing:  # once is the end of an epoch in which the world changed
-                warnings.warn(
-                    f"ElasticSampler has nothing to deal: all of epoch {self._dealt_epoch} is recorded as processed. "
-                    "Call set_epoch() after every epoch.",
-                    stacklevel=2,
-                )
-            self._gave_nothing = True
+        self._warn_of_recorded(bool(indices))
         while 0 < len(indices) < self.total_size:
             indices += indices[: self.total_size - len(indices)]
         return iter(indices[self.rank : self.total_size : self.num_replicas])
+
+    def _warn_of_recorded(self, deals_again: bool) -> None:
+        """Warns of an iteration over an epoch that is recorded as processed as a whole."""
+        if not self.processed_num >= self._dealt_length > 0:
+            return
+        if deals_again:
+            what = "deals epoch {} again, all of which is recorded as processed. After a change of the world it would deal nothing"
+        else:
+            what = "has nothing to deal: all of epoch {} is recorded as processed"
+        if deals_again or self._gave_nothing:  # nothing, once: the end of an epoch in which the world changed
+            text = what.format(self._dealt_epoch)
+            warnings.warn(f"ElasticSampler {text}. Call set_epoch() after every epoch.", stacklevel=3)
+        self._gave_nothing = not deals_again
 
     def __len__(self) -> int:
         return self.num_samples
