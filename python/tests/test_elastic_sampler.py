@@ -3,8 +3,8 @@ In one process."""
 
 import functools
 import random
-import warnings
 import types
+import warnings
 
 import pytest
 import torch
