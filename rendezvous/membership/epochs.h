@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -46,6 +47,9 @@ struct Stall {
   }
 };
 
+// The names of two hosts, in alphabetical order.
+using Way = std::pair<std::string, std::string>;
+
 // The reports of members that left the newest world, merged: each arrives with the request for the
 // next world.
 struct Leaving {
@@ -60,13 +64,15 @@ struct Leaving {
   absl::Duration lost_time;
   bool caused_by_peer = false;  // `cause` is the loss of a peer
   uint64_t commit = 0;          // the newest that one of them can restore
+  std::vector<Way> closed;      // between hosts whose members did not reach each other
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [any, worked, cause, rank, host, lost_steps, lost_time, caused_by_peer, commit] = *this;
+    auto& [any, worked, cause, rank, host, lost_steps, lost_time, caused_by_peer, commit, closed] =
+        *this;
     fields("any", any, "worked", worked, "cause", cause, "rank", rank, "host", host, "lost_steps",
            lost_steps, "lost_time_ns", lost_time, "caused_by_peer", caused_by_peer, "commit",
-           commit);
+           commit, "closed", closed);
   }
 };
 
@@ -148,7 +154,7 @@ struct Epochs {
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
            failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try, times,
-           lost_at, is_planned, has_begun, checkpoint, fewer_at_start] = *this;
+           lost_at, is_planned, has_begun, checkpoint, fewer_at_start, closed_ways] = *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -159,7 +165,7 @@ struct Epochs {
            failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
            "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try,
            "times", times, "lost_at_ns", lost_at, "is_planned", is_planned, "has_begun", has_begun,
-           "checkpoint", checkpoint, "fewer_at_start", fewer_at_start);
+           "checkpoint", checkpoint, "fewer_at_start", fewer_at_start, "closed_ways", closed_ways);
   }
 
   Loss Lose(Loss loss);
@@ -207,6 +213,8 @@ struct Epochs {
   Checkpoint checkpoint;
   // Workers that the first world does without, as their hosts were drained before it.
   int fewer_at_start = 0;
+  // Those of earlier worlds, until a world with both hosts has made a commit.
+  std::vector<Way> closed_ways;
 };
 
 }  // namespace hvd::rendezvous::membership

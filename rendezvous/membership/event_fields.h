@@ -74,11 +74,11 @@ void KeepFields(Fields& fields, CommitKept& kept) {
 template <typename Fields>
 void KeepFields(Fields& fields, JoinRequested& kept) {
   auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
-         lost_steps, lost_time, caused_by_peer] = kept;
+         lost_steps, lost_time, caused_by_peer, unreached] = kept;
   fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address,
          "control_port", control_port, "may_defer", may_defer, "commit", commit, "worked", worked,
          "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time,
-         "caused_by_peer", caused_by_peer);
+         "caused_by_peer", caused_by_peer, "unreached", unreached);
 }
 
 template <typename Fields>

@@ -126,6 +126,8 @@ struct JoinRequested {
   uint64_t lost_steps = 0;    // done since `commit`
   absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
   bool caused_by_peer = false;                      // `left_for` is the loss of a peer
+  // A rank of that world that it did not reach: no connection came about, or one fell silent.
+  std::optional<int> unreached = {};
 };
 
 // A worker's WatchEpoch RPC: parked until the epoch ends or is about to change.

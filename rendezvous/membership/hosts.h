@@ -56,9 +56,18 @@ struct Host {
   uint64_t commit = 0;
   bool has_copy = false;  // a copy has been completed since copies_from was set
   bool has_left = false;  // it was drained and has gone, and may never return
+  // While it rests, its slots are not used; see membership_ways.cc. InfinitePast: it does not.
+  absl::Time rests_until = absl::InfinitePast();
+  std::string rests_from = {};  // the host that it does not reach
+  int rests = 0;                // in a row
 
   // Whether its agent is there, or awaited after a restart, and stays in the job for now.
   bool IsThere() const { return (agent.has_value() || away.has_value()) && !ended; }
+  bool IsResting() const { return rests_until != absl::InfinitePast(); }
+  // Whether workers may be started there.
+  bool TakesPart() const {
+    return agent.has_value() && !ended && !drain.has_value() && !IsResting();
+  }
 
   // Sets the number of usable slots; the agent's other slots are withheld.
   void UseSlots(int usable) {
@@ -69,12 +78,14 @@ struct Host {
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
-           withheld, held, commit_address, copies_from, commit, has_copy, has_left] = *this;
+           withheld, held, commit_address, copies_from, commit, has_copy, has_left, rests_until,
+           rests_from, rests] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
            "store_address", store_address, "withheld", withheld, "held", held, "commit_address",
            commit_address, "copies_from", copies_from, "commit", commit, "has_copy", has_copy,
-           "has_left", has_left);
+           "has_left", has_left, "rests_until_ns", rests_until, "rests_from", rests_from, "rests",
+           rests);
   }
 };
 

@@ -139,6 +139,7 @@ void Membership::State::Leave(const Worker& worker, const JoinRequested& event) 
   epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
   epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
   epochs.left.commit = std::max(epochs.left.commit, event.commit);
+  NoteUnreached(worker, event);
   const bool explains_more = epochs.left.caused_by_peer && !event.caused_by_peer;
   if (event.left_for.empty() || (!epochs.left.cause.empty() && !explains_more)) return;
   epochs.left.cause = phrases::OneLine(event.left_for);

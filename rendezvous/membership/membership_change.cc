@@ -46,6 +46,7 @@ void Membership::State::ReconcileInTime(absl::Time now) {
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
   started = started || hosts.AttachedSlots() >= start_workers();
+  EndRests(now);
   CheckElasticDeadlines(now);
   if (!verdict.has_value()) ReleaseLeaversWithoutWorld(now);
   if (!verdict.has_value()) FormElasticWorld(now);
@@ -61,10 +62,10 @@ void Membership::State::Reconcile(absl::Time now) {
   ForgetDepartedHosts();
 }
 
-// Whether the worker must leave: its host drains, or its slot was withdrawn.
+// Whether the worker must leave: its host drains or rests, or its slot was withdrawn.
 bool Membership::State::IsLeaving(const Worker& worker) const {
   const Host& host = HostOf(worker);
-  return host.drain.has_value() || worker.slot >= host.slots.slots;
+  return host.drain.has_value() || host.IsResting() || worker.slot >= host.slots.slots;
 }
 
 bool Membership::State::IsLive(const Worker& worker) const {
@@ -280,10 +281,12 @@ absl::Time Membership::State::NextElasticDeadline() {
   if (!elastic()) return absl::InfiniteFuture();
   absl::Time next = std::min(NextFreeSlot(last_time), NextChange());
   if (ending.has_value()) next = std::min(next, ending->deadline);
-  for (const Host& host : hosts) {  // the end of the wait of a host that must give its commit
+  for (const Host& host :
+       hosts) {  // the end of a rest, or of the wait of a host that must give its commit
     const bool waits = host.drain.has_value() && host.agent.has_value() && !host.ended;
     if (waits && host.live == 0 && host.drain->deadline > last_time)
       next = std::min(next, host.drain->deadline);
+    if (host.IsResting()) next = std::min(next, host.rests_until);
   }
   for (const Worker& worker : workers) {
     if (worker.life.gone()) continue;

@@ -120,12 +120,20 @@ std::string Membership::State::MissingCommitText(const Host& holder) const {
 
 // Chooses the keeper of copies and notifies the agents.
 void Membership::State::SteerCopies() {
-  const auto [holder, keeper] = WantedCopy();
-  if (keeper == nullptr && !SomeSurvive()) return;
+  const Copying wanted = WantedCopy();
+  if (wanted.keeper == nullptr && !SomeSurvive()) return;
   for (Host& host : hosts) {
-    if (host.agent.has_value() && !host.ended)
-      TellToKeep(&host, &host == keeper ? holder : nullptr);
+    if (!host.agent.has_value() || host.ended || IsNotReplacedYet(host, wanted)) continue;
+    TellToKeep(&host, &host == wanted.keeper ? wanted.holder : nullptr);
   }
+}
+
+// Whether the host keeps the only copies, and another one is to take over but has no copy yet.
+bool Membership::State::IsNotReplacedYet(const Host& host, const Copying& wanted) const {
+  const auto& [holder, next] = wanted;
+  if (next == nullptr || next == &host || !host.has_copy) return false;
+  const bool has_copy = next->has_copy && next->copies_from == holder->commit_address;
+  return host.copies_from == holder->commit_address && !has_copy;
 }
 
 bool Membership::State::SomeSurvive() const {
@@ -233,10 +241,13 @@ bool Membership::State::HasElsewhere(const Host& host) const {
   });
 }
 
-// Whether a drained host without workers stays, because it alone has a commit and another one can
-// take it over. If no other one is there, it waits for one, unless a checkpoint has the commit.
+// Whether a drained host without workers stays: it keeps the copies until another host has one; or
+// it alone has a commit and another one can take it over. If no other one is there, it waits for
+// one, unless a checkpoint has the commit.
 bool Membership::State::MustGiveCommit(const Host& host, absl::Time now) {
-  if (now >= host.drain->deadline || HasElsewhere(host)) return false;
+  if (now >= host.drain->deadline) return false;
+  if (!IsFinishing() && IsNotReplacedYet(host, WantedCopy())) return true;
+  if (HasElsewhere(host)) return false;
   return !IsFinishing() && (Keeper(host, {}) != nullptr || AloneHasCommit(host));
 }
 

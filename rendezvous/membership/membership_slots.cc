@@ -68,7 +68,7 @@ std::vector<Membership::State::FreeSlot> Membership::State::FreeSlots() const {
   std::vector<FreeSlot> free;
   const std::set<std::pair<int, int>> taken = workers.TakenSlots();
   for (const Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
+    if (!host.TakesPart()) continue;
     for (int slot = 0; slot < host.slots.slots; ++slot) {
       const int index = hosts.IndexOf(host);
       if (taken.count({index, slot}) > 0) continue;

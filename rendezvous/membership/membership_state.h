@@ -188,6 +188,14 @@ struct Membership::State {
   void StartWorkers(absl::Time now);
   std::vector<int> MostOnMachines() const;
 
+  // membership_ways.cc: hosts that do not reach each other
+  void NoteUnreached(const Worker& worker, const JoinRequested& event);
+  bool IsAvoided(const Way& way);
+  bool RestUnreachedHost(absl::Time now);
+  void RememberWays(uint64_t commit);
+  void EndRests(absl::Time now);
+  bool CanDoWithout(const Host& host) const;
+
   // membership_commits.cc: commits in the memory of agents, and copies on other hosts
   struct Copying {
     const Host* holder = nullptr;
@@ -205,6 +213,7 @@ struct Membership::State {
   bool CountCopies(const std::vector<Worker*>& members);
   std::string MissingCommitText(const Host& holder) const;
   void SteerCopies();
+  bool IsNotReplacedYet(const Host& host, const Copying& wanted) const;
   Copying WantedCopy();
   const Host* LoneHolder() const;
   Host* Keeper(const Host& holder, const std::vector<int>& machines);

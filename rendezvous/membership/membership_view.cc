@@ -160,7 +160,7 @@ std::string Membership::State::UsableSlots() const {
   int slots = 0;
   std::vector<std::string> names;
   for (const Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || host.drain.has_value() || host.held) continue;
+    if (!host.TakesPart() || host.held) continue;
     slots += host.slots.slots;
     names.push_back(host.slots.host);
   }
@@ -209,6 +209,10 @@ std::string Membership::State::Condition(const Host& host,
                         epochs.changing.has_value() ? "; its workers leave at the next commit"
                         : awaits ? "; for half of its grace others are awaited to take over"
                                  : "");
+  }
+  if (host.IsResting()) {
+    return absl::StrCat("rests for ", text::DurationText(host.rests_until - last_time),
+                        ": it and host ", host.rests_from, " do not reach each other");
   }
   int resting = 0;
   for (int slot = 0; slot < host.slots.slots; ++slot) {

@@ -223,6 +223,10 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   if (verdict.has_value()) return;
   std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
   if (!ready.has_value()) return;
+  if (RestUnreachedHost(now)) {
+    ready = ReadyForWorld(now);
+    if (!ready.has_value()) return;
+  }
   const bool counts_copies = CountCopies(*ready);
   uint64_t newest = 0;
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
@@ -250,6 +254,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   // Members of a world that broke before they had its state may all be behind the commit that was
   // its start, and behind a checkpoint. Rank 0 looks for one when it synchronizes.
   sync_state = sync_state || newest < std::max(epochs.newest_commit, epochs.checkpoint.commit);
+  RememberWays(newest);
   const Loss loss = epochs.CountLoss(newest, now);
   if (newest > epochs.formed_commit) epochs.tries = 0;
   epochs.formed_commit = newest;
@@ -306,7 +311,8 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
 }
 
 std::string Membership::State::LeavesText(const Worker& worker) const {
-  return absl::StrCat("host ", HostOf(worker).slots.host, " leaves the job");
+  const Host& host = HostOf(worker);
+  return absl::StrCat("host ", host.slots.host, host.IsResting() ? " rests" : " leaves the job");
 }
 
 // Answers a worker's request with "released": it should exit. REQUIRES: it has asked for the next

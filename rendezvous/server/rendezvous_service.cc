@@ -152,7 +152,9 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
       call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
       static_cast<int>(request->control_port()), request->may_defer(), request->commit(),
       request->worked(), request->left_for(), request->lost_steps(),
-      absl::Milliseconds(request->lost_ms()), request->caused_by_peer()});
+      absl::Milliseconds(request->lost_ms()), request->caused_by_peer(),
+      request->has_unreached_rank() ? std::optional<int>(request->unreached_rank())
+                                    : std::nullopt});
   return call;
 }
 

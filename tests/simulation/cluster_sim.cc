@@ -263,7 +263,8 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         command.Text("left-for"),
         static_cast<uint64_t>(command.Number("lost-steps")),
         command.Time("lost", absl::ZeroDuration()),
-        command.Has("by-peer")};
+        command.Has("by-peer"),
+        command.IsGiven("unreached") ? std::optional<int>(command.Number("unreached")) : std::nullopt};
   }
   if (name == "progress") {
     return ProgressEvent(command, call, key);

@@ -105,6 +105,7 @@ class HostileEvents {
       default: {
         JoinRequested join{call, key, epoch, "10.0.0.1", 5};
         join.caused_by_peer = Maybe();
+        if (Maybe()) join.unreached = Any(5) - 1;
         join.may_defer = Maybe();
         join.commit = Any(5);
         join.worked = Maybe();

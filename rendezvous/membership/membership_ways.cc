@@ -1,0 +1,119 @@
+// Ways between two hosts that are closed although the daemon reaches both: by a firewall, a broken
+// cable, a switch that drops large packets. No world with members on both can train, so one of the
+// two rests while the others go on without it.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "base/text/duration_text.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/phrases/phrases.h"
+
+namespace hvd::rendezvous::membership {
+namespace {
+
+// After a rest, the ways are tried again, which costs all members a world that does not train.
+constexpr absl::Duration kFirstRest = absl::Minutes(5);
+constexpr absl::Duration kLongestRest = absl::Hours(1);
+constexpr int kMostDoublings = 4;
+// That are remembered: an outage of the whole network closes all of them.
+constexpr size_t kMostWays = 256;
+
+bool Contains(const std::vector<Way>& ways, const Way& way) {
+  return std::find(ways.begin(), ways.end(), way) != ways.end();
+}
+
+void Add(const Way& way, std::vector<Way>* ways) {
+  if (!Contains(*ways, way) && ways->size() < kMostWays) ways->push_back(way);
+}
+
+}  // namespace
+
+// Records which host a member did not reach. REQUIRES: `event` is its request for the world that
+// follows the newest one.
+void Membership::State::NoteUnreached(const Worker& worker, const JoinRequested& event) {
+  const auto size = static_cast<int>(epochs.world->members.size());
+  const int rank = event.unreached.value_or(-1);
+  if (!elastic() || rank < 0 || rank >= size) return;
+  const std::string& own = HostOf(worker).slots.host;
+  const std::string& other = epochs.world->members[rank].host;
+  if (own != other) Add(std::minmax(own, other), &epochs.left.closed);
+}
+
+// Whether one of the two hosts rests already.
+bool Membership::State::IsAvoided(const Way& way) {
+  const Host* const first = hosts.Find(way.first);
+  const Host* const second = hosts.Find(way.second);
+  return (first != nullptr && first->IsResting()) || (second != nullptr && second->IsResting());
+}
+
+// Lets a host rest if a way to it was closed in two worlds in a row, and there are enough slots
+// without it. Of the hosts at closed ways that is the one at most of them; then one whose commit
+// others have, too; then the one with fewest workers. Returns whether a host rests now.
+bool Membership::State::RestUnreachedHost(absl::Time now) {
+  std::map<std::string, std::vector<std::string>> unreached;  // hosts by host
+  for (const Way& way : epochs.left.closed) {
+    if (!Contains(epochs.closed_ways, way) || IsAvoided(way)) continue;
+    unreached[way.first].push_back(way.second);
+    unreached[way.second].push_back(way.first);
+  }
+  const auto order = [&](const Host& host) {
+    return std::make_tuple(unreached[host.slots.host].size(), HasElsewhere(host), -host.live,
+                           hosts.IndexOf(host));
+  };
+  Host* resting = nullptr;
+  for (Host& host : hosts) {
+    if (unreached.count(host.slots.host) == 0 || !host.TakesPart() || !CanDoWithout(host)) continue;
+    if (resting == nullptr || order(host) > order(*resting)) resting = &host;
+  }
+  if (resting == nullptr) return false;
+  const std::string& name = resting->slots.host;
+  const absl::Duration rest =
+      std::min(kLongestRest, kFirstRest * (1 << std::min(resting->rests, kMostDoublings)));
+  resting->rests_until = now + rest;
+  resting->rests_from = unreached[name].front();
+  ++resting->rests;
+  Note(Notice::Kind::kSlotCooling,
+       absl::StrCat("host ", name, " rests for ", text::DurationText(rest), ": it and ",
+                    phrases::Hosts(unreached[name]), " do not reach each other"),
+       nullptr, resting);
+  return true;
+}
+
+// Before the next world forms, whose members can restore `commit`: forgets the closed ways that
+// were open in the newest world, which has made that commit, and remembers those that were not.
+void Membership::State::RememberWays(uint64_t commit) {
+  if (commit > epochs.formed_commit) {
+    std::set<std::string> met;
+    for (const WorldMember& member : epochs.world->members) met.insert(member.host);
+    for (Host& host : hosts) {
+      if (met.count(host.slots.host) > 0 && met.count(host.rests_from) > 0) host.rests = 0;
+    }
+    const auto is_open = [&met](const Way& way) {
+      return met.count(way.first) > 0 && met.count(way.second) > 0;
+    };
+    auto& ways = epochs.closed_ways;
+    ways.erase(std::remove_if(ways.begin(), ways.end(), is_open), ways.end());
+  }
+  for (const Way& way : epochs.left.closed) Add(way, &epochs.closed_ways);
+}
+
+// Ends the rests that are over, and those of hosts without which there would be too few slots.
+void Membership::State::EndRests(absl::Time now) {
+  for (Host& host : hosts) {
+    if (host.IsResting() && (now >= host.rests_until || !CanDoWithout(host)))
+      host.rests_until = absl::InfinitePast();
+  }
+}
+
+// Whether the other hosts have enough slots for a world.
+bool Membership::State::CanDoWithout(const Host& host) const {
+  int64_t slots = 0;
+  for (const Host& other : hosts) {
+    if (&other != &host && other.TakesPart()) slots += other.slots.slots;
+  }
+  return slots >= spec.min_workers;
+}
+
+}  // namespace hvd::rendezvous::membership
