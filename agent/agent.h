@@ -122,7 +122,7 @@ class Agent {
   std::string CommitAddress() const;
   void BeginCopies(const std::string& job);
   void OnKeep(const pb::KeepCommits& keep);
-  void OnKept();
+  void OnKept(const absl::Status& status);
   void OnWorkerReport(pb::AgentMessage message);
   void TellLeft();
   uint64_t NewestCommit();

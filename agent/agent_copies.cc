@@ -74,18 +74,19 @@ void Agent::OnKeep(const pb::KeepCommits& keep) {
     commit_keeper_->Drop();
     return TellLeft();
   }
-  commit_keeper_->Follow(keep.address(), [this, turn](uint64_t) {
-    loop_.Post([this, turn] {
-      if (turn == keep_turn_) OnKept();
+  commit_keeper_->Follow(keep.address(), [this, turn](const absl::StatusOr<uint64_t>& kept) {
+    loop_.Post([this, turn, status = kept.status()] {
+      if (turn == keep_turn_) OnKept(status);
     });
   });
 }
 
-void Agent::OnKept() {
+void Agent::OnKept(const absl::Status& status) {
   if (attachment_ == nullptr) return;
   told_commit_ = NewestCommit();
   pb::AgentMessage message;
   message.mutable_kept()->set_commit(told_commit_);
+  message.mutable_kept()->set_failure(std::string(status.message()));
   attachment_->Send(std::move(message));
 }
 

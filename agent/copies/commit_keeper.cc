@@ -25,9 +25,10 @@ constexpr size_t kPieceBytes = size_t{1} << 18;
 
 }  // namespace
 
-CommitKeeper::CommitKeeper(std::string job, Trust trust)
+CommitKeeper::CommitKeeper(std::string job, Trust trust, absl::Duration patience)
     : job_(std::move(job)),
       trust_(std::move(trust)),
+      patience_(patience),
       memory_(memfd_create("hvd-kept-commits", MFD_CLOEXEC)) {}
 
 CommitKeeper::~CommitKeeper() { Stop(); }
@@ -58,10 +59,18 @@ void CommitKeeper::Drop() {
 
 void CommitKeeper::TakeAll(const std::string& address) {
   RunInBackground();
+  absl::Time tells_at = Clock::Real().Now() + patience_;  // InfiniteFuture: it has told
   while (ending_->status().ok()) {
     // Whatever the error is, the next attempt begins anew. The daemon names another source if this
     // one is gone.
-    TakeFrom(address).IgnoreError();
+    was_reached_ = false;
+    const absl::Status status = TakeFrom(address);
+    const absl::Time now = Clock::Real().Now();
+    if (was_reached_) tells_at = now + patience_;
+    if (now >= tells_at && ending_->status().ok()) {
+      on_kept_(status);
+      tells_at = absl::InfiniteFuture();
+    }
     // Without a descriptor it waits for the cancellation or the end of the pause.
     net::AwaitReady(-1, 0, Clock::Real().Now() + kPause, ending_.get()).IgnoreError();
   }
@@ -75,6 +84,7 @@ absl::Status CommitKeeper::TakeFrom(const std::string& address) {
   ASSIGN_OR_RETURN(net::Wire wire,
                    net::peer::Dial({source, trust_.tls, make_handshake},
                                    Clock::Real().Now() + Channel::kPatience, ending_.get()));
+  was_reached_ = true;
   RETURN_IF_ERROR(net::TuneForMessages(wire.fd()));
   Channel channel(std::move(wire), *ending_);
   while (true) RETURN_IF_ERROR(TakeOne(channel));

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "agent/copies/channel.h"
 #include "base/cancellation.h"
 #include "base/fd.h"
@@ -19,10 +21,12 @@ namespace hvd::agent::copies {
 // Owns a thread that receives the copies. Not thread-safe: all methods are for one thread.
 class CommitKeeper {
  public:
-  // Called on the keeper's thread with the number of each commit that has been copied completely.
-  using OnKept = std::function<void(uint64_t number)>;
+  // Called on the keeper's thread: with the number of each commit that has been copied completely,
+  // and with an error if the source has not been reached for `patience`, once until it is reached.
+  using OnKept = std::function<void(const absl::StatusOr<uint64_t>& kept)>;
+  static constexpr absl::Duration kPatience = absl::Seconds(15);
 
-  CommitKeeper(std::string job, Trust trust);
+  CommitKeeper(std::string job, Trust trust, absl::Duration patience = kPatience);
   ~CommitKeeper();
 
   // The memfd with the copies, in the form of a commit arena. Borrowed; other users may only read
@@ -44,11 +48,13 @@ class CommitKeeper {
 
   const std::string job_;
   const Trust trust_;
+  const absl::Duration patience_;
   const Fd memory_;
   OnKept on_kept_;
-  // While the thread runs, only the thread uses these two.
+  // While the thread runs, only the thread uses these.
   std::unique_ptr<worker_runtime::commit_store::CommitArena> arena_;
   uint64_t newest_ = 0;
+  bool was_reached_ = false;  // the source, in the present attempt
   std::unique_ptr<Cancellation> ending_;
   std::thread thread_;
 };

@@ -53,14 +53,23 @@ class CopiesTest : public testing::Test {
     EXPECT_TRUE(worker_->Seal(number).ok());
   }
   void Follow(CommitKeeper& keeper) {
-    keeper.Follow(source_->address(), [this](uint64_t number) {
+    keeper.Follow(source_->address(), [this](const absl::StatusOr<uint64_t>& kept) {
       absl::MutexLock lock(&mutex_);
-      kept_ = number;
+      if (kept.ok()) {
+        kept_ = *kept;
+      } else {
+        ++failures_;
+      }
     });
   }
   void AwaitKept(uint64_t number) {
     absl::MutexLock lock(&mutex_);
     const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return kept_ == number; };
+    mutex_.Await(absl::Condition(&there));
+  }
+  void AwaitFailures(int failures) {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return failures_ == failures; };
     mutex_.Await(absl::Condition(&there));
   }
   // The commit that a worker reads from this agent's copies.
@@ -79,6 +88,7 @@ class CopiesTest : public testing::Test {
   std::unique_ptr<CommitSource> source_;
   absl::Mutex mutex_;
   uint64_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 TEST_F(CopiesTest, Follow_EachCommit_ComesOver) {
@@ -119,6 +129,16 @@ TEST_F(CopiesTest, Follow_SeveralWorkers_TheNewestCounts) {
   Follow(keeper);
   AwaitKept(8);
   EXPECT_EQ(TakenFrom(keeper), "8:new");
+}
+
+TEST_F(CopiesTest, Follow_SourceIsNotReached_ThatIsToldAndTheCopyStays) {
+  CommitKeeper keeper("job", TrustOf(*authority_), absl::Milliseconds(50));
+  Commit(3, "three");
+  Follow(keeper);
+  AwaitKept(3);
+  source_.reset();
+  AwaitFailures(1);
+  EXPECT_EQ(TakenFrom(keeper), "3:three");
 }
 
 TEST_F(CopiesTest, Drop_NothingIsLeft) {

@@ -32,7 +32,7 @@ std::vector<membership::Event> AllEvents() {
           membership::WorkerExited{
               WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
           membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
-                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234), true},
+                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234), true, 1},
           membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
           membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
           membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true,
@@ -52,7 +52,7 @@ std::vector<membership::Event> AllEvents() {
           membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500), true, true},
           membership::Tick{},
           membership::LimitsChanged{2, 3},
-          membership::CommitKept{"h1", 12},
+          membership::CommitKept{"h1", 12, "no answer"},
           membership::CommitLeft{"h1", CommitId(3, 12)}};
 }
 
@@ -72,6 +72,7 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   std::get<membership::JoinRequested>(events[8]).caused_by_peer = false;
+  std::get<membership::JoinRequested>(events[8]).unreached.reset();
   std::get<membership::StopRequested>(events[16]).keeps_world = false;
   std::get<membership::StopRequested>(events[16]).at_commit = false;
   return events;

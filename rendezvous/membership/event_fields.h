@@ -67,8 +67,8 @@ void KeepFields(Fields& fields, CommitLeft& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, CommitKept& kept) {
-  auto& [host, commit] = kept;
-  fields("host", host, "commit", commit);
+  auto& [host, commit, failure] = kept;
+  fields("host", host, "commit", commit, "failure", failure);
 }
 
 template <typename Fields>

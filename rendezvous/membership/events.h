@@ -98,10 +98,12 @@ struct WorkerExited {
                             // end instead
 };
 
-// The agent of `host` has completed a copy of another host's commit; see KeepCommitsEffect.
+// The agent of `host` has completed a copy of another host's commit, or can't; see
+// KeepCommitsEffect.
 struct CommitKept {
   std::string host;
-  uint64_t commit = 0;  // the newest in the agent's memory
+  uint64_t commit = 0;       // the newest in the agent's memory
+  std::string failure = {};  // why no copy has come for some time; empty: one has come
 };
 
 // What the agent of `host` has in its memory has changed otherwise: a worker that ends has left a

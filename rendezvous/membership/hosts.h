@@ -56,10 +56,12 @@ struct Host {
   uint64_t commit = 0;
   bool has_copy = false;  // a copy has been completed since copies_from was set
   bool has_left = false;  // it was drained and has gone, and may never return
-  // While it rests, its slots are not used; see membership_ways.cc. InfinitePast: it does not.
+  // While it rests, its slots are not used; see membership_reach.cc. InfinitePast: it does not.
   absl::Time rests_until = absl::InfinitePast();
   std::string rests_from = {};  // the host that it does not reach
   int rests = 0;                // in a row
+  // commit_address of a host whose commits it could not copy last; empty: there is none.
+  std::string no_copies_from = {};
 
   // Whether its agent is there, or awaited after a restart, and stays in the job for now.
   bool IsThere() const { return (agent.has_value() || away.has_value()) && !ended; }
@@ -79,13 +81,13 @@ struct Host {
   void Keep(Fields& fields) {
     auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live, store_address,
            withheld, held, commit_address, copies_from, commit, has_copy, has_left, rests_until,
-           rests_from, rests] = *this;
+           rests_from, rests, no_copies_from] = *this;
     fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
            ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live,
            "store_address", store_address, "withheld", withheld, "held", held, "commit_address",
            commit_address, "copies_from", copies_from, "commit", commit, "has_copy", has_copy,
            "has_left", has_left, "rests_until_ns", rests_until, "rests_from", rests_from, "rests",
-           rests);
+           rests, "no_copies_from", no_copies_from);
   }
 };
 

@@ -21,10 +21,25 @@ void Membership::State::On(const CommitKept& event, absl::Time) {
   host->commit = event.commit;
   // Without a source, its agent has been asked to drop its copy.
   if (verdict.has_value() || host->copies_from.empty()) return;
+  if (!event.failure.empty()) return NoteUncopied(host, event.failure);
+  host->no_copies_from.clear();
   if (std::exchange(host->has_copy, true)) return;
   Note(Notice::Kind::kCommitsKept,
        absl::StrCat("host ", host->slots.host, " keeps copies of the commits, beginning with ",
                     CommitNumber(event.commit)),
+       nullptr, host);
+}
+
+// The host can't copy the commits of another one: from now on any other host is asked first.
+void Membership::State::NoteUncopied(Host* host, const std::string& failure) {
+  host->no_copies_from = host->copies_from;
+  const auto source = std::find_if(hosts.begin(), hosts.end(), [host](const Host& other) {
+    return other.commit_address == host->copies_from;
+  });
+  if (source == hosts.end()) return;
+  Note(Notice::Kind::kCommitsKept,
+       absl::StrCat("host ", host->slots.host, " can't copy the commits of host ",
+                    source->slots.host, ": ", phrases::OneLine(failure)),
        nullptr, host);
 }
 
@@ -179,34 +194,38 @@ const Host* Membership::State::LoneHolder() const {
   return first == nullptr ? nullptr : &HostOf(*first);
 }
 
-// The host that should keep copies of `holder`'s commits: preferably the present keeper, else one
-// with workers, else any. If `machines` are given, one on another machine. Null if there is none.
+// How well the host can keep copies of `holder`'s commits: best the present keeper, then one with
+// workers, then any; last one that has tried in vain.
+int Membership::State::RankAsKeeper(const Host& host, const Host& holder) {
+  if (host.no_copies_from == holder.commit_address) return 0;
+  if (host.copies_from == holder.commit_address) return 3;
+  return host.live > 0 ? 2 : 1;
+}
+
+// The host that should keep copies of `holder`'s commits: see RankAsKeeper. If `machines` are
+// given, one on another machine. Null if there is none.
 Host* Membership::State::Keeper(const Host& holder, const std::vector<int>& machines) {
   if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
   Host* best = nullptr;
-  const auto rank = [&holder](const Host& host) {
-    return host.copies_from == holder.commit_address ? 2 : host.live > 0 ? 1 : 0;
-  };
   for (Host& host : hosts) {
     const bool stays = host.agent.has_value() && !host.ended && !host.drain.has_value();
     if (!stays || host.held || host.commit_address.empty() || &host == &holder) continue;
     const bool same =
         !machines.empty() && machines[hosts.IndexOf(host)] == machines[hosts.IndexOf(holder)];
     if (same) continue;
-    if (best == nullptr || rank(host) > rank(*best)) best = &host;
+    if (best == nullptr || RankAsKeeper(host, holder) > RankAsKeeper(*best, holder)) best = &host;
   }
   return best;
 }
 
-// A host of one of the workers that can take a copy from `holder`, preferably the one that does so
-// already.
+// A host of one of the workers that can take a copy from `holder`: see RankAsKeeper.
 Host* Membership::State::KeeperAmong(const Host& holder, const std::vector<Worker*>& candidates) {
   if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
   Host* best = nullptr;
   for (const Worker* worker : candidates) {
     Host& host = hosts[worker->host];
     if (!host.agent.has_value() || host.ended || host.commit_address.empty()) continue;
-    if (best == nullptr || host.copies_from == holder.commit_address) best = &host;
+    if (best == nullptr || RankAsKeeper(host, holder) > RankAsKeeper(*best, holder)) best = &host;
   }
   return best;
 }

@@ -108,11 +108,20 @@ struct Membership::State {
   void LoseAwayHosts(absl::Time now);
   void LoseAwayHost(Host* host, const std::string& reason, absl::Time now);
 
-  // membership_old_world.cc: proof that a broken world no longer trains, before the next one forms
+  // membership_reach.cc: hosts that are out of reach. Proof that a broken world no longer trains,
+  // before the next one forms
   void MarkUnreachable(Worker* worker, absl::Time now);
   void MarkReachable(const Host& host, absl::Time now);
   absl::Time OldWorldEnds() const;
   void ReportCutOff(absl::Time now);
+  // and rests of hosts that do not reach each other
+  void NoteUnreached(const Worker& worker, const JoinRequested& event);
+  bool LostMember() const;
+  bool IsAvoided(const Way& way);
+  bool RestUnreachedHost(absl::Time now);
+  void RememberWays(uint64_t commit);
+  void EndRests(absl::Time now);
+  bool CanDoWithout(const Host& host) const;
 
   // membership_calls.cc
   void On(const JoinRequested& event, absl::Time now);
@@ -188,14 +197,6 @@ struct Membership::State {
   void StartWorkers(absl::Time now);
   std::vector<int> MostOnMachines() const;
 
-  // membership_ways.cc: hosts that do not reach each other
-  void NoteUnreached(const Worker& worker, const JoinRequested& event);
-  bool IsAvoided(const Way& way);
-  bool RestUnreachedHost(absl::Time now);
-  void RememberWays(uint64_t commit);
-  void EndRests(absl::Time now);
-  bool CanDoWithout(const Host& host) const;
-
   // membership_commits.cc: commits in the memory of agents, and copies on other hosts
   struct Copying {
     const Host* holder = nullptr;
@@ -203,6 +204,7 @@ struct Membership::State {
   };
   void On(const CommitLeft& event, absl::Time now);
   void On(const CommitKept& event, absl::Time now);
+  void NoteUncopied(Host* host, const std::string& failure);
   const Host* HolderOfNewest() const;
   uint64_t Restorable(const Worker& worker) const;
   uint64_t Restorable(const std::vector<Worker*>& members) const;
@@ -216,6 +218,7 @@ struct Membership::State {
   bool IsNotReplacedYet(const Host& host, const Copying& wanted) const;
   Copying WantedCopy();
   const Host* LoneHolder() const;
+  static int RankAsKeeper(const Host& host, const Host& holder);
   Host* Keeper(const Host& holder, const std::vector<int>& machines);
   Host* KeeperAmong(const Host& holder, const std::vector<Worker*>& candidates);
   bool HasElsewhere(const Host& host) const;

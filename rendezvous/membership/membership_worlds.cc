@@ -142,7 +142,7 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
 // - without survivors: kFormPatience for workers that are still starting;
 // - a commit that is newer than what the candidates can restore, while an agent has it, for
 //   kCopyPatience at most;
-// - the certain end of the old world, if it may still train (membership_old_world.cc).
+// - the certain end of the old world, if it may still train (membership_reach.cc).
 // In a job that ends, whose workers all leave, one worker is enough to write the newest commit.
 std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;

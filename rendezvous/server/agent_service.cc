@@ -221,7 +221,8 @@ void AgentService::Post(const std::string& host, const pb::AgentMessage& message
     case pb::AgentMessage::kSampled:
       return options_.post(ToEvent(message.sampled()));
     case pb::AgentMessage::kKept:
-      return options_.post(membership::CommitKept{host, message.kept().commit()});
+      return options_.post(
+          membership::CommitKept{host, message.kept().commit(), message.kept().failure()});
     case pb::AgentMessage::kLeft:
       return options_.post(membership::CommitLeft{host, message.left().commit()});
     case pb::AgentMessage::kLeaving:  // the end of the stream follows

@@ -182,8 +182,8 @@ std::string ClusterSim::Hosts(Command& command) {
                                              command.Text("copies").empty() ? "" : host + ":1",
                                              ParseCommit(command.Text("commit"))});
     } else if (command.name() == "kept") {
-      output +=
-          Apply(rendezvous::membership::CommitKept{host, ParseCommit(command.Text("commit"))});
+      output += Apply(rendezvous::membership::CommitKept{host, ParseCommit(command.Text("commit")),
+                                                         command.Text("failure")});
     } else if (command.name() == "left") {
       output +=
           Apply(rendezvous::membership::CommitLeft{host, ParseCommit(command.Text("commit"))});
@@ -264,7 +264,8 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         static_cast<uint64_t>(command.Number("lost-steps")),
         command.Time("lost", absl::ZeroDuration()),
         command.Has("by-peer"),
-        command.IsGiven("unreached") ? std::optional<int>(command.Number("unreached")) : std::nullopt};
+        command.IsGiven("unreached") ? std::optional<int>(command.Number("unreached"))
+                                     : std::nullopt};
   }
   if (name == "progress") {
     return ProgressEvent(command, call, key);

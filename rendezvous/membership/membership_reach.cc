@@ -1,8 +1,7 @@
-// Ways between two hosts that are closed although the daemon reaches both: by a firewall, a broken
-// cable, a switch that drops large packets. No world with members on both can train, so one of the
-// two rests while the others go on without it.
+// Hosts that are out of reach: of the daemon, or of each other.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,11 @@
 
 namespace hvd::rendezvous::membership {
 namespace {
+
+// The longest time by which the agent may notice the broken connection later than the daemon.
+constexpr absl::Duration kSilence = absl::Seconds(4);
+// The time for an agent that has returned to kill the workers that the daemon makes it stop.
+constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 // After a rest, the ways are tried again, which costs all members a world that does not train.
 constexpr absl::Duration kFirstRest = absl::Minutes(5);
@@ -30,6 +34,59 @@ void Add(const Way& way, std::vector<Way>* ways) {
 
 }  // namespace
 
+// ---- Prevention of split brain. A lost host may only be cut off from the daemon: its workers
+// continue to train until their agent notices and kills them. That is harmless if at least one
+// member is known to have left the world, since the others can't complete a collective without it.
+// If all members were cut off, the whole world may still train, so the next world must not form
+// before the old one has certainly ended.
+
+// Records until when the worker may train. Its agent kills it after trying to reach the daemon for
+// reattach_timeout, counted from when the agent noticed the loss, which may be kSilence after the
+// daemon. REQUIRES: the agent was just lost.
+void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
+  // One that was stopped may not have heard of it.
+  const bool in_world =
+      worker->life.member() || (worker->stopped_in_world && worker->last_world == epochs.current);
+  const bool trains = in_world && !worker->join.has_value();
+  if (!trains) return;
+  const absl::Time away_until = HostOf(*worker).away_until;
+  const bool was_away = away_until != absl::InfinitePast();
+  worker->may_train_until = (was_away ? away_until : now + spec.reattach_timeout) + kSilence;
+}
+
+// Shortens the wait: the host's agent, or another one in its place, is attached and kills the old
+// workers.
+void Membership::State::MarkReachable(const Host& host, absl::Time now) {
+  for (Worker& worker : workers) {
+    if (&HostOf(worker) != &host) continue;
+    worker.may_train_until = std::min(worker.may_train_until, now + kKillTime);
+  }
+}
+
+// The time from which the newest world has certainly ended: the latest may_train_until of its
+// members. InfinitePast if some member is known to have left it.
+absl::Time Membership::State::OldWorldEnds() const {
+  absl::Time end = absl::InfinitePast();
+  for (const Worker& worker : workers) {
+    if (epochs.current == Epoch(0) || worker.last_world != epochs.current) continue;
+    if (worker.may_train_until == absl::InfinitePast()) return absl::InfinitePast();
+    end = std::max(end, worker.may_train_until);
+  }
+  return end;
+}
+
+void Membership::State::ReportCutOff(absl::Time now) {
+  const absl::Time end = OldWorldEnds();
+  if (end <= now) return;
+  Note(Notice::Kind::kWaiting,
+       absl::StrCat("waiting for ", text::DurationText(end - now),
+                    ": all members of the last world were cut off, and may train until then"));
+}
+
+// ---- Ways between two hosts that are closed although the daemon reaches both: by a firewall, a
+// broken cable, a switch that drops large packets. No world with members on both can train, so one
+// of the two rests while the others go on without it.
+
 // Records which host a member did not reach. REQUIRES: `event` is its request for the world that
 // follows the newest one.
 void Membership::State::NoteUnreached(const Worker& worker, const JoinRequested& event) {
@@ -40,6 +97,10 @@ void Membership::State::NoteUnreached(const Worker& worker, const JoinRequested&
   const std::string& other = epochs.world->members[rank].host;
   if (own != other) Add(std::minmax(own, other), &epochs.left.closed);
 }
+
+// Whether the newest world has lost a member or a host, which then was the reason why others did
+// not reach it.
+bool Membership::State::LostMember() const { return epochs.failed_world || epochs.lost_hosts; }
 
 // Whether one of the two hosts rests already.
 bool Membership::State::IsAvoided(const Way& way) {
@@ -52,6 +113,7 @@ bool Membership::State::IsAvoided(const Way& way) {
 // without it. Of the hosts at closed ways that is the one at most of them; then one whose commit
 // others have, too; then the one with fewest workers. Returns whether a host rests now.
 bool Membership::State::RestUnreachedHost(absl::Time now) {
+  if (LostMember()) return false;
   std::map<std::string, std::vector<std::string>> unreached;  // hosts by host
   for (const Way& way : epochs.left.closed) {
     if (!Contains(epochs.closed_ways, way) || IsAvoided(way)) continue;
@@ -96,6 +158,7 @@ void Membership::State::RememberWays(uint64_t commit) {
     auto& ways = epochs.closed_ways;
     ways.erase(std::remove_if(ways.begin(), ways.end(), is_open), ways.end());
   }
+  if (LostMember()) return;
   for (const Way& way : epochs.left.closed) Add(way, &epochs.closed_ways);
 }
 
