@@ -17,6 +17,12 @@ class TlsContext;  // base/net/tls_session.h
 
 }  // namespace hvd::net
 
+namespace hvd::collectives::peer {
+
+class PeerPort;  // peer_port.h
+
+}  // namespace hvd::collectives::peer
+
 namespace hvd::collectives {
 
 // The numbers are part of the C ABI (worker_runtime/api/hvd_c_api.h) and of the negotiation's wire
@@ -59,6 +65,10 @@ struct GroupInfo {
   std::string secret;   // of this epoch; a peer must prove that it knows it
   // TLS for all network traffic; nullptr: no encryption.
   std::shared_ptr<const net::TlsContext> tls = nullptr;
+  int id = 0;  // tells the groups of one epoch apart
+  // Where this process accepts the connections of peers, shared by all groups of the epoch.
+  // nullptr: a backend that needs a port opens one at `address`.
+  std::shared_ptr<peer::PeerPort> port = nullptr;
 };
 
 // Errors:

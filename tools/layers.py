@@ -73,9 +73,10 @@ ALLOWED = {
         "launcher/cli", "launcher/plan", "launcher/job", "launcher/report",
     ],
     "collectives": [*BASE],
+    "collectives/peer": COLLECTIVE_BACKEND,
     "collectives/inproc": COLLECTIVE_BACKEND,
     "collectives/links": COLLECTIVE_BACKEND,
-    "collectives/tcp": [*COLLECTIVE_BACKEND, "collectives/links"],
+    "collectives/tcp": [*COLLECTIVE_BACKEND, "collectives/links", "collectives/peer"],
     "collectives/gloo": [*COLLECTIVE_BACKEND, "collectives/links"],
     "collectives/shm/segment": COLLECTIVE_BACKEND,
     "collectives/shm": [*COLLECTIVE_BACKEND, "collectives/shm/segment"],
@@ -88,7 +89,7 @@ ALLOWED = {
         "worker_runtime/negotiation/tuning",
     ],
     "worker_runtime/timeline": [*BASE, "proto", "collectives", "worker_runtime/negotiation"],
-    "worker_runtime/control": [*BASE, "proto", "collectives"],
+    "worker_runtime/control": [*BASE, "proto", "collectives", "collectives/peer"],
     "worker_runtime/engine": [
         *BASE, "base/settings/runtime_env.h", "proto", "collectives", "collectives/adasum",
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
@@ -100,7 +101,7 @@ ALLOWED = {
     "worker_runtime/commit_store": [*BASE],
     "worker_runtime/api": [
         *BASE, "base/settings", "proto", "rendezvous/client", "rendezvous/security",
-        "collectives", "collectives/tcp", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
+        "collectives", "collectives/peer", "collectives/tcp", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
         "collectives/hierarchical", "collectives/adasum",
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
         "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
@@ -133,6 +134,7 @@ FOR_TESTS = (
     "rendezvous/security/",
     "rendezvous/server/",
     "collectives/inproc/",
+    "collectives/peer/",
     "collectives/shm/",
     "collectives/nccl/",
     "collectives/conformance/",
@@ -168,8 +170,7 @@ ONLY_IN = {
     ),
     # Those beside base show limits as they were set.
     r"\bFormatDuration\s*\(": (
-        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_accept.cc",
-         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
+        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
          "worker_runtime/session/rendezvous_session.cc"],
         "users are shown durations by DurationText: it has no nanoseconds", False,
     ),

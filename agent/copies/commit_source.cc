@@ -75,7 +75,7 @@ absl::Status CommitSource::Begin(const std::string& job) {
         return MakeTokenHandshake(trust_, net::TlsEnd::kAccepts, std::move(binding));
       },
       net::peer::StrangerBounds{kMostStrangers, kHandshakeTime},
-      [this](net::Wire keeper, int) { Welcome(std::move(keeper)); });
+      [this](net::Wire keeper, const net::peer::PeerId&) { Welcome(std::move(keeper)); });
   RETURN_IF_ERROR(keepers_->Begin());
   accepting_ = StartSignalFreeThread([this] {
     RunInBackground();

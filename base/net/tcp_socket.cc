@@ -82,16 +82,20 @@ absl::Status ShareReservedPort(int reserved) {
   return UnavailableErrno("can't share a reserved port", errno);
 }
 
+absl::StatusOr<SocketAddress> LocalAddressOf(int fd) {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  auto* const storage = reinterpret_cast<sockaddr*>(&address.storage);
+  if (getsockname(fd, storage, &address.length) == 0) return address;
+  return UnavailableErrno("can't read a socket's address", errno);
+}
+
 absl::StatusOr<int> PortOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return UnavailableErrno("can't read a socket's port", errno);
+  ASSIGN_OR_RETURN(const SocketAddress address, LocalAddressOf(fd));
+  if (address.storage.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_port);
   }
-  if (address.ss_family == AF_INET6) {
-    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
-  }
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address.storage).sin_port);
 }
 
 absl::StatusOr<Fd> Connect(const SocketAddress& address, absl::Time deadline,

@@ -17,6 +17,7 @@ namespace hvd::net {
 //   - InvalidArgument: not a numeric address, or not one of this machine.
 //   - Unavailable: the kernel refuses; says why.
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
+absl::StatusOr<SocketAddress> LocalAddressOf(int fd);
 absl::StatusOr<int> PortOf(int fd);
 
 // Reserves a free port with a bound socket that does not listen: while it is open, nobody else can

@@ -30,7 +30,7 @@ FaultyProxy::FaultyProxy(std::string target, Fault fault)
     : target_(std::move(target)),
       fault_(fault),
       listener_(*net::ListenOnAnyPort("127.0.0.1")),
-      address_(*LinkAddressOf(listener_.get())),
+      address_(LinkAddressOf(*net::LocalAddressOf(listener_.get()))),
       stop_(eventfd(0, EFD_CLOEXEC)) {
   thread_ = std::thread([this] { Run(); });
 }

@@ -2,7 +2,6 @@
 
 #include <netinet/in.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -13,10 +12,6 @@ namespace {
 // The prefix of an IPv4-mapped IPv6 address, ::ffff:0:0/96.
 constexpr absl::string_view kMapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 
-absl::Status Refused(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
-}
-
 std::string BytesOf(const void* data, size_t bytes) {
   return std::string(static_cast<const char*>(data), bytes);
 }
@@ -24,17 +19,12 @@ std::string BytesOf(const void* data, size_t bytes) {
 }  // namespace
 
 // Address and port are copied in network byte order, so the form is the same on all machines.
-absl::StatusOr<std::string> LinkAddressOf(int fd) {
-  sockaddr_storage storage = {};
-  socklen_t length = sizeof(storage);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
-    return Refused("can't get the address of this rank's listener");
-  }
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+std::string LinkAddressOf(const net::SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
     return absl::StrCat(kMapped, BytesOf(&v4.sin_addr, 4), BytesOf(&v4.sin_port, 2));
   }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
   return absl::StrCat(BytesOf(&v6.sin6_addr, 16), BytesOf(&v6.sin6_port, 2));
 }
 

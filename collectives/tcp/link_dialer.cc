@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/peer/peer_dialer.h"
 #include "base/status_macros.h"
-#include "collectives/peer_handshake.h"
+#include "collectives/peer/peer_handshake.h"
 #include "collectives/tcp/link_address.h"
 
 namespace hvd::collectives::tcp {
@@ -15,7 +15,7 @@ absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::strin
   const auto dial = [&]() -> absl::StatusOr<net::Wire> {
     ASSIGN_OR_RETURN(const net::SocketAddress parsed, ParseLinkAddress(address));
     const auto make_handshake = [&](std::string binding) {
-      return MakeDialerHandshake(kLinkProtocol, group, peer, std::move(binding));
+      return peer::MakeDialerHandshake(peer::Purpose::kTensors, group, peer, std::move(binding));
     };
     return net::peer::Dial({parsed, group.tls, make_handshake}, deadline, cancellation);
   };

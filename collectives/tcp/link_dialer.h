@@ -1,4 +1,4 @@
-// The dialer of a link: connects to a peer's acceptor.
+// The dialer of a link: connects to a peer's port.
 #ifndef COLLECTIVES_TCP_LINK_DIALER_H_
 #define COLLECTIVES_TCP_LINK_DIALER_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::collectives::tcp {
 
-// Connects to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes), as net::peer::Dial does.
+// Connects to rank `peer`'s PeerPort at `address` (kLinkAddressBytes), as net::peer::Dial does.
 // Errors: those of Dial, and
 //   - InvalidArgument: `address` is invalid.
 absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,

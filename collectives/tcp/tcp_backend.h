@@ -14,11 +14,11 @@ namespace hvd::collectives::tcp {
 // the same rule.
 inline constexpr int kMostDirectRanks = 16;
 
-// Every rank listens at an ephemeral TCP port of group.address as long as the communicator lives.
-// Connections are encrypted only if group.tls is set. Both ends prove that they know the group's
-// secret before a connection is used; connections of strangers have no effect. Each communicator
-// has one thread, which accepts connections and waits for hang-ups. A group of one rank opens no
-// socket and starts no thread.
+// Every rank accepts connections at group.port, or else at one of its own, as long as the
+// communicator lives. Connections are encrypted only if group.tls is set. Both ends prove that they
+// know the group's secret before a connection is used; connections of strangers have no effect. A
+// port has one thread, which accepts connections and waits for hang-ups. A group of one rank opens
+// no socket and starts no thread.
 //
 // Errors of Connect: those of Backend, and
 //   - InvalidArgument: group.address is not a numeric address of this machine.

@@ -174,7 +174,7 @@ TEST(TcpBackendTest, Connect_SurvivesMalformedEntries) {
   }
 }
 
-// A connection to the acceptor at the address `entry`.
+// A connection to the port at the address `entry`.
 int ComeTo(const std::string& entry) {
   const auto address = ParseLinkAddress(entry);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -182,7 +182,7 @@ int ComeTo(const std::string& entry) {
   return fd;
 }
 
-// Connects all ranks, but strangers connect to every acceptor first. Then the ranks run operations.
+// Connects all ranks, but strangers connect to every port first. Then the ranks run operations.
 void ExpectConnectsDespite(const std::function<void(const std::string& entry)>& intrude) {
   constexpr int kRanks = 3;
   conformance::KeyExchangeTable keys(kRanks);

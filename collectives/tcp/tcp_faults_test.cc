@@ -59,7 +59,7 @@ struct Case {
   bool encrypted;
   int most_direct;
   Fault fault;
-  int struck;  // the rank whose acceptor is behind the proxy
+  int struck;  // the rank whose port is behind the proxy
 
   bool is_silent() const { return fault.kind == Fault::kStall; }
   bool is_harmless() const { return fault.kind == Fault::kNone || fault.kind == Fault::kDribble; }

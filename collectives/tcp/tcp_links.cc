@@ -96,10 +96,10 @@ TcpLinks::TcpLinks(std::unique_ptr<TcpMesh> mesh)
   is_linked_[rank()] = true;
 }
 
-// The mesh's thread ends first: it uses the links. If it is just breaking them, it ends without
-// what EndWaits has posted.
+// The port's thread stops using the links first. If it is just breaking them, what EndWaits has
+// posted is not done.
 TcpLinks::~TcpLinks() {
-  mesh_->Stop();
+  mesh_->loop().End();
   absl::MutexLock lock(&io_mutex_);
   for (const auto& link : links_) {
     if (link == nullptr) continue;
@@ -204,7 +204,7 @@ void TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Time deadlin
   polled_.assign(1, {wake_.get(), POLLIN, 0});
   {
     absl::MutexLock lock(&io_mutex_);
-    // The mesh's thread may have read the message just now, as one of the last before a hang-up. If
+    // The port's thread may have read the message just now, as one of the last before a hang-up. If
     // it does so later, the hang-up ends the sleep.
     if (completed > awaited) return;
     for (const int peer : busy_) {

@@ -25,7 +25,7 @@ namespace hvd::collectives::tcp {
 // microseconds and then sleeps until one of them is ready. So a message costs no change of threads,
 // and an idle rank costs nothing. Between operations the kernel's buffers hold what peers send.
 //
-// The mesh's thread waits for hang-ups only. It then reads the peer's last message, and breaks the
+// The port's thread waits for hang-ups only. It then reads the peer's last message, and breaks the
 // links if the peer has failed.
 class TcpLinks : public links::Links {
  public:
@@ -67,7 +67,7 @@ class TcpLinks : public links::Links {
   Failure FindLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
   void ReadHangUps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
 
-  // On the mesh's thread.
+  // On the port's thread.
   void WatchForHangUp(int peer);
   void OnHangUp(int peer, int fd);
   void SayGaveUp(int cause);

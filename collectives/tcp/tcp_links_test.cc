@@ -35,11 +35,11 @@ class TcpLinksTest : public testing::Test {
   std::unique_ptr<TcpLinks> links_[2];
 };
 
-// The destructor stops the mesh's thread, which may notice a failure at that moment.
+// The destructor waits for the port's thread, which may notice a failure at that moment.
 TEST_F(TcpLinksTest, FailureDuringTheDestructor_ReachesThePeerWithItsCause) {
   TcpLinks& links = *links_[0];
   links.mesh().loop().Post([&links] {
-    links.mesh().loop().Stop();
+    links.mesh().loop().Close();
     links.Break(absl::UnavailableError("rank 1 is gone"), 1);
   });
   links_[0].reset();

@@ -4,6 +4,7 @@
 
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
+#include "collectives/tcp/link_address.h"
 #include "collectives/tcp/link_dialer.h"
 
 namespace hvd::collectives::tcp {
@@ -15,26 +16,42 @@ constexpr size_t kSpareFiles = 400;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TcpMesh>> TcpMesh::Open(const GroupInfo& group) {
-  std::unique_ptr<TcpMesh> mesh(new TcpMesh(group));
-  ASSIGN_OR_RETURN(mesh->acceptor_, LinkAcceptor::Start(mesh->group_));
-  return mesh;
+  GroupInfo at_port = group;
+  if (group.port == nullptr) {
+    ASSIGN_OR_RETURN(at_port.port, peer::PeerPort::Open(group.address));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<peer::PeerInbox> inbox, peer::PeerInbox::Enter(at_port));
+  return std::unique_ptr<TcpMesh>(new TcpMesh(at_port, std::move(inbox)));
 }
 
-// Free of deadlocks: acceptors answer on their own threads, so every rank completes its calls to
+TcpMesh::TcpMesh(const GroupInfo& group, std::shared_ptr<peer::PeerInbox> inbox)
+    : group_(group),
+      inbox_(std::move(inbox)),
+      address_(LinkAddressOf(inbox_->address())),
+      loop_(inbox_->loop()),
+      addresses_(group.size) {}
+
+// Free of deadlocks: ports answer on their own threads, so every rank completes its calls to
 // lower ranks, whatever those do; and then all calls from higher ranks have been made.
 absl::StatusOr<std::vector<net::Wire>> TcpMesh::Connect(const std::vector<int>& peers,
                                                         absl::Time deadline,
                                                         const Cancellation* cancellation) {
   os::AllowMoreFiles(peers.size() + kSpareFiles);
   std::vector<net::Wire> wires(peers.size());
+  std::vector<int> higher;
   for (size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i] > group_.rank) continue;
+    if (peers[i] > group_.rank) {
+      higher.push_back(peers[i]);
+      continue;
+    }
     ASSIGN_OR_RETURN(wires[i],
                      DialLink(group_, peers[i], addresses_[peers[i]], deadline, cancellation));
   }
+  ASSIGN_OR_RETURN(std::vector<net::Wire> taken,
+                   inbox_->Take(peer::Purpose::kTensors, higher, deadline, cancellation));
+  auto next = taken.begin();
   for (size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i] < group_.rank) continue;
-    ASSIGN_OR_RETURN(wires[i], acceptor_->Await(peers[i], deadline, cancellation));
+    if (peers[i] > group_.rank) wires[i] = std::move(*next++);
   }
   return wires;
 }

@@ -11,27 +11,26 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
-#include "base/event_loop.h"
+#include "base/net/peer/loop_part.h"
 #include "base/net/wire.h"
-#include "collectives/tcp/link_acceptor.h"
+#include "collectives/peer/peer_port.h"
 #include "collectives/types.h"
 
 namespace hvd::collectives::tcp {
 
-// The higher of two ranks opens their connection; the lower one's acceptor accepts it on a separate
+// The higher of two ranks opens their connection; the lower one's port accepts it on a separate
 // thread, so that the higher rank never waits for a busy lower one. Both ends are authenticated.
 //
 // Open, Learn and Connect belong to one thread.
 class TcpMesh {
  public:
-  // Listens for peers from now on.
-  // Errors:
-  //   - InvalidArgument: group.address is not a numeric address of this machine.
+  // Enters the group at its port. Without one, opens one at group.address.
+  // Errors: those of peer::PeerPort::Open and peer::PeerInbox::Enter.
   static absl::StatusOr<std::unique_ptr<TcpMesh>> Open(const GroupInfo& group);
 
   const GroupInfo& group() const { return group_; }
   // The address of this rank for its peers; kLinkAddressBytes.
-  const std::string& address() const { return acceptor_->address(); }
+  const std::string& address() const { return address_; }
   // Sets the address that `rank` has published.
   void Learn(int rank, absl::string_view address) { addresses_[rank] = std::string(address); }
 
@@ -46,18 +45,18 @@ class TcpMesh {
 
   // Closes the connections of peers that Connect did not take, and those that come later.
   // Thread-safe.
-  void Drop() { acceptor_->Drop(); }
+  void Drop() { inbox_->Drop(peer::Purpose::kTensors); }
 
-  // Ends the thread that accepts connections.
-  void Stop() { acceptor_->Stop(); }
-  // The loop of that thread, until Stop().
-  EventLoop& loop() { return acceptor_->loop(); }
+  // The mesh's part of the loop of the port's thread. Whoever uses it ends it.
+  net::peer::LoopPart& loop() { return loop_; }
 
  private:
-  explicit TcpMesh(const GroupInfo& group) : group_(group), addresses_(group.size) {}
+  TcpMesh(const GroupInfo& group, std::shared_ptr<peer::PeerInbox> inbox);
 
   const GroupInfo group_;
-  std::unique_ptr<LinkAcceptor> acceptor_;
+  const std::shared_ptr<peer::PeerInbox> inbox_;
+  const std::string address_;
+  net::peer::LoopPart loop_;
   std::vector<std::string> addresses_;  // by rank; empty: not known
 };
 

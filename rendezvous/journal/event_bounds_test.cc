@@ -90,7 +90,7 @@ TEST(EventBoundsTest, Numbers_AreWithinTheRangeOfASnapshot) {
   event = membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1",
                                     std::numeric_limits<int>::max()};
   ASSERT_TRUE(Bound(event).ok());
-  EXPECT_EQ(std::get<membership::JoinRequested>(event).control_port, 1 << 30);
+  EXPECT_EQ(std::get<membership::JoinRequested>(event).port, 1 << 30);
 }
 
 }  // namespace

@@ -73,12 +73,12 @@ void KeepFields(Fields& fields, CommitKept& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, JoinRequested& kept) {
-  auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
-         lost_steps, lost_time, caused_by_peer, unreached] = kept;
-  fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address,
-         "control_port", control_port, "may_defer", may_defer, "commit", commit, "worked", worked,
-         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time,
-         "caused_by_peer", caused_by_peer, "unreached", unreached);
+  auto& [call, worker, last_epoch, address, port, may_defer, commit, worked, left_for, lost_steps,
+         lost_time, caused_by_peer, unreached] = kept;
+  fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address, "port", port,
+         "may_defer", may_defer, "commit", commit, "worked", worked, "left_for", left_for,
+         "lost_steps", lost_steps, "lost_time_ns", lost_time, "caused_by_peer", caused_by_peer,
+         "unreached", unreached);
 }
 
 template <typename Fields>
@@ -150,9 +150,9 @@ void KeepFields(Fields& fields, LimitsChanged& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, WorldMember& kept) {
-  auto& [worker, host, address, control_port, place, commit] = kept;
-  fields("worker", worker, "host", host, "address", address, "control_port", control_port, "place",
-         place, "commit", commit);
+  auto& [worker, host, address, port, place, commit] = kept;
+  fields("worker", worker, "host", host, "address", address, "port", port, "place", place, "commit",
+         commit);
 }
 
 template <typename Fields>

@@ -119,7 +119,7 @@ struct JoinRequested {
   WorkerKey worker;
   Epoch last_epoch;
   std::string address;
-  int control_port = 0;
+  int port = 0;
   bool may_defer = false;  // ReplyDeferred is an acceptable answer, once the job has had a world
   uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
   // About its last world, if it was in one.
@@ -245,7 +245,7 @@ struct WorldMember {
   WorkerKey worker;
   std::string host;
   std::string address;
-  int control_port = 0;
+  int port = 0;
   Placement place;
   uint64_t commit = 0;  // as in its JoinRequested
 };

@@ -26,7 +26,7 @@ TEST_F(MembershipCallsTest, JoinWorld_AllAsked_AllGetTheSameWorld) {
   EXPECT_EQ(world.members[1].worker.incarnation, Incarnation(200));
   EXPECT_EQ(world.members[1].host, "b");
   EXPECT_EQ(world.members[1].address, "10.0.0.1");
-  EXPECT_EQ(world.members[1].control_port, 4002);
+  EXPECT_EQ(world.members[1].port, 4002);
   EXPECT_EQ(world.members[1].place.rank, 1);
   EXPECT_EQ(world.members[1].place.cross_rank, 1);
   EXPECT_EQ(world.members[1].place.cross_size, 2);

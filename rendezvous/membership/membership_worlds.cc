@@ -66,7 +66,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
 // The worker's entry in the world, from its request. REQUIRES: it has asked.
 WorldMember Membership::State::MemberOf(const Worker& worker) const {
   return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
-                     worker.join->address, worker.join->control_port,
+                     worker.join->address, worker.join->port,
                      worker.place,         worker.commit};
 }
 
@@ -100,7 +100,7 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
     worker->place = member.place;
     effects.push_back(
         ReplyDeferred{event.call, WorldMember{event.worker, HostOf(*worker).slots.host,
-                                              event.address, event.control_port, member.place}});
+                                              event.address, event.port, member.place}});
   }
   return true;
 }

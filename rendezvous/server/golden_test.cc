@@ -72,7 +72,7 @@ std::string Describe(const Recovered& job) {
   }
   for (const membership::WorldMember& member : job.machine->world()->members) {
     absl::StrAppend(&text, "member ", member.worker.id.value(), " ", member.host, " ",
-                    member.address, ":", member.control_port, " commit ", member.commit, "\n");
+                    member.address, ":", member.port, " commit ", member.commit, "\n");
   }
   absl::StrAppend(&text, "worlds ", job.history.count(membership::Notice::Kind::kWorldFormed),
                   ", failed ", job.history.count(membership::Notice::Kind::kWorkerFailed),

@@ -72,7 +72,7 @@ inline std::future<absl::StatusOr<pb::JoinWorldResponse>> Join(const pb::WorkerB
     request.mutable_worker()->set_worker_id(told.worker_id());
     request.mutable_worker()->set_incarnation(100 + told.worker_id());
     request.set_address(told.advertise_address());
-    request.set_control_port(1);
+    request.set_port(1);
     return client->JoinWorld(request, absl::InfiniteDuration());
   });
 }

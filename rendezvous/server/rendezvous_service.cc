@@ -34,7 +34,7 @@ void ToProto(const membership::WorldMember& member, pb::Member& proto) {
   proto.mutable_worker()->set_incarnation(member.worker.incarnation.value());
   proto.set_host(member.host);
   proto.set_address(member.address);
-  proto.set_control_port(static_cast<uint32_t>(member.control_port));
+  proto.set_port(static_cast<uint32_t>(member.port));
   *proto.mutable_placement() = transport::ToMessage(member.place);
   proto.set_commit(member.commit);
 }
@@ -150,9 +150,9 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
   if (!Accepts(*call, *request)) return call;
   options_.post(membership::JoinRequested{
       call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
-      static_cast<int>(request->control_port()), request->may_defer(), request->commit(),
-      request->worked(), request->left_for(), request->lost_steps(),
-      absl::Milliseconds(request->lost_ms()), request->caused_by_peer(),
+      static_cast<int>(request->port()), request->may_defer(), request->commit(), request->worked(),
+      request->left_for(), request->lost_steps(), absl::Milliseconds(request->lost_ms()),
+      request->caused_by_peer(),
       request->has_unreached_rank() ? std::optional<int>(request->unreached_rank())
                                     : std::nullopt});
   return call;

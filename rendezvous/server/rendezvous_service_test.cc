@@ -45,7 +45,7 @@ class RendezvousServiceTest : public testing::Test {
   static pb::JoinWorldRequest Join() {
     auto request = From<pb::JoinWorldRequest>(5, 6);
     request.set_address("10.0.0.1");
-    request.set_control_port(4000);
+    request.set_port(4000);
     return request;
   }
 
@@ -54,7 +54,7 @@ class RendezvousServiceTest : public testing::Test {
     member.worker = {WorkerId(5), Incarnation(6)};
     member.host = "a";
     member.address = "10.0.0.1";
-    member.control_port = 4000;
+    member.port = 4000;
     member.place = {1, 9, 2, 3, 4, 8};
     return member;
   }
@@ -117,7 +117,7 @@ TEST_F(RendezvousServiceTest, JoinWorld_BecomesAnEvent_AndTheEffectItsAnswer) {
   EXPECT_EQ(event.worker.incarnation, Incarnation(6));
   EXPECT_EQ(event.last_epoch, Epoch(3));
   EXPECT_EQ(event.address, "10.0.0.1");
-  EXPECT_EQ(event.control_port, 4000);
+  EXPECT_EQ(event.port, 4000);
   service_.Handle(membership::ReplyWorld{event.call, WorldOf(4, {Member()})});
   EXPECT_EQ(outcome.get().response.world().epoch(), 4u);
 }
@@ -128,7 +128,7 @@ TEST_F(RendezvousServiceTest, RequestsWithImpossibleValues_AreRefused) {
     return Call(method, request).get().status.error_code();
   };
   auto join = Join();
-  join.set_control_port((1u << 30) + 1);
+  join.set_port((1u << 30) + 1);
   EXPECT_EQ(code(&pb::Rendezvous::Stub::JoinWorld, join), grpc::StatusCode::INVALID_ARGUMENT);
   auto exchange = From<pb::ExchangeRequest>(5, 6);
   exchange.set_key("k");
@@ -149,11 +149,10 @@ TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
                                          WorldOf(4, {Member()})});
   const pb::World world = outcome.get().response.world();
   ASSERT_EQ(world.members_size(), 1);
-  EXPECT_EQ(
-      world.members(0).ShortDebugString(),
-      "worker { worker_id: 5 incarnation: 6 } host: \"a\" address: \"10.0.0.1\" "
-      "control_port: 4000 placement { rank: 1 size: 9 local_rank: 2 local_size: 3 cross_rank: 4 "
-      "cross_size: 8 }");
+  EXPECT_EQ(world.members(0).ShortDebugString(),
+            "worker { worker_id: 5 incarnation: 6 } host: \"a\" address: \"10.0.0.1\" "
+            "port: 4000 placement { rank: 1 size: 9 local_rank: 2 local_size: 3 cross_rank: 4 "
+            "cross_size: 8 }");
 }
 
 TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller) {

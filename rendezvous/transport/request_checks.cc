@@ -42,7 +42,7 @@ absl::Status Check(const pb::JoinWorldRequest& request) {
         absl::StrCat("the worker's address is \"", text::Shortened(request.address()),
                      "\"; a numeric one without a port is needed, as 10.0.0.1 or fd00::1"));
   }
-  RETURN_IF_ERROR(CheckRange("control port", request.control_port(), 1, kMostPorts));
+  RETURN_IF_ERROR(CheckRange("port", request.port(), 1, kMostPorts));
   RETURN_IF_ERROR(CheckRange("number of lost steps", request.lost_steps(), 0, kMostSteps));
   return CheckTime("lost time in ms", request.lost_ms());
 }

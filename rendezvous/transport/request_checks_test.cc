@@ -19,19 +19,19 @@ void ExpectRefused(const Request& request, const std::string& text) {
 pb::JoinWorldRequest Join() {
   pb::JoinWorldRequest request;
   request.set_address("10.0.0.1");
-  request.set_control_port(4000);
+  request.set_port(4000);
   return request;
 }
 
 TEST(RequestChecksTest, Join_PortsOutOfRange_AreRefused) {
   pb::JoinWorldRequest request = Join();
   for (const uint32_t port : {1u, 65535u}) {
-    request.set_control_port(port);
+    request.set_port(port);
     EXPECT_EQ(Check(request), absl::OkStatus());
   }
   for (const uint32_t port : {0u, 65536u, 1u << 30, (1u << 30) + 1, 1u << 31, ~0u}) {
-    request.set_control_port(port);
-    ExpectRefused(request, "the control port is " + std::to_string(port) + "; from 1 to 65535");
+    request.set_port(port);
+    ExpectRefused(request, "the port is " + std::to_string(port) + "; from 1 to 65535");
   }
 }
 

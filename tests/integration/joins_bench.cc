@@ -220,7 +220,7 @@ class Bench {
       Identify(worker, call.request.mutable_worker());
       call.request.set_last_epoch(epoch_);
       call.request.set_address(absl::StrCat("10.1.", worker / 256, ".", worker % 256));
-      call.request.set_control_port(20000 + worker % 40000);
+      call.request.set_port(20000 + worker % 40000);
       StubOf(worker).async()->JoinWorld(&call.context, &call.request, &call.response,
                                         [this](grpc::Status status) {
                                           if (!status.ok()) Fail("JoinWorld", status);

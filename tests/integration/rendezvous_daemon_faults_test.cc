@@ -82,7 +82,7 @@ class RendezvousDaemonFaultsTest : public RendezvousDaemonTest {
   static pb::JoinWorldRequest Join(uint64_t worker) {
     auto request = From<pb::JoinWorldRequest>(worker);
     request.set_address("127.0.0.1");
-    request.set_control_port(4711);
+    request.set_port(4711);
     return request;
   }
 

@@ -38,7 +38,7 @@ class RendezvousGrpcTest : public testing::Test {
   static pb::JoinWorldRequest JoinOf(uint64_t worker) {
     auto request = From<pb::JoinWorldRequest>(worker);
     request.set_address(absl::StrCat("10.0.0.", worker));
-    request.set_control_port(static_cast<uint32_t>(worker));
+    request.set_port(static_cast<uint32_t>(worker));
     return request;
   }
 

@@ -42,7 +42,7 @@ class RendezvousLifetimeTest : public testing::Test {
       AsyncJoin* const join = joins_.back().get();
       join->request = From<pb::JoinWorldRequest>(static_cast<uint64_t>(worker));
       join->request.set_address("10.0.0.1");
-      join->request.set_control_port(1);
+      join->request.set_port(1);
       stub_->async()->JoinWorld(&join->context, &join->request, &join->response,
                                 [this, join](grpc::Status status) {
                                   join->status = std::move(status);

@@ -48,9 +48,9 @@ struct CallOf {
 
 std::string MemberText(const rendezvous::membership::WorldMember& m) {
   return absl::StrCat("  rank ", m.place.rank, ": worker ", m.worker.id.value(), ".",
-                      m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
-                      m.control_port, ", local ", m.place.local_rank, "/", m.place.local_size,
-                      ", cross ", m.place.cross_rank, "/", m.place.cross_size,
+                      m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":", m.port,
+                      ", local ", m.place.local_rank, "/", m.place.local_size, ", cross ",
+                      m.place.cross_rank, "/", m.place.cross_size,
                       m.commit == 0 ? "" : absl::StrCat(", commit ", CommitText(m.commit)), "\n");
 }
 

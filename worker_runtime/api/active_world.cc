@@ -90,9 +90,9 @@ engine::EngineOptions ToEngineOptions(const settings::RuntimeEnv& env,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
-    const settings::RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
-    collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
-    session::Session* session) {
+    const settings::RuntimeEnv& env, session::WorkerWorld world,
+    std::shared_ptr<collectives::peer::PeerPort> port, collectives::Backend& backend,
+    std::shared_ptr<collectives::DeviceBackend> devices, session::Session* session) {
   auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
   const int size = result->world_.size();
   result->Trace(absl::StrCat("has ", size, size == 1 ? " rank" : " ranks"));
@@ -104,7 +104,7 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
                        });
   }
   const absl::Status connected =
-      result->ConnectPlanes(env, listener, backend, std::move(devices), session);
+      result->ConnectPlanes(env, std::move(port), backend, std::move(devices), session);
   if (connected.ok()) {
     result->Trace("connected");
     return result;
@@ -115,13 +115,14 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
 }
 
 absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
-                                        control::ControlListener& listener,
+                                        std::shared_ptr<collectives::peer::PeerPort> port,
                                         collectives::Backend& backend,
                                         std::shared_ptr<collectives::DeviceBackend> devices,
                                         session::Session* session) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const net::TlsContext> tls, TlsOf(env, world_, session));
-  const collectives::GroupInfo group{world_.epoch,          world_.rank(), world_.size(),
-                                     world_.self().address, world_.secret, tls};
+  const collectives::GroupInfo group{
+      world_.epoch, world_.rank(), world_.size(), world_.self().address, world_.secret, tls,
+      /*id=*/0,     port};
   std::unique_ptr<collectives::KeyExchange> keys;
   WaitBounds bounds(env.gloo_timeout, broken_.get());
   if (session != nullptr) {
@@ -132,8 +133,10 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
     keys = std::make_unique<LoneKeyExchange>();
   }
   const session::Peer& root = world_.root;
-  ASSIGN_OR_RETURN(group_, ConnectedGroup::Connect(group, backend, *keys, listener,
-                                                   {root.address, root.control_port}, bounds));
+  ASSIGN_OR_RETURN(
+      group_, ConnectedGroup::Connect(group, backend, *keys, {root.address, root.port}, bounds));
+  // Process sets share the port, if the world needs it.
+  if (!port->in_use()) port.reset();
   engine::EngineOptions options = ToEngineOptions(env, world_, logger_);
   timeline_.Equip(options);
   if (session != nullptr) {
@@ -142,9 +145,11 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
         [this](const session::StallReporter::Report& report) { OnUntoldStall(report); });
     options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
   }
-  sets_ = std::make_unique<ProcessSets>(ProcessSets::Dependencies{
-      world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
-      [this](const absl::Status& why) { engine()->Abort(why); }});
+  sets_ = std::make_unique<ProcessSets>(
+      ProcessSets::Dependencies{world_, *group_, backend, devices, options, tls,
+                                WaitBounds(env.gloo_timeout, broken_.get()),
+                                [this](const absl::Status& why) { engine()->Abort(why); }},
+      std::move(port));
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
   // A clean end of the world does not abort the sets: every rank that leaves the world also leaves
   // its sets, and an abort could break a peer's last operation on a set.

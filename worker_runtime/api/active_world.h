@@ -19,6 +19,7 @@
 #include "base/settings/runtime_env.h"
 #include "collectives/backend.h"
 #include "collectives/device_communicator.h"
+#include "collectives/peer/peer_port.h"
 #include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/api/object_seals.h"
 #include "worker_runtime/api/process_sets.h"
@@ -35,17 +36,17 @@ namespace hvd::worker_runtime::api {
 // remains.
 class ActiveWorld {
  public:
-  // Connects this worker with the other members of `world`, and starts the timeline and the tuner
-  // if `env` has them enabled. Watches the epoch while it connects, so it does not wait for a
-  // member that has died. `session` is nullptr in a world of one without a daemon; else it must
-  // outlive the world.
-  // Errors:
+  // Connects this worker with the other members of `world`, which know `port`, and starts the
+  // timeline and the tuner if `env` has them enabled. Keeps the port only if its connections need
+  // it: ranks that share memory do not. Watches the epoch while it connects, so it does not wait
+  // for a member that has died. `session` is nullptr in a world of one without a daemon; else it
+  // must outlive the world. Errors:
   //   - Aborted: the daemon has reported that the epoch is over.
   //   - InvalidArgument: a file that `env` names can't be written.
   //   - Others: those of Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(
       const settings::RuntimeEnv& env, session::WorkerWorld world,
-      control::ControlListener& listener, collectives::Backend& backend,
+      std::shared_ptr<collectives::peer::PeerPort> port, collectives::Backend& backend,
       std::shared_ptr<collectives::DeviceBackend> devices, session::Session* session);
   ~ActiveWorld();
 
@@ -89,7 +90,8 @@ class ActiveWorld {
   void Leak() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld world);
 
-  absl::Status ConnectPlanes(const settings::RuntimeEnv& env, control::ControlListener& listener,
+  absl::Status ConnectPlanes(const settings::RuntimeEnv& env,
+                             std::shared_ptr<collectives::peer::PeerPort> port,
                              collectives::Backend& backend,
                              std::shared_ptr<collectives::DeviceBackend> devices,
                              session::Session* session);

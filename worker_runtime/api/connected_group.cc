@@ -10,8 +10,7 @@ namespace hvd::worker_runtime::api {
 
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     const collectives::GroupInfo& group, collectives::Backend& backend,
-    collectives::KeyExchange& keys, control::ControlListener& listener, const ControlRoot& root,
-    const WaitBounds& bounds) {
+    collectives::KeyExchange& keys, const ControlRoot& root, const WaitBounds& bounds) {
   std::unique_ptr<ConnectedGroup> result(new ConnectedGroup(group));
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
   // Ranks that share memory exchange their control messages there too, and need no sockets.
@@ -19,8 +18,8 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     result->control_ = control::MakeMailControlChannel(*mailbox, group.rank, group.size);
     return result;
   }
-  ASSIGN_OR_RETURN(result->control_, control::ControlChannel::Connect(group, listener, root.address,
-                                                                      root.port, bounds));
+  ASSIGN_OR_RETURN(result->control_,
+                   control::ControlChannel::Connect(group, root.address, root.port, bounds));
   return result;
 }
 

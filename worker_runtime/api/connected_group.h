@@ -19,7 +19,7 @@
 
 namespace hvd::worker_runtime::api {
 
-// The address at which rank 0 accepts control connections.
+// The address and port of rank 0.
 struct ControlRoot {
   std::string address;
   int port = 0;
@@ -28,12 +28,11 @@ struct ControlRoot {
 // Thread-safe after Start; Connect and Start are called by one thread.
 class ConnectedGroup {
  public:
-  // Connects to the other ranks of the group, all of which must call it.
-  // Errors: those of Backend::Connect and ControlChannel::Connect.
+  // Connects to the other ranks of the group, all of which must call it. They connect to this one
+  // at group.port. Errors: those of Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(
       const collectives::GroupInfo& group, collectives::Backend& backend,
-      collectives::KeyExchange& keys, control::ControlListener& listener, const ControlRoot& root,
-      const WaitBounds& bounds);
+      collectives::KeyExchange& keys, const ControlRoot& root, const WaitBounds& bounds);
   ~ConnectedGroup() { Shutdown(); }
 
   // Starts the engine. `devices` connects the ranks' devices; nullptr: tensors on devices fail.
@@ -49,9 +48,11 @@ class ConnectedGroup {
   void Shutdown();
 
  private:
-  explicit ConnectedGroup(const collectives::GroupInfo& group) : group_(group) {}
+  explicit ConnectedGroup(const collectives::GroupInfo& group) : group_(group) {
+    group_.port.reset();  // its connections own it as long as they need it
+  }
 
-  const collectives::GroupInfo group_;
+  collectives::GroupInfo group_;
   const pid_t process_ = getpid();
   std::unique_ptr<collectives::Communicator> communicator_;
   std::unique_ptr<control::ControlChannel> control_;  // until Start

@@ -65,7 +65,9 @@ int IndexOf(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-ProcessSets::ProcessSets(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+ProcessSets::ProcessSets(Dependencies dependencies,
+                         std::shared_ptr<collectives::peer::PeerPort> port)
+    : deps_(std::move(dependencies)), port_(std::move(port)) {}
 
 absl::Status ProcessSets::Agree(const std::string& wish) {
   ASSIGN_OR_RETURN(const std::vector<std::string> wishes,
@@ -131,30 +133,37 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<collectives::peer::PeerPort>> ProcessSets::PortOfSets() {
+  if (port_ != nullptr) return port_;
+  return collectives::peer::PeerPort::Open(deps_.world.self().address);
+}
+
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
     int32_t id, const std::vector<int>& ranks, int own_rank, collectives::KeyExchange& keys) {
   // The set's secret is derived from the world's, so a connection of one set can't be passed off
   // as one of another.
   const session::WorkerWorld& world = deps_.world;
-  const collectives::GroupInfo group{world.epoch,
-                                     own_rank,
-                                     static_cast<int>(ranks.size()),
-                                     world.self().address,
-                                     HmacSha256(world.secret, absl::StrCat("process set ", id)),
-                                     deps_.tls};
+  collectives::GroupInfo group{world.epoch,
+                               own_rank,
+                               static_cast<int>(ranks.size()),
+                               world.self().address,
+                               HmacSha256(world.secret, absl::StrCat("process set ", id)),
+                               deps_.tls,
+                               id};
   // A rank that can't listen takes part in the round all the same, with an empty port: the other
   // members would wait for it otherwise.
-  auto listener = control::ControlListener::Open(group.address);
-  const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
+  absl::StatusOr<std::shared_ptr<collectives::peer::PeerPort>> port = PortOfSets();
+  const std::string number = port.ok() ? absl::StrCat((*port)->number()) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
-                   keys.AllGather("control-port", port, deps_.bounds.timeout));
-  RETURN_IF_ERROR(listener.status());
+                   keys.AllGather("port", number, deps_.bounds.timeout));
+  RETURN_IF_ERROR(port.status());
+  group.port = *std::move(port);
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world.members->Get());
   ControlRoot root{peers[ranks.front()].address, 0};
   if (!absl::SimpleAtoi(ports.front(), &root.port)) {
     return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
   }
-  return ConnectedGroup::Connect(group, deps_.backend, keys, **listener, root, deps_.bounds);
+  return ConnectedGroup::Connect(group, deps_.backend, keys, root, deps_.bounds);
 }
 
 engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {
@@ -234,6 +243,7 @@ void ProcessSets::Abort(const absl::Status& why) {
 
 void ProcessSets::Close() {
   absl::MutexLock registration(&registration_mutex_);
+  port_.reset();
   // Destroyed without mutex_; see Remove.
   std::map<int32_t, Set> sets;
   {

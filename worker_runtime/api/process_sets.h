@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/cancellation.h"
 #include "collectives/backend.h"
+#include "collectives/peer/peer_port.h"
 #include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/request.h"
@@ -43,7 +44,8 @@ class ProcessSets {
     std::function<void(const absl::Status&)> on_broken;
   };
 
-  explicit ProcessSets(Dependencies dependencies);
+  // `port`: the world's, at which its peers connect; nullptr: it needs none, so each set opens one.
+  ProcessSets(Dependencies dependencies, std::shared_ptr<collectives::peer::PeerPort> port);
   ~ProcessSets() { Close(); }
 
   // Adds a set. Every rank of the world must call it, with the same ranks in any order. Blocks
@@ -93,14 +95,18 @@ class ProcessSets {
   absl::Status CheckRanks(const std::vector<int>& ranks) const;
   // Returns the id of the set of these ranks; -1: there is none.
   int32_t Find(const std::vector<int>& ranks) const;
+  absl::StatusOr<std::shared_ptr<collectives::peer::PeerPort>> PortOfSets()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registration_mutex_);
   absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(int32_t id, const std::vector<int>& ranks,
                                                           int own_rank,
-                                                          collectives::KeyExchange& keys);
+                                                          collectives::KeyExchange& keys)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registration_mutex_);
   engine::EngineOptions OptionsOf(int32_t id, const std::vector<int>& ranks) const;
 
   const Dependencies deps_;
   absl::Mutex registration_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one at a time
   int32_t next_id_ ABSL_GUARDED_BY(registration_mutex_) = 1;
+  std::shared_ptr<collectives::peer::PeerPort> port_ ABSL_GUARDED_BY(registration_mutex_);
   mutable absl::Mutex mutex_;
   std::map<int32_t, Set> sets_ ABSL_GUARDED_BY(mutex_);
   absl::Status over_ ABSL_GUARDED_BY(mutex_);  // not OK: Abort was called

@@ -1,4 +1,7 @@
 // Tests of adding and using process sets; process_sets_end_test.cc tests their ends.
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -34,6 +37,30 @@ TEST_F(ProcessSetsTest, Add_OverlappingSets_EachReducesAmongItsMembers) {
       EXPECT_EQ(SumOfRanks(worker, 0), 3);
     }
   });
+}
+
+// How many sockets of this process listen.
+int Listening() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  int count = 0;
+  for (int fd = 0; fd < static_cast<int>(files.rlim_cur); ++fd) {
+    int listens = 0;
+    socklen_t length = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0) count += listens;
+  }
+  return count;
+}
+
+TEST_F(ProcessSetsTest, AWorkerListensOnOnePort_AndOnNoneAfterItsWorld) {
+  const int before = Listening();
+  StartWorkers(3);
+  EXPECT_EQ(Listening() - before, 3);
+  AddOnAll({0, 1});
+  AddOnAll({0, 2});
+  EXPECT_EQ(Listening() - before, 3);
+  OnEach([](int, Runtime& worker) { EXPECT_EQ(worker.Shutdown(), absl::OkStatus()); });
+  EXPECT_EQ(Listening(), before);
 }
 
 TEST_F(ProcessSetsTest, Submit_OneSetWaitsForAMember_TheOthersGoOn) {

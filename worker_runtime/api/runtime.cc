@@ -179,19 +179,19 @@ std::optional<Runtime::StackRequest> Runtime::stack_request() const {
   return StackRequest{stack_pipe_.get(), stack_signal_};
 }
 
-absl::StatusOr<session::JoinAnswer> Runtime::Ask(const control::ControlListener& listener,
+absl::StatusOr<session::JoinAnswer> Runtime::Ask(const collectives::peer::PeerPort& port,
                                                  bool may_defer) {
   const std::shared_ptr<session::Session> session = this->session();
   if (session != nullptr) {
     session::Session::JoinRequest request = progress_.TakeWord();
     request.timeout = kJoinTimeout;
-    request.control_port = listener.port();
+    request.port = port.number();
     request.may_defer = may_defer;
     return session->JoinNextWorld(request);
   }
   session::WorkerWorld world;
   world.epoch = Epoch(++lone_epoch_);
-  world.own = world.root = {"localhost", kLoneAddress, listener.port()};
+  world.own = world.root = {"localhost", kLoneAddress, port.number()};
   world.members = std::make_shared<session::Members>(std::vector<session::Peer>{world.own});
   return world;
 }
@@ -244,9 +244,9 @@ absl::Status Runtime::Join(bool may_defer) {
   const std::string address =
       session == nullptr ? kLoneAddress : session->standing().advertise_address;
   for (int failures = 0;;) {
-    ASSIGN_OR_RETURN(std::unique_ptr<control::ControlListener> listener,
-                     control::ControlListener::Open(address));
-    ASSIGN_OR_RETURN(session::JoinAnswer answer, Ask(*listener, may_defer));
+    ASSIGN_OR_RETURN(const std::shared_ptr<collectives::peer::PeerPort> port,
+                     collectives::peer::PeerPort::Open(address));
+    ASSIGN_OR_RETURN(session::JoinAnswer answer, Ask(*port, may_defer));
     if (const auto* released = std::get_if<session::ReleasedFromJob>(&answer)) {
       return released_ = ReleasedError(released->reason);
     }
@@ -256,7 +256,7 @@ absl::Status Runtime::Join(bool may_defer) {
       return absl::OkStatus();
     }
     const session::WorkerWorld& joined = *std::get_if<session::WorkerWorld>(&answer);
-    auto world = ActiveWorld::Connect(env_, joined, *listener, *backend_, devices_, session.get());
+    auto world = ActiveWorld::Connect(env_, joined, port, *backend_, devices_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // logged by this world
       absl::MutexLock lock(&mutex_);

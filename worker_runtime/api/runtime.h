@@ -20,6 +20,7 @@
 #include "base/settings/runtime_env.h"
 #include "base/task_thread.h"
 #include "collectives/backend.h"
+#include "collectives/peer/peer_port.h"
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/api/training_progress.h"
 #include "worker_runtime/commit_store/commit_arena.h"
@@ -196,7 +197,7 @@ class Runtime {
   // Asks the daemon for the next world and connects to it, again if that fails and the job is
   // elastic. Sets the current world or, if the daemon defers the join, the provisional placement.
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  absl::StatusOr<session::JoinAnswer> Ask(const control::ControlListener& listener, bool may_defer)
+  absl::StatusOr<session::JoinAnswer> Ask(const collectives::peer::PeerPort& port, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Shutdown without waiting for callbacks.

@@ -140,7 +140,7 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
     pb::JoinWorldRequest request;
     request.mutable_worker()->set_worker_id(1);
     request.set_address("127.0.0.1");
-    request.set_control_port(1);
+    request.set_port(1);
     EXPECT_TRUE(daemon_.NewClients()()->JoinWorld(request, absl::InfiniteDuration()).ok());
     daemon_.AwaitExchanges(2);
     daemon_.Break("worker 1 was killed");
@@ -164,13 +164,14 @@ TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem)
   std::thread dying([&] {
     session::Session session({WorkerId(kFirstWorker + 2), "127.0.0.1", true, absl::ZeroDuration()},
                              Incarnation(1), daemon_.NewClients());
-    const auto listener = *control::ControlListener::Open("127.0.0.1");
-    const auto answer = session.JoinNextWorld({listener->port(), true, 0, absl::Minutes(1)});
+    const auto port = *collectives::peer::PeerPort::Open("127.0.0.1");
+    const auto answer = session.JoinNextWorld({port->number(), true, 0, absl::Minutes(1)});
     const auto world = std::get<session::WorkerWorld>(*answer);
-    const collectives::GroupInfo group{world.epoch, world.rank(), 3, "127.0.0.1", world.secret};
+    const collectives::GroupInfo group{world.epoch,  world.rank(), 3, "127.0.0.1",
+                                       world.secret, nullptr,      0, port};
     communicator = *backend->Connect(group, *session.NewKeyExchange(world.epoch), absl::Minutes(1));
-    control = *control::ControlChannel::Connect(group, *listener, "127.0.0.1",
-                                                world.root.control_port, absl::Minutes(1));
+    control =
+        *control::ControlChannel::Connect(group, "127.0.0.1", world.root.port, absl::Minutes(1));
   });
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   dying.join();

@@ -24,17 +24,6 @@
 namespace hvd::worker_runtime::control {
 namespace {
 
-class TcpControlListener : public ControlListener {
- public:
-  TcpControlListener(Fd fd, int port) : fd_(std::move(fd)), port_(port) {}
-  int port() const override { return port_; }
-  int fd() const override { return fd_.get(); }
-
- private:
-  const Fd fd_;
-  const int port_;
-};
-
 // One end of a link.
 struct Peer {
   net::Wire wire;
@@ -349,15 +338,9 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ControlListener>> ControlListener::Open(const std::string& address) {
-  ASSIGN_OR_RETURN(Fd fd, net::ListenOnAnyPort(address));
-  ASSIGN_OR_RETURN(const int port, net::PortOf(fd.get()));
-  return std::make_unique<TcpControlListener>(std::move(fd), port);
-}
-
 absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
-    const collectives::GroupInfo& group, ControlListener& listener, const std::string& root_address,
-    int root_port, const WaitBounds& bounds, absl::Duration part_patience) {
+    const collectives::GroupInfo& group, const std::string& root_address, int root_port,
+    const WaitBounds& bounds, absl::Duration part_patience) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !wake.valid()) {
@@ -365,7 +348,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
   }
   std::vector<net::Wire> wires;
   if (group.rank == 0) {
-    ASSIGN_OR_RETURN(wires, AcceptMembers(group, listener.fd(), bounds));
+    ASSIGN_OR_RETURN(wires, AcceptMembers(group, bounds));
   } else {
     ASSIGN_OR_RETURN(net::Wire root, ConnectToRoot(group, root_address, root_port, bounds));
     wires.push_back(std::move(root));

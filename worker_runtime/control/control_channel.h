@@ -16,20 +16,6 @@
 
 namespace hvd::worker_runtime::control {
 
-// A listening TCP socket with a port chosen by the kernel. It is opened before the world is known,
-// because the request to join contains the port.
-class ControlListener {
- public:
-  // Listens on a numeric address.
-  // Errors:
-  //   - InvalidArgument: the address is not numeric, or not one of this machine.
-  //   - Unavailable: the kernel refuses; the message has its reason.
-  static absl::StatusOr<std::unique_ptr<ControlListener>> Open(const std::string& address);
-  virtual ~ControlListener() = default;
-  virtual int port() const = 0;
-  virtual int fd() const = 0;
-};
-
 // Messages are delivered whole, in order and reliably. All methods but AwaitWake() and Wake() are
 // called by one thread at a time.
 class ControlChannel {
@@ -39,7 +25,7 @@ class ControlChannel {
   // would otherwise make this rank wait for bytes that nobody sends.
   static constexpr absl::Duration kPartPatience = absl::Minutes(1);
 
-  // Connects over TCP. Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
+  // Connects over TCP. Rank 0 accepts size-1 peers at group.port; the others connect to rank 0 at
   // `root_address`:`root_port`. Before anything else is read, both sides prove that they know
   // group.secret, over TLS if group.tls is set; a connection without a valid proof is dropped.
   // Without TLS all messages are sealed with the secret: a message that was changed on the way is a
@@ -53,9 +39,8 @@ class ControlChannel {
   //   - InvalidArgument: the address is not numeric.
   //   - The cancellation's status: bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(
-      const collectives::GroupInfo& group, ControlListener& listener,
-      const std::string& root_address, int root_port, const WaitBounds& bounds,
-      absl::Duration part_patience = kPartPatience);
+      const collectives::GroupInfo& group, const std::string& root_address, int root_port,
+      const WaitBounds& bounds, absl::Duration part_patience = kPartPatience);
   virtual ~ControlChannel() = default;
 
   virtual int rank() const = 0;

@@ -15,6 +15,7 @@
 #include "base/net/tcp_socket.h"
 #include "base/net/tls_session.h"
 #include "collectives/conformance/rank_group.h"
+#include "collectives/peer/peer_port.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
@@ -40,7 +41,7 @@ class Star {
  public:
   Star(int size, Under under)
       : tls_(under == Under::kTls ? NewTls() : nullptr),
-        listener_(*ControlListener::Open(kAddress)),
+        port_(*collectives::peer::PeerPort::Open(kAddress)),
         channels_(size) {
     if (under == Under::kSharedMemory) {
       memory_.Connect(size);
@@ -61,14 +62,14 @@ class Star {
   }
   absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(int rank, const std::string& secret) {
     const int size = static_cast<int>(channels_.size());
-    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret, tls_}, *listener_,
-                                   kAddress, listener_->port(), kLong);
+    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret, tls_, 0, port_},
+                                   kAddress, port_->number(), kLong);
   }
   std::unique_ptr<ControlChannel>& operator[](int rank) { return channels_[rank]; }
 
  private:
   const std::shared_ptr<const net::TlsContext> tls_;
-  std::unique_ptr<ControlListener> listener_;
+  const std::shared_ptr<collectives::peer::PeerPort> port_;  // of rank 0
   collectives::conformance::RankGroup memory_{collectives::shm::MakeShmBackend()};
   std::vector<std::unique_ptr<ControlChannel>> channels_;
 };
@@ -141,15 +142,15 @@ class Between {
 // the error of rank 0.
 absl::Status ErrorAfterChange(Under under, int offset) {
   const std::shared_ptr<const net::TlsContext> tls = under == Under::kTls ? NewTls() : nullptr;
-  const std::unique_ptr<ControlListener> listener = *ControlListener::Open(kAddress);
-  Between between(listener->port());
+  const auto port = *collectives::peer::PeerPort::Open(kAddress);
+  Between between(port->number());
   std::unique_ptr<ControlChannel> member;
   std::thread connecting([&] {
-    member = *ControlChannel::Connect({Epoch(3), 1, 2, kAddress, "secret", tls}, *listener,
-                                      kAddress, between.port(), kLong);
+    member = *ControlChannel::Connect({Epoch(3), 1, 2, kAddress, "secret", tls}, kAddress,
+                                      between.port(), kLong);
   });
   const std::unique_ptr<ControlChannel> root =
-      *ControlChannel::Connect({Epoch(3), 0, 2, kAddress, "secret", tls}, *listener, kAddress, 0,
+      *ControlChannel::Connect({Epoch(3), 0, 2, kAddress, "secret", tls, 0, port}, kAddress, 0,
                                kLong, /*part_patience=*/absl::Milliseconds(50));
   connecting.join();
   EXPECT_TRUE(member->Send(0, "as it is").ok());
@@ -261,16 +262,16 @@ TEST_P(ControlChannelTest, WorldOfOne_NeedsNobody) {
 }
 
 TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
-  auto listener = *ControlListener::Open(kAddress);
+  const auto port = *collectives::peer::PeerPort::Open(kAddress);
   auto connect = [&](int rank, const std::string& secret, absl::Duration timeout) {
-    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, secret}, *listener, kAddress,
-                                   listener->port(), timeout);
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, secret, nullptr, 0, port},
+                                   kAddress, port->number(), timeout);
   };
   absl::StatusOr<std::unique_ptr<ControlChannel>> root;
   std::thread accept([&] { root = connect(0, "secret", kLong); });
   const absl::Time deadline = Clock::Real().Now() + kLong;
-  Fd silent = *net::ConnectTo(kAddress, listener->port(), deadline);
-  Fd rude = *net::ConnectTo(kAddress, listener->port(), deadline);
+  Fd silent = *net::ConnectTo(kAddress, port->number(), deadline);
+  Fd rude = *net::ConnectTo(kAddress, port->number(), deadline);
   const std::string noise(100, 'x');
   ASSERT_EQ(send(rude.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
   EXPECT_EQ(connect(1, "wrong", kLong).status().code(), absl::StatusCode::kPermissionDenied);
@@ -281,12 +282,12 @@ TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
 
 // A peer without TLS, or without a certificate of this job, is refused; the members are admitted.
 TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
-  auto listener = *ControlListener::Open(kAddress);
+  const auto port = *collectives::peer::PeerPort::Open(kAddress);
   const auto tls = NewTls();
   auto connect = [&](int rank, const std::shared_ptr<const net::TlsContext>& own,
                      WaitBounds bounds) {
-    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", own}, *listener,
-                                   kAddress, listener->port(), bounds);
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", own, 0, port}, kAddress,
+                                   port->number(), bounds);
   };
   absl::StatusOr<std::unique_ptr<ControlChannel>> root;
   std::thread accept([&] { root = connect(0, tls, kLong); });
@@ -298,8 +299,8 @@ TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
 }
 
 TEST(TcpControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
-  auto listener = *ControlListener::Open(kAddress);
-  const auto root = ControlChannel::Connect({Epoch(1), 0, 3, kAddress, "secret"}, *listener,
+  const auto port = *collectives::peer::PeerPort::Open(kAddress);
+  const auto root = ControlChannel::Connect({Epoch(1), 0, 3, kAddress, "secret", nullptr, 0, port},
                                             kAddress, 0, absl::Milliseconds(1));
   EXPECT_EQ(root.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(absl::StrContains(root.status().message(), "rank 1, rank 2"));
@@ -307,14 +308,14 @@ TEST(TcpControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
 
 TEST(TcpControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
   const absl::Status why = absl::AbortedError("rank 1 has died");
-  auto listener = *ControlListener::Open(kAddress);
-  auto own = *ControlListener::Open(kAddress);
+  const auto silent = *collectives::peer::PeerPort::Open(kAddress);
+  const auto own = *collectives::peer::PeerPort::Open(kAddress);
   for (int rank : {0, 1}) {  // rank 0 accepts nobody, and nobody answers rank 1
     Cancellation cancellation;
     std::thread cancel([&] { cancellation.Cancel(why); });
     const auto channel =
-        ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret"}, *own, kAddress,
-                                listener->port(), {absl::InfiniteDuration(), &cancellation});
+        ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", nullptr, 0, own}, kAddress,
+                                silent->number(), {absl::InfiniteDuration(), &cancellation});
     cancel.join();
     EXPECT_TRUE(absl::StrContains(channel.status().message(), why.message())) << channel.status();
     EXPECT_EQ(channel.status().code(), why.code());
@@ -352,14 +353,9 @@ TEST(TcpControlChannelTest, Connect_NobodyListens_IsUnavailable) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  auto own = *ControlListener::Open(kAddress);
-  const auto member = ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress,
+  const auto member = ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, kAddress,
                                               *net::PortOf(silent.get()), kLong);
   EXPECT_EQ(member.status().code(), absl::StatusCode::kUnavailable);
-}
-
-TEST(ControlListenerTest, Open_NotANumericAddress_IsRefused) {
-  EXPECT_EQ(ControlListener::Open("localhost").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

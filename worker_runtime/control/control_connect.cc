@@ -1,5 +1,8 @@
 #include "worker_runtime/control/control_connect.h"
 
+#include <algorithm>
+#include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +11,8 @@
 #include "base/net/peer/peer_dialer.h"
 #include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
+#include "collectives/peer/peer_handshake.h"
+#include "collectives/peer/peer_port.h"
 
 namespace hvd::worker_runtime::control {
 namespace {
@@ -17,8 +22,8 @@ absl::StatusOr<net::Wire> Connect(const collectives::GroupInfo& group, const std
   ASSIGN_OR_RETURN(const net::SocketAddress root,
                    net::ParseSocketAddress(net::JoinHostPort(address, absl::StrCat(port))));
   const auto make_handshake = [&](std::string binding) {
-    return collectives::MakeDialerHandshake(kControlProtocol, group, /*peer=*/0,
-                                            std::move(binding));
+    return collectives::peer::MakeDialerHandshake(collectives::peer::Purpose::kControl, group,
+                                                  /*peer=*/0, std::move(binding));
   };
   ASSIGN_OR_RETURN(net::Wire wire,
                    net::peer::Dial({root, group.tls, make_handshake},
@@ -28,6 +33,28 @@ absl::StatusOr<net::Wire> Connect(const collectives::GroupInfo& group, const std
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
+                                                     const WaitBounds& bounds) {
+  std::vector<net::Wire> wires(group.size);
+  if (group.size == 1) return wires;
+  ASSIGN_OR_RETURN(const std::shared_ptr<collectives::peer::PeerInbox> inbox,
+                   collectives::peer::PeerInbox::Enter(group));
+  std::vector<int> members(group.size - 1);
+  std::iota(members.begin(), members.end(), 1);
+  absl::StatusOr<std::vector<net::Wire>> taken =
+      inbox->Take(collectives::peer::Purpose::kControl, members,
+                  Clock::Real().Now() + bounds.timeout, bounds.cancellation);
+  if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
+  if (!taken.ok()) {
+    return absl::Status(
+        taken.status().code(),
+        absl::StrCat("rank 0 waited for control connections: ", taken.status().message()));
+  }
+  std::move(taken->begin(), taken->end(), wires.begin() + 1);
+  for (const int member : members) RETURN_IF_ERROR(net::TuneForMessages(wires[member].fd()));
+  return wires;
+}
 
 absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
                                         const std::string& address, int port,

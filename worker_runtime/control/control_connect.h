@@ -6,29 +6,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
 #include "base/net/wire.h"
-#include "collectives/peer_handshake.h"
 #include "collectives/types.h"
 
 namespace hvd::worker_runtime::control {
 
-inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kProtocolBytes);
-
-// Rank 0: waits until all members have connected; returns their wires by rank (the one of rank 0 is
-// invalid). A connection without a valid proof is dropped, and the wait goes on. However many
-// strangers connect, members are still admitted.
+// Rank 0: waits until all members have connected to group.port; returns their wires by rank (the
+// one of rank 0 is invalid). See collectives::peer::PeerPort.
 // Errors:
 //   - DeadlineExceeded: not all members have connected; names the missing ranks.
 //   - The cancellation's status: bounds.cancellation was cancelled.
 //   - Unavailable: a system call has failed.
 //   - ResourceExhausted: too many open files.
 absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
-                                                     int listener, const WaitBounds& bounds);
+                                                     const WaitBounds& bounds);
 
-// Other ranks: connects to rank 0. If rank 0 hangs up, retries within the bounds.
+// Other ranks: connects to the port of rank 0. If rank 0 hangs up, retries within the bounds.
 // Errors: those of ControlChannel::Connect.
 absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
                                         const std::string& address, int port,

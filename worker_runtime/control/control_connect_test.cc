@@ -17,6 +17,8 @@
 #include "base/net/peer/peer_opening.h"
 #include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
+#include "collectives/peer/peer_handshake.h"
+#include "collectives/peer/peer_port.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -82,7 +84,7 @@ class SlowMember {
   const collectives::GroupInfo group_;
   const Fd fd_;
   const std::unique_ptr<net::peer::Handshake> handshake_ =
-      collectives::MakeDialerHandshake(kControlProtocol, group_, 0);
+      collectives::peer::MakeDialerHandshake(collectives::peer::Purpose::kControl, group_, 0);
   std::string proof_;
 };
 
@@ -93,16 +95,27 @@ class ControlConnectTest : public testing::Test {
   }
 
   void StartRoot(int size) {
-    root_ = std::thread(
-        [this, size] { accepted_ = AcceptMembers(Group(0, size), listener_.get(), kLong); });
+    root_ = std::thread([this, size] { accepted_ = AcceptMembers(AtPort(Group(0, size)), kLong); });
   }
   void ExpectAllCame() {
     root_.join();
     EXPECT_TRUE(accepted_->ok()) << accepted_->status();
   }
 
+  collectives::GroupInfo AtPort(collectives::GroupInfo group) const {
+    group.port = root_port_;
+    return group;
+  }
+  // Takes the next connection in place of root_port_, which nobody has entered yet.
+  Fd TakeOne() const {
+    EXPECT_TRUE(net::AwaitReady(listener_.get(), POLLIN, Soon()).ok());
+    return Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+
   const Fd listener_ = *net::ListenOnAnyPort(kAddress);
-  const int port_ = *net::PortOf(listener_.get());
+  const std::shared_ptr<collectives::peer::PeerPort> root_port_ =
+      *collectives::peer::PeerPort::Adopt(Fd(dup(listener_.get())));
+  const int port_ = root_port_->number();
   std::thread root_;
   std::optional<absl::StatusOr<std::vector<net::Wire>>> accepted_;
 };
@@ -171,13 +184,14 @@ TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
   collectives::GroupInfo root = Group(0, 2), member = Group(1, 2);
   root.tls = member.tls =
       *net::TlsContext::Create({own.ca_certificate, own.certificate, own.private_key});
-  root_ = std::thread([&] { accepted_ = AcceptMembers(root, listener_.get(), kLong); });
+  root_ = std::thread([&] { accepted_ = AcceptMembers(AtPort(root), kLong); });
   const std::string to = absl::StrCat(kAddress, ":", port_);
   net::Wire slow = net::BeginHandshake("127.0.0.1", to, member.tls);
   const std::vector<Fd> crowd =
       net::CrowdOfClientHellos("127.0.0.2", to, member.tls, kMostOfAStage + 100, kMostOfAStage - 1);
   net::peer::PeerOpening opening(std::move(slow), [&](std::string binding) {
-    return collectives::MakeDialerHandshake(kControlProtocol, member, 0, std::move(binding));
+    return collectives::peer::MakeDialerHandshake(collectives::peer::Purpose::kControl, member, 0,
+                                                  std::move(binding));
   });
   while (opening.Advance() == net::peer::PeerOpening::Progress::kWantsToRead) {
     ASSERT_TRUE(net::AwaitReady(opening.fd(), POLLIN, Soon()).ok());
@@ -188,8 +202,7 @@ TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
 
 TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
   std::thread busy_root([this] {
-    ASSERT_TRUE(net::AwaitReady(listener_.get(), POLLIN, Soon()).ok());
-    Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+    TakeOne().reset();
     StartRoot(2);
   });
   const auto member = ConnectToRoot(Group(1, 2), kAddress, port_, kLong);
@@ -201,8 +214,7 @@ TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
 TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
   std::thread rude_root([this] {
     while (true) {
-      ASSERT_TRUE(net::AwaitReady(listener_.get(), POLLIN, Soon()).ok());
-      const Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const Fd fd = TakeOne();
       char last = 0;
       if (recv(fd.get(), &last, 1, MSG_WAITALL) == 1 && last == 'x') return;
     }
@@ -214,11 +226,11 @@ TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
   rude_root.join();
 }
 
-// Leaves room for the files that AcceptMembers opens for itself (a copy of the listener, two of the
-// event loop), and tells the last one's number.
+// Leaves room for the files that AcceptMembers opens for itself (two of the event loop, two for
+// news), and tells the last one's number.
 int AllowOwnFiles(FileLimit& limit) {
-  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) + 2;
-  close(last - 2);
+  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) + 3;
+  close(last - 3);
   limit.Set(static_cast<rlim_t>(last) + 1);
   return last;
 }
@@ -232,9 +244,9 @@ TEST_F(ControlConnectTest, NoFileLeft_WaitsWithoutTurningRoundAndRound) {
   FileLimit limit;
   AllowOwnFiles(limit);
   rusage before{}, after{};
-  getrusage(RUSAGE_THREAD, &before);
-  const auto root = AcceptMembers(Group(0, 2), listener_.get(), absl::Milliseconds(500));
-  getrusage(RUSAGE_THREAD, &after);
+  getrusage(RUSAGE_SELF, &before);
+  const auto root = AcceptMembers(AtPort(Group(0, 2)), absl::Milliseconds(500));
+  getrusage(RUSAGE_SELF, &after);
   EXPECT_TRUE(absl::IsDeadlineExceeded(root.status())) << root.status();
   // A turn waits or makes a few calls; a busy loop would make thousands.
   const auto busy = [](const rusage& usage) {

@@ -18,6 +18,7 @@
 #include "base/net/frames.h"
 #include "base/status_macros.h"
 #include "base/task_thread.h"
+#include "collectives/peer/peer_port.h"
 #include "collectives/tcp/tcp_backend.h"
 #include "worker_runtime/engine/engine.h"
 
@@ -74,9 +75,9 @@ TensorRequest RequestOf(std::vector<float>& data) {
   return request;
 }
 
-absl::Status Bench(int rank, int socket, control::ControlListener& listener, int root_port) {
+absl::Status Bench(int rank, int socket, std::shared_ptr<collectives::peer::PeerPort> root) {
   PairKeyExchange keys(rank, socket);
-  const collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
+  collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
   const std::unique_ptr<collectives::Backend> backend = collectives::tcp::MakeTcpBackend();
   ASSIGN_OR_RETURN(const auto communicator, backend->Connect(group, keys, kTimeout));
   float data = 1;
@@ -84,8 +85,9 @@ absl::Status Bench(int rank, int socket, control::ControlListener& listener, int
     return communicator->AllReduce(&data, &data, 1, collectives::DataType::kFloat32,
                                    collectives::ReduceOp::kMax, {});
   });
-  ASSIGN_OR_RETURN(auto control, control::ControlChannel::Connect(group, listener, kAddress,
-                                                                  root_port, kTimeout));
+  if (rank == 0) group.port = root;
+  ASSIGN_OR_RETURN(auto control,
+                   control::ControlChannel::Connect(group, kAddress, root->number(), kTimeout));
   const auto engine = Engine::Start({}, *communicator, std::move(control));
   TaskThread callbacks;
   for (const auto& [bytes, size] : {std::pair("4 B", 1), std::pair("1 MB", 1 << 18)}) {
@@ -112,12 +114,11 @@ absl::Status Bench(int rank, int socket, control::ControlListener& listener, int
 
 int Main() {
   int sockets[2];
-  auto listener = control::ControlListener::Open(kAddress);
-  if (!listener.ok() || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
-  const int port = (*listener)->port();
+  const auto root = collectives::peer::PeerPort::Open(kAddress);
+  if (!root.ok() || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
   const pid_t child = fork();
   const int rank = child == 0 ? 1 : 0;
-  const absl::Status status = Bench(rank, sockets[rank], **listener, port);
+  const absl::Status status = Bench(rank, sockets[rank], *root);
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
   if (child > 0) waitpid(child, nullptr, 0);
   return status.ok() ? 0 : 1;

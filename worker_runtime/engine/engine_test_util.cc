@@ -34,13 +34,9 @@ TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank,
                      collectives::DeviceBackend* devices)
     : backend_(InSharedMemory() ? collectives::shm::MakeShmBackend()
                                 : collectives::inproc::MakeInprocBackend()),
+      root_(*collectives::peer::PeerPort::Open(kAddress)),
       keys_(size),
       ranks_(size) {
-  for (Rank& rank : ranks_) {
-    auto listener = control::ControlListener::Open(kAddress);
-    EXPECT_TRUE(listener.ok()) << listener.status();
-    rank.listener = *std::move(listener);
-  }
   InThreads(size, [this](int rank) { Connect(rank); });
   for (int rank = 0; rank < size; ++rank) {
     if (rank != bare_rank) Start(rank, options, devices);
@@ -69,7 +65,7 @@ void TestWorld::Start(int rank, EngineOptions options, collectives::DeviceBacken
 }
 
 void TestWorld::Connect(int rank) {
-  const collectives::GroupInfo group = GroupOf(rank);
+  collectives::GroupInfo group = GroupOf(rank);
   auto communicator = backend_->Connect(group, *keys_.ForRank(rank), kConnectTimeout);
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   ranks_[rank].communicator = *std::move(communicator);
@@ -77,8 +73,9 @@ void TestWorld::Connect(int rank) {
     ranks_[rank].channel = control::MakeMailControlChannel(*mailbox, rank, size());
     return;
   }
-  auto channel = control::ControlChannel::Connect(group, *ranks_[rank].listener, kAddress,
-                                                  ranks_[0].listener->port(), kConnectTimeout);
+  if (rank == 0) group.port = root_;
+  auto channel =
+      control::ControlChannel::Connect(group, kAddress, root_->number(), kConnectTimeout);
   ASSERT_TRUE(channel.ok()) << channel.status();
   ranks_[rank].channel = *std::move(channel);
 }

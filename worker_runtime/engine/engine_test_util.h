@@ -13,6 +13,7 @@
 #include "collectives/communicator.h"
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/device_communicator.h"
+#include "collectives/peer/peer_port.h"
 #include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
@@ -41,7 +42,6 @@ class TestWorld {
 
  private:
   struct Rank {
-    std::unique_ptr<control::ControlListener> listener;
     std::unique_ptr<collectives::Communicator> communicator;
     std::unique_ptr<control::ControlChannel> channel;  // until the engine takes it
     std::unique_ptr<Engine> engine;
@@ -51,6 +51,7 @@ class TestWorld {
   void Start(int rank, EngineOptions options, collectives::DeviceBackend* devices);
 
   const std::unique_ptr<collectives::Backend> backend_;
+  const std::shared_ptr<collectives::peer::PeerPort> root_;
   collectives::conformance::KeyExchangeTable keys_;
   std::vector<Rank> ranks_;
 };

@@ -72,7 +72,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
 Peer ToPeer(const pb::Member& member) {
   return {member.host(),
           member.address(),
-          static_cast<int>(member.control_port()),
+          static_cast<int>(member.port()),
           rendezvous::transport::FromMessage(member.placement()),
           WorkerId(member.worker().worker_id()),
           Incarnation(member.worker().incarnation())};
@@ -197,7 +197,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   FillIdentity(request.mutable_worker());
   request.set_last_epoch(last_epoch().value());
   request.set_address(standing_.advertise_address);
-  request.set_control_port(join.control_port);
+  request.set_port(join.port);
   request.set_may_defer(join.may_defer);
   request.set_commit(join.commit);
   request.set_worked(join.worked);

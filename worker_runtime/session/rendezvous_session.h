@@ -74,7 +74,7 @@ class Session {
   Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client);
 
   struct JoinRequest {
-    int control_port = 0;
+    int port = 0;
     bool may_defer = false;  // whether a DeferredPlace is an acceptable answer
     uint64_t commit = 0;     // the newest commit that this process can restore; 0: none
     absl::Duration timeout;  // for static jobs; in an elastic job the daemon bounds the wait

@@ -102,7 +102,7 @@ class SessionTest : public ::testing::Test {
       member->mutable_worker()->set_incarnation(70 + rank);
       member->mutable_placement()->set_rank(rank);
       member->set_address("127.0.0.1");
-      member->set_control_port(1000 + rank);
+      member->set_port(1000 + rank);
       member->mutable_placement()->set_local_rank(rank);
       member->mutable_placement()->set_local_size(2);
       member->mutable_placement()->set_cross_size(1);
@@ -147,8 +147,8 @@ class SessionTest : public ::testing::Test {
         WorkerStanding{WorkerId(11), "127.0.0.1", elastic, absl::ZeroDuration()}, Incarnation(99),
         [this] { return std::make_unique<ScriptedClient>(script_); });
   }
-  absl::StatusOr<WorkerWorld> Join(int control_port) {
-    auto answer = session_.JoinNextWorld({control_port, false, 0, absl::Seconds(1)});
+  absl::StatusOr<WorkerWorld> Join(int port) {
+    auto answer = session_.JoinNextWorld({port, false, 0, absl::Seconds(1)});
     if (!answer.ok()) return answer.status();
     return std::get<WorkerWorld>(*std::move(answer));
   }
@@ -165,15 +165,15 @@ TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
   EXPECT_EQ(world->epoch, Epoch(3));
   EXPECT_EQ(world->rank(), 1);
   EXPECT_EQ(world->size(), 2);
-  EXPECT_EQ(world->self().control_port, 1001);
-  EXPECT_EQ(world->root.control_port, 1000);
+  EXPECT_EQ(world->self().port, 1001);
+  EXPECT_EQ(world->root.port, 1000);
   const auto peers = world->members->Get();
   ASSERT_TRUE(peers.ok()) << peers.status();
   EXPECT_EQ((*peers)[0].worker, WorkerId(10));
   EXPECT_EQ((*peers)[0].incarnation, Incarnation(70));
   EXPECT_EQ(script_.members_asked, 0);
   EXPECT_TRUE(world->IsHomogeneous());
-  EXPECT_EQ(script_.last_join.control_port(), 4242u);
+  EXPECT_EQ(script_.last_join.port(), 4242u);
   EXPECT_EQ(script_.last_join.worker().incarnation(), 99u);
 }
 
@@ -184,21 +184,21 @@ TEST_F(SessionTest, JoinNextWorld_LargeWorld_AsksForTheOthersOnceWhenNeeded) {
   ASSERT_TRUE(world.ok()) << world.status();
   EXPECT_EQ(world->rank(), 2);
   EXPECT_EQ(world->size(), 3);
-  EXPECT_EQ(world->self().control_port, 1001);
-  EXPECT_EQ(world->root.control_port, 1000);
+  EXPECT_EQ(world->self().port, 1001);
+  EXPECT_EQ(world->root.port, 1000);
   EXPECT_EQ(script_.members_asked, 0);
   script_.members = absl::UnavailableError("away");
   EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kUnavailable);
   script_.members.emplace();
   for (int rank : {0, 1, 2}) {
     script_.members->add_members()->mutable_placement()->set_rank(rank);
-    script_.members->mutable_members(rank)->set_control_port(2000 + rank);
+    script_.members->mutable_members(rank)->set_port(2000 + rank);
   }
   for (int time : {1, 2}) {
     const auto peers = world->members->Get();
     ASSERT_TRUE(peers.ok()) << time << peers.status();
     ASSERT_EQ(peers->size(), 3u);
-    EXPECT_EQ((*peers)[1].control_port, 2001);
+    EXPECT_EQ((*peers)[1].port, 2001);
   }
   EXPECT_EQ(script_.members_asked, 2);
 }

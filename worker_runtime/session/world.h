@@ -21,7 +21,7 @@ namespace hvd::worker_runtime::session {
 struct Peer {
   std::string host;     // as the user wrote it
   std::string address;  // numeric
-  int control_port = 0;
+  int port = 0;
   rendezvous::placement::Placement place = {};
   // The identity of its process, the same in all worlds; 0 without a daemon.
   WorkerId worker = WorkerId(0);

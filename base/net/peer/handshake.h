@@ -10,6 +10,14 @@
 
 namespace hvd::net::peer {
 
+// The other end of a connection, and what the connection is for. The handshake says what the first
+// two numbers mean.
+struct PeerId {
+  int purpose = 0;
+  int group = 0;
+  int number = -1;  // its number among its kind, e.g. its rank
+};
+
 // The ends speak in turns, and every message has a fixed length, so that a peer that is not
 // authenticated can't make this process buffer data. Not thread-safe.
 class Handshake {
@@ -25,9 +33,8 @@ class Handshake {
   // Errors:
   //   - PermissionDenied: the peer is not authenticated; the caller must close the connection.
   virtual absl::StatusOr<std::string> Step(absl::string_view bytes) = 0;
-  // The number of the other end among its kind, e.g. its rank, or the one that it claims to have
-  // until wanted() is 0; -1: it has sent none.
-  virtual int peer() const { return -1; }
+  // The other end, or who it claims to be until wanted() is 0.
+  virtual PeerId peer() const { return {}; }
 };
 
 }  // namespace hvd::net::peer

@@ -47,9 +47,9 @@ void PeerListener::Advance(Id id) {
   if (progress != Progress::kProved) {
     return AwaitTurn(id, &stranger, progress == Progress::kWantsToWrite);
   }
-  Stranger peer = TakeOut(id);
-  const int number = peer.opening.peer();
-  take_(peer.opening.TakeWire(), number);
+  Stranger proved = TakeOut(id);
+  const PeerId peer = proved.opening.peer();
+  take_(proved.opening.TakeWire(), peer);
 }
 
 void PeerListener::AwaitTurn(Id id, Stranger* stranger, bool writes) {

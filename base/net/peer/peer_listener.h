@@ -34,9 +34,9 @@ struct StrangerBounds {
 // Not thread-safe: belongs to its loop's thread; the loop must outlive it.
 class PeerListener {
  public:
-  // Receives each authenticated connection, and the number of its peer (see Handshake), on the
-  // loop's thread. Must not destroy the listener.
-  using Take = std::function<void(Wire connection, int peer)>;
+  // Receives each authenticated connection, and its peer (see Handshake), on the loop's thread.
+  // Must not destroy the listener.
+  using Take = std::function<void(Wire connection, const PeerId& peer)>;
 
   // `tls` null: no encryption.
   PeerListener(EventLoop& loop, Fd listener, std::shared_ptr<const TlsContext> tls,

@@ -29,7 +29,7 @@ class PeerOpening {
 
   int fd() const { return wire_.fd(); }
   // See Handshake.
-  int peer() const { return handshake_ == nullptr ? -1 : handshake_->peer(); }
+  PeerId peer() const { return handshake_ == nullptr ? PeerId() : handshake_->peer(); }
   // How far the other end has come, at an accepting end.
   Strangers::Stage stage() const;
   // The reason for kFailed.

@@ -23,7 +23,7 @@ class Conversation : public Handshake {
       return absl::PermissionDeniedError("nonsense");
     return said_.size() == 4 ? "and?" : "";
   }
-  int peer() const override { return static_cast<int>(said_.size()); }
+  PeerId peer() const override { return {0, 0, static_cast<int>(said_.size())}; }
 
  private:
   std::string said_;
@@ -65,7 +65,7 @@ TEST_F(PeerOpeningTest, Advance_BytesOneByOne_TakesThemAndNoMore) {
   EXPECT_EQ(recv(other_.get(), answer, sizeof(answer), 0), 4);
   Say("ddata");
   ASSERT_EQ(opening.Advance(), PeerOpening::Progress::kProved);
-  EXPECT_EQ(opening.peer(), 8);
+  EXPECT_EQ(opening.peer().number, 8);
   const Wire wire = opening.TakeWire();
   EXPECT_EQ(recv(wire.fd(), answer, sizeof(answer), 0), 4) << "what follows the handshake";
 }

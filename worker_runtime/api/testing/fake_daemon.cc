@@ -152,7 +152,7 @@ void FakeDaemon::FormWorld() {
     *member->mutable_worker() = request.worker();
     member->set_host("localhost");
     member->set_address(request.address());
-    member->set_control_port(request.control_port());
+    member->set_port(request.port());
     pb::Placement& place = *member->mutable_placement();
     place.set_rank(world.members_size() - 1);
     place.set_size(static_cast<int>(waiting_.size()));

@@ -1,18 +1,24 @@
-#include "collectives/peer_handshake.h"
+#include "collectives/peer/peer_handshake.h"
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "collectives/peer_proof.h"
 
-namespace hvd::collectives {
+namespace hvd::collectives::peer {
 namespace {
 
+// The first bytes of a connection: the purpose, with the version of the protocol that follows.
+constexpr absl::string_view kNames[kPurposes] = {"hvdlink5", "hvdctrl3"};
+constexpr size_t kNameBytes = 8;
+constexpr size_t kGroupBytes = 4;
 constexpr size_t kRankBytes = 4;
 constexpr size_t kEpochBytes = 8;
-constexpr size_t kHelloBytes = kProtocolBytes + kEpochBytes + 3 * kRankBytes + kNonceBytes;
-constexpr size_t kDialerAt = kProtocolBytes + kEpochBytes + kRankBytes;
+constexpr size_t kDialerAt = kNameBytes + kGroupBytes + kEpochBytes + kRankBytes;
+constexpr size_t kHelloBytes = kDialerAt + 2 * kRankBytes + kNonceBytes;
 constexpr size_t kChallengeBytes = kNonceBytes + kProofBytes;
 constexpr absl::string_view kWelcome("w", 1);
 
@@ -29,11 +35,21 @@ uint64_t FromBigEndian(absl::string_view bytes) {
   return number;
 }
 
+absl::string_view NameOf(Purpose purpose) { return kNames[static_cast<size_t>(purpose)]; }
+
+std::optional<Purpose> PurposeOf(absl::string_view name) {
+  for (const Purpose purpose : {Purpose::kTensors, Purpose::kControl}) {
+    if (name == NameOf(purpose)) return purpose;
+  }
+  return std::nullopt;
+}
+
 // Every field has a fixed length, so the acceptor knows how many bytes to read before it can trust
 // any of them.
-std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer, int acceptor,
+std::string Hello(Purpose purpose, const GroupInfo& group, int dialer, int acceptor,
                   absl::string_view nonce) {
-  return absl::StrCat(protocol, BigEndian(group.epoch.value(), kEpochBytes),
+  return absl::StrCat(NameOf(purpose), BigEndian(group.id, kGroupBytes),
+                      BigEndian(group.epoch.value(), kEpochBytes),
                       BigEndian(group.size, kRankBytes), BigEndian(dialer, kRankBytes),
                       BigEndian(acceptor, kRankBytes), nonce);
 }
@@ -43,24 +59,27 @@ std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer
 // of the checking end is fresh, so neither a replayed nor a reflected proof is valid.
 class End : public net::peer::Handshake {
  public:
-  End(absl::string_view protocol, const GroupInfo& group, int peer, std::string binding)
-      : protocol_(protocol),
-        group_(group),
-        peer_(peer),
-        nonce_(MakeNonce()),
-        binding_(std::move(binding)) {}
+  explicit End(std::string binding) : nonce_(MakeNonce()), binding_(std::move(binding)) {}
 
-  int peer() const override { return peer_; }
+  net::peer::PeerId peer() const override {
+    return {static_cast<int>(purpose_), group_ == nullptr ? 0 : group_->id, peer_};
+  }
 
  protected:
+  void Name(Purpose purpose, const GroupInfo& group, int peer) {
+    purpose_ = purpose;
+    group_ = &group;
+    peer_ = peer;
+  }
+
   std::string OwnProof() const {
     const std::string transcript = absl::StrCat(nonce_, peer_nonce_);
-    return MakeProof(group_.secret, Subject(group_.rank, peer_, transcript));
+    return MakeProof(group_->secret, Subject(group_->rank, peer_, transcript));
   }
 
   absl::Status CheckPeersProof(absl::string_view proof) const {
     const std::string transcript = absl::StrCat(peer_nonce_, nonce_);
-    if (CheckProof(group_.secret, Subject(peer_, group_.rank, transcript), proof)) {
+    if (CheckProof(group_->secret, Subject(peer_, group_->rank, transcript), proof)) {
       return absl::OkStatus();
     }
     return absl::PermissionDeniedError(
@@ -68,12 +87,12 @@ class End : public net::peer::Handshake {
   }
 
   ProofSubject Subject(int from, int to, absl::string_view transcript) const {
-    return {protocol_, group_.epoch, group_.size, from, to, transcript, binding_};
+    return {NameOf(purpose_), group_->epoch, group_->size, from, to, transcript, binding_};
   }
 
-  const absl::string_view protocol_;
-  const GroupInfo& group_;
-  int peer_;
+  Purpose purpose_ = Purpose::kTensors;
+  const GroupInfo* group_ = nullptr;  // nullptr: the acceptor has not been told yet
+  int peer_ = -1;
   const std::string nonce_;
   const std::string binding_;
   std::string peer_nonce_;
@@ -81,9 +100,12 @@ class End : public net::peer::Handshake {
 
 class Dialer : public End {
  public:
-  using End::End;
+  Dialer(Purpose purpose, const GroupInfo& group, int peer, std::string binding)
+      : End(std::move(binding)) {
+    Name(purpose, group, peer);
+  }
 
-  std::string Start() override { return Hello(protocol_, group_, group_.rank, peer_, nonce_); }
+  std::string Start() override { return Hello(purpose_, *group_, group_->rank, peer_, nonce_); }
 
   size_t wanted() const override {
     if (done_) return 0;
@@ -114,7 +136,8 @@ class Dialer : public End {
 
 class Acceptor : public End {
  public:
-  using End::End;
+  Acceptor(FindGroup find_group, std::string binding)
+      : End(std::move(binding)), find_group_(std::move(find_group)) {}
 
   std::string Start() override { return ""; }
 
@@ -133,40 +156,43 @@ class Acceptor : public End {
 
  private:
   absl::StatusOr<std::string> OnHello(absl::string_view bytes) {
-    // The dialer's rank is taken from the message. Then the whole message must equal the one that
-    // such a dialer sends to this rank, which checks protocol, epoch, size and both ranks at once.
+    // Purpose, group and the dialer's rank are taken from the message. Then the whole message must
+    // equal the one that such a dialer sends to this rank, which checks epoch, size and both ranks
+    // at once.
     const absl::Status stranger =
-        absl::PermissionDeniedError("the peer is not a member of this epoch's group");
+        absl::PermissionDeniedError("the peer is not a member of a group of this epoch");
     if (bytes.size() != kHelloBytes) return stranger;
+    const std::optional<Purpose> purpose = PurposeOf(bytes.substr(0, kNameBytes));
+    found_ = find_group_(static_cast<int>(FromBigEndian(bytes.substr(kNameBytes, kGroupBytes))));
+    if (!purpose.has_value() || found_ == nullptr) return stranger;
     const absl::string_view nonce = bytes.substr(kHelloBytes - kNonceBytes);
     const uint64_t dialer = FromBigEndian(bytes.substr(kDialerAt, kRankBytes));
-    if (dialer >= static_cast<uint64_t>(group_.size)) return stranger;
+    if (dialer >= static_cast<uint64_t>(found_->size)) return stranger;
     const int claimed = static_cast<int>(dialer);
-    if (claimed == group_.rank || bytes != Hello(protocol_, group_, claimed, group_.rank, nonce)) {
-      return stranger;
-    }
-    peer_ = claimed;
+    const int own = found_->rank;
+    if (claimed == own || bytes != Hello(*purpose, *found_, claimed, own, nonce)) return stranger;
+    Name(*purpose, *found_, claimed);
     peer_nonce_ = std::string(nonce);
     // This tells a stranger nothing: the proof is about the stranger's nonce and this end's, and
     // only for this direction.
     return absl::StrCat(nonce_, OwnProof());
   }
 
+  const FindGroup find_group_;
+  std::shared_ptr<const GroupInfo> found_;
   bool done_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<net::peer::Handshake> MakeDialerHandshake(absl::string_view protocol,
-                                                          const GroupInfo& group, int peer,
-                                                          std::string binding) {
-  return std::make_unique<Dialer>(protocol, group, peer, std::move(binding));
+std::unique_ptr<net::peer::Handshake> MakeDialerHandshake(Purpose purpose, const GroupInfo& group,
+                                                          int peer, std::string binding) {
+  return std::make_unique<Dialer>(purpose, group, peer, std::move(binding));
 }
 
-std::unique_ptr<net::peer::Handshake> MakeAcceptorHandshake(absl::string_view protocol,
-                                                            const GroupInfo& group,
+std::unique_ptr<net::peer::Handshake> MakeAcceptorHandshake(FindGroup find_group,
                                                             std::string binding) {
-  return std::make_unique<Acceptor>(protocol, group, -1, std::move(binding));
+  return std::make_unique<Acceptor>(std::move(find_group), std::move(binding));
 }
 
-}  // namespace hvd::collectives
+}  // namespace hvd::collectives::peer

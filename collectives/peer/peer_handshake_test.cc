@@ -1,16 +1,22 @@
-#include "collectives/peer_handshake.h"
+#include "collectives/peer/peer_handshake.h"
 
 #include <utility>
 
 #include "gtest/gtest.h"
 
-namespace hvd::collectives {
+namespace hvd::collectives::peer {
 namespace {
-
-constexpr absl::string_view kProtocol = "hvd-test";
 
 GroupInfo Group(int rank, const std::string& secret = "secret", uint64_t epoch = 5, int size = 3) {
   return {Epoch(epoch), rank, size, "", secret};
+}
+
+// The acceptor's end at a port where `group` alone is.
+std::unique_ptr<net::peer::Handshake> AcceptorOf(const GroupInfo& group,
+                                                 const std::string& binding = "") {
+  return MakeAcceptorHandshake([own = std::make_shared<const GroupInfo>(group)](
+                                   int id) { return id == own->id ? own : nullptr; },
+                               binding);
 }
 
 // The messages of both ends until one of them refuses the other or both are done.
@@ -41,19 +47,19 @@ Talk Hold(net::peer::Handshake& dialer, net::peer::Handshake& acceptor) {
 
 Talk HoldBetween(const GroupInfo& dialer, int to, const GroupInfo& acceptor,
                  const std::string& dialers_binding = "", const std::string& acceptors = "") {
-  const auto one = MakeDialerHandshake(kProtocol, dialer, to, dialers_binding);
-  const auto other = MakeAcceptorHandshake(kProtocol, acceptor, acceptors);
+  const auto one = MakeDialerHandshake(Purpose::kTensors, dialer, to, dialers_binding);
+  const auto other = AcceptorOf(acceptor, acceptors);
   return Hold(*one, *other);
 }
 
 TEST(PeerHandshakeTest, BothEndsLearnThatTheyBelongTogether) {
   const GroupInfo two = Group(2), one = Group(1);
-  const auto dialer = MakeDialerHandshake(kProtocol, two, 1);
-  const auto acceptor = MakeAcceptorHandshake(kProtocol, one);
-  EXPECT_EQ(acceptor->peer(), -1);
+  const auto dialer = MakeDialerHandshake(Purpose::kTensors, two, 1);
+  const auto acceptor = AcceptorOf(one);
+  EXPECT_EQ(acceptor->peer().number, -1);
   EXPECT_TRUE(Hold(*dialer, *acceptor).whole);
-  EXPECT_EQ(acceptor->peer(), 2);
-  EXPECT_EQ(dialer->peer(), 1);
+  EXPECT_EQ(acceptor->peer().number, 2);
+  EXPECT_EQ(dialer->peer().number, 1);
 }
 
 TEST(PeerHandshakeTest, ADialerSeesThatTheOtherEndDoesNotKnowTheSecret) {
@@ -64,8 +70,8 @@ TEST(PeerHandshakeTest, ADialerSeesThatTheOtherEndDoesNotKnowTheSecret) {
 
 TEST(PeerHandshakeTest, AnAcceptorSeesThatTheOtherEndDoesNotKnowTheSecret) {
   const GroupInfo one = Group(1), stranger = Group(2);
-  const auto acceptor = MakeAcceptorHandshake(kProtocol, one);
-  ASSERT_TRUE(acceptor->Step(MakeDialerHandshake(kProtocol, stranger, 1)->Start()).ok());
+  const auto acceptor = AcceptorOf(one);
+  ASSERT_TRUE(acceptor->Step(MakeDialerHandshake(Purpose::kTensors, stranger, 1)->Start()).ok());
   EXPECT_EQ(acceptor->Step(std::string(acceptor->wanted(), 'x')).status().code(),
             absl::StatusCode::kPermissionDenied);
 }
@@ -87,34 +93,59 @@ TEST(PeerHandshakeTest, BothEndsMustSeeTheSameChannel) {
   EXPECT_FALSE(HoldBetween(Group(2), 1, Group(1), "channel", "another").whole);
 }
 
-TEST(PeerHandshakeTest, WhoSpeaksAnotherProtocolIsRefusedAtTheFirstWord) {
-  const GroupInfo one = Group(1), two = Group(2);
-  const auto dialer = MakeDialerHandshake("hvd-else", two, 1);
-  const auto acceptor = MakeAcceptorHandshake(kProtocol, one);
-  EXPECT_EQ(Hold(*dialer, *acceptor).acceptor.code(), absl::StatusCode::kPermissionDenied);
+TEST(PeerHandshakeTest, TheAcceptorLearnsPurposeAndGroup) {
+  GroupInfo two = Group(2), one = Group(1);
+  two.id = one.id = 9;
+  const auto dialer = MakeDialerHandshake(Purpose::kControl, two, 1);
+  const auto acceptor = AcceptorOf(one);
+  EXPECT_TRUE(Hold(*dialer, *acceptor).whole);
+  EXPECT_EQ(acceptor->peer().purpose, static_cast<int>(Purpose::kControl));
+  EXPECT_EQ(acceptor->peer().group, 9);
+}
+
+TEST(PeerHandshakeTest, WhoNamesAnUnknownGroupOrPurposeIsRefusedAtTheFirstWord) {
+  const GroupInfo two = Group(2), one = Group(1);
+  const std::string hello = MakeDialerHandshake(Purpose::kTensors, two, 1)->Start();
+  for (const size_t at : {size_t{0}, size_t{11}}) {  // in the purpose, in the group
+    std::string other = hello;
+    other[at] = 'x';
+    EXPECT_EQ(AcceptorOf(one)->Step(other).status().code(), absl::StatusCode::kPermissionDenied);
+  }
+  EXPECT_TRUE(AcceptorOf(one)->Step(hello).ok());
+}
+
+// Whoever changes the purpose on its way has no proof for the new one.
+TEST(PeerHandshakeTest, AProofIsForOnePurpose) {
+  const GroupInfo two = Group(2), one = Group(1);
+  const auto dialer = MakeDialerHandshake(Purpose::kTensors, two, 1);
+  std::string hello = dialer->Start();
+  hello.replace(0, 8, MakeDialerHandshake(Purpose::kControl, two, 1)->Start().substr(0, 8));
+  const auto challenge = AcceptorOf(one)->Step(hello);
+  ASSERT_TRUE(challenge.ok()) << challenge.status();
+  EXPECT_EQ(dialer->Step(*challenge).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST(PeerHandshakeTest, HelloNeverRepeats) {
   const GroupInfo two = Group(2);
-  EXPECT_NE(MakeDialerHandshake(kProtocol, two, 1)->Start(),
-            MakeDialerHandshake(kProtocol, two, 1)->Start());
+  EXPECT_NE(MakeDialerHandshake(Purpose::kTensors, two, 1)->Start(),
+            MakeDialerHandshake(Purpose::kTensors, two, 1)->Start());
 }
 
 // An acceptor accepts neither its own message (reflection) nor an old proof (replay).
 TEST(PeerHandshakeTest, NothingCanBeSentBackOrPlayedAgain) {
   const GroupInfo one = Group(1), two = Group(2);
-  const auto dialer = MakeDialerHandshake(kProtocol, two, 1);
+  const auto dialer = MakeDialerHandshake(Purpose::kTensors, two, 1);
   const std::string hello = dialer->Start();
-  const auto first = MakeAcceptorHandshake(kProtocol, one);
+  const auto first = AcceptorOf(one);
   const auto challenge = first->Step(hello);
   ASSERT_TRUE(challenge.ok());
   const auto proof = dialer->Step(*challenge);
   ASSERT_TRUE(proof.ok());
-  const auto second = MakeAcceptorHandshake(kProtocol, one);
+  const auto second = AcceptorOf(one);
   const auto fresh = second->Step(hello);
   ASSERT_TRUE(fresh.ok());
   EXPECT_FALSE(second->Step(*proof).ok()) << "played again";
-  const auto third = MakeAcceptorHandshake(kProtocol, one);
+  const auto third = AcceptorOf(one);
   const auto mirrored = third->Step(hello);
   ASSERT_TRUE(mirrored.ok());
   EXPECT_FALSE(third->Step(mirrored->substr(mirrored->size() - third->wanted())).ok())
@@ -122,4 +153,4 @@ TEST(PeerHandshakeTest, NothingCanBeSentBackOrPlayedAgain) {
 }
 
 }  // namespace
-}  // namespace hvd::collectives
+}  // namespace hvd::collectives::peer
