@@ -170,7 +170,8 @@ ONLY_IN = {
     ),
     # Those beside base show limits as they were set.
     r"\bFormatDuration\s*\(": (
-        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
+        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc",
+         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
          "worker_runtime/session/rendezvous_session.cc"],
         "users are shown durations by DurationText: it has no nanoseconds", False,
     ),
