@@ -1,6 +1,7 @@
 #include "collectives/rank_text.h"
 
 #include "absl/strings/str_cat.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives {
 
@@ -11,7 +12,7 @@ std::string RankText(absl::string_view backend, int rank, int size, Epoch epoch)
 absl::Status ConnectError(absl::string_view backend, const GroupInfo& group,
                           const absl::Status& why) {
   const std::string who = RankText(backend, group.rank, group.size, group.epoch);
-  return absl::Status(why.code(), absl::StrCat("connecting (", who, "): ", why.message()));
+  return WithText(why, absl::StrCat("connecting (", who, "): ", why.message()));
 }
 
 }  // namespace hvd::collectives

@@ -11,6 +11,7 @@
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::peer {
 
@@ -154,7 +155,8 @@ absl::Status PeerInbox::NotCome(Purpose purpose, const std::vector<int>& peers) 
       absl::StrCat("no connection in time from rank ", absl::StrJoin(missing, ", rank "));
   const int refused = port_->listener_->refused();
   if (refused > 0) absl::StrAppend(&text, "; unauthenticated connections refused: ", refused);
-  return absl::DeadlineExceededError(text);
+  const absl::Status error = absl::DeadlineExceededError(text);
+  return missing.empty() ? error : WithUnreachedRank(error, missing.front());
 }
 
 void PeerInbox::Drop(Purpose purpose) {

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "collectives/peer/peer_handshake.h"
 #include "collectives/tcp/link_address.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::tcp {
 
@@ -24,8 +25,10 @@ absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::strin
   if (wire.ok() || (cancellation != nullptr && wire.status() == cancellation->status())) {
     return wire;
   }
-  return absl::Status(wire.status().code(),
-                      absl::StrCat("can't connect to rank ", peer, ": ", wire.status().message()));
+  return WithUnreachedRank(
+      absl::Status(wire.status().code(),
+                   absl::StrCat("can't connect to rank ", peer, ": ", wire.status().message())),
+      peer);
 }
 
 }  // namespace hvd::collectives::tcp

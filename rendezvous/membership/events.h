@@ -402,6 +402,7 @@ struct Notice {
     kLimitsChanged,
     kHostWaits,          // its agent waits: the host is not offered to the job
     kCommitsKept,        // a host has copies of the commits of another one
+    kCommitsNotKept,     // it can't copy them
     kWorldBegan,         // rank 0 of the newest world has said with which commit training goes on
     kCheckpointWritten,  // the first one, or the first one after a failure
     kCheckpointFailed,   // one could not be written; not each time

@@ -63,6 +63,8 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
       return "host_waits";
     case membership::Notice::Kind::kCommitsKept:
       return "commits_kept";
+    case membership::Notice::Kind::kCommitsNotKept:
+      return "commits_not_kept";
     case membership::Notice::Kind::kWorldBegan:
       return "world_began";
     case membership::Notice::Kind::kCheckpointWritten:

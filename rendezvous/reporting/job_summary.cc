@@ -64,6 +64,7 @@ JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time no
     case membership::Notice::Kind::kLimitsChanged:
     case membership::Notice::Kind::kHostWaits:
     case membership::Notice::Kind::kCommitsKept:
+    case membership::Notice::Kind::kCommitsNotKept:
     case membership::Notice::Kind::kJobEnding:
     case membership::Notice::Kind::kDrainCancelled:
       return {notice.text, true};

@@ -74,6 +74,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kLimitsChanged:
     case membership::Notice::Kind::kHostWaits:
     case membership::Notice::Kind::kCommitsKept:
+    case membership::Notice::Kind::kCommitsNotKept:
     case membership::Notice::Kind::kCheckpointWritten:
     case membership::Notice::Kind::kCheckpointFailed:
     case membership::Notice::Kind::kJobEnding:

@@ -9,6 +9,7 @@
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
+#include "collectives/unreached_rank.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "rendezvous/security/credentials_message.h"
 #include "worker_runtime/api/backends.h"
@@ -272,7 +273,8 @@ absl::Status Runtime::Join(bool may_defer) {
     if (IsDaemonsWord(world.status())) continue;
     // Not as the loss of a peer: a way that is closed between two hosts, e.g. by a firewall, stays
     // closed, so the job should soon end with this message.
-    progress_.NoteError(std::string(world.status().message()), /*caused_by_peer=*/false);
+    progress_.NoteError(std::string(world.status().message()), /*caused_by_peer=*/false,
+                        collectives::UnreachedRankOf(world.status()));
     if (++failures >= kMostConnectFailures) return world.status();
   }
 }

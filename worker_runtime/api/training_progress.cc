@@ -21,6 +21,7 @@ void TrainingProgress::Reset() {
   absl::MutexLock lock(&mutex_);
   error_.clear();
   caused_by_peer_ = false;
+  unreached_.reset();
 }
 
 void TrainingProgress::BeginTraining() {
@@ -38,8 +39,10 @@ void TrainingProgress::SetCommit(uint64_t number) {
   steps_since_.store(NanosecondsSinceBoot());
 }
 
-void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer) {
+void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer,
+                                 std::optional<int> unreached) {
   absl::MutexLock lock(&mutex_);
+  unreached_ = unreached;
   error_ = text;
   caused_by_peer_ = caused_by_peer;
 }
@@ -56,6 +59,7 @@ session::Session::JoinRequest TrainingProgress::TakeWord() {
   absl::MutexLock lock(&mutex_);
   request.left_for = std::exchange(error_, "");
   request.caused_by_peer = std::exchange(caused_by_peer_, false);
+  request.unreached = std::exchange(unreached_, std::nullopt);
   return request;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -30,8 +31,10 @@ class TrainingProgress {
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
   // The operations so far do not count.
   void ForgetWork() { worked_.store(false, std::memory_order_relaxed); }
-  // Records the error because of which this process is about to leave the world.
-  void NoteError(const std::string& text, bool caused_by_peer);
+  // Records the error because of which this process is about to leave the world. `unreached`: the
+  // rank to which it had no connection.
+  void NoteError(const std::string& text, bool caused_by_peer,
+                 std::optional<int> unreached = std::nullopt);
 
   // Returns the progress in the world just left, as a request to join the next one, and clears it:
   // a second call returns the commit's number only.
@@ -45,6 +48,7 @@ class TrainingProgress {
   absl::Mutex mutex_;
   std::string error_ ABSL_GUARDED_BY(mutex_);
   bool caused_by_peer_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<int> unreached_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd::worker_runtime::api

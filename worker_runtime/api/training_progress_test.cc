@@ -12,13 +12,14 @@ TEST(TrainingProgressTest, TakeWord_TellsOfTheWorldThatWasLeft_Once) {
   progress.SetCommit(7);
   progress.CountStep();
   progress.CountStep();
-  progress.NoteError("out of memory", true);
+  progress.NoteError("out of memory", true, 3);
   const auto word = progress.TakeWord();
   EXPECT_EQ(word.commit, 7u);
   EXPECT_TRUE(word.worked);
   EXPECT_EQ(word.lost_steps, 2u);
   EXPECT_EQ(word.left_for, "out of memory");
   EXPECT_TRUE(word.caused_by_peer);
+  EXPECT_EQ(word.unreached, 3);
   const auto next = progress.TakeWord();
   EXPECT_EQ(next.commit, 7u);
   EXPECT_FALSE(next.worked);
@@ -26,6 +27,7 @@ TEST(TrainingProgressTest, TakeWord_TellsOfTheWorldThatWasLeft_Once) {
   EXPECT_EQ(next.lost_time, absl::ZeroDuration());
   EXPECT_EQ(next.left_for, "");
   EXPECT_FALSE(next.caused_by_peer);
+  EXPECT_EQ(next.unreached, std::nullopt);
 }
 
 TEST(TrainingProgressTest, ACommit_LosesNoStepsBeforeIt) {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "collectives/peer/peer_handshake.h"
 #include "collectives/peer/peer_port.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::worker_runtime::control {
 namespace {
@@ -47,8 +48,8 @@ absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInf
                   Clock::Real().Now() + bounds.timeout, bounds.cancellation);
   if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
   if (!taken.ok()) {
-    return absl::Status(
-        taken.status().code(),
+    return collectives::WithText(
+        taken.status(),
         absl::StrCat("rank 0 waited for control connections: ", taken.status().message()));
   }
   std::move(taken->begin(), taken->end(), wires.begin() + 1);
@@ -61,9 +62,11 @@ absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
                                         const WaitBounds& bounds) {
   absl::StatusOr<net::Wire> wire = Connect(group, address, port, bounds);
   if (wire.ok()) return wire;
-  return absl::Status(wire.status().code(),
-                      absl::StrCat("rank ", group.rank, ": control connection to rank 0 at ",
-                                   address, " port ", port, ": ", wire.status().message()));
+  return collectives::WithUnreachedRank(
+      absl::Status(wire.status().code(),
+                   absl::StrCat("rank ", group.rank, ": control connection to rank 0 at ", address,
+                                " port ", port, ": ", wire.status().message())),
+      /*rank=*/0);
 }
 
 }  // namespace hvd::worker_runtime::control

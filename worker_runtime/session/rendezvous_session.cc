@@ -203,6 +203,7 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   request.set_worked(join.worked);
   request.set_left_for(ToTell(join.left_for));
   request.set_caused_by_peer(join.caused_by_peer);
+  if (join.unreached.has_value()) request.set_unreached_rank(*join.unreached);
   request.set_lost_steps(join.lost_steps);
   request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
   ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));
