@@ -7,7 +7,7 @@ Started by netns.py in the network namespace of the switch; ends with its standa
 {"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: from now on, for each direction: the share of frames that are lost, the seconds
     that the others take, and the shares of those that come twice ("duplicate"), that others overtake ("reorder") and in which a bit is wrong
     ("damage"); none where nothing is said. "forge": a number: one bit of that byte of what TCP carries to or from "peer" from now on is changed,
-    once, and the checksum with it, so that only the programs at the ends can notice it.
+    once, and the checksum with it, so that only the programs at the ends can notice it. "block": an IPv4 address: frames from and to it are lost.
 {"watch": {"name": "text", ...}}: counts the frames with each text from now on.   {"seen": true}: how many there were by now, by name.
 
 In user space, because not every kernel has netem. Both senders have to leave nothing to their hardware (frames whole, checksums in them): see
@@ -29,7 +29,7 @@ import time
 
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tx checksums": 0x17, "scatter": 0x19, "TSO": 0x1F, "GSO": 0x24}
-PERFECT = {"loss": 0.0, "delay": 0.0, "duplicate": 0.0, "reorder": 0.0, "damage": 0.0, "forge": None, "peer": None}
+PERFECT = {"loss": 0.0, "delay": 0.0, "duplicate": 0.0, "reorder": 0.0, "damage": 0.0, "forge": None, "peer": None, "block": None}
 OVERTAKEN_SECONDS = 0.01  # at most
 ETHERNET, IP_ADDRESSES, TCP = 14, slice(26, 34), 6
 
@@ -43,13 +43,14 @@ def without_offloads(interface):
             fcntl.ioctl(any_socket, SIOCETHTOOL, request)
 
 
+def concerns(frame, address):
+    """Whether it is an IPv4 frame from or to this address."""
+    return frame[12:14] == b"\x08\x00" and socket.inet_aton(address) in (frame[26:30], frame[30:34])
+
+
 def tcp_payload(frame, peer):
     """Where it begins, in an IPv4 frame from or to the address `peer`, or None."""
-    if (
-        frame[12:14] != b"\x08\x00"
-        or frame[ETHERNET + 9] != TCP
-        or socket.inet_aton(peer) not in (frame[26:30], frame[30:34])
-    ):
+    if not concerns(frame, peer) or frame[ETHERNET + 9] != TCP:
         return None
     segment = ETHERNET + (frame[ETHERNET] & 15) * 4
     return segment + (frame[segment + 12] >> 4) * 4
@@ -123,6 +124,8 @@ class Direction:
             except BlockingIOError:
                 return
             if address[2] == socket.PACKET_OUTGOING or random.random() < self.faults["loss"]:
+                continue
+            if self.faults["block"] is not None and concerns(frame, self.faults["block"]):
                 continue
             frame = self.changed(frame)
             yield frame

@@ -139,8 +139,9 @@ class FaultyJob(OpenEnded, Training):
 class JoinedJob(OpenEnded, Training):
     """A horovod-rendezvousd with a state directory on the host "launcher", and agents on other hosts that join it in this order."""
 
-    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None):
+    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None, env=()):
         self._flags = flags
+        self._env = {"OMP_NUM_THREADS": "1", **dict(env)}
         self._directory = cluster.directory
         self._state = state or cluster.directory / "state"
         self._log = cluster.directory / "output"
@@ -178,7 +179,7 @@ class JoinedJob(OpenEnded, Training):
         agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
                  "--slots", "2", "--host", host.name, "--", "python", TRAIN, "--framework", "numpy", *self._script_flags]  # fmt: skip
         self.agents[name] = host.start_command(
-            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"}
+            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env=self._env
         )
 
     def finish(self, timeout=120, **check):
