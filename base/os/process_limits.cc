@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -133,6 +134,9 @@ absl::Status CheckStack() {
 }
 
 absl::Status StatusOf(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return absl::ResourceExhaustedError("there is no memory left");
+  }
   const auto* const system = dynamic_cast<const std::system_error*>(&error);
   if (system == nullptr || system->code() != std::errc::resource_unavailable_try_again) {
     return absl::InternalError(error.what());

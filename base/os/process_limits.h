@@ -57,7 +57,7 @@ absl::Status CheckStack();
 
 // The status of an exception that reaches the C ABI. Thread-safe.
 // Errors:
-//   - ResourceExhausted: a thread can't be started; names possible limits.
+//   - ResourceExhausted: a thread can't be started; names possible limits. Or memory has run out.
 //   - Internal: any other exception; its text.
 absl::Status StatusOf(const std::exception& error);
 

@@ -137,6 +137,7 @@ TEST(StatusOfTest, ThreadThatCantBeStarted_NamesLimits) {
   EXPECT_TRUE(absl::IsResourceExhausted(StatusOf(error)));
   EXPECT_TRUE(absl::StrContains(StatusOf(error).message(), "pids.max")) << StatusOf(error);
   EXPECT_EQ(StatusOf(std::runtime_error("what")), absl::InternalError("what"));
+  EXPECT_EQ(StatusOf(std::bad_alloc()), absl::ResourceExhaustedError("there is no memory left"));
 }
 
 TEST(CheckThreadsTest, Enough_Ok) { EXPECT_TRUE(CheckThreads().ok()); }

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -25,8 +24,6 @@ template <typename Function>
 int32_t Guarded(Function function) {
   try {
     return ToCode(std::move(function)());
-  } catch (const std::bad_alloc&) {
-    return ToCode(absl::ResourceExhaustedError("there is no memory left"));
   } catch (const std::exception& error) {
     return ToCode(os::StatusOf(error));
   }
