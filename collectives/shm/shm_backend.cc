@@ -35,8 +35,8 @@ class ShmBackend : public Backend {
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectRanks(const GroupInfo& group,
                                                              KeyExchange& keys,
                                                              const WaitBounds& bounds) {
-    ASSIGN_OR_RETURN(segment::Meeting meeting, segment::Meet(group, keys, bounds));
-    ASSIGN_OR_RETURN(auto links, ShmLinks::Make(std::move(meeting), group.rank, group.size));
+    ASSIGN_OR_RETURN(segment::SegmentSetup setup, segment::SetUpSegment(group, keys, bounds));
+    ASSIGN_OR_RETURN(auto links, ShmLinks::Make(std::move(setup), group.rank, group.size));
     return std::make_unique<ShmCommunicator>(group.epoch, std::move(links), writing_);
   }
 

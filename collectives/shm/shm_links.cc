@@ -35,11 +35,11 @@ void Pause() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(segment::Meeting meeting, int rank,
+absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(segment::SegmentSetup setup, int rank,
                                                          int size) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return absl::ErrnoToStatus(errno, "no epoll");
-  std::unique_ptr<ShmLinks> links(new ShmLinks(std::move(meeting), rank, size, std::move(epoll)));
+  std::unique_ptr<ShmLinks> links(new ShmLinks(std::move(setup), rank, size, std::move(epoll)));
   const auto watch = [&](const Fd& fd, uint64_t tag) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP;
@@ -47,20 +47,20 @@ absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(segment::Meeting meetin
     return !fd.valid() || epoll_ctl(links->epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0;
   };
   // The tags of events: 0..size-1 is a link, size the own bell, size+1+r the process of rank r.
-  bool watched = watch(links->meeting_.bells[rank], size);
-  for (size_t i = 0; i < links->meeting_.links.size(); ++i) {
-    watched = watched && watch(links->meeting_.links[i], i);
+  bool watched = watch(links->setup_.bells[rank], size);
+  for (size_t i = 0; i < links->setup_.links.size(); ++i) {
+    watched = watched && watch(links->setup_.links[i], i);
   }
-  for (size_t peer = 0; peer < links->meeting_.processes.size(); ++peer) {
+  for (size_t peer = 0; peer < links->setup_.processes.size(); ++peer) {
     const bool own = static_cast<int>(peer) == rank;
-    watched = watched && (own || watch(links->meeting_.processes[peer], size + 1 + peer));
+    watched = watched && (own || watch(links->setup_.processes[peer], size + 1 + peer));
   }
   if (!watched) return absl::ErrnoToStatus(errno, "epoll_ctl");
   return links;
 }
 
-ShmLinks::ShmLinks(segment::Meeting meeting, int rank, int size, Fd epoll)
-    : meeting_(std::move(meeting)),
+ShmLinks::ShmLinks(segment::SegmentSetup setup, int rank, int size, Fd epoll)
+    : setup_(std::move(setup)),
       rank_(rank),
       size_(size),
       epoll_(std::move(epoll)),
@@ -152,12 +152,12 @@ void ShmLinks::StayAwake() {
 void ShmLinks::HandleEvent(uint64_t tag) {
   if (tag == static_cast<uint64_t>(size_)) {
     uint64_t times = 0;
-    [[maybe_unused]] const ssize_t got = read(meeting_.bells[rank_].get(), &times, sizeof(times));
+    [[maybe_unused]] const ssize_t got = read(setup_.bells[rank_].get(), &times, sizeof(times));
     return;
   }
   const bool is_process = tag > static_cast<uint64_t>(size_);
   // Nothing is sent on a link after the setup, so an event means that its other end has closed.
-  Fd& ended = is_process ? meeting_.processes[tag - size_ - 1] : meeting_.links[tag];
+  Fd& ended = is_process ? setup_.processes[tag - size_ - 1] : setup_.links[tag];
   const int peer = is_process   ? static_cast<int>(tag) - size_ - 1
                    : rank_ == 0 ? static_cast<int>(tag)
                                 : 0;
@@ -177,7 +177,7 @@ void ShmLinks::Ring(int rank) {
   const uint64_t once = 1;
   // Errors are ignored: the counter would block only when it is full, and then the reader wakes
   // anyway.
-  [[maybe_unused]] const ssize_t written = write(meeting_.bells[rank].get(), &once, sizeof(once));
+  [[maybe_unused]] const ssize_t written = write(setup_.bells[rank].get(), &once, sizeof(once));
 }
 
 void ShmLinks::Notify(int peer) {

@@ -37,15 +37,15 @@ class ShmLinks {
 
   // Errors:
   //   - ResourceExhausted, or another code for the errno: no file descriptor.
-  static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(segment::Meeting meeting, int rank,
+  static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(segment::SegmentSetup setup, int rank,
                                                         int size);
   // Publishes that the rank leaves cleanly, unless broken.
   ~ShmLinks();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  segment::Segment& segment() { return meeting_.segment; }
-  segment::RankState& own_state() { return meeting_.segment.state(rank_); }
+  segment::Segment& segment() { return setup_.segment; }
+  segment::RankState& own_state() { return setup_.segment.state(rank_); }
   Waiting waiting() const { return waiting_; }
 
   // Returns a rank that the caller still waits for; -1: none. It is polled, so it must be fast: a
@@ -87,12 +87,12 @@ class ShmLinks {
   void Break(const absl::Status& why, int cause);
 
  private:
-  ShmLinks(segment::Meeting meeting, int rank, int size, Fd epoll);
+  ShmLinks(segment::SegmentSetup setup, int rank, int size, Fd epoll);
 
   void HandleEvent(uint64_t tag);
   void Ring(int rank);
 
-  segment::Meeting meeting_;
+  segment::SegmentSetup setup_;
   const int rank_;
   const int size_;
   const Fd epoll_;

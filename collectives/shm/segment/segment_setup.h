@@ -14,7 +14,7 @@
 namespace hvd::collectives::shm::segment {
 
 // The result of the setup, for one rank.
-struct Meeting {
+struct SegmentSetup {
   Segment segment;
   std::vector<Fd> bells;  // an eventfd of each rank; writing to it wakes that rank
   // Sockets that close with the peer's process. Rank 0 has one per rank, in rank order (its own
@@ -31,7 +31,8 @@ struct Meeting {
 // Errors:
 //   - Unimplemented: not all ranks can map the memory; the same on all ranks.
 //   - Others: those of Backend::Connect and KeyExchange::AllGather.
-absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds);
+absl::StatusOr<SegmentSetup> SetUpSegment(const GroupInfo& group, KeyExchange& keys,
+                                          const WaitBounds& bounds);
 
 }  // namespace hvd::collectives::shm::segment
 

@@ -18,7 +18,7 @@ class GuestSide {
  public:
   GuestSide(const GroupInfo& group, const WaitBounds& bounds) : group_(group), patience_(bounds) {}
 
-  absl::StatusOr<Meeting> Run(KeyExchange& keys, Fd bell, const WaitBounds& bounds) {
+  absl::StatusOr<SegmentSetup> Run(KeyExchange& keys, Fd bell, const WaitBounds& bounds) {
     ASSIGN_OR_RETURN(const Invitation invitation, Invite(group_, keys, "", bounds));
     std::vector<Fd> passed;
     ASSIGN_OR_RETURN(const Answer answer, Introduce(invitation, bell, passed));
@@ -86,7 +86,7 @@ class GuestSide {
     return answer;
   }
 
-  absl::StatusOr<Meeting> Enter(std::vector<Fd> passed) {
+  absl::StatusOr<SegmentSetup> Enter(std::vector<Fd> passed) {
     // The kernel passes fewer descriptors if this process may not open as many. Then Map fails and
     // rank 0 gets a negative answer, so that all ranks give up together.
     const size_t ranks = static_cast<size_t>(group_.size);
@@ -100,12 +100,12 @@ class GuestSide {
     RETURN_IF_ERROR(ToStatus(verdict));
     const auto bells = passed.begin() + 1;
     const auto processes = bells + group_.size;
-    Meeting meeting{*std::move(segment), {}, {}, {}};
-    meeting.bells.assign(std::make_move_iterator(bells), std::make_move_iterator(processes));
-    meeting.processes.assign(std::make_move_iterator(processes),
-                             std::make_move_iterator(passed.end()));
-    meeting.links.push_back(std::move(link_));
-    return meeting;
+    SegmentSetup setup{*std::move(segment), {}, {}, {}};
+    setup.bells.assign(std::make_move_iterator(bells), std::make_move_iterator(processes));
+    setup.processes.assign(std::make_move_iterator(processes),
+                           std::make_move_iterator(passed.end()));
+    setup.links.push_back(std::move(link_));
+    return setup;
   }
 
   const GroupInfo& group_;
@@ -115,8 +115,8 @@ class GuestSide {
 
 }  // namespace
 
-absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
-                               const WaitBounds& bounds) {
+absl::StatusOr<SegmentSetup> SetUpAsGuest(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                                          const WaitBounds& bounds) {
   return GuestSide(group, bounds).Run(keys, std::move(bell), bounds);
 }
 

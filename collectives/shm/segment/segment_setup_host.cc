@@ -56,7 +56,7 @@ class HostSide {
     processes_[0] = OpenProcess(getpid());
   }
 
-  absl::StatusOr<Meeting> Run(KeyExchange& keys, const WaitBounds& bounds) {
+  absl::StatusOr<SegmentSetup> Run(KeyExchange& keys, const WaitBounds& bounds) {
     const std::string name = absl::BytesToHexString(RandomBytes(kNameBytes));
     listener_ = NewSocket();
     socklen_t length = 0;
@@ -75,8 +75,8 @@ class HostSide {
     RETURN_IF_ERROR(ToStatus(verdict_));
     RETURN_IF_ERROR(Confirm());
     RETURN_IF_ERROR(ToStatus(verdict_));
-    return Meeting{*std::move(segment), std::move(bells_), std::move(links_),
-                   std::move(processes_)};
+    return SegmentSetup{*std::move(segment), std::move(bells_), std::move(links_),
+                        std::move(processes_)};
   }
 
  private:
@@ -252,8 +252,8 @@ class HostSide {
 
 }  // namespace
 
-absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
-                             const WaitBounds& bounds) {
+absl::StatusOr<SegmentSetup> SetUpAsHost(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                                         const WaitBounds& bounds) {
   return HostSide(group, std::move(bell), bounds).Run(keys, bounds);
 }
 

@@ -1,4 +1,4 @@
-// The two sides of a segment setup; see Meet.
+// The two sides of a segment setup; see SetUpSegment.
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_SIDES_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_SIDES_H_
 
@@ -12,14 +12,14 @@
 namespace hvd::collectives::shm::segment {
 
 // Rank 0's side: makes the memory and sends it to all ranks that prove their membership.
-// Errors: those of Meet.
-absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
-                             const WaitBounds& bounds);
+// Errors: those of SetUpSegment.
+absl::StatusOr<SegmentSetup> SetUpAsHost(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                                         const WaitBounds& bounds);
 
 // The side of every other rank.
-// Errors: those of Meet.
-absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
-                               const WaitBounds& bounds);
+// Errors: those of SetUpSegment.
+absl::StatusOr<SegmentSetup> SetUpAsGuest(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                                          const WaitBounds& bounds);
 
 }  // namespace hvd::collectives::shm::segment
 

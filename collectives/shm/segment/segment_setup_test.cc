@@ -51,7 +51,8 @@ std::vector<absl::Status> MeetWhile(int ranks, const WatchedExchange::Meanwhile&
     WatchedExchange keys(*own_keys, [&](const std::string& name) {
       if (rank == 1) meanwhile(name);
     });
-    statuses[rank] = Meet({Epoch(1), rank, ranks, "", "secret"}, keys, absl::Seconds(60)).status();
+    statuses[rank] =
+        SetUpSegment({Epoch(1), rank, ranks, "", "secret"}, keys, absl::Seconds(60)).status();
   });
   return statuses;
 }
@@ -69,7 +70,7 @@ void ClaimToBe(int rank, const Fd& link) {
   EXPECT_EQ(Send(link.get(), Hello{rank, {}}, {bell.get()}), absl::OkStatus());
 }
 
-TEST(MeetingTest, StrangersClaimEveryRankBeforeItComes_TheTrueOnesMeet) {
+TEST(SegmentSetupTest, StrangersClaimEveryRankBeforeItComes_TheTrueOnesMeet) {
   std::vector<Fd> strangers;
   const auto statuses = MeetWhile(3, [&](const std::string& name) {
     for (const int rank : {1, 2, 1, 0, 3, -1}) {
@@ -80,7 +81,7 @@ TEST(MeetingTest, StrangersClaimEveryRankBeforeItComes_TheTrueOnesMeet) {
   for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
 }
 
-TEST(MeetingTest, ManySilentStrangers_MakeRoom) {
+TEST(SegmentSetupTest, ManySilentStrangers_MakeRoom) {
   std::vector<Fd> strangers;
   const auto statuses = MeetWhile(3, [&](const std::string& name) {
     for (int i = 0; i < 300; ++i) strangers.push_back(ConnectTo(name));
@@ -104,8 +105,8 @@ class InvitedTo : public KeyExchange {
 };
 
 // Closes the connection, as rank 0 does with the oldest stranger, which may be a delayed rank.
-TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
-  const std::string name = "hvd-meeting-test-" + std::to_string(getpid());
+TEST(SegmentSetupTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
+  const std::string name = "hvd-segment-setup-test-" + std::to_string(getpid());
   Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, &length);
@@ -121,13 +122,13 @@ TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
       listener.reset();
     } else {
       InvitedTo keys(name);
-      met = Meet({Epoch(1), 1, 2, "", "secret"}, keys, absl::Seconds(60)).status();
+      met = SetUpSegment({Epoch(1), 1, 2, "", "secret"}, keys, absl::Seconds(60)).status();
     }
   });
   EXPECT_EQ(met.code(), absl::StatusCode::kUnavailable) << met;
 }
 
-TEST(MeetingTest, MemberThatNeverConfirms_IsNamed) {
+TEST(SegmentSetupTest, MemberThatNeverConfirms_IsNamed) {
   conformance::KeyExchangeTable table(2);
   absl::Notification over;
   absl::Status met;
@@ -135,7 +136,7 @@ TEST(MeetingTest, MemberThatNeverConfirms_IsNamed) {
     const GroupInfo group{Epoch(1), rank, 2, "", "secret"};
     const std::unique_ptr<KeyExchange> keys = table.ForRank(rank);
     if (rank == 0) {
-      met = Meet(group, *keys, absl::Milliseconds(500)).status();
+      met = SetUpSegment(group, *keys, absl::Milliseconds(500)).status();
       return over.Notify();
     }
     const Invitation invitation = Invite(group, *keys, "", absl::Seconds(60)).value();
@@ -150,7 +151,7 @@ TEST(MeetingTest, MemberThatNeverConfirms_IsNamed) {
   EXPECT_NE(met.message().find("waited 500ms in vain for rank 1"), std::string::npos) << met;
 }
 
-TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
+TEST(SegmentSetupTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
   rlimit before = {};
   getrlimit(RLIMIT_NOFILE, &before);
   clock_t cpu = 0;
