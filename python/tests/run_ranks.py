@@ -25,7 +25,7 @@ _SINGLE = (
     "test_job.py",
     "test_missing.py",
     "test_object_state_store.py",
-    "test_meeting_file.py",
+    "test_rendezvous_file.py",
     "test_origin.py",
     "test_rendezvous.py",
     "test_run_api.py",

@@ -10,10 +10,10 @@ import threading
 import pytest
 
 from horovod.common._origin import Launch
-from horovod.runner import _addresses, _meeting_file
+from horovod.runner import _addresses, _rendezvous_file
 from horovod.runner._addresses import own_addresses
 from horovod.runner._job import Job, Limits
-from horovod.runner._meeting_file import Meeting, MeetingFile, file_of
+from horovod.runner._rendezvous_file import Rendezvous, RendezvousFile, file_of
 from launcher_there import needs_launcher
 
 pytestmark = needs_launcher
@@ -21,7 +21,7 @@ pytestmark = needs_launcher
 
 @pytest.fixture
 def file(tmp_path):
-    return MeetingFile(tmp_path / "launch")
+    return RendezvousFile(tmp_path / "launch")
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ def daemon():
 
 
 @pytest.fixture
-def meeting(daemon):
-    """A function that makes a meeting of addresses."""
-    return lambda addresses, credentials: Meeting(addresses, credentials, daemon.authority, 2)
+def rendezvous(daemon):
+    """A function that makes a rendezvous of addresses."""
+    return lambda addresses, credentials: Rendezvous(addresses, credentials, daemon.authority, 2)
 
 
 @pytest.fixture
@@ -58,23 +58,23 @@ def launch(name="srun-1-2", is_local=True):
     return Launch("srun", 1, 2, name, is_local, "", "SLURM_STEP_NUM_TASKS")
 
 
-def test_the_others_get_the_address_that_answers(file, tmp_path, daemon, meeting, nobody):
-    file.write(meeting([nobody, daemon.address], "secret"))
-    assert MeetingFile(tmp_path / "launch").wait(0, "") == meeting([daemon.address], "secret")
+def test_the_others_get_the_address_that_answers(file, tmp_path, daemon, rendezvous, nobody):
+    file.write(rendezvous([nobody, daemon.address], "secret"))
+    assert RendezvousFile(tmp_path / "launch").wait(0, "") == rendezvous([daemon.address], "secret")
 
 
-def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, daemon, meeting):
-    file.write(meeting([daemon.address], "secret"))
+def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, daemon, rendezvous):
+    file.write(rendezvous([daemon.address], "secret"))
     (path,) = tmp_path.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     file.remove()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemon, meeting, nobody, monkeypatch):
+def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemon, rendezvous, nobody, monkeypatch):
     """It is that of an earlier launch of the same name, which was killed."""
     tried = threading.Event()
-    original = _meeting_file._first_answering
+    original = _rendezvous_file._first_answering
 
     def first_answering(given):
         try:
@@ -82,33 +82,33 @@ def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemo
         finally:
             tried.set()
 
-    monkeypatch.setattr(_meeting_file, "_first_answering", first_answering)
-    file.write(meeting([nobody], "old"))
+    monkeypatch.setattr(_rendezvous_file, "_first_answering", first_answering)
+    file.write(rendezvous([nobody], "old"))
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        found = pool.submit(MeetingFile(tmp_path / "launch").wait, 60, "")
+        found = pool.submit(RendezvousFile(tmp_path / "launch").wait, 60, "")
         assert tried.wait(60)
-        MeetingFile(tmp_path / "launch").write(meeting([daemon.address], "new"))
-        assert found.result(60) == meeting([daemon.address], "new")
+        RendezvousFile(tmp_path / "launch").write(rendezvous([daemon.address], "new"))
+        assert found.result(60) == rendezvous([daemon.address], "new")
     with pytest.raises(RuntimeError, match=r"after 0 s nobody answers at \S+ of .*/launch \(the hint\)"):
-        file.write(meeting([nobody], "old"))
+        file.write(rendezvous([nobody], "old"))
         file.wait(0, "the hint")
 
 
-def test_a_later_launchs_file_is_not_removed(file, tmp_path, daemon, meeting):
-    file.write(meeting([daemon.address], "old"))
-    later = MeetingFile(tmp_path / "launch")
-    later.write(meeting([daemon.address], "new"))
+def test_a_later_launchs_file_is_not_removed(file, tmp_path, daemon, rendezvous):
+    file.write(rendezvous([daemon.address], "old"))
+    later = RendezvousFile(tmp_path / "launch")
+    later.write(rendezvous([daemon.address], "new"))
     file.remove()
-    assert MeetingFile(tmp_path / "launch").wait(0, "").credentials == "new"
+    assert RendezvousFile(tmp_path / "launch").wait(0, "").credentials == "new"
 
 
 @pytest.mark.parametrize("other", [True, False])
 def test_who_listens_at_an_earlier_launchs_port_is_not_taken_for_rank_0(file, daemon, stranger, monkeypatch, other):
     """Be it another program, or the daemon of another job."""
-    monkeypatch.setattr(_meeting_file, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(_rendezvous_file, "_CONNECT_SECONDS", 0.2)
     with Job(Limits(1), report=lambda line: None) as elsewhere:
         address = elsewhere.address if other else stranger
-        file.write(Meeting([address, daemon.address], "secret", daemon.authority, 2))
+        file.write(Rendezvous([address, daemon.address], "secret", daemon.authority, 2))
         assert file.wait(0, "").addresses == [daemon.address]
 
 
@@ -136,8 +136,8 @@ def test_what_is_no_file_is_not_read(file, tmp_path, make):
         dict(more=1),
     ],
 )
-def test_what_rank_0_cannot_have_written_is_refused_in_a_line(file, tmp_path, daemon, meeting, change):
-    file.write(meeting([daemon.address], "secret"))
+def test_what_rank_0_cannot_have_written_is_refused_in_a_line(file, tmp_path, daemon, rendezvous, change):
+    file.write(rendezvous([daemon.address], "secret"))
     words = {**json.loads((tmp_path / "launch").read_text()), **change}
     (tmp_path / "launch").write_text(json.dumps(words))
     with pytest.raises(ValueError, match=r"/launch does not hold what rank 0 writes; remove it, and start anew$"):
@@ -152,15 +152,15 @@ def test_a_damaged_file_is_refused_in_a_line(file, tmp_path, content):
         file.wait(0, "")
 
 
-def test_it_is_not_written_where_it_can_not_be(file, tmp_path, meeting, nobody):
+def test_it_is_not_written_where_it_can_not_be(file, tmp_path, rendezvous, nobody):
     (tmp_path / "launch").mkdir()
     with pytest.raises(ValueError, match="/launch is not a file; remove it"):
-        file.write(meeting([nobody], "secret"))
+        file.write(rendezvous([nobody], "secret"))
     (tmp_path / "launch").rmdir()
     assert list(tmp_path.iterdir()) == []
     tmp_path.rmdir()
     with pytest.raises(ValueError, match=r"/launch can't be written .No such file or directory.; set HOROVOD_REND"):
-        file.write(meeting([nobody], "secret"))
+        file.write(rendezvous([nobody], "secret"))
 
 
 def test_names_that_differ_have_files_that_differ(tmp_path, monkeypatch):
@@ -176,7 +176,7 @@ def test_the_directory_is_private(tmp_path, monkeypatch):
     monkeypatch.delenv("HOROVOD_RENDEZVOUS_DIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(_meeting_file.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(_rendezvous_file.tempfile, "gettempdir", lambda: str(tmp_path))
     own = tmp_path / f"horovod-{os.getuid()}"
     assert file_of(launch())._path.parent == own
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
@@ -197,7 +197,7 @@ def own_places(tmp_path, monkeypatch):
     (tmp_path / "tmp").chmod(0o1777)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(_meeting_file.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr(_rendezvous_file.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     return tmp_path / "tmp" / f"horovod-{os.getuid()}", tmp_path / "home" / ".horovod"
 
 
@@ -213,15 +213,15 @@ def taken(path, kind):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("kind", ["link", "directory"])
 def test_where_another_user_has_taken_the_name_the_home_directory_is_used(
-    own_places, daemon, meeting, monkeypatch, kind
+    own_places, daemon, rendezvous, monkeypatch, kind
 ):
     usual, home = own_places
     taken(usual, kind)
     written = file_of(launch())
-    written.write(meeting([daemon.address], "secret"))
+    written.write(rendezvous([daemon.address], "secret"))
     (path,) = home.iterdir()
     assert file_of(launch()).wait(0, "").credentials == "secret"
-    monkeypatch.setattr(_meeting_file, "_machine", lambda: "another, with the same home directory")
+    monkeypatch.setattr(_rendezvous_file, "_machine", lambda: "another, with the same home directory")
     assert file_of(launch())._path.parent == home and file_of(launch())._path != path
     monkeypatch.undo()
     written.remove()
@@ -231,7 +231,7 @@ def test_where_another_user_has_taken_the_name_the_home_directory_is_used(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("writes_first", [True, False])
 def test_a_name_that_another_user_takes_or_frees_meanwhile_parts_no_processes(
-    own_places, daemon, meeting, writes_first
+    own_places, daemon, rendezvous, writes_first
 ):
     usual, home = own_places
     taken(usual, "directory")
@@ -239,7 +239,7 @@ def test_a_name_that_another_user_takes_or_frees_meanwhile_parts_no_processes(
     usual.rmdir()
     late = file_of(launch())
     writer, reader = (early, late) if writes_first else (late, early)
-    writer.write(meeting([daemon.address], "secret"))
+    writer.write(rendezvous([daemon.address], "secret"))
     assert reader.wait(0, "").credentials == "secret"
     assert len(list(usual.iterdir())) + len(list(home.iterdir())) == 1
 

@@ -17,8 +17,8 @@ from horovod.common import _process
 from horovod.common._origin import RENDEZVOUS_DIR, Launch, note_launch
 from horovod.common._texts import one_line
 from horovod.common.exceptions import HorovodInternalError
-from horovod.runner import _addresses, _adoption, _job, _meeting_file
-from horovod.runner._meeting_file import Meeting, MeetingFile
+from horovod.runner import _addresses, _adoption, _job, _rendezvous_file
+from horovod.runner._rendezvous_file import Rendezvous, RendezvousFile
 
 _START_TIMEOUT = 300  # s, from the hvd.init() of the first process to that of the last
 _WEEK = 604800  # s, which is the most that horovod-rendezvousd takes
@@ -38,13 +38,13 @@ def join(launch: Launch) -> None:
     patience = _start_timeout()
     host = None
     try:
-        file = _meeting_file.file_of(launch)
+        file = _rendezvous_file.file_of(launch)
         host = _Rank0(launch, file, patience) if launch.rank == 0 else None
-        meeting = host.meeting if host is not None else _find(launch, file, patience)
-        _check_size(launch, meeting)
+        rendezvous = host.rendezvous if host is not None else _find(launch, file, patience)
+        _check_size(launch, rendezvous)
         if launch.launcher == "torchrun":
             os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
-        member = _Member(launch, meeting, host, patience)
+        member = _Member(launch, rendezvous, host, patience)
         _wait_for_start(launch, member, patience)
     except (OSError, ValueError, RuntimeError) as error:
         text = f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}"
@@ -56,12 +56,12 @@ def join(launch: Launch) -> None:
     note_launch(launch)
 
 
-def _check_size(launch: Launch, meeting: Meeting) -> None:
+def _check_size(launch: Launch, rendezvous: Rendezvous) -> None:
     """Raises ValueError if this process has another size of the launch than rank 0. A rank that rank 0 does not know of would wait
     until all others have ended.
     """
-    if launch.size != meeting.size:
-        text = f"{launch.variable} is {launch.size} here, and {meeting.size} for rank 0: it must be the same for all"
+    if launch.size != rendezvous.size:
+        text = f"{launch.variable} is {launch.size} here, and {rendezvous.size} for rank 0: it must be the same for all"
         raise ValueError(text)
 
 
@@ -98,7 +98,7 @@ def _start_timeout() -> float:
 class _Rank0:
     """Rank 0's part: the daemon, which is a child of this process, and the file that contains its address."""
 
-    def __init__(self, launch: Launch, file: MeetingFile, patience: float) -> None:
+    def __init__(self, launch: Launch, file: RendezvousFile, patience: float) -> None:
         self._said = threading.Event()
         limits = _job.Limits(
             launch.size,
@@ -112,14 +112,14 @@ class _Rank0:
         self.job = _job.Job(limits, listen, addresses[0], report=self._show)
         self._file = file
         port = _addresses.split_host_port(self.job.address)[1]
-        self.meeting = Meeting(
+        self.rendezvous = Rendezvous(
             [_addresses.join_host_port(address, port) for address in addresses],
             self.job.join_info.credentials,
             self.job.authority,
             launch.size,
         )
         try:
-            file.write(self.meeting)
+            file.write(self.rendezvous)
         except BaseException:
             self.job.stop()
             raise
@@ -140,7 +140,7 @@ class _Rank0:
         self.job.stop()
 
 
-def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
+def _find(launch: Launch, file: RendezvousFile, patience: float) -> Rendezvous:
     where = f"on {one_line(launch.root)}" if launch.root else "on its machine"
     hint = f"rank 0, {where}, writes it in hvd.init()"
     if not launch.is_local:
@@ -151,14 +151,14 @@ def _find(launch: Launch, file: MeetingFile, patience: float) -> Meeting:
 class _Member:
     """This process's part in the job, until it ends."""
 
-    def __init__(self, launch: Launch, meeting: Meeting, host: Optional[_Rank0], patience: float) -> None:
+    def __init__(self, launch: Launch, rendezvous: Rendezvous, host: Optional[_Rank0], patience: float) -> None:
         self._pid = os.getpid()
         self._host = host
         self._ending = threading.Event()
         self.joined = False
         self.adoption = _adoption.Adoption(
-            meeting.addresses[0],
-            meeting.credentials,
+            rendezvous.addresses[0],
+            rendezvous.credentials,
             host=_name(launch.rank),
             on_stop=self._stop,
             start_timeout=patience,

@@ -28,7 +28,7 @@ _CONNECT_SECONDS = 2.0
 _LONGEST_NAME = 100
 
 
-class Meeting(NamedTuple):
+class Rendezvous(NamedTuple):
     """The addresses of rank 0's daemon, and the credentials for its job."""
 
     addresses: list[str]  # HOST:PORT, of which not all need be reachable
@@ -37,22 +37,22 @@ class Meeting(NamedTuple):
     size: int  # of the launch
 
 
-def file_of(launch: Launch) -> "MeetingFile":
+def file_of(launch: Launch) -> "RendezvousFile":
     """Returns the file of a launch. Raises ValueError if the directory can't be used; the text says why."""
     chosen = os.environ.get(RENDEZVOUS_DIR)
     if chosen:
         if not os.path.isdir(chosen):
             raise ValueError(f"{RENDEZVOUS_DIR}: there is no directory {chosen} here")
-        return MeetingFile(Path(chosen) / _name_of(launch))
+        return RendezvousFile(Path(chosen) / _name_of(launch))
     if not launch.is_local:
-        return MeetingFile(_private(_home()) / _name_of(launch))
+        return RendezvousFile(_private(_home()) / _name_of(launch))
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and _is_private(runtime):
-        return MeetingFile(Path(runtime) / _name_of(launch))
+        return RendezvousFile(Path(runtime) / _name_of(launch))
     return _file_of_local(launch)
 
 
-def _file_of_local(launch: Launch) -> "MeetingFile":
+def _file_of_local(launch: Launch) -> "RendezvousFile":
     """Returns the file of a launch on this machine: in the directory for temporary files, or in the home directory if another user
     has taken the name there. The other user may give the name free while the launch starts, so that its processes choose
     differently: all look at both places.
@@ -62,15 +62,15 @@ def _file_of_local(launch: Launch) -> "MeetingFile":
     try:
         second = _home() / _name_of(launch, _machine())  # machines may share it
     except ValueError:
-        return MeetingFile(_private(usual) / first.name)
+        return RendezvousFile(_private(usual) / first.name)
     try:
         _private(usual)
     except ValueError:
         if _is_own(usual):
             raise
         _private(second.parent)
-        return MeetingFile(second, first)
-    return MeetingFile(first, second)
+        return RendezvousFile(second, first)
+    return RendezvousFile(first, second)
 
 
 def _name_of(launch: Launch, scope: str = "") -> str:
@@ -123,7 +123,7 @@ def _private(path: Path) -> Path:
     return path
 
 
-class MeetingFile:
+class RendezvousFile:
     """A file that only its owner can read. Rank 0 writes and removes it; the other ranks wait for it.
 
     Args:
@@ -138,10 +138,10 @@ class MeetingFile:
         self._other = other
         self._written: Optional[int] = None  # the inode
 
-    def write(self, meeting: Meeting) -> None:
+    def write(self, rendezvous: Rendezvous) -> None:
         """Replaces the file of an earlier launch, atomically. Raises ValueError if it can't; the text says why."""
         try:
-            self._replace(meeting)
+            self._replace(rendezvous)
         except IsADirectoryError:
             raise ValueError(self._NO_FILE.format(self._path)) from None
         except OSError as error:
@@ -149,11 +149,11 @@ class MeetingFile:
                 f"{self._path} can't be written ({error.strerror}); set {RENDEZVOUS_DIR} to another directory"
             ) from None
 
-    def _replace(self, meeting: Meeting) -> None:
+    def _replace(self, rendezvous: Rendezvous) -> None:
         descriptor, temporary = tempfile.mkstemp(prefix=".", dir=self._path.parent)  # mode 0600
         try:
             with os.fdopen(descriptor, "w") as file:
-                json.dump(meeting._asdict(), file)
+                json.dump(rendezvous._asdict(), file)
                 file.flush()
                 os.fsync(file.fileno())
                 self._written = os.fstat(file.fileno()).st_ino
@@ -168,8 +168,8 @@ class MeetingFile:
             if self._written is not None and os.lstat(self._path).st_ino == self._written:
                 os.unlink(self._path)
 
-    def wait(self, timeout: float, hint: str) -> Meeting:
-        """Returns the meeting, with the first of its addresses at which the daemon answers as its only address. A file whose daemon
+    def wait(self, timeout: float, hint: str) -> Rendezvous:
+        """Returns the rendezvous, with the first of its addresses at which the daemon answers as its only address. A file whose daemon
         does not answer is that of an earlier launch, which has not removed it; another program may use the port now.
 
         Raises:
@@ -182,12 +182,12 @@ class MeetingFile:
         while True:
             what = f"{self._path} is not there"
             for path in self._places():
-                meeting = self._read(path)
-                address = _first_answering(meeting) if meeting is not None else None
-                if meeting is not None and address is not None:
-                    return meeting._replace(addresses=[address])
-                if meeting is not None:
-                    what = f"nobody answers at {', '.join(meeting.addresses)} of {path}"
+                rendezvous = self._read(path)
+                address = _first_answering(rendezvous) if rendezvous is not None else None
+                if rendezvous is not None and address is not None:
+                    return rendezvous._replace(addresses=[address])
+                if rendezvous is not None:
+                    what = f"nobody answers at {', '.join(rendezvous.addresses)} of {path}"
             now = time.monotonic()
             if now >= deadline:
                 raise RuntimeError(f"after {timeout:g} s {what} ({hint})")
@@ -200,7 +200,7 @@ class MeetingFile:
     def _places(self) -> list[Path]:
         return [self._path, *(path for path in [self._other] if path is not None and _is_private(path.parent))]
 
-    def _read(self, path: Path) -> Optional[Meeting]:
+    def _read(self, path: Path) -> Optional[Rendezvous]:
         try:
             # Listing the directory refreshes it on NFS, which may have cached that the file was missing.
             os.listdir(path.parent)
@@ -217,7 +217,7 @@ class MeetingFile:
         finally:
             os.close(descriptor)
         try:
-            return _checked(Meeting(**json.loads(data)))
+            return _checked(Rendezvous(**json.loads(data)))
         except (ValueError, TypeError, AttributeError, RecursionError, ssl.SSLError):
             raise ValueError(f"{path} does not hold what rank 0 writes; remove it, and start anew") from None
 
@@ -237,31 +237,31 @@ class MeetingFile:
             )
 
 
-def _checked(meeting: Meeting) -> Meeting:
-    """Returns the meeting. Raises ValueError, TypeError, AttributeError or ssl.SSLError if the content is invalid."""
-    _context_of(meeting)
-    if not isinstance(meeting.credentials, str) or not isinstance(meeting.size, int) or not meeting.addresses:
+def _checked(rendezvous: Rendezvous) -> Rendezvous:
+    """Returns the rendezvous. Raises ValueError, TypeError, AttributeError or ssl.SSLError if the content is invalid."""
+    _context_of(rendezvous)
+    if not isinstance(rendezvous.credentials, str) or not isinstance(rendezvous.size, int) or not rendezvous.addresses:
         raise ValueError
-    for address in meeting.addresses:
+    for address in rendezvous.addresses:
         host, port = split_host_port(address)
         ipaddress.ip_address(host)
         if not 0 < port < 1 << 16:
             raise ValueError
-    return meeting
+    return rendezvous
 
 
-def _context_of(meeting: Meeting) -> ssl.SSLContext:
-    """Returns a TLS context for connections to this meeting's daemon only."""
+def _context_of(rendezvous: Rendezvous) -> ssl.SSLContext:
+    """Returns a TLS context for connections to this rendezvous daemon only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=meeting.authority)
+    context.load_verify_locations(cadata=rendezvous.authority)
     context.set_alpn_protocols(["h2"])
     return context
 
 
-def _first_answering(meeting: Meeting) -> Optional[str]:
+def _first_answering(rendezvous: Rendezvous) -> Optional[str]:
     """Returns the first address at which the daemon proves its identity."""
-    context = _context_of(meeting)
-    for address in meeting.addresses:
+    context = _context_of(rendezvous)
+    for address in rendezvous.addresses:
         with (
             contextlib.suppress(OSError),
             socket.create_connection(split_host_port(address), _CONNECT_SECONDS) as plain,
