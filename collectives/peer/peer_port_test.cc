@@ -245,11 +245,11 @@ TEST_F(PeerPortTest, Take_NamesTheRanksAndCountsStrangers) {
     Say(stranger, std::string(100, 'x'));
     return stranger;
   }());
-  EXPECT_EQ(inbox_->Take(Purpose::kTensors, {1, 2}, absl::InfinitePast(), nullptr).status(),
-            WithUnreachedRank(
-                absl::DeadlineExceededError("no connection in time from rank 1, rank 2; "
-                                            "unauthenticated connections refused: 1"),
-                /*rank=*/1));
+  EXPECT_EQ(
+      inbox_->Take(Purpose::kTensors, {1, 2}, absl::InfinitePast(), nullptr).status(),
+      WithUnreachedRank(absl::DeadlineExceededError("no connection in time from rank 1, rank 2; "
+                                                    "unauthenticated connections refused: 1"),
+                        /*rank=*/1));
 }
 
 TEST_F(PeerPortTest, Take_EndsWhenItIsCancelled) {
