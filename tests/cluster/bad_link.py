@@ -29,7 +29,16 @@ import time
 
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tx checksums": 0x17, "scatter": 0x19, "TSO": 0x1F, "GSO": 0x24}
-PERFECT = {"loss": 0.0, "delay": 0.0, "duplicate": 0.0, "reorder": 0.0, "damage": 0.0, "forge": None, "peer": None, "block": None}
+PERFECT = {
+    "loss": 0.0,
+    "delay": 0.0,
+    "duplicate": 0.0,
+    "reorder": 0.0,
+    "damage": 0.0,
+    "forge": None,
+    "peer": None,
+    "block": None,
+}
 OVERTAKEN_SECONDS = 0.01  # at most
 ETHERNET, IP_ADDRESSES, TCP = 14, slice(26, 34), 6
 

@@ -12,7 +12,9 @@ def test_one_of_two_hosts_rests(cluster):
     job.wait_for_steps(3)
     blocked = {"block": cluster["b"].address}
     cluster["a"].set_link(from_host=blocked, to_host=blocked)
-    job.daemon.stderr.wait_for(r"host \S+ rests for 5m: it and host \S+ do not reach each other", 4 * CONNECT_SECONDS + SLACK)
+    job.daemon.stderr.wait_for(
+        r"host \S+ rests for 5m: it and host \S+ do not reach each other", 4 * CONNECT_SECONDS + SLACK
+    )
     job.wait_for_size(2)
     job.wait_for_steps(3)
     cluster["a"].heal()

@@ -178,9 +178,7 @@ class JoinedJob(OpenEnded, Training):
         host = self.cluster[name]
         agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
                  "--slots", "2", "--host", host.name, "--", "python", TRAIN, "--framework", "numpy", *self._script_flags]  # fmt: skip
-        self.agents[name] = host.start_command(
-            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env=self._env
-        )
+        self.agents[name] = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env=self._env)
 
     def finish(self, timeout=120, **check):
         """Like FaultyJob.finish()."""
