@@ -58,5 +58,6 @@ def test_commit_that_agents_or_survivors_hold_is_written_when_the_job_ends_betwe
 ):
     job = end_between_worlds(horovodrun, tmp_path, ranks, killed)
     last = job.stderr.text.splitlines()[-1]
-    assert re.search(r"; newest checkpoint: commit [5-9]\d*, ", last), job.everything()
+    written = re.search(r"; newest checkpoint: commit (\d+), ", last)
+    assert written is not None and int(written[1]) >= 5, job.everything()
     assert horovodrun.processes_left() == []
