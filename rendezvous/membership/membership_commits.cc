@@ -24,7 +24,7 @@ void Membership::State::On(const CommitKept& event, absl::Time) {
   if (!event.failure.empty()) return NoteUncopied(host, event.failure);
   host->no_copies_from.clear();
   if (std::exchange(host->has_copy, true)) return;
-  Note(Notice::Kind::kCommitsNotKept,
+  Note(Notice::Kind::kCommitsKept,
        absl::StrCat("host ", host->slots.host, " keeps copies of the commits, beginning with ",
                     CommitNumber(event.commit)),
        nullptr, host);
@@ -37,7 +37,7 @@ void Membership::State::NoteUncopied(Host* host, const std::string& failure) {
     return other.commit_address == host->copies_from;
   });
   if (source == hosts.end()) return;
-  Note(Notice::Kind::kCommitsKept,
+  Note(Notice::Kind::kCommitsNotKept,
        absl::StrCat("host ", host->slots.host, " can't copy the commits of host ",
                     source->slots.host, ": ", phrases::OneLine(failure)),
        nullptr, host);

@@ -18,9 +18,9 @@ constexpr absl::Duration kSilence = absl::Seconds(4);
 constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 // After a rest, the ways are tried again, which costs all members a world that does not train.
-constexpr absl::Duration kFirstRest = absl::Minutes(5);
+constexpr absl::Duration kFirstRest = absl::Seconds(30);
 constexpr absl::Duration kLongestRest = absl::Hours(1);
-constexpr int kMostDoublings = 4;
+constexpr int kMostDoublings = 7;
 // That are remembered: an outage of the whole network closes all of them.
 constexpr size_t kMostWays = 256;
 

@@ -13,7 +13,7 @@ def test_one_of_two_hosts_rests(cluster):
     blocked = {"block": cluster["b"].address}
     cluster["a"].set_link(from_host=blocked, to_host=blocked)
     job.daemon.stderr.wait_for(
-        r"host \S+ rests for 5m: it and host \S+ do not reach each other", 4 * CONNECT_SECONDS + SLACK
+        r"host \S+ rests for 30s: it and host \S+ do not reach each other", 4 * CONNECT_SECONDS + SLACK
     )
     job.wait_for_size(2)
     job.wait_for_steps(3)
