@@ -239,6 +239,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   // A world that passes the state of a leaving worker on has at least two members, even if
   // max_workers is 1.
   const bool hands_over =
+      !ending.has_value() &&
       std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
   for (const placement::PlannedMember& member :
@@ -272,7 +273,10 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
   }
-  if (ending.has_value()) StopStarting(0, now);
+  if (ending.has_value()) {
+    StopStarting(0, now);
+    StopOverdueLeavers(now);
+  }
   workers.ForgetGone(epochs.current);
 }
 

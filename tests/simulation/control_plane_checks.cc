@@ -208,8 +208,8 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
     if (process->seen_gone || process->seen_dying || process->told_to_stop || process->released) {
       return Fail(absl::StrCat("rank ", rank, " has gone"));
     }
-    // Rank 0 may be on such a host, to pass its state on.
-    if (rank > 0 && machines_[process->host].leaving)
+    // Rank 0 may be on such a host, to pass its state on; all may in a job that ends.
+    if (rank > 0 && machines_[process->host].leaving && !stop_requested_)
       Fail(absl::StrCat("rank ", rank, " is on host ", member.host, ", which leaves"));
     CheckSlot(member, process);
     if (machines_[process->host].name != member.host) Fail("a rank on another host than its own");
