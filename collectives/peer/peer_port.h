@@ -1,5 +1,5 @@
-// The TCP port at which a rank accepts the connections of its peers: of all groups of a world, and
-// for every purpose.
+// The TCP port at which a rank accepts the connections of its peers: for tensors and for control,
+// of all groups of a world.
 #ifndef COLLECTIVES_PEER_PEER_PORT_H_
 #define COLLECTIVES_PEER_PEER_PORT_H_
 

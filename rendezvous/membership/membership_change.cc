@@ -281,8 +281,8 @@ absl::Time Membership::State::NextElasticDeadline() {
   if (!elastic()) return absl::InfiniteFuture();
   absl::Time next = std::min(NextFreeSlot(last_time), NextChange());
   if (ending.has_value()) next = std::min(next, ending->deadline);
-  for (const Host& host :
-       hosts) {  // the end of a rest, or of the wait of a host that must give its commit
+  // The end of a host's rest, or of its wait if it must give its commit.
+  for (const Host& host : hosts) {
     const bool waits = host.drain.has_value() && host.agent.has_value() && !host.ended;
     if (waits && host.live == 0 && host.drain->deadline > last_time)
       next = std::min(next, host.drain->deadline);

@@ -57,7 +57,7 @@ class ReadAhead(Generic[_Item]):
             return
 
     def _put_all(self, items: Iterable[_Item]) -> Any:
-        """Puts the items into the queue. Returns what ends them, whatever that is: without it `__next__` would wait for ever."""
+        """Puts the items into the queue. Returns what ends them, whatever that is: without it `__next__` would hang."""
         try:
             for item in items:
                 self._queue.put(item)
