@@ -9,7 +9,9 @@ import warnings
 import pytest
 import torch
 
+from horovod.data.elastic_rows import ElasticRows
 from horovod.elastic import cursor as _cursor
+from horovod.elastic import loop as hvd_loop
 from horovod.torch.elastic import ElasticIterableDataset, ElasticSampler, TorchState
 
 
@@ -263,6 +265,34 @@ def test_second_pass_over_a_recorded_epoch_warns():
         assert list(sampler) == []
     with pytest.warns(UserWarning, match="nothing to deal: all of epoch 1"):
         assert list(sampler) == []
+
+
+def record_two_batches(cursor, state):
+    """In a run; returns the warnings."""
+
+    @hvd_loop.run
+    def train(state):
+        for index in range(2):
+            cursor.record_batch(index, 1)
+            state.commit()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(state)
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("make", [make_sampler(4), make_iterable(4), lambda: ElasticRows([4], 1)])
+def test_one_that_is_in_no_state_warns_once(make):
+    cursor = make()
+    TorchState(sampler=cursor).commit()  # a state of no run
+    [text] = record_two_batches(cursor, TorchState(epoch=0))
+    assert text.startswith(f"{type(cursor).__name__} is in no state: ")
+    assert text.endswith("Give it to the state of the run, as in TorchState(..., sampler=sampler).")
+    for of_state in ({"sampler": make()}, {"samplers": [make()]}):
+        state = TorchState(**of_state)
+        cursor = of_state.get("sampler") or of_state["samplers"][0]
+        assert record_two_batches(cursor, state) == []
 
 
 @pytest.mark.filterwarnings("ignore:ElasticSampler")

@@ -1,6 +1,10 @@
 """The progress of a job in an epoch of its data, independent of the number of ranks."""
 
+import warnings
+from typing import Any
+
 from horovod.common.basics import rank, size
+from horovod.elastic.runs import runs
 
 
 class JobCursor:
@@ -14,6 +18,8 @@ class JobCursor:
       processed_num: how many items of the epoch all ranks together have processed.
       num_replicas, rank: size and rank in the world over which the remaining items are distributed.
     """
+
+    _kept_in_run = 0  # the newest run in which a state has saved it, or has set it
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -42,17 +48,32 @@ class JobCursor:
           batch_size: the number of items on each rank, the same on all. The last batch of an epoch may be shorter.
         """
         self.processed_num += batch_size * self.num_replicas
+        # The state of a run saves its values before the function is called.
+        if runs.inside and self._kept_in_run != runs.number:
+            self._kept_in_run = runs.number  # one warning
+            self._warn_of_no_state()
 
-    def state_dict(self) -> dict[str, int]:
+    def _warn_of_no_state(self) -> None:
+        if self.rank != 0:
+            return
+        warnings.warn(
+            f"{type(self).__name__} is in no state: after a change of the world, items would be processed twice or not at all. "
+            f"Give it to the state of the run, as in {runs.state_kind}(..., sampler=sampler).",
+            stacklevel=3,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
         """Returns the progress: the epoch, and the number of its items that all ranks have processed."""
+        self._kept_in_run = runs.number
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
-    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from a saved progress, in the current world.
 
         Args:
           state_dict: what :meth:`state_dict` returned.
         """
+        self._kept_in_run = runs.number
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]
         self.reset()

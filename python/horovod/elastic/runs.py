@@ -51,6 +51,7 @@ class Runs:
         """Makes the next run the first one, as in a new process."""
         self.number = 0  # of the run in which the script is, or was last; 0: it was in none
         self.inside = False
+        self.state_kind = ""  # the name of the class of the run's state
         self.is_under_way = False  # this process has a state of this run, which newcomers lack
         self.has_passed = False  # the last run
         self._job = ""
@@ -68,6 +69,7 @@ class Runs:
             self._job = _ffi.job_id()
         self.number += 1
         self.inside, self.is_under_way = True, False
+        self.state_kind = type(state).__name__
         if vars(state).get("_number_in_script", (None, 0))[0] is not self._token:
             vars(state)["_number_in_script"] = (self._token, self._states)
             self._states += 1
