@@ -7,7 +7,8 @@ It checks the `#include "..."` lines of all C++ files, which show dependencies m
 3. A third-party library that one folder wraps is included there only (THIRD_PARTY).
 4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall
    clock.
-5. A file's namespace is its folder's: hvd::collectives::gloo for collectives/gloo; what is directly in base is hvd's own.
+5. A file's namespace is its folder's: hvd::collectives::gloo for collectives/gloo; what is directly in base is hvd's own. A folder of DEFINED_IN
+   defines what its parent declares, and has the parent's namespace.
 6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in place of both
    (a violation of the one-definition rule).
 7. A folder has at most FOLDER_LIMIT sources beside its tests.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from layers import (
     ALLOWED,
+    DEFINED_IN,
     FOR_TESTS,
     ONLY_IN,
     PURE,
@@ -185,6 +187,8 @@ def check_patterns(files):
 def namespace_of(path):
     """The namespace that a file's folder stands for."""
     folders = [name for name in path.split("/")[:-1] if name != "testing"]
+    if "/".join(folders) in DEFINED_IN:
+        folders.pop()
     if not folders or folders[0] in ("examples", *TEST_FOLDERS):
         return "hvd"
     return "::".join(["hvd", *(folders[1:] if folders[0] == "base" else folders)])

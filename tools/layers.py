@@ -24,6 +24,10 @@ ALLOWED = {
         "base/text/duration_text.h", "base/ids.h", "base/status_macros.h",
         "proto/snapshot.pb.h", "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
     ],
+    "rendezvous/membership/transitions": [
+        "base/text/duration_text.h", "base/ids.h", "base/status_macros.h", "proto/snapshot.pb.h", "rendezvous/membership",
+        "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
+    ],
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/store": [*BASE, "proto", "rendezvous/journal", "rendezvous/policy", "rendezvous/security"],
@@ -116,7 +120,8 @@ ALLOWED = {
 # Folders whose code is a function of its arguments: no thread, lock, socket, clock, file, environment or log. Their files, except tests, include only
 # these headers from outside of the tree. Headers of the tree are checked by ALLOWED.
 PURE = [
-    "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
+    "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/membership/transitions", "rendezvous/phrases", "rendezvous/placement",
+    "rendezvous/policy",
     "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
 ]  # fmt: skip
 PURE_HEADERS = re.compile(
@@ -183,6 +188,9 @@ ONLY_IN = {
         [], "Abseil's limits move with the wall clock; use Clock::AwaitWithDeadline", True,
     ),
 }  # fmt: skip
+
+# Folders that define what their parent declares, and so have its namespace.
+DEFINED_IN = ("rendezvous/membership/transitions",)
 
 # Headers that are named after something else than their types: what is common to their functions or aliases.
 UNNAMED = (

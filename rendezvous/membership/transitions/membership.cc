@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/snapshot.pb.h"
 #include "rendezvous/membership/event_fields.h"
-#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 #include "rendezvous/snapshot/fields.h"
 

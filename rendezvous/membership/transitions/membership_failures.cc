@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
-#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 #include "rendezvous/placement/machines.h"
 

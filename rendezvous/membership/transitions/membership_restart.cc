@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
-#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {

@@ -1,7 +1,7 @@
 // The state of the membership machine, and its transitions, one source file per theme. Included by
 // membership*.cc only.
-#ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
-#define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
+#ifndef RENDEZVOUS_MEMBERSHIP_TRANSITIONS_MEMBERSHIP_STATE_H_
+#define RENDEZVOUS_MEMBERSHIP_TRANSITIONS_MEMBERSHIP_STATE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -353,4 +353,4 @@ struct Membership::State {
 
 }  // namespace hvd::rendezvous::membership
 
-#endif  // RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
+#endif  // RENDEZVOUS_MEMBERSHIP_TRANSITIONS_MEMBERSHIP_STATE_H_
