@@ -54,6 +54,7 @@ uint64_t RandomIncarnation() {
 void BlockAgentSignals() {
   sigset_t signals = AgentSignals();
   sigaddset(&signals, SIGPIPE);
+  sigaddset(&signals, SIGXFSZ);  // a file at its limit (ulimit -f) fails as one on a full disk
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 

@@ -36,8 +36,8 @@
 
 namespace hvd::agent {
 
-// Blocks the signals that an Agent takes through its loop, and SIGPIPE. REQUIRES: no other thread
-// has been started yet.
+// Blocks the signals that an Agent takes through its loop, SIGPIPE and SIGXFSZ. REQUIRES: no other
+// thread has been started yet.
 void BlockAgentSignals();
 
 struct AgentSettings {

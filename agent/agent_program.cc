@@ -52,6 +52,7 @@ int RunAgent(const std::optional<JoinOptions>& join, const os::Starter& starter,
              std::optional<os::OtherProcess> adoptee, Agent::OpenLink open_link) {
   const absl::Status stack = os::CheckStack();
   if (!stack.ok()) return Complain(stack);
+  if (absl::Status space = os::CheckAddressSpace(); !space.ok()) return Complain(space);
   // A notice waits until there are workers that it may be meant for.
   os::BlockNotices();
   absl::StatusOr<pb::AgentBootstrap> bootstrap;

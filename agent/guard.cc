@@ -29,6 +29,14 @@ void LetGoOfPipes() {
   dup2(null.get(), STDOUT_FILENO);
 }
 
+// The reader of stderr may have ended, while this process has still to see to the agent's end.
+void BlockBrokenPipe() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &pipe, nullptr);
+}
+
 void ReapOrphans(const os::Process& agent) {
   for (const pid_t child : os::ChildrenOf(getpid())) {
     if (child != agent.pid()) waitpid(child, nullptr, WNOHANG);
@@ -53,9 +61,9 @@ os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
     } else if (signal > 0) {
       agent.Signal(signal);
     } else {
+      agent.Signal(SIGKILL);
       fprintf(stderr, "%s was stopped (SIGSTOP) for %s, and is killed by its guard\n",
               protocol::kAgentProgram, text::DurationText(stopped_patience).c_str());
-      agent.Signal(SIGKILL);
     }
   }
 }
@@ -69,6 +77,7 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   os::AddNotices(signals);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  BlockBrokenPipe();
   os::BlockNotices();
   os::BecomeSubreaper();
 

@@ -43,6 +43,20 @@ TEST(GuardTest, RunGuard_AgentStoppedForGood_KillsIt) {
   EXPECT_EQ(GuardOf("kill -STOP $$; exit 7", absl::Milliseconds(10)), 128 + SIGKILL);
 }
 
+// As after the end of horovodrun, which reads it.
+TEST(GuardTest, RunGuard_NobodyReadsStderr_KillsTheStoppedAgentNevertheless) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[0]);
+  close(ends[1]);
+  const int code = GuardOf("kill -STOP $$; exit 7", absl::Milliseconds(10));
+  dup2(before, STDERR_FILENO);
+  close(before);
+  EXPECT_EQ(code, 128 + SIGKILL);
+}
+
 TEST(GuardTest, RunGuard_AgentContinuedInTime_LetsItGoOn) {
   constexpr char kContinuedOnceStopped[] =
       "(until grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) & "

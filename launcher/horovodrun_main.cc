@@ -95,6 +95,7 @@ absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& o
 int Main(const std::vector<std::string>& args) {
   const absl::Status stack = os::CheckStack();
   if (!stack.ok()) return Refuse(stack);
+  if (absl::Status space = os::CheckAddressSpace(); !space.ok()) return Refuse(space);
   const Environment environment = ReadEnvironment();
   // First: for ParseOptions the word "status" is a command to run.
   if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm, environment);

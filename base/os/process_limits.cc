@@ -26,6 +26,9 @@ constexpr size_t kLeastFiles = 64;
 // Twice what an agent and a Python without packages need.
 constexpr rlim_t kLeastStack = 256 << 10;
 
+// The allocator reserves up to 128 MiB for a thread.
+constexpr rlim_t kLeastAddressSpace = 1 << 30;
+
 // With a limit of 0 the kernel still pipes core dumps to a handler program (core(5)); a limit of 1
 // disables that too.
 constexpr rlim_t kNoCoreFile = 1;
@@ -131,6 +134,16 @@ absl::Status CheckStack() {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the stack may have only ", limit.rlim_cur >> 10, " KiB here (ulimit -s); at least ",
       kLeastStack >> 10, " are needed, and 8192 are usual"));
+}
+
+absl::Status CheckAddressSpace() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("only ", limit.rlim_cur >> 20,
+                   " MiB of address space may be used here (ulimit -v); at least ",
+                   kLeastAddressSpace >> 20, " are needed, and no limit is usual"));
 }
 
 absl::Status StatusOf(const std::exception& error) {

@@ -1,4 +1,4 @@
-// The resource limits of this process: open files, core files, OOM score, threads.
+// The resource limits of this process: open files, core files, OOM score, threads, memory.
 #ifndef BASE_OS_PROCESS_LIMITS_H_
 #define BASE_OS_PROCESS_LIMITS_H_
 
@@ -54,6 +54,13 @@ absl::Status CheckFiles();
 // Errors:
 //   - ResourceExhausted: it may not; names the limit.
 absl::Status CheckStack();
+
+// Checks that this process may have the address space of the threads that a program of this project
+// starts, each of which reserves some for its own allocations: libraries abort the process if one
+// can't be started. Thread-safe.
+// Errors:
+//   - ResourceExhausted: it may not; names the limit.
+absl::Status CheckAddressSpace();
 
 // The status of an exception that reaches the C ABI. Thread-safe.
 // Errors:

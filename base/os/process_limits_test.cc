@@ -132,6 +132,21 @@ TEST(CheckStackTest, Little_IsNamed) {
   EXPECT_EQ(child.Wait().exit_code, 0);
 }
 
+TEST(CheckAddressSpaceTest, Little_IsNamed) {
+  // In a child, since the limit is that of a whole process.
+  Process child =
+      Process::Fork(
+          [] {
+            const rlimit little = {800 << 20, 800 << 20};
+            setrlimit(RLIMIT_AS, &little);
+            const absl::Status status = CheckAddressSpace();
+            return absl::StrContains(status.message(), "only 800 MiB of address space") ? 0 : 1;
+          },
+          SIGKILL)
+          .value();
+  EXPECT_EQ(child.Wait().exit_code, 0);
+}
+
 TEST(StatusOfTest, ThreadThatCantBeStarted_NamesLimits) {
   const std::system_error error(std::make_error_code(std::errc::resource_unavailable_try_again));
   EXPECT_TRUE(absl::IsResourceExhausted(StatusOf(error)));

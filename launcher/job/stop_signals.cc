@@ -60,6 +60,8 @@ void PrepareProcess() {
   } while (fd >= 0 && fd <= 2);
   if (fd > 2) close(fd);
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that has reached its limit (ulimit -f) fails as one on a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   os::BlockNotices();

@@ -17,9 +17,9 @@ namespace hvd::launcher::job {
 // The value in place of a signal's number for the end of the stream.
 inline constexpr int kStreamHasEnded = 0;
 
-// Blocks these signals in the calling thread and in threads that it starts later; ignores SIGPIPE;
-// opens placeholders for stdin, stdout and stderr if they are closed. Call it before the first
-// thread starts.
+// Blocks these signals in the calling thread and in threads that it starts later; ignores SIGPIPE
+// and SIGXFSZ; opens placeholders for stdin, stdout and stderr if they are closed. Call it before
+// the first thread starts.
 void PrepareProcess();
 
 // Calls back at each stop signal and each notice, on a separate thread. A signal that was ignored

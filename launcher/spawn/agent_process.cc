@@ -28,6 +28,9 @@ constexpr size_t kReadBytes = 64 << 10;
 // whose guard was killed is still cleaning up, and an ssh that shares its connection
 // (ControlMaster) leaves a background process with this stderr behind.
 constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
+// How long the guard has to end after its agent. One that was stopped (SIGSTOP) never does, and
+// no other agent can take the host's place before.
+constexpr absl::Duration kGuardTime = absl::Seconds(10);
 
 // The directory of the running program; empty if the kernel does not provide it.
 std::string OwnDirectory() {
@@ -155,7 +158,7 @@ class RunningAgent : public AgentProcess {
   void OnOutput() {
     char buffer[kReadBytes];
     const IoResult got = ReadSome(output_.get(), buffer, sizeof(buffer));
-    if (got.end) return Close(output_);
+    if (got.end) return OnAgentEnd();
     const absl::Status status = stream_.Append(
         {buffer, got.bytes}, [this](pb::AgentFrame&& frame) { OnFrame(std::move(frame)); });
     if (status.ok()) return;
@@ -164,6 +167,12 @@ class RunningAgent : public AgentProcess {
                         agent::protocol::kAgentProgram, " ", kVersion, " (", status.message(),
                         "); install this version of horovod on that host"));
     Close(output_);
+  }
+
+  // The agent alone holds the output.
+  void OnAgentEnd() {
+    Close(output_);
+    loop_->After(kGuardTime, [this] { KillNow(); });
   }
 
   void OnFrame(pb::AgentFrame&& frame) {

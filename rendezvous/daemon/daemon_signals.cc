@@ -38,6 +38,8 @@ absl::StatusOr<Fd> TakeDaemonSignals() {
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
   // A reader of stdout or stderr that has ended must not end the job.
   signal(SIGPIPE, SIG_IGN);
+  // Nor must a file at its limit (ulimit -f), which fails as one on a full disk does.
+  signal(SIGXFSZ, SIG_IGN);
   os::IgnoreNotices();
   return fd;
 }

@@ -17,7 +17,7 @@
 namespace hvd::rendezvous::daemon {
 
 // Blocks both signals in this thread and in threads started later, and returns a descriptor from
-// which they are read. Also ignores SIGPIPE.
+// which they are read. Also ignores SIGPIPE and SIGXFSZ.
 // Errors:
 //   - ResourceExhausted: too many open files.
 absl::StatusOr<Fd> TakeDaemonSignals();

@@ -28,6 +28,7 @@ absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& optio
   hvd::os::ForbidCoreFiles();
   RETURN_IF_ERROR(hvd::os::CheckFiles());
   RETURN_IF_ERROR(hvd::os::CheckStack());
+  RETURN_IF_ERROR(hvd::os::CheckAddressSpace());
   RETURN_IF_ERROR(hvd::os::CheckThreads());
   return hvd::rendezvous::daemon::RunRendezvousd(
       options, [&options](const hvd::rendezvous::store::StoreWait& wait) {

@@ -77,16 +77,32 @@ def test_workers_finish_while_the_launcher_is_stopped(horovodrun, tmp_path):
     assert job.wait() == 0, job.everything()
 
 
-def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
-    job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
-    job.stdout.wait_for(r"step 10$", 60)
+def agent_of(tmp_path):
     (agent,) = [
         pid
         for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode())
         if re.match(PROGRAMS["agent"], command_line(pid))
     ]
-    os.kill(agent, signal.SIGSTOP)
+    return agent
+
+
+def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job.stdout.wait_for(r"step 10$", 60)
+    os.kill(agent_of(tmp_path), signal.SIGSTOP)
     assert job.wait() == 1, job.everything()
     assert "horovod-agent was stopped (SIGSTOP) for 10s, and is killed by its guard" in job.stderr.text
+    assert "Cause: host localhost was lost" in job.stderr.text
+    assert horovodrun.processes_left() == []
+
+
+def test_a_guard_that_stays_stopped_does_not_hide_that_its_agent_has_ended(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job.stdout.wait_for(r"step 10$", 60)
+    agent = agent_of(tmp_path)
+    guard = int(Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(guard, signal.SIGSTOP)
+    os.kill(agent, signal.SIGKILL)
+    assert job.wait() == 1, job.everything()
     assert "Cause: host localhost was lost" in job.stderr.text
     assert horovodrun.processes_left() == []
