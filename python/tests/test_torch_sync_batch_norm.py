@@ -112,6 +112,13 @@ def test_evaluation_communicates_nothing():
         assert torch.allclose(ours(joined), reference(joined), atol=1e-6)
 
 
+def test_evaluation_without_running_statistics_uses_those_of_the_joined_batch():
+    ours, reference = pair(2, track_running_stats=False)
+    ours.eval(), reference.eval()
+    joined, own = joined_batch(lambda r: 2 + r, (2, 2))
+    assert torch.allclose(ours(joined[own]), reference(joined)[own], atol=1e-6)
+
+
 def test_bad_input_is_an_error_on_all_ranks():
     ours, _ = pair(2)
     with pytest.raises(ValueError, match=r"an input of shape \[N, C, \.\.\.\]"):

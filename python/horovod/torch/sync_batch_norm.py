@@ -14,7 +14,8 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
     """Batch normalization over the combined batch of all ranks, for training with small batches on each rank.
 
     In training, mean and variance are those of all ranks' inputs; the ranks' batches may differ in size, and may be empty.
-    Evaluation communicates nothing. Inputs are [N, C] or [N, C, ...], on any device; the statistics of half-precision
+    Evaluation uses the running statistics and communicates nothing; without them (``track_running_stats=False``) it
+    uses those of all ranks' inputs as training does, so all ranks must take part. Inputs are [N, C] or [N, C, ...], on any device; the statistics of half-precision
     inputs are computed in float32. The parameters' gradients are those of this rank's part of the batch;
     :func:`hvd.DistributedOptimizer` reduces them.
 
@@ -97,7 +98,8 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
           The normalized tensor, shaped and typed as `input`.
         """
         self._check_input_dim(input)
-        if not self.training or self.process_set.size() == 1:
+        uses_running_stats = not self.training and self.track_running_stats
+        if uses_running_stats or self.process_set.size() == 1:
             return super().forward(input)
         output, mean, variance, count = _SyncBatchNormFunction.apply(
             input, self.weight, self.bias, self.eps, self.process_set
