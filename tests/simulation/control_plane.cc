@@ -346,6 +346,7 @@ void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
   } else if (const auto* notice = std::get_if<rendezvous::membership::Notice>(&effect)) {
     if (notice->kind == rendezvous::membership::Notice::Kind::kEpochChanging)
       ++tally_.planned_changes;
+    if (notice->text.find("do not reach each other") != std::string::npos) ++tally_.rests;
   }
 }
 

@@ -22,6 +22,7 @@
 // - A commit has one content: whoever makes or takes over the commit of that id has the same.
 // - No worker is started on a host, or in a slot, that is not offered. No world has a member on a
 //   host that leaves, but for a rank 0 that passes its state on.
+// - A job in which two hosts do not reach each other trains without one of them, if it can.
 // - No command goes to an agent that is not attached; calls are answered once, with their own kind
 //   of answer.
 // - A tick before NextDeadline changes nothing, and the deadline is in the future.
@@ -93,9 +94,11 @@ class ControlPlane {
     int64_t copies_used = 0;
     int64_t checkpoints = 0;  // written, and how often a world began with one
     int64_t checkpoints_used = 0;
-    int64_t takeovers = 0;  // by a standby daemon, in the middle of an event
-    int64_t lost = 0;       // jobs that were lost as a whole
-    int64_t went_on = 0;    // jobs that began with the checkpoint of a lost one
+    int64_t takeovers = 0;    // by a standby daemon, in the middle of an event
+    int64_t lost = 0;         // jobs that were lost as a whole
+    int64_t went_on = 0;      // jobs that began with the checkpoint of a lost one
+    int64_t closed_ways = 0;  // between hosts, and how often one of the two rested
+    int64_t rests = 0;
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -118,12 +121,13 @@ class ControlPlane {
     int cut_count = 0;      // changes with every cut and healing
     int agent = -1;         // index; -1: none runs
     Micros no_agent_before = 0;
-    bool drained = false;  // its drain was announced
-    bool leaving = false;  // ... or it is not listed any more, to the daemon's knowledge
-    Micros leaves_by = 0;  // the end of its grace
-    bool resized = false;  // its number of slots has changed
-    bool shrunk = false;   // had more slots before
-    Incarnation heard_of;  // the newest agent known to the daemon
+    bool drained = false;    // its drain was announced
+    bool leaving = false;    // ... or it is not listed any more, to the daemon's knowledge
+    Micros leaves_by = 0;    // the end of its grace
+    bool resized = false;    // its number of slots has changed
+    bool shrunk = false;     // had more slots before
+    bool was_apart = false;  // from some other host: it may have been left out of a world
+    Incarnation heard_of;    // the newest agent known to the daemon
   };
 
   struct Stream {  // between an agent and the daemon
@@ -172,6 +176,7 @@ class ControlPlane {
     bool in_step = false;                // has worked since its newest commit
     bool worked = false;                 // ... or at all, in its world
     bool gave_up = false;                // left its world by itself
+    std::optional<int> unreached;        // the rank to which it found no connection
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;
@@ -261,6 +266,7 @@ class ControlPlane {
   void CarryKeep(const rendezvous::membership::KeepCommitsEffect& effect);
   void TakeCopies(int agent, int turn, int from);
   void TellKept(int agent);
+  void TellUncopied(int agent);
   void TellLeft(int agent);
   Commit NewestAt(int agent) const;
   void TakeKept(Process* process);
@@ -292,6 +298,7 @@ class ControlPlane {
   void Hear(int process, const rendezvous::membership::ReplyWatch& reply);
   void HearStatus(int process, CallKind kind, const absl::Status& status);
   void Submit(int process, Operation kind);
+  void GiveUpConnecting(int process);
   void TryComplete(Group* group);
   void Complete(int process, Operation kind, const Commit& commit, bool changing);
   void NextOperation(int process);
@@ -318,6 +325,16 @@ class ControlPlane {
   void Recover();
   int RandomProcess();
   bool SomebodyElseTrains(int process) const;
+
+  // control_plane_ways.cc
+  bool IsClosed(int host, int other) const;
+  int UnreachedBy(const Process& process) const;
+  bool SpansClosedWay(const Group& group) const;
+  void StrikeWay();
+  void CloseWay(int host, int other, Micros duration);
+  void OpenWay(int host, int other);
+  void HealWays();
+  int SlotsWithout(int host) const;
 
   // control_plane_checks.cc
   void Fail(const std::string& what);
@@ -372,6 +389,7 @@ class ControlPlane {
   int max_workers_ = 0;
 
   std::deque<Machine> machines_;
+  std::set<std::pair<int, int>> closed_ways_;  // between hosts; the smaller index first
   std::deque<Stream> streams_;
   std::deque<Agent> agents_;
   std::deque<Process> processes_;

@@ -27,18 +27,20 @@ void ControlPlane::Tally::Add(const Tally& other) {
   takeovers += other.takeovers;
   lost += other.lost;
   went_on += other.went_on;
+  closed_ways += other.closed_ways;
+  rests += other.rests;
 }
 
 std::string ControlPlane::Tally::ToText() const {
-  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", shared,
-                      " with several hosts on a machine, ", successes, " succeeded; ", worlds,
-                      " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
-                      rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
-                      released, " released, ", evicted, " stopped at once, ", held,
-                      " held for an offer, ", copies, " copies, ", copies_used, " used, ",
-                      checkpoints, " checkpoints, ", checkpoints_used, " used, ", takeovers,
-                      " takeovers in an event, ", lost, " jobs lost as a whole, ", went_on,
-                      " went on from the checkpoint of another; ", events, " events\n");
+  return absl::StrCat(
+      runs, " jobs, ", crowded, " crowded, ", shared, " with several hosts on a machine, ",
+      successes, " succeeded; ", worlds, " worlds, ", faults, " faults, ", planned_changes,
+      " planned changes, ", rollbacks, " rollbacks, ", restarts_of_daemon,
+      " restarts of the daemon, ", released, " released, ", evicted, " stopped at once, ", held,
+      " held for an offer, ", copies, " copies, ", copies_used, " used, ", checkpoints,
+      " checkpoints, ", checkpoints_used, " used, ", takeovers, " takeovers in an event, ", lost,
+      " jobs lost as a whole, ", went_on, " went on from the checkpoint of another, ", closed_ways,
+      " ways between hosts closed, ", rests, " rests; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {
@@ -252,7 +254,9 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
     const Machine& machine = machines_[process->host];
     const std::string who = absl::StrCat("worker ", process->id.value());
     const bool full = static_cast<int>(world.members.size()) >= max_workers_;
-    if (!stays && !full && !machine.leaving && !machine.shrunk) Fail(who + " was forgotten");
+    const bool may_rest = machine.was_apart;
+    if (!stays && !full && !machine.leaving && !machine.shrunk && !may_rest)
+      Fail(who + " was forgotten");
     if (process->commit.id > newest)
       Fail(absl::StrCat(who, "'s commit ", CommitText(process->commit.id), " is lost"));
   }

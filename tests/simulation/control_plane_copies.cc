@@ -25,7 +25,8 @@ void ControlPlane::CarryKeep(const rendezvous::membership::KeepCommitsEffect& ef
 void ControlPlane::TakeCopies(int index, int turn, int from) {
   Agent& agent = agents_[index];
   if (!agent.alive || agent.keep_turn != turn) return;
-  const bool linked = machines_[from].powered && machines_[agent.host].powered;
+  const bool closed = IsClosed(from, agent.host);
+  const bool linked = machines_[from].powered && machines_[agent.host].powered && !closed;
   const int source = machines_[from].agent;
   const Commit newest = linked && source >= 0 ? NewestAt(source) : Commit();
   if (newest.id > agent.kept.id) {
@@ -33,8 +34,17 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
     ++tally_.copies;
     TellKept(index);
   }
+  if (closed && dice_.Chance(20)) TellUncopied(index);
   time_.After(dice_.Between(10 * kMilli, kSecond),
               [this, index, turn, from] { TakeCopies(index, turn, from); });
+}
+
+void ControlPlane::TellUncopied(int index) {
+  const Agent& agent = agents_[index];
+  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, kept = NewestAt(index).id] {
+    agents_[index].told_kept = kept;
+    Apply(rendezvous::membership::CommitKept{host, kept, "no answer in time"});
+  });
 }
 
 void ControlPlane::TellKept(int index) {

@@ -138,7 +138,7 @@ void ControlPlane::StrikeHost() {
   const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
   Machine& machine = machines_[host];
   const Micros duration = dice_.Between(100 * kMilli, 12 * kSecond);
-  switch (dice_.Roll(5)) {
+  switch (dice_.Roll(6)) {
     case 0:
       if (machine.agent >= 0) KillAgent(machine.agent);
       return;
@@ -148,6 +148,8 @@ void ControlPlane::StrikeHost() {
       return Cut(host, true, false, duration);
     case 3:
       return Cut(host, false, true, duration);
+    case 4:
+      return StrikeWay();
     default:
       return Cut(host, true, true, duration);
   }
@@ -227,6 +229,7 @@ void ControlPlane::Discover() {
 // Ends the faults: from now on nothing fails, or no work is left.
 void ControlPlane::Recover() {
   if (verdict_.has_value()) return;
+  HealWays();
   for (size_t host = 0; host < machines_.size(); ++host) {
     Machine& machine = machines_[host];
     if (recovers_) {

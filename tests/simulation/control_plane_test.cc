@@ -42,6 +42,8 @@ TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
   EXPECT_GT(total.takeovers, kJobs / 20) << total.ToText();
   EXPECT_GT(total.lost, kJobs / 80) << total.ToText();
   EXPECT_GT(total.went_on, kJobs / 400) << total.ToText();
+  EXPECT_GT(total.closed_ways, kJobs / 40) << total.ToText();
+  EXPECT_GT(total.rests, kJobs / 400) << total.ToText();
 }
 
 TEST(ControlPlaneTest, SameSeed_SameRun) {

@@ -129,7 +129,9 @@ void ControlPlane::Join(int index, bool may_defer) {
                                                  asking.worked,
                                                  asking.gave_up ? "collectives hang" : "",
                                                  asking.in_step ? 1U : 0U,
-                                                 absl::Microseconds(step_time_)};
+                                                 absl::Microseconds(step_time_),
+                                                 false,
+                                                 asking.unreached};
   });
 }
 
@@ -149,6 +151,7 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
   process.epoch = world.epoch.value();
   process.knows_of_change = process.worked = process.gave_up = false;
   process.began_with.reset();
+  process.unreached.reset();
   process.operation = 0;
   process.phase = Phase::kConnecting;
   Group& group = groups_[process.epoch];
@@ -246,14 +249,32 @@ void ControlPlane::Submit(int index, Operation kind) {
   if (kind == Operation::kSync && process.rank == 0)
     group.commit = process.loaded.id > process.commit.id ? process.loaded : process.commit;
   Later(index, kCollectiveTimeout, [this, index, operation = process.operation] {
-    processes_[index].gave_up = processes_[index].operation == operation;
-    if (processes_[index].gave_up) Abort(index);
+    Process& waiting = processes_[index];
+    waiting.gave_up = waiting.operation == operation;
+    if (!waiting.gave_up) return;
+    const int rank = UnreachedBy(waiting);
+    if (rank >= 0 && dice_.Chance(50)) waiting.unreached = rank;
+    Abort(index);
   });
+  if (kind == Operation::kConnect) GiveUpConnecting(index);
   TryComplete(&group);
+}
+
+// A host at the other end of a closed way is not reached.
+void ControlPlane::GiveUpConnecting(int index) {
+  Later(index, dice_.Between(kSecond, 5 * kSecond), [this, index] {
+    Process& process = processes_[index];
+    const int rank = UnreachedBy(process);
+    if (process.operation > 0 || rank < 0) return;
+    process.gave_up = true;
+    process.unreached = rank;
+    Abort(index);
+  });
 }
 
 void ControlPlane::TryComplete(Group* group) {
   if (group->broken || group->arrived < static_cast<int>(group->processes.size())) return;
+  if (group->arrived == 0 || SpansClosedWay(*group)) return;
   const Operation kind = group->kind;
   const bool changing = kind == Operation::kCommit && group->any_changing;
   const bool torn = kind == Operation::kCommit && TearCommit(*group);
