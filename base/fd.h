@@ -55,6 +55,7 @@ struct IoResult {
   size_t bytes = 0;
   bool would_block = false;  // try again later
   bool end = false;          // end of stream, or the peer is gone
+  bool silent = false;       // the end, because the network does not reach the peer any more
 };
 
 // Reads once, again if a signal interrupts it. Errors count as the end of the stream.

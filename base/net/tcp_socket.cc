@@ -127,6 +127,10 @@ absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time de
                                                        ": ", fd.status().message()));
 }
 
+bool IsSilence(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
 absl::Status TuneForMessages(int fd) {
   // Two detections of a lost host: TCP_USER_TIMEOUT limits how long sent data may stay
   // unacknowledged; keep-alive probes cover an idle connection. TCP_NODELAY: messages are small and

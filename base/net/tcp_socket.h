@@ -46,6 +46,9 @@ absl::StatusOr<Fd> Connect(const SocketAddress& address, absl::Time deadline,
 absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
                              const Cancellation* cancellation = nullptr);
 
+// Whether an errno means that the network does not reach the peer's host any more.
+bool IsSilence(int error);
+
 // Sets socket options for low latency of small messages and early detection of a lost host.
 // Errors:
 //   - Unavailable: the kernel refuses; says why.

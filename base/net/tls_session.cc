@@ -16,6 +16,7 @@
 
 #include "absl/base/internal/raw_logging.h"
 #include "absl/strings/str_cat.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 
 namespace hvd::net {
@@ -226,6 +227,7 @@ IoResult TlsSession::Explain(int returned) {
                             " (TLS: ", LastReason(), ")");
   } else if (why == SSL_ERROR_SYSCALL && returned < 0 && errno != 0) {
     failure_ = strerror(errno);
+    result.silent = IsSilence(errno);
   }
   ERR_clear_error();
   return result;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/net/tcp_socket.h"
+
 namespace hvd::net {
 
 Wire::Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end) : fd_(std::move(fd)) {
@@ -41,6 +43,7 @@ IoResult Wire::Outcome(ssize_t bytes, bool reading) {
     result.would_block = true;
   } else if (bytes < 0) {
     failure_ = strerror(errno);
+    result.silent = IsSilence(errno);
     result.end = true;
   } else {
     result.end = reading;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::hierarchical {
 namespace {
@@ -88,7 +89,7 @@ absl::Status HierarchicalCommunicator::ExplainHostFailure(absl::string_view oper
     Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&told),
                                     Clock::Real().Now() + kNewsTimeout);
     if (!mesh_status_.ok()) {
-      return absl::Status(mesh_status_.code(), absl::StrCat(what, mesh_status_.message()));
+      return WithText(mesh_status_, absl::StrCat(what, mesh_status_.message()));
     }
   }
   return absl::Status(status.code(),

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/argument_checks.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::links {
 namespace {
@@ -60,8 +61,8 @@ absl::Status LinksCommunicator::Run(absl::string_view operation, const CallOptio
     if (absl::IsAborted(links.status())) status = links.status();
   }
   if (absl::IsAborted(status)) return status;
-  return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
-                                                  "): ", status.message()));
+  return WithText(status, absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
+                                       "): ", status.message()));
 }
 
 absl::Status LinksCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "absl/strings/string_view.h"
+#include "base/net/tcp_socket.h"
 
 namespace hvd::collectives::tcp {
 namespace {
@@ -28,6 +29,7 @@ IoResult Outcome(ssize_t bytes, bool reading) {
     result.would_block = true;
   } else {
     result.end = reading || bytes < 0;
+    result.silent = bytes < 0 && net::IsSilence(errno);
   }
   return result;
 }
@@ -103,6 +105,7 @@ bool SocketLink::WriteSome() {
     const size_t left = kHeaderBytes + outgoing_.front().bytes - written_;
     const IoResult sent = WriteFront();
     if (sent.end) {
+      silent_ = silent_ || sent.silent;
       // The peer is gone. What it has sent before may say why.
       ReadToEnd();
       return true;
@@ -165,6 +168,7 @@ IoResult SocketLink::ReadHeaderAnd(char* data, size_t bytes) {
 bool SocketLink::Account(const IoResult& got) {
   if (got.would_block) return false;
   if (got.end) {
+    silent_ = silent_ || got.silent;
     end_ = End::kLost;
     return true;
   }

@@ -36,6 +36,8 @@ class SocketLink {
   End end() const { return end_; }
   // REQUIRES: end() == kGaveUp. Not negative, but any number that the peer has sent.
   int cause() const { return cause_; }
+  // For kLost: whether the network does not reach the peer any more.
+  bool silent() const { return silent_; }
   // For kLost: why, as the predicate of a sentence, if the stream was tampered with; else empty.
   std::string Tampering() const { return wire_.unsafe() ? wire_.failure() : ""; }
 
@@ -106,6 +108,7 @@ class SocketLink {
   net::Wire wire_;
   End end_ = End::kOpen;
   int cause_ = -1;
+  bool silent_ = false;
   bool has_left_ = false;  // this end has said its last word
 
   std::deque<Outgoing> outgoing_;

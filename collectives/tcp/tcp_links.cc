@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::tcp {
 namespace {
@@ -282,7 +283,10 @@ TcpLinks::Failure TcpLinks::FindLost() {
     const std::string tampering = links_[peer]->Tampering();
     if (!tampering.empty()) why = absl::StrCat("; rank ", peer, ": ", tampering);
   }
-  return {Gone(absl::StrJoin(lost, ", "), why), lost.front()};
+  const absl::Status gone = Gone(absl::StrJoin(lost, ", "), why);
+  const auto silent =
+      std::find_if(lost.begin(), lost.end(), [&](int peer) { return links_[peer]->silent(); });
+  return {silent == lost.end() ? gone : WithUnreachedRank(gone, *silent), lost.front()};
 }
 
 void TcpLinks::ReadHangUps() {

@@ -128,7 +128,8 @@ struct JoinRequested {
   uint64_t lost_steps = 0;    // done since `commit`
   absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
   bool caused_by_peer = false;                      // `left_for` is the loss of a peer
-  // A rank of that world to which no connection came about.
+  // A rank of that world that the network does not reach: no connection came about, or one broke
+  // because no answer came.
   std::optional<int> unreached = {};
 };
 

@@ -139,7 +139,7 @@ class FaultyJob(OpenEnded, Training):
 class JoinedJob(OpenEnded, Training):
     """A horovod-rendezvousd with a state directory on the host "launcher", and agents on other hosts that join it in this order."""
 
-    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None, env=()):
+    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None, env=(), script_flags=()):
         self._flags = flags
         self._env = {"OMP_NUM_THREADS": "1", **dict(env)}
         self._directory = cluster.directory
@@ -150,7 +150,7 @@ class JoinedJob(OpenEnded, Training):
         self._host = cluster["launcher"]
         self.start_daemon()
         super().__init__(cluster, self._host.start_command(["tail", "-n", "+1", "-f", self._log]))
-        self._script_flags = self.flags(cluster)
+        self._script_flags = [*self.flags(cluster), *script_flags]
         self.agents = {}
         for name in hosts:
             self.start_agent(name)

@@ -148,12 +148,16 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   sets_ = std::make_unique<ProcessSets>(
       ProcessSets::Dependencies{world_, *group_, backend, devices, options, tls,
                                 WaitBounds(env.gloo_timeout, broken_.get()),
-                                [this](const absl::Status& why) { engine()->Abort(why); }},
+                                [this](const absl::Status& why, std::optional<int> unreached) {
+                                  NoteUnreached(unreached);
+                                  engine()->Abort(why);
+                                }},
       std::move(port));
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
   // A clean end of the world does not abort the sets: every rank that leaves the world also leaves
   // its sets, and an abort could break a peer's last operation on a set.
-  options.on_end = [this](const absl::Status& why, bool left) {
+  options.on_end = [this](const absl::Status& why, bool left, std::optional<int> unreached) {
+    NoteUnreached(unreached);
     if (!left) sets_->Abort(why);
   };
   if (world_.rank() == 0) StartMeasuring(env, options);
@@ -290,6 +294,16 @@ void ActiveWorld::Leak() {
   (void)new std::shared_ptr<session::WorldLease>(std::move(lease_));
   (void)sets_.release();
   (void)group_.release();
+}
+
+void ActiveWorld::NoteUnreached(std::optional<int> rank) {
+  absl::MutexLock lock(&mutex_);
+  if (!unreached_.has_value()) unreached_ = rank;
+}
+
+std::optional<int> ActiveWorld::unreached() const {
+  absl::MutexLock lock(&mutex_);
+  return unreached_;
 }
 
 void ActiveWorld::Shutdown() {

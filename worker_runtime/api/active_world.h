@@ -78,6 +78,9 @@ class ActiveWorld {
   // On rank 0 of an elastic job: has the daemon told soon that training has begun with `commit`.
   void NoteBegin(uint64_t commit);
 
+  // The first rank that this one found the network not to reach; nullopt: none.
+  std::optional<int> unreached() const;
+
   // Leaves the world cleanly; operations in flight fail. Idempotent.
   void Shutdown();
 
@@ -105,6 +108,7 @@ class ActiveWorld {
   void OnStall(const negotiation::StallReport& report);
   // Handles a stall report that the daemon did not accept.
   void OnUntoldStall(const session::StallReporter::Report& report);
+  void NoteUnreached(std::optional<int> rank);
   // Handles a change of the epoch; called on the watch's thread.
   void OnChange(session::EpochEvent change, const std::string& reason);
 
@@ -117,7 +121,8 @@ class ActiveWorld {
   std::atomic<bool> changing_{false};
   // Cancelled when the daemon reports the end of the epoch. nullptr after Shutdown.
   std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  std::optional<int> unreached_ ABSL_GUARDED_BY(mutex_);
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
   std::unique_ptr<ProcessSets> sets_;      // set once

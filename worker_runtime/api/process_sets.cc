@@ -170,10 +170,12 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
   engine::EngineOptions options = deps_.options;
   options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
                                     negotiation::RanksText(ranks), ")");
-  options.on_end = [on_broken = deps_.on_broken](const absl::Status& why, bool left) {
+  options.on_end = [on_broken = deps_.on_broken, ranks](const absl::Status& why, bool left,
+                                                        std::optional<int> unreached) {
     // A set ends cleanly when it is removed, which is no failure, or when a rank leaves the world,
     // which the world's engine handles.
-    if (!left) on_broken(why);
+    if (unreached.has_value()) unreached = ranks[*unreached];
+    if (!left) on_broken(why, unreached);
   };
   // The world's own engine reports that; a set has no commits.
   options.on_world_changing = nullptr;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class ProcessSets {
     std::shared_ptr<const net::TlsContext> tls;  // see GroupInfo
     WaitBounds bounds;                           // for connecting
     // Called when a set's engine has failed, on that engine's thread; must not block.
-    std::function<void(const absl::Status&)> on_broken;
+    std::function<void(const absl::Status&, std::optional<int> unreached)> on_broken;
   };
 
   // `port`: the world's, at which its peers connect; nullptr: it needs none, so each set opens one.

@@ -273,8 +273,8 @@ absl::Status Runtime::Join(bool may_defer) {
     if (IsDaemonsWord(world.status())) continue;
     // Not as the loss of a peer: a way that is closed between two hosts, e.g. by a firewall, stays
     // closed, so the job should soon end with this message.
-    progress_.NoteError(std::string(world.status().message()), /*caused_by_peer=*/false,
-                        collectives::UnreachedRankOf(world.status()));
+    progress_.NoteError(std::string(world.status().message()), /*caused_by_peer=*/false);
+    progress_.NoteUnreached(collectives::UnreachedRankOf(world.status()));
     if (++failures >= kMostConnectFailures) return world.status();
   }
 }
@@ -331,6 +331,7 @@ absl::Status Runtime::Reset() {
   absl::MutexLock init_lock(&init_mutex_);
   if (const std::shared_ptr<ActiveWorld> world = TakeActive()) {
     world->LeaveForNext();
+    progress_.NoteUnreached(world->unreached());
     KeepTimeline(*world);
   }
   RETURN_IF_ERROR(Prepare());
@@ -389,7 +390,10 @@ absl::Status Runtime::LeaveForGood() {
   absl::MutexLock init_lock(&init_mutex_);
   if (!place().has_value()) return absl::OkStatus();
   const std::shared_ptr<ActiveWorld> world = TakeActive();
-  if (world != nullptr) world->Shutdown();
+  if (world != nullptr) {
+    world->Shutdown();
+    progress_.NoteUnreached(world->unreached());
+  }
   const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
   // The daemon must know that this worker has left cleanly before the process exits, so the timeout

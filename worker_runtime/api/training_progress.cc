@@ -39,12 +39,15 @@ void TrainingProgress::SetCommit(uint64_t number) {
   steps_since_.store(NanosecondsSinceBoot());
 }
 
-void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer,
-                                 std::optional<int> unreached) {
+void TrainingProgress::NoteError(const std::string& text, bool caused_by_peer) {
   absl::MutexLock lock(&mutex_);
-  unreached_ = unreached;
   error_ = text;
   caused_by_peer_ = caused_by_peer;
+}
+
+void TrainingProgress::NoteUnreached(std::optional<int> rank) {
+  absl::MutexLock lock(&mutex_);
+  unreached_ = rank;
 }
 
 session::Session::JoinRequest TrainingProgress::TakeWord() {

@@ -31,10 +31,10 @@ class TrainingProgress {
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
   // The operations so far do not count.
   void ForgetWork() { worked_.store(false, std::memory_order_relaxed); }
-  // Records the error because of which this process is about to leave the world. `unreached`: the
-  // rank to which it had no connection.
-  void NoteError(const std::string& text, bool caused_by_peer,
-                 std::optional<int> unreached = std::nullopt);
+  // Records the error because of which this process is about to leave the world.
+  void NoteError(const std::string& text, bool caused_by_peer);
+  // Records the rank of that world that the network did not reach; nullopt: it reached all.
+  void NoteUnreached(std::optional<int> rank);
 
   // Returns the progress in the world just left, as a request to join the next one, and clears it:
   // a second call returns the commit's number only.

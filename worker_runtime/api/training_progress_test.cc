@@ -12,7 +12,8 @@ TEST(TrainingProgressTest, TakeWord_TellsOfTheWorldThatWasLeft_Once) {
   progress.SetCommit(7);
   progress.CountStep();
   progress.CountStep();
-  progress.NoteError("out of memory", true, 3);
+  progress.NoteError("out of memory", true);
+  progress.NoteUnreached(3);
   const auto word = progress.TakeWord();
   EXPECT_EQ(word.commit, 7u);
   EXPECT_TRUE(word.worked);

@@ -17,6 +17,7 @@
 #include "base/net/tcp_socket.h"
 #include "base/net/wire.h"
 #include "base/status_macros.h"
+#include "collectives/unreached_rank.h"
 #include "worker_runtime/control/control_connect.h"
 #include "worker_runtime/control/control_messages.h"
 #include "worker_runtime/control/frame_seal.h"
@@ -38,6 +39,10 @@ struct Peer {
   bool waits_for_room = false;  // epoll also watches for room to write
   absl::Status gone;            // not OK: the peer is gone, and its socket closed
 };
+
+absl::Status Gone(int rank, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why));
+}
 
 class TcpControlChannel : public ControlChannel {
  public:
@@ -88,8 +93,9 @@ class TcpControlChannel : public ControlChannel {
   absl::Time NextPartDeadline() const;
   void LoseOldParts();
   void WriteTo(int rank);
-  void Lose(int rank);  // with the reason of its wire
-  void Lose(int rank, absl::string_view why);
+  // With the reason of its wire. `silent`: the network does not reach it any more.
+  void Lose(int rank, bool silent);
+  void Lose(int rank, const absl::Status& gone);
   const Peer* FindUnsent() const;
 
   const int rank_;
@@ -148,7 +154,7 @@ void TcpControlChannel::WriteTo(int rank) {
   Peer& peer = peers_[rank];
   while (peer.unsent_from < peer.unsent.size()) {
     const IoResult sent = peer.wire.Write(absl::string_view(peer.unsent).substr(peer.unsent_from));
-    if (sent.end) return Lose(rank);
+    if (sent.end) return Lose(rank, sent.silent);
     if (sent.would_block) break;
     peer.unsent_from += sent.bytes;
   }
@@ -162,7 +168,7 @@ void TcpControlChannel::WriteTo(int rank) {
   // EPOLLOUT is watched only while something is queued: a socket with room would always be ready.
   const uint32_t events = full ? EPOLLIN | EPOLLOUT : EPOLLIN;
   absl::Status watched = Watch(EPOLL_CTL_MOD, peer.wire.fd(), events, rank);
-  if (!watched.ok()) Lose(rank, watched.message());
+  if (!watched.ok()) Lose(rank, Gone(rank, watched.message()));
 }
 
 const Peer* TcpControlChannel::FindUnsent() const {
@@ -245,7 +251,7 @@ void TcpControlChannel::ReadAll(int rank) {
   do {
     const IoResult got = peer.wire.Read(buffer, sizeof(buffer));
     if (got.would_block) return;
-    if (got.end) return Lose(rank);
+    if (got.end) return Lose(rank, got.silent);
     peer.decoder->Append(absl::string_view(buffer, got.bytes));
     TakeMessages(rank);
     // TLS may have read more from the socket than it has returned. Such bytes raise no epoll event,
@@ -257,7 +263,7 @@ void TcpControlChannel::TakeMessages(int rank) {
   Peer& peer = peers_[rank];
   while (true) {
     absl::StatusOr<std::optional<std::string>> message = peer.decoder->Next();
-    if (!message.ok()) return Lose(rank, message.status().message());
+    if (!message.ok()) return Lose(rank, Gone(rank, message.status().message()));
     if (!message->has_value()) return;
     received_.push_back(Message{rank, **std::move(message)});
   }
@@ -286,20 +292,22 @@ void TcpControlChannel::LoseOldParts() {
   const absl::Time now = Clock::Real().Now();
   for (const int rank : std::set<int>(partial_)) {
     if (now < peers_[rank].part_since + part_patience_) continue;
-    Lose(rank, absl::StrCat("only a part of its message has come, for ",
-                            absl::FormatDuration(part_patience_),
-                            "; it was changed on the way, or the network loses data"));
+    Lose(rank, Gone(rank, absl::StrCat("only a part of its message has come, for ",
+                                       absl::FormatDuration(part_patience_),
+                                       "; it was changed on the way, or the network loses data")));
   }
 }
 
-void TcpControlChannel::Lose(int rank) {
+void TcpControlChannel::Lose(int rank, bool silent) {
   const std::string failure = peers_[rank].wire.failure();
-  Lose(rank, failure.empty() ? "it closed its control connection" : failure);
+  const absl::Status gone =
+      Gone(rank, failure.empty() ? "it closed its control connection" : failure);
+  Lose(rank, silent ? collectives::WithUnreachedRank(gone, rank) : gone);
 }
 
-void TcpControlChannel::Lose(int rank, absl::string_view why) {
+void TcpControlChannel::Lose(int rank, const absl::Status& gone) {
   Peer& peer = peers_[rank];
-  peer.gone = absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why));
+  peer.gone = gone;
   peer.wire.Close();
   partial_.erase(rank);
   if (lost_.ok()) lost_ = peer.gone;

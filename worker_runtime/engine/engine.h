@@ -59,8 +59,9 @@ struct EngineOptions {
   std::string ranks_note;
 
   // Called on the engine's thread when the epoch has ended, before the operations in flight fail.
-  // `left`: it ended cleanly, by a rank's Shutdown(). Must not destroy the engine. May be empty.
-  std::function<void(const absl::Status& why, bool left)> on_end;
+  // `left`: it ended cleanly, by a rank's Shutdown(). `unreached`: the rank that this one found the
+  // network not to reach. Must not destroy the engine. May be empty.
+  std::function<void(const absl::Status& why, bool left, std::optional<int> unreached)> on_end;
 
   // Records the engine's activities; nullptr: they are not recorded. The engines of one process
   // share one recorder.

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "collectives/unreached_rank.h"
 #include "worker_runtime/engine/engine_loop.h"
 #include "worker_runtime/negotiation/message_codec.h"
 
@@ -34,6 +35,8 @@ absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
 }
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
+  // Before other reports take the place of this rank's own.
+  unreached_ = collectives::UnreachedRankOf(status);
   // The plan that has ended the epoch cleanly has reached all ranks.
   if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   if (aborted_.load()) {
@@ -112,7 +115,10 @@ absl::Status EngineLoop::LookForCause(const absl::Status& own) {
     const absl::Duration left = deadline - Clock::Real().Now();
     if (left <= absl::ZeroDuration()) break;
     absl::Status received = FillInbox(left);
-    if (!received.ok()) return received;  // names the rank whose connection was lost
+    if (!received.ok()) {
+      if (!unreached_.has_value()) unreached_ = collectives::UnreachedRankOf(received);
+      return received;  // names the rank whose connection was lost
+    }
     if (!aborted_.load()) continue;
     absl::MutexLock lock(&mutex_);
     return abort_reason_;

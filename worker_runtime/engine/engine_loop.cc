@@ -98,7 +98,7 @@ void EngineLoop::End(absl::Status status) {
   // After Abort: how long rank 0 waits for the timeline events of the ranks that still live.
   constexpr absl::Duration kBrokenTimelinePatience = absl::Milliseconds(100);
   status = Conclude(std::move(status));
-  if (options_.on_end) options_.on_end(status, HasLeft());
+  if (options_.on_end) options_.on_end(status, HasLeft(), unreached_);
   // The queue is closed before the tensors of the failed collective finish: a thread that has seen
   // an operation fail must not be able to submit another one to this epoch.
   queue_.Close(status);

@@ -141,6 +141,7 @@ class EngineLoop {
   bool collective_failed_ = false;                      // here or, on rank 0, elsewhere
   std::vector<OperationTensor> broken_;                 // the tensors of the failed collective
   std::optional<negotiation::EpochEnd> end_;            // from the last plan
+  std::optional<int> unreached_;                        // the rank that the network does not reach
 
   // Held by the thread that runs a round; guards all non-const members above.
   absl::Mutex turn_;

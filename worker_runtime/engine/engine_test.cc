@@ -80,7 +80,7 @@ TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
 TEST_P(EngineTest, PeerLeaves_AfterCallersHaveWaited_IsHeardByAll) {
   absl::BlockingCounter left(size());
   EngineOptions options;
-  options.on_end = [&](const absl::Status&, bool in_good_order) {
+  options.on_end = [&](const absl::Status&, bool in_good_order, std::optional<int>) {
     EXPECT_TRUE(in_good_order);
     left.DecrementCount();
   };
