@@ -115,8 +115,12 @@ def test_evaluation_communicates_nothing():
 def test_evaluation_without_running_statistics_uses_those_of_the_joined_batch():
     ours, reference = pair(2, track_running_stats=False)
     ours.eval(), reference.eval()
+    late, _ = pair(2)
+    late.eval()
+    late.track_running_stats = False  # has buffers, which it does not use from here on
     joined, own = joined_batch(lambda r: 2 + r, (2, 2))
     assert torch.allclose(ours(joined[own]), reference(joined)[own], atol=1e-6)
+    assert torch.equal(late(joined[own]), ours(joined[own]))
 
 
 def test_bad_input_is_an_error_on_all_ranks():

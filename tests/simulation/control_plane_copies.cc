@@ -67,7 +67,9 @@ ControlPlane::Commit ControlPlane::NewestAt(int agent) const {
 // Before the end of a worker is reported, and when a copy was dropped.
 void ControlPlane::TellLeft(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, host = machines_[agent.host].name, left = NewestAt(index).id] {
+  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, left = NewestAt(index).id] {
+    // What it has told before, which may have been under way when the copy was dropped, is old.
+    agents_[index].told_kept = std::min(agents_[index].told_kept, left);
     Apply(rendezvous::membership::CommitLeft{host, left});
   });
 }

@@ -98,8 +98,9 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
           The normalized tensor, shaped and typed as `input`.
         """
         self._check_input_dim(input)
-        uses_running_stats = not self.training and self.track_running_stats
-        if uses_running_stats or self.process_set.size() == 1:
+        if self.process_set.size() == 1 and not self.training and not self.track_running_stats:
+            return torch.nn.functional.batch_norm(input, None, None, self.weight, self.bias, training=True, eps=self.eps)
+        if (self.track_running_stats and not self.training) or self.process_set.size() == 1:
             return super().forward(input)
         output, mean, variance, count = _SyncBatchNormFunction.apply(
             input, self.weight, self.bias, self.eps, self.process_set
@@ -114,8 +115,9 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
             share = self.momentum
             if share is None:  # a cumulative average
                 share = 1.0 / float(self.num_batches_tracked)
-            self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
-            self.running_var.lerp_(variance.to(self.running_var.dtype), share)
+            for running, of_batch in ((self.running_mean, mean), (self.running_var, variance)):
+                # Not in half precision, of which some versions of torch have no lerp on the CPU.
+                running.copy_(torch.lerp(running.to(of_batch.dtype), of_batch, share))
 
 
 def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

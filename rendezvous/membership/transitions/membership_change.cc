@@ -219,14 +219,17 @@ void Membership::State::SignalChange(absl::Time now) {
 // maximum, newcomers are ready. Newcomers that become ready at about the same time join together:
 // the change waits up to join_delay for those that are still starting.
 std::string Membership::State::WantedChange(absl::Time now) const {
-  std::vector<std::string> leaving_hosts, shrunk_hosts;
+  std::vector<std::string> leaving_hosts, resting_hosts, shrunk_hosts;
   int staying = 0, ready = 0, on_their_way = 0;
   absl::Time first_ready = absl::InfiniteFuture(), patience_ends = absl::InfiniteFuture();
   for (const Worker& worker : workers) {
     if (IsSurvivor(worker) && !IsLeaving(worker)) ++staying;
     if (IsSurvivor(worker) && IsLeaving(worker)) {
       const Host& host = HostOf(worker);
-      (host.drain.has_value() ? leaving_hosts : shrunk_hosts).push_back(host.slots.host);
+      auto& of_its_kind = host.drain.has_value() ? leaving_hosts
+                          : host.IsResting()     ? resting_hosts
+                                                 : shrunk_hosts;
+      of_its_kind.push_back(host.slots.host);
       const std::optional<Drain>& drain = host.drain;
       patience_ends =
           std::min(patience_ends, drain.has_value() ? drain->PatienceEnds() : absl::InfinitePast());
@@ -238,16 +241,17 @@ std::string Membership::State::WantedChange(absl::Time now) const {
       ++on_their_way;
     }
   }
-  const bool some_leave = !leaving_hosts.empty() || !shrunk_hosts.empty();
+  const bool some_leave = !leaving_hosts.empty() || !resting_hosts.empty() || !shrunk_hosts.empty();
   if (staying == 0 && !some_leave) return "";
-  for (std::vector<std::string>* some : {&leaving_hosts, &shrunk_hosts}) {
+  for (std::vector<std::string>* some : {&leaving_hosts, &resting_hosts, &shrunk_hosts}) {
     some->erase(std::unique(some->begin(), some->end()), some->end());
   }
   // If too few workers would remain, they wait for a replacement.
   const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
   if (some_leave && go) {
-    return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts))
-                                 : absl::StrCat(phrases::Hosts(leaving_hosts), " to leave");
+    if (!leaving_hosts.empty()) return absl::StrCat(phrases::Hosts(leaving_hosts), " to leave");
+    if (!resting_hosts.empty()) return absl::StrCat(phrases::Hosts(resting_hosts), " to rest");
+    return absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts));
   }
   const int room = spec.max_workers - staying;
   if (room < 0 && !IsFinishing()) {

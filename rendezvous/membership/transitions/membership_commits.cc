@@ -231,12 +231,14 @@ Host* Membership::State::KeeperAmong(const Host& holder, const std::vector<Worke
 }
 
 // The host whose commit the next world needs, if nobody can bring it: no worker is there, and no
-// other host can take a copy. Else null.
+// other host can take a copy, or each has tried in vain. Else null.
 const Host* Membership::State::HolderWithoutWorker(absl::Time now) {
   if (epochs.quorum_since == absl::InfiniteFuture()) return nullptr;
   const std::vector<Worker*> candidates = Candidates();
   const Host* const holder = HolderAwaited(candidates, now);
-  if (holder == nullptr || KeeperAmong(*holder, candidates) != nullptr) return nullptr;
+  if (holder == nullptr) return nullptr;
+  const Host* const keeper = KeeperAmong(*holder, candidates);
+  if (keeper != nullptr && keeper->no_copies_from != holder->commit_address) return nullptr;
   const bool has_worker = std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
     return IsLive(worker) && &HostOf(worker) == holder;
   });

@@ -121,7 +121,7 @@ bool Membership::State::RestUnreachedHost(absl::Time now) {
     unreached[way.second].push_back(way.first);
   }
   const auto order = [&](const Host& host) {
-    return std::make_tuple(unreached[host.slots.host].size(), HasElsewhere(host), -host.live,
+    return std::make_tuple(unreached[host.slots.host].size(), OthersAreAsNew(host), -host.live,
                            hosts.IndexOf(host));
   };
   Host* resting = nullptr;
@@ -141,6 +141,23 @@ bool Membership::State::RestUnreachedHost(absl::Time now) {
                     phrases::Hosts(unreached[name]), " do not reach each other"),
        nullptr, resting);
   return true;
+}
+
+// The newest commit that the host's agent and workers have.
+uint64_t Membership::State::NewestOn(const Host& host) const {
+  uint64_t newest = host.commit;
+  for (const Worker& worker : workers) {
+    if (!worker.life.gone() && &HostOf(worker) == &host) newest = std::max(newest, worker.commit);
+  }
+  return newest;
+}
+
+// Whether another host that takes part has this host's newest commit, or a newer one.
+bool Membership::State::OthersAreAsNew(const Host& host) const {
+  const uint64_t newest = NewestOn(host);
+  return std::any_of(hosts.begin(), hosts.end(), [&](const Host& other) {
+    return &other != &host && other.TakesPart() && NewestOn(other) >= newest;
+  });
 }
 
 // Before the next world forms, whose members can restore `commit`: forgets the closed ways that

@@ -119,6 +119,8 @@ struct Membership::State {
   bool LostMember() const;
   bool IsAvoided(const Way& way);
   bool RestUnreachedHost(absl::Time now);
+  uint64_t NewestOn(const Host& host) const;
+  bool OthersAreAsNew(const Host& host) const;
   void RememberWays(uint64_t commit);
   void EndRests(absl::Time now);
   bool CanDoWithout(const Host& host) const;

@@ -227,10 +227,10 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     ready = ReadyForWorld(now);
     if (!ready.has_value()) return;
   }
-  const bool counts_copies = CountCopies(*ready);
-  uint64_t newest = 0;
-  for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
+  const uint64_t newest = Restorable(*ready);
   if (!ending.has_value() && !ElasticJobMayGoOn(newest, now)) return;
+  // Not before: a worker that is counted as having a copy must load it in this very world.
+  const bool counts_copies = CountCopies(*ready);
   ReportUnfailedEnd(newest);
   std::vector<Worker*> members;
   // Without a known commit, or if rank 0 must load it from its agent first, all members need rank
@@ -353,7 +353,8 @@ void Membership::State::On(const LimitsChanged& event, absl::Time now) {
 }
 
 // Releases workers beyond the maximum and the spares: those that wait for their first world, the
-// newest first. Only LimitsChanged makes a surplus.
+// newest first, but last the one that brings the newest commit. Only LimitsChanged and
+// HolderWithoutWorker make a surplus.
 void Membership::State::ReleaseSurplus(absl::Time now) {
   // A worker beyond the maximum may have been started to bring a commit (HolderWithoutWorker).
   const bool awaits_commit =
@@ -365,6 +366,9 @@ void Membership::State::ReleaseSurplus(absl::Time now) {
     if (IsLive(worker)) ++surplus;
     if (IsReadyNewcomer(worker)) waiting.push_back(&worker);
   }
+  std::stable_sort(waiting.begin(), waiting.end(), [this](const Worker* a, const Worker* b) {
+    return Restorable(*a) > Restorable(*b);
+  });
   while (surplus-- > 0 && !waiting.empty()) {
     Release(waiting.back(),
             absl::StrCat("the job has at most ", phrases::Count(spec.max_workers, "worker")), now);
