@@ -139,7 +139,9 @@ class FaultyJob(OpenEnded, Training):
 class JoinedJob(OpenEnded, Training):
     """A horovod-rendezvousd with a state directory on the host "launcher", and agents on other hosts that join it in this order."""
 
-    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None, env=(), script_flags=()):
+    def __init__(
+        self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None, env=(), script_flags=()
+    ):
         self._flags = flags
         self._env = {"OMP_NUM_THREADS": "1", **dict(env)}
         self._directory = cluster.directory

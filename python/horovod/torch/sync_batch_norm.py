@@ -15,9 +15,9 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
 
     In training, mean and variance are those of all ranks' inputs; the ranks' batches may differ in size, and may be empty.
     Evaluation uses the running statistics and communicates nothing; without them (``track_running_stats=False``) it
-    uses those of all ranks' inputs as training does, so all ranks must take part. Inputs are [N, C] or [N, C, ...], on any device; the statistics of half-precision
-    inputs are computed in float32. The parameters' gradients are those of this rank's part of the batch;
-    :func:`hvd.DistributedOptimizer` reduces them.
+    uses those of all ranks' inputs as training does, so all ranks must take part. Inputs are [N, C] or [N, C, ...],
+    on any device; the statistics of half-precision inputs are computed in float32. The parameters' gradients are
+    those of this rank's part of the batch; :func:`hvd.DistributedOptimizer` reduces them.
 
     Args:
       num_features: the number of channels, C.
@@ -99,7 +99,9 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
         """
         self._check_input_dim(input)
         if self.process_set.size() == 1 and not self.training and not self.track_running_stats:
-            return torch.nn.functional.batch_norm(input, None, None, self.weight, self.bias, training=True, eps=self.eps)
+            return torch.nn.functional.batch_norm(
+                input, None, None, self.weight, self.bias, training=True, eps=self.eps
+            )
         if (self.track_running_stats and not self.training) or self.process_set.size() == 1:
             return super().forward(input)
         output, mean, variance, count = _SyncBatchNormFunction.apply(

@@ -255,6 +255,9 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   // Members of a world that broke before they had its state may all be behind the commit that was
   // its start, and behind a checkpoint. Rank 0 looks for one when it synchronizes.
   sync_state = sync_state || newest < std::max(epochs.newest_commit, epochs.checkpoint.commit);
+  // Nor may rank 0 of such a world have looked.
+  const bool has_looked = epochs.left.worked || newest > epochs.formed_commit;
+  sync_state = sync_state || (epochs.world->sync_state && !has_looked);
   RememberWays(newest);
   const Loss loss = epochs.CountLoss(newest, now);
   if (newest > epochs.formed_commit) epochs.tries = 0;
