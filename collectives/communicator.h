@@ -129,6 +129,10 @@ class Communicator {
 
   virtual absl::Status Barrier(const CallOptions& options) = 0;
 
+  // After a failed call, on its thread: a rank that the network does not reach any more, if one is
+  // known, as the cause of the failure or one of its causes.
+  virtual std::optional<int> FindUnreached() { return std::nullopt; }
+
   // Makes the running call and all later ones fail with Aborted(reason), soon. Does not block.
   // Later reasons are ignored.
   virtual void Abort(absl::string_view reason) = 0;

@@ -4,6 +4,7 @@
 #define COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class HierarchicalCommunicator : public Communicator {
   absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
+  std::optional<int> FindUnreached() override { return mesh_->FindUnreached(); }
   void Abort(absl::string_view reason) override;
 
  private:

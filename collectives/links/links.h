@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -83,6 +84,9 @@ class Links {
   // OK until the links break, then the reason. An Aborted is never replaced; any other reason is
   // replaced by a later one, which is more precise.
   absl::Status status() const;
+
+  // A rank that the network does not reach any more, if one is known.
+  virtual std::optional<int> FindUnreached() { return std::nullopt; }
   bool broken() const { return is_broken_.load(std::memory_order_acquire); }
 
   // Makes all current and later waits return status(). Does not block. `cause` is the rank that the

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ class LinksCommunicator : public MeshCommunicator {
   absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
+  std::optional<int> FindUnreached() override { return peers_.links()->FindUnreached(); }
   void Abort(absl::string_view reason) override;
   std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
   void OnBroken(std::function<void(const absl::Status&)> listener) override;

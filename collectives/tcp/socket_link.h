@@ -36,8 +36,9 @@ class SocketLink {
   End end() const { return end_; }
   // REQUIRES: end() == kGaveUp. Not negative, but any number that the peer has sent.
   int cause() const { return cause_; }
-  // For kLost: whether the network does not reach the peer any more.
-  bool silent() const { return silent_; }
+  // Whether the network does not reach the peer any more: the kernel says so, or has repeated in
+  // vain what was sent.
+  bool IsSilent();
   // For kLost: why, as the predicate of a sentence, if the stream was tampered with; else empty.
   std::string Tampering() const { return wire_.unsafe() ? wire_.failure() : ""; }
 

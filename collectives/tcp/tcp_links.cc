@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::tcp {
 namespace {
@@ -283,10 +282,15 @@ TcpLinks::Failure TcpLinks::FindLost() {
     const std::string tampering = links_[peer]->Tampering();
     if (!tampering.empty()) why = absl::StrCat("; rank ", peer, ": ", tampering);
   }
-  const absl::Status gone = Gone(absl::StrJoin(lost, ", "), why);
-  const auto silent =
-      std::find_if(lost.begin(), lost.end(), [&](int peer) { return links_[peer]->silent(); });
-  return {silent == lost.end() ? gone : WithUnreachedRank(gone, *silent), lost.front()};
+  return {Gone(absl::StrJoin(lost, ", "), why), lost.front()};
+}
+
+std::optional<int> TcpLinks::FindUnreached() {
+  absl::MutexLock lock(&io_mutex_);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (links_[peer] != nullptr && links_[peer]->IsSilent()) return peer;
+  }
+  return std::nullopt;
 }
 
 void TcpLinks::ReadHangUps() {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -47,6 +48,7 @@ class TcpLinks : public links::Links {
     int cause = -1;
   };
 
+  std::optional<int> FindUnreached() override;
   void EndWaits(int cause) override;
 
   absl::Status Register(const std::vector<int>& peers, std::vector<net::Wire> wires);
