@@ -101,6 +101,7 @@ class Membership {
     absl::Time checkpoint_at = absl::InfinitePast();  // time of that commit; InfinitePast: unknown
     std::string checkpoint_place;    // its path or URL, or the folder's; empty: none are written
     std::string checkpoint_failure;  // why the last one could not be written; empty: it was
+    bool has_begun = false;          // training, in the newest world
     Wait waits_for = Wait::kNothing;
     // The deadline of the wait: then the job fails, or the awaited member is evicted.
     // InfiniteFuture: none.

@@ -19,7 +19,10 @@ std::string CheckpointText(const membership::Membership::View& view) {
 std::string LastCheckpointText(const membership::Membership::View& view, bool success) {
   std::string text = CheckpointText(view);
   if (success || text.empty()) return text;
-  if (view.checkpoint > 0) absl::StrAppend(&text, "; the same command goes on from there");
+  // If training did not begin, e.g. because the checkpoint does not fit the script, it may not
+  // begin the next time either.
+  if (view.checkpoint > 0 && view.has_begun)
+    absl::StrAppend(&text, "; the same command goes on from there");
   if (view.unsaved_commit > 0)
     absl::StrAppend(&text, "; commit ", view.unsaved_commit, " is lost: no checkpoint has it");
   return text;

@@ -12,8 +12,8 @@ namespace hvd::rendezvous::reporting {
 // ones could not be written. Empty: the job writes none, as far as is known.
 std::string CheckpointText(const membership::Membership::View& view);
 
-// The same for a job that has ended. If it has not succeeded: also how to go on, and which newer
-// commit is lost.
+// The same for a job that has ended. If it has not succeeded: also how to go on, if training
+// had begun, and which newer commit is lost.
 std::string LastCheckpointText(const membership::Membership::View& view, bool success);
 
 }  // namespace hvd::rendezvous::reporting

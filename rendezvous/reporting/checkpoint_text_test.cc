@@ -15,6 +15,10 @@ TEST(CheckpointTextTest, NamesTheNewestOneAndHowToGoOn) {
   EXPECT_EQ(LastCheckpointText(view, /*success=*/true),
             "newest checkpoint: commit 12, /c/checkpoint-12-w1.hvd");
   EXPECT_EQ(LastCheckpointText(view, /*success=*/false),
+            "newest checkpoint: commit 12, /c/checkpoint-12-w1.hvd")
+      << "it may not fit the script";
+  view.has_begun = true;
+  EXPECT_EQ(LastCheckpointText(view, /*success=*/false),
             "newest checkpoint: commit 12, /c/checkpoint-12-w1.hvd; the same command goes on from "
             "there");
 }
@@ -22,6 +26,7 @@ TEST(CheckpointTextTest, NamesTheNewestOneAndHowToGoOn) {
 TEST(CheckpointTextTest, NamesACommitThatIsLostWithTheJob) {
   membership::Membership::View view;
   view.unsaved_commit = 14;
+  view.has_begun = true;
   EXPECT_EQ(LastCheckpointText(view, /*success=*/false), "") << "it was to write none";
   view.checkpoint_place = "/c";
   EXPECT_EQ(LastCheckpointText(view, /*success=*/false),

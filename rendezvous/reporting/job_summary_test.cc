@@ -31,6 +31,11 @@ class JobSummaryTest : public ::testing::Test {
     notice.text = absl::StrCat("world of ", size, " workers formed");
     return Say(notice);
   }
+  // World and the beginning of training in it.
+  void Training(uint64_t epoch, int size) {
+    World(epoch, size);
+    Say(Make(Kind::kWorldBegan, epoch));
+  }
   std::string Failed(int rank, const std::string& how, uint64_t epoch = 1) {
     membership::Notice notice = Make(Kind::kWorkerFailed, epoch, "b", 9, rank);
     notice.text = absl::StrCat(rank >= 0 ? absl::StrCat("rank ", rank) : "worker 9",
@@ -149,15 +154,23 @@ TEST_F(JobSummaryTest, Summary_QuietJob_IsShort) {
   EXPECT_EQ(progress_.Summary(), "1 world");
 }
 
+TEST_F(JobSummaryTest, Summary_TrainingThatDidNotBegin_LostNoWork) {
+  World(1, 2);
+  Say(Kind::kEpochBroken, "why", 1);
+  World(2, 2);
+  Say(Kind::kEpochBroken, "why", 2);
+  EXPECT_EQ(progress_.Summary(), "2 worlds; 0s without a world (longest 0s)");
+}
+
 TEST_F(JobSummaryTest, Summary_CountsCausesHostsAndTime) {
-  World(1, 4);
+  Training(1, 4);
   Failed(1, "exit code 3");
   Say(Kind::kEpochBroken, "why", 1);
   now_ += absl::Milliseconds(300);
   Say(Kind::kEpochBroken, "why", 1);  // another one, on the way
   Failed(2, "exit code 3");
   now_ += absl::Milliseconds(200);
-  World(2, 2);
+  Training(2, 2);
   Say(Kind::kHostLost, "host c was lost: cut");
   Say(Kind::kHostJoined, "host c joined");
   Failed(1, "killed by signal 9 (SIGKILL)", 2);
@@ -172,7 +185,7 @@ TEST_F(JobSummaryTest, Summary_CountsCausesHostsAndTime) {
 }
 
 TEST_F(JobSummaryTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
-  World(1, 4);
+  Training(1, 4);
   Say(Kind::kEpochBroken, "rank 1 on host b has to leave now", 1);
   Say(Kind::kDrainOverran, "host b did not leave in good order");
   World(2, 3);

@@ -50,7 +50,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kWorkerFailed:
       return Fail(notice);
     case membership::Notice::Kind::kEpochBroken:
-      // A further break before the next world loses no more work.
+      // A further break before training begins again loses no more work.
       if (!std::exchange(rolled_back_, true)) ++rollbacks_;
       return Break(now);
     case membership::Notice::Kind::kWaiting:
@@ -59,6 +59,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
     case membership::Notice::Kind::kWorldFormed:
       return Form(notice, now);
     case membership::Notice::Kind::kWorldBegan:
+      rolled_back_ = false;
       return Begin(notice);
     case membership::Notice::Kind::kHostDraining:
     case membership::Notice::Kind::kWorkerStarted:
@@ -100,7 +101,6 @@ void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   epoch_ = notice.epoch;
   size_ = notice.size;
   remaining_ = notice.size;
-  rolled_back_ = false;
   Begin(notice);
   if (!broken_since_.has_value()) return;
   // The clock of an earlier daemon may have been ahead.
@@ -115,6 +115,8 @@ void JobTally::Begin(const membership::Notice& notice) {
   commit_ = notice.commit;
   lost_steps_ += notice.lost_steps;
   lost_time_ += notice.lost_time;
+  // The report that training had begun may have been lost with rank 0.
+  if (lost_time_ > absl::ZeroDuration()) rollbacks_ = std::max(rollbacks_, 1);
 }
 
 std::string JobTally::Summary() const {

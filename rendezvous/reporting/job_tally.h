@@ -74,7 +74,7 @@ class JobTally {
   int hosts_left_ = 0;
   int drains_overrun_ = 0;
   int hosts_lost_ = 0;
-  bool rolled_back_ = false;  // since the newest world formed
+  bool rolled_back_ = true;  // since training last began; before that there is no work to lose
   std::optional<absl::Time> broken_since_;
   int breaks_ = 0;
   int rollbacks_ = 0;

@@ -250,6 +250,7 @@ Membership::View Membership::State::Describe() const {
   view.checkpoint_at = epochs.checkpoint.made_at;
   view.checkpoint_place = epochs.checkpoint.place;
   view.checkpoint_failure = epochs.checkpoint.failure;
+  view.has_begun = epochs.has_begun;
   view.waits_for = WaitsFor();
   view.waits_until = WaitsUntil(view.waits_for);
   const std::set<std::pair<int, int>> taken = workers.TakenSlots();
