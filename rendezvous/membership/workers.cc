@@ -44,6 +44,16 @@ bool Workers::SomeAsk() const {
                      [](const Worker& w) { return w.join.has_value(); });
 }
 
+bool Workers::SomeSurvive() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& w) { return w.IsSurvivor(); });
+}
+
+bool Workers::SomeTrain() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& w) { return w.life.member() && !w.life.gone(); });
+}
+
 std::set<Workers::Slot> Workers::TakenSlots() const {
   std::set<Slot> taken;
   for (const Worker& worker : workers_) {

@@ -42,6 +42,10 @@ struct Worker {
   bool stopped_in_world = false;         // it had not asked for the next world when it was stopped
   std::vector<std::string> stderr_tail;  // its last lines on stderr
 
+  // Whether it is a member of the newest world and goes on.
+  bool IsSurvivor() const { return life.member() && life.running(); }
+  bool WaitsForFirstWorld() const { return join.has_value() && !life.member() && life.running(); }
+
   template <typename Fields>
   void Keep(Fields& fields) {
     auto& [id, host, place, slot, pid, incarnation, superseded, join, life, last_world, commit,
@@ -94,6 +98,9 @@ class Workers {
   // Whether any worker is failing, with its exit still to come.
   bool SomeFail() const;
   bool SomeAsk() const;
+  bool SomeSurvive() const;
+  // Whether some rank is in the newest world, or between two worlds: it has work to commit.
+  bool SomeTrain() const;
   std::set<Slot> TakenSlots() const;
   std::map<Slot, WorkerId> NewestInSlots() const;
   // The ranks of the workers that satisfy `condition`.

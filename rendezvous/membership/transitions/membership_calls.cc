@@ -305,7 +305,7 @@ void Membership::State::NoteCheckpoints(const Checkpoints& told, absl::Time now)
 // Whether the worker was in the job's last world. Its progress report is accepted then although the
 // world or the job is over: the commit was made before, and only its checkpoint is written now.
 bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
-  const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !SomeGoOn());
+  const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !standing.SomeGoOn());
   return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();
 }
 

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/commit_places.h"
+#include "rendezvous/membership/decisions/planned_change.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -62,51 +64,12 @@ void Membership::State::Reconcile(absl::Time now) {
   ForgetDepartedHosts();
 }
 
-// Whether the worker must leave: its host drains or rests, or its slot was withdrawn.
-bool Membership::State::IsLeaving(const Worker& worker) const {
-  const Host& host = HostOf(worker);
-  return host.drain.has_value() || host.IsResting() || worker.slot >= host.slots.slots;
-}
-
-bool Membership::State::IsLive(const Worker& worker) const {
-  return worker.life.running() && !worker.life.finished() && !IsLeaving(worker);
-}
-
-bool Membership::State::IsSurvivor(const Worker& worker) const {
-  return worker.life.member() && worker.life.running();
-}
-
-bool Membership::State::WaitsForFirstWorld(const Worker& worker) const {
-  return worker.join.has_value() && !worker.life.member() && worker.life.running();
-}
-
-bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
-  return WaitsForFirstWorld(worker) && !IsLeaving(worker);
-}
-
-// Whether some worker of the newest world continues: it is a survivor, or has asked for the next
-// world.
-bool Membership::State::SomeGoOn() const {
-  return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epochs.current);
-  });
-}
-
-// Whether the job is about to end: some members of the newest world have finished, and either the
-// world is not broken (the others are expected to finish too) or no worker could continue.
-bool Membership::State::IsFinishing() const {
-  const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.life.finished() && w.last_world == epochs.current;
-  });
-  return some_finished && (!epochs.broken.has_value() || !SomeGoOn());
-}
-
 void Membership::State::CheckElasticDeadlines(absl::Time now) {
   StopOverdueLeavers(now);
   if (epochs.together_since == absl::InfiniteFuture()) return;
   if (epochs.changing.has_value() && !epochs.broken.has_value() &&
       now >= epochs.together_since + kFollowTime) {
-    const std::vector<int> late = LateSurvivors();
+    const std::vector<int> late = standing.LateSurvivors();
     BreakEpoch(absl::StrCat(*epochs.changing, ", but ", phrases::Ranks(late),
                             late.size() == 1 ? " does" : " do", " not come with the others"));
   }
@@ -117,17 +80,17 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
 }
 
 void Membership::State::ReportWaiting() {
-  if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting || IsFinishing())
+  if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting ||
+      standing.IsFinishing())
     return;
   if (ending.has_value()) return;
-  const auto alive =
-      std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
-  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
-  if (alive >= needed) return;
+  const auto alive = std::count_if(workers.begin(), workers.end(),
+                                   [this](const Worker& w) { return standing.IsLive(w); });
+  if (alive >= least_workers()) return;
   epochs.told_waiting = true;
   Note(Notice::Kind::kWaiting,
-       absl::StrCat("waiting for at least ", phrases::Count(needed, "worker"), " (there are ",
-                    alive, ")"));
+       absl::StrCat("waiting for at least ", phrases::Count(least_workers(), "worker"),
+                    " (there are ", alive, ")"));
 }
 
 // A survivor that does not ask for the next world within rejoin_timeout is assumed to hang and is
@@ -135,7 +98,7 @@ void Membership::State::ReportWaiting() {
 void Membership::State::EvictLateSurvivors(absl::Time now) {
   if (now < epochs.together_since + spec.elastic->rejoin_timeout) return;
   for (Worker& worker : workers) {
-    if (!IsSurvivor(worker) || worker.join.has_value()) continue;
+    if (!worker.IsSurvivor() || worker.join.has_value()) continue;
     Evict(&worker, absl::StrCat(Name(worker), " does not ask for the next world"),
           absl::StrCat("did not ask for the next world within ",
                        text::DurationText(spec.elastic->rejoin_timeout)),
@@ -204,8 +167,8 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
 // Starts a planned change: notifies the members, which ask for the next world at their next commit,
 // so that no step is lost. Watches that arrive later get the notification at once.
 void Membership::State::SignalChange(absl::Time now) {
-  if (epochs.changing.has_value() || ComingTogether()) return;
-  const std::string reason = WantedChange(now);
+  if (epochs.changing.has_value() || standing.ComingTogether()) return;
+  const std::string reason = decisions::WantedChange(spec, standing, now);
   if (reason.empty()) return;
   epochs.changing = reason;
   for (const WatchRequested& watch : epochs.watches.TakeUnaware()) {
@@ -214,76 +177,9 @@ void Membership::State::SignalChange(absl::Time now) {
   Note(Notice::Kind::kEpochChanging, reason);
 }
 
-// Returns why a planned change to another world is wanted although this one is not broken; empty:
-// no change is wanted. In this order: hosts leave or lost slots, there are more workers than the
-// maximum, newcomers are ready. Newcomers that become ready at about the same time join together:
-// the change waits up to join_delay for those that are still starting.
-std::string Membership::State::WantedChange(absl::Time now) const {
-  std::vector<std::string> leaving_hosts, resting_hosts, shrunk_hosts;
-  int staying = 0, ready = 0, on_their_way = 0;
-  absl::Time first_ready = absl::InfiniteFuture(), patience_ends = absl::InfiniteFuture();
-  for (const Worker& worker : workers) {
-    if (IsSurvivor(worker) && !IsLeaving(worker)) ++staying;
-    if (IsSurvivor(worker) && IsLeaving(worker)) {
-      const Host& host = HostOf(worker);
-      auto& of_its_kind = host.drain.has_value() ? leaving_hosts
-                          : host.IsResting()     ? resting_hosts
-                                                 : shrunk_hosts;
-      of_its_kind.push_back(host.slots.host);
-      const std::optional<Drain>& drain = host.drain;
-      patience_ends =
-          std::min(patience_ends, drain.has_value() ? drain->PatienceEnds() : absl::InfinitePast());
-    }
-    if (IsReadyNewcomer(worker)) {
-      ++ready;
-      first_ready = std::min(first_ready, worker.ready_since);
-    } else if (IsLive(worker) && !worker.life.member()) {
-      ++on_their_way;
-    }
-  }
-  const bool some_leave = !leaving_hosts.empty() || !resting_hosts.empty() || !shrunk_hosts.empty();
-  if (staying == 0 && !some_leave) return "";
-  for (std::vector<std::string>* some : {&leaving_hosts, &resting_hosts, &shrunk_hosts}) {
-    some->erase(std::unique(some->begin(), some->end()), some->end());
-  }
-  // If too few workers would remain, they wait for a replacement.
-  const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
-  if (some_leave && go) {
-    if (!leaving_hosts.empty()) return absl::StrCat(phrases::Hosts(leaving_hosts), " to leave");
-    if (!resting_hosts.empty()) return absl::StrCat(phrases::Hosts(resting_hosts), " to rest");
-    return absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts));
-  }
-  const int room = spec.max_workers - staying;
-  if (room < 0 && !IsFinishing()) {
-    return absl::StrCat("at most ", phrases::Count(spec.max_workers, "worker"), " from now on");
-  }
-  if (ready == 0 || room <= 0 || IsFinishing()) return "";
-  const bool complete = ready >= room || on_their_way == 0;
-  if (!complete && now < first_ready + spec.elastic->join_delay) return "";
-  return absl::StrCat(phrases::Count(std::min(ready, room), "worker"), " to join");
-}
-
-// The two times on which WantedChange depends: the end of a newcomer's join_delay, and the end of
-// the wait for a replacement.
-absl::Time Membership::State::NextChange() const {
-  if (epochs.changing.has_value() || ComingTogether() || epochs.current == Epoch(0))
-    return absl::InfiniteFuture();
-  absl::Time next = absl::InfiniteFuture();
-  for (const Worker& worker : workers) {
-    if (IsReadyNewcomer(worker)) {
-      next = std::min(next, worker.ready_since + spec.elastic->join_delay);
-    }
-    const std::optional<Drain>& drain = HostOf(worker).drain;
-    if (IsSurvivor(worker) && drain.has_value()) {
-      next = std::min(next, drain->PatienceEnds());
-    }
-  }
-  return next > last_time ? next : absl::InfiniteFuture();
-}
-
 absl::Time Membership::State::NextElasticDeadline() {
   if (!elastic()) return absl::InfiniteFuture();
-  absl::Time next = std::min(NextFreeSlot(last_time), NextChange());
+  absl::Time next = std::min(NextFreeSlot(), decisions::NextChange(spec, standing, last_time));
   if (ending.has_value()) next = std::min(next, ending->deadline);
   // The end of a host's rest, or of its wait if it must give its commit.
   for (const Host& host : hosts) {
@@ -299,14 +195,15 @@ absl::Time Membership::State::NextElasticDeadline() {
   }
   if (epochs.together_since == absl::InfiniteFuture()) return next;
   const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return (IsSurvivor(w) && !w.join.has_value()) || MayComeAgain(w);
+    return (w.IsSurvivor() && !w.join.has_value()) || standing.MayComeAgain(w);
   });
   if (late) next = std::min(next, epochs.together_since + spec.elastic->rejoin_timeout);
   if (epochs.changing.has_value() && !epochs.broken.has_value())
     next = std::min(next, epochs.together_since + kFollowTime);
   if (epochs.quorum_since != absl::InfiniteFuture()) {
-    for (const absl::Time end : {epochs.quorum_since + kFormPatience,
-                                 epochs.quorum_since + kCopyPatience, OldWorldEnds()}) {
+    for (const absl::Time end :
+         {epochs.quorum_since + kFormPatience, epochs.quorum_since + CommitPlaces::kCopyPatience,
+          standing.OldWorldEnds()}) {
       if (end > last_time) next = std::min(next, end);
     }
   }

@@ -149,10 +149,11 @@ void Membership::State::EndAtCommit(const StopRequested& event, absl::Time now) 
   const absl::Duration time =
       event.grace > absl::ZeroDuration() ? event.grace : spec.elastic->drain_grace;
   ending = Ending{phrases::OneLine(event.reason), event.exit_code, now + time + kPatience};
-  NoteEnding(ending->reason,
-             absl::StrCat(SomeTrain() ? "; all workers leave at their next commit, within "
-                                      : "; no rank is in training, and all processes end within ",
-                          text::DurationText(time)));
+  NoteEnding(
+      ending->reason,
+      absl::StrCat(workers.SomeTrain() ? "; all workers leave at their next commit, within "
+                                       : "; no rank is in training, and all processes end within ",
+                   text::DurationText(time)));
   for (Host& host : hosts) {
     if (!host.IsThere() || host.held) continue;
     StartDrain(&host, time, "the job is to end", false, now);
@@ -171,35 +172,9 @@ void Membership::State::StopStarting(uint64_t kept, absl::Time now) {
   for (Worker& worker : workers) {
     const bool is_starting = worker.life.running() && !worker.life.member() &&
                              !worker.life.finished() && !worker.join.has_value();
-    if (!is_starting || (kept > 0 && Restorable(worker) >= kept)) continue;
+    if (!is_starting || (kept > 0 && commits.Restorable(worker) >= kept)) continue;
     worker.stop_at = std::min(worker.stop_at, now);
   }
-}
-
-// The newest commit, if a job that ends forms one more world to write it: no checkpoint has it,
-// only rank 0 of a world writes checkpoints, that of the last world has gone, and another worker
-// can restore the commit. Else 0.
-uint64_t Membership::State::UnwrittenCommit() const {
-  if (!ending.has_value() || epochs.checkpoint.place.empty() || epochs.whole()) return 0;
-  uint64_t newest = 0, restorable = 0;
-  for (const Host& host : hosts) {
-    if (host.IsThere()) newest = std::max(newest, host.commit);
-  }
-  for (const Worker& worker : workers) {
-    if (worker.life.gone()) continue;
-    const bool runs = worker.life.running() && !worker.life.finished();
-    const bool led = worker.last_world == epochs.current && worker.place.rank == 0;
-    if (led && (runs || worker.life.released())) return 0;
-    newest = std::max(newest, worker.commit);
-    if (runs) restorable = std::max(restorable, Restorable(worker));
-  }
-  return newest > epochs.checkpoint.commit && restorable >= newest ? newest : 0;
-}
-
-// Whether some rank is in the newest world, or between two worlds: it has work to commit.
-bool Membership::State::SomeTrain() const {
-  return std::any_of(workers.begin(), workers.end(),
-                     [](const Worker& w) { return w.life.member() && !w.life.gone(); });
 }
 
 // The end of a job that was asked to end at a commit. Workers that overran the grace were stopped

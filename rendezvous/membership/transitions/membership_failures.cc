@@ -34,10 +34,11 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
   worker->life.Make(Move::kDie);
   if (!worker->life.member()) return;
   // Set now, since the others may be in another world at the time of its exit.
-  epochs.failed_world = epochs.failed_world || !(worker->life.leaving() || IsLeaving(*worker));
+  epochs.failed_world =
+      epochs.failed_world || !(worker->life.leaving() || standing.IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
-    if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " died");
+    if (standing.IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " died");
     worker->life.Make(Move::kLeave);
     return;
   }
@@ -56,7 +57,7 @@ void Membership::State::FailSoon(Worker* worker, absl::Time now) {
   worker->life.Make(Move::kLeave);
   if (member) BreakEpoch(absl::StrCat(Name(*worker), " failed: ", worker->exception));
   EndCallsOf(worker, absl::CancelledError(absl::StrCat(Name(*worker), " said that it fails")));
-  if (IsLeaving(*worker)) {
+  if (standing.IsLeaving(*worker)) {
     if (member) LeaveLate(worker, " failed");
     return;
   }
@@ -86,12 +87,13 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
   const std::string meaning = ExitMeaning(exited);
   if (worker->life.member()) {
     BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
-    if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " ended by itself");
+    if (standing.IsLeaving(*worker) && !worker->life.stopped())
+      LeaveLate(worker, " ended by itself");
   }
   // What a rank does after it has finished is judged by its exit code, also if its host leaves.
   const bool is_judged = member && worker->life.finished() && !worker->life.leaving();
   if (!worker->life.failure_told() && !is_judged &&
-      (worker->life.leaving() || IsLeaving(*worker))) {
+      (worker->life.leaving() || standing.IsLeaving(*worker))) {
     // Its end was not awaited, so it is not known to be a success.
     if (ending.has_value() && worker->life.finished()) worker->life.Make(Move::kDisown);
     const std::string how = worker->life.stopped()    ? " was stopped"
@@ -171,20 +173,13 @@ std::string Membership::State::Complaint(const Worker& worker) const {
   return by_itself ? last_failure.exit_meaning : "";
 }
 
-// Whether any commit of the job is known: a world began with it, rank 0 has reported it, or an
-// agent has it. Progress is reported every few seconds only, and a world may train for long.
-bool Membership::State::HasCommitted() const {
-  return epochs.newest_commit > 0 || epochs.reported_commit > 0 ||
-         std::any_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.commit > 0; });
-}
-
 // Whether the failure is a bug in the user's script, which no restart will fix: two workers had the
 // same exception before the job's first commit, on two machines if there are several. A worker that
 // fails before hvd.init() can't report its exception; its last line on stderr is used instead.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
       epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
-  if (HasCommitted() || others_train) return false;
+  if (commits.HasAny() || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;
   const std::string& machine = placement::MachineName(HostOf(worker).slots);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/membership/decisions/copy_plan.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -218,7 +219,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
 void Membership::State::LeaveLate(Host* host, const std::string& why) {
   if (!host->drain.has_value() || std::exchange(host->drain->overran, true)) return;
   const bool others_go_on = std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
-    return IsSurvivor(worker) && &HostOf(worker) != host;
+    return worker.IsSurvivor() && &HostOf(worker) != host;
   });
   Note(Notice::Kind::kDrainOverran,
        absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
@@ -244,7 +245,7 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
       Hold(&host, /*took_part=*/true);
       continue;
     }
-    if (MustGiveCommit(host, now)) continue;
+    if (decisions::CopyPlan(standing).MustGiveCommit(host, now)) continue;
     ReportLostCommit(&host);
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
@@ -254,8 +255,9 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
 // A host leaves for good with a commit that neither another host nor a checkpoint has: says so.
 void Membership::State::ReportLostCommit(Host* host) {
   const bool has_no_copies = host->commit_address.empty() && !host->drain->ends_job &&
-                             host->commit > epochs.checkpoint.commit && !HasElsewhere(*host);
-  if (IsFinishing() || !(has_no_copies || AloneHasCommit(*host))) return;
+                             host->commit > epochs.checkpoint.commit &&
+                             !commits.HasElsewhere(*host);
+  if (standing.IsFinishing() || !(has_no_copies || commits.AloneHasCommit(*host))) return;
   const uint64_t kept = epochs.checkpoint.commit;
   host->drain->overran = true;
   Note(Notice::Kind::kDrainOverran,

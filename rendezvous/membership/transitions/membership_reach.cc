@@ -63,20 +63,8 @@ void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   }
 }
 
-// The time from which the newest world has certainly ended: the latest may_train_until of its
-// members. InfinitePast if some member is known to have left it.
-absl::Time Membership::State::OldWorldEnds() const {
-  absl::Time end = absl::InfinitePast();
-  for (const Worker& worker : workers) {
-    if (epochs.current == Epoch(0) || worker.last_world != epochs.current) continue;
-    if (worker.may_train_until == absl::InfinitePast()) return absl::InfinitePast();
-    end = std::max(end, worker.may_train_until);
-  }
-  return end;
-}
-
 void Membership::State::ReportCutOff(absl::Time now) {
-  const absl::Time end = OldWorldEnds();
+  const absl::Time end = standing.OldWorldEnds();
   if (end <= now) return;
   Note(Notice::Kind::kWaiting,
        absl::StrCat("waiting for ", text::DurationText(end - now),
@@ -121,7 +109,7 @@ bool Membership::State::RestUnreachedHost(absl::Time now) {
     unreached[way.second].push_back(way.first);
   }
   const auto order = [&](const Host& host) {
-    return std::make_tuple(unreached[host.slots.host].size(), OthersAreAsNew(host), -host.live,
+    return std::make_tuple(unreached[host.slots.host].size(), commits.OthersAreAsNew(host), -host.live,
                            hosts.IndexOf(host));
   };
   Host* resting = nullptr;
@@ -141,23 +129,6 @@ bool Membership::State::RestUnreachedHost(absl::Time now) {
                     phrases::Hosts(unreached[name]), " do not reach each other"),
        nullptr, resting);
   return true;
-}
-
-// The newest commit that the host's agent and workers have.
-uint64_t Membership::State::NewestOn(const Host& host) const {
-  uint64_t newest = host.commit;
-  for (const Worker& worker : workers) {
-    if (!worker.life.gone() && &HostOf(worker) == &host) newest = std::max(newest, worker.commit);
-  }
-  return newest;
-}
-
-// Whether another host that takes part has this host's newest commit, or a newer one.
-bool Membership::State::OthersAreAsNew(const Host& host) const {
-  const uint64_t newest = NewestOn(host);
-  return std::any_of(hosts.begin(), hosts.end(), [&](const Host& other) {
-    return &other != &host && other.TakesPart() && NewestOn(other) >= newest;
-  });
 }
 
 // Before the next world forms, whose members can restore `commit`: forgets the closed ways that

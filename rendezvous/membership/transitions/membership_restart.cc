@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/decisions/free_slots.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -34,7 +35,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
   StopStrangers(*host, event);
   if (host->held) ResumeHeld(host);
   std::vector<WorkerId> to_stop;
-  const std::vector<int> most = MostOnMachines();
+  const std::vector<int> most = elastic() ? decisions::MostOnMachines(hosts, spec.max_workers)
+                                          : std::vector<int>(hosts.size());
   for (Worker& worker : workers) {
     if (worker.life.gone() || &HostOf(worker) != host) continue;
     const bool known =
@@ -42,7 +44,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
     const bool is_unwanted = verdict.has_value() || worker.life.stopped();
     if (known) {
       if (is_unwanted) to_stop.push_back(worker.id);
-    } else if (is_unwanted || (elastic() && IsLeaving(worker))) {
+    } else if (is_unwanted || (elastic() && standing.IsLeaving(worker))) {
       // The agent never started it, so no WorkerExited will come.
       EndCallsOf(&worker, absl::FailedPreconditionError(absl::StrCat(Name(worker), " has ended")));
       workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,

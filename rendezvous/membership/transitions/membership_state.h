@@ -16,13 +16,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/membership/commit_places.h"
 #include "rendezvous/membership/epochs.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/membership/root_cause.h"
+#include "rendezvous/membership/standing.h"
 #include "rendezvous/membership/workers.h"
-#include "rendezvous/placement/elastic_ranks.h"
 #include "rendezvous/policy/failure_counter.h"
 #include "rendezvous/policy/slot_health.h"
 
@@ -57,8 +58,6 @@ struct Membership::State {
 
   // The wait for workers that are still starting, when a world could form without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
-  // The wait for a commit that only another host has: for a copy of it, or a worker there.
-  static constexpr absl::Duration kCopyPatience = absl::Minutes(2);
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
@@ -112,15 +111,12 @@ struct Membership::State {
   // before the next one forms
   void MarkUnreachable(Worker* worker, absl::Time now);
   void MarkReachable(const Host& host, absl::Time now);
-  absl::Time OldWorldEnds() const;
   void ReportCutOff(absl::Time now);
   // and rests of hosts that do not reach each other
   void NoteUnreached(const Worker& worker, const JoinRequested& event);
   bool LostMember() const;
   bool IsAvoided(const Way& way);
   bool RestUnreachedHost(absl::Time now);
-  uint64_t NewestOn(const Host& host) const;
-  bool OthersAreAsNew(const Host& host) const;
   void RememberWays(uint64_t commit);
   void EndRests(absl::Time now);
   bool CanDoWithout(const Host& host) const;
@@ -146,19 +142,13 @@ struct Membership::State {
   // membership_worlds.cc
   void FormWorldWhenAllAsked();
   void FormWorld(const std::vector<Worker*>& members, bool sync_state);
-  WorldMember MemberOf(const Worker& worker) const;
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
   void ReleaseLeaversWithoutWorld(absl::Time now);
-  bool ComingTogether() const;
-  bool MayComeAgain(const Worker& worker) const;
-  bool AllMembersAsk() const;
   void ReportUnfailedEnd(uint64_t commit);
   void FormElasticWorld(absl::Time now);
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
-  std::vector<placement::Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
   void LeaveOutFinished(absl::Time now);
   void Release(Worker* worker, const std::string& reason, absl::Time now);
-  std::string LeavesText(const Worker& worker) const;
   void On(const LimitsChanged& event, absl::Time now);
   void ReleaseSurplus(absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
@@ -175,60 +165,16 @@ struct Membership::State {
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
   void SignalChange(absl::Time now);
-  std::string WantedChange(absl::Time now) const;
-  absl::Time NextChange() const;            // when time alone may change WantedChange
-  bool IsLive(const Worker& worker) const;  // running and not asked to leave
-  bool IsLeaving(const Worker& worker) const;
-  bool IsSurvivor(const Worker& worker) const;  // of the newest world
-  bool WaitsForFirstWorld(const Worker& worker) const;
-  bool IsReadyNewcomer(const Worker& worker) const;
-  bool SomeGoOn() const;  // some member of the newest world stays in the job
-  bool IsFinishing() const;
 
   // membership_slots.cc: starts of workers
-  struct FreeSlot {
-    int host = 0;  // index
-    int slot = 0;
-    absl::Time rests_until;  // InfinitePast: it may be used
-    absl::Time failed_at;    // if it rests
-  };
-  std::vector<FreeSlot> FreeSlots() const;
-  std::vector<FreeSlot> SlotsToFill(absl::Time now);
-  int MissingWorkers() const;
-  absl::Time NextFreeSlot(absl::Time now);
+  absl::Time NextFreeSlot() const;
   void StartWorkers(absl::Time now);
-  std::vector<int> MostOnMachines() const;
 
   // membership_commits.cc: commits in the memory of agents, and copies on other hosts
-  struct Copying {
-    const Host* holder = nullptr;
-    Host* keeper = nullptr;  // null: nobody takes a copy
-  };
   void On(const CommitLeft& event, absl::Time now);
   void On(const CommitKept& event, absl::Time now);
   void NoteUncopied(Host* host, const std::string& failure);
-  const Host* HolderOfNewest() const;
-  uint64_t Restorable(const Worker& worker) const;
-  uint64_t Restorable(const std::vector<Worker*>& members) const;
-  const Host* HolderAwaited(const std::vector<Worker*>& members, absl::Time now) const;
-  bool AwaitsLeaver(const std::vector<Worker*>& members, absl::Time now) const;
-  std::vector<Worker*> Candidates();
-  uint64_t RestorableByAsking() const;
-  bool CountCopies(const std::vector<Worker*>& members);
-  std::string MissingCommitText(const Host& holder) const;
   void SteerCopies();
-  bool IsNotReplacedYet(const Host& host, const Copying& wanted) const;
-  Copying WantedCopy();
-  const Host* LoneHolder() const;
-  static int RankAsKeeper(const Host& host, const Host& holder);
-  Host* Keeper(const Host& holder, const std::vector<int>& machines);
-  Host* KeeperAmong(const Host& holder, const std::vector<Worker*>& candidates);
-  bool HasElsewhere(const Host& host) const;
-  bool SomeSurvive() const;
-  const Host* HolderWithoutWorker(absl::Time now);
-  bool MustGiveCommit(const Host& host, absl::Time now);
-  bool AloneHasCommit(const Host& host) const;
-  bool CommittedInWorld() const;
   void TellToKeep(Host* host, const Host* holder);
 
   // membership_failures.cc: failures of workers and worlds, and the failure budget
@@ -239,7 +185,6 @@ struct Membership::State {
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
   void CountFailure(absl::Time now);
   std::string Complaint(const Worker& worker) const;
-  bool HasCommitted() const;
   bool IsUserBug(const Worker& worker);
   void GiveUp(const std::string& why, absl::Time now);
   bool ElasticJobMayGoOn(uint64_t commit, absl::Time now);
@@ -267,8 +212,6 @@ struct Membership::State {
   void NoteEnding(const std::string& reason, const std::string& how);
   void EndAtCommit(const StopRequested& event, absl::Time now);
   void StopStarting(uint64_t kept, absl::Time now);
-  uint64_t UnwrittenCommit() const;
-  bool SomeTrain() const;
   void EndWhenAllHaveLeft(absl::Time now);
   void On(const Tick& event, absl::Time now);
   void CheckDeadlines(absl::Time now);
@@ -295,7 +238,7 @@ struct Membership::State {
   WorkerView ViewOf(const Worker& worker) const;
   std::vector<AttachedHost> Attached() const;
   std::string ExplainElastic() const;
-  std::vector<int> LateSurvivors() const;
+  std::string MissingCommitText(const Host& holder) const;
   std::string ExplainNeed(int asked, int starting) const;
   std::string UsableSlots() const;
   std::string RestingText() const;
@@ -314,6 +257,12 @@ struct Membership::State {
     return std::clamp(spec.start_workers - epochs.fewer_at_start, spec.min_workers,
                       spec.max_workers);
   }
+  // What the next world needs.
+  int least_workers() const {
+    return epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
+  }
+  // In a job that ends: see CommitPlaces::Unwritten.
+  uint64_t UnwrittenCommit() const { return ending.has_value() ? commits.Unwritten() : 0; }
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }
   void Answer(CallId call, absl::Status status) {
@@ -328,6 +277,8 @@ struct Membership::State {
   Hosts hosts;
   Workers workers;
   Epochs epochs;
+  const Standing standing{hosts, workers, epochs};
+  const CommitPlaces commits{standing};
 
   bool started = false;
   absl::Duration start_patience;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/decisions/free_slots.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -49,7 +50,7 @@ std::string Membership::State::Explain() const {
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
   if (ending.has_value()) {
-    const bool all_asked = ComingTogether() && LateSurvivors().empty();
+    const bool all_asked = standing.ComingTogether() && standing.LateSurvivors().empty();
     return absl::StrCat("the job ends (", ending->reason, "): ",
                         all_asked ? absl::StrCat("waiting for ", phrases::Ranks(alive), " to exit")
                                   : ExplainElastic());
@@ -82,28 +83,39 @@ std::string Membership::State::Explain() const {
                       outside == 0 ? "" : absl::StrCat("; ", outside, " finished"));
 }
 
+// "waiting for commit 51, which only host b has (host a takes a copy)"
+std::string Membership::State::MissingCommitText(const Host& holder) const {
+  std::string how = "none of its workers is ready";
+  for (const Host& host : hosts) {
+    if (host.copies_from != holder.commit_address || host.copies_from.empty()) continue;
+    how = absl::StrCat("host ", host.slots.host, " takes a copy");
+  }
+  return absl::StrCat("waiting for commit ", CommitNumber(holder.commit), ", which only host ",
+                      holder.slots.host, " has (", how, ")");
+}
+
 std::string Membership::State::ExplainElastic() const {
   int asked = 0, inside = 0, starting = 0, finished_ones = 0;
   for (const Worker& worker : workers) {
     if (worker.life.gone() && !worker.life.finished()) continue;
-    if (IsSurvivor(worker)) ++inside;
+    if (worker.IsSurvivor()) ++inside;
     if (worker.join.has_value()) {
-      asked += IsLeaving(worker) ? 0 : 1;
-    } else if (IsLive(worker) && !IsSurvivor(worker)) {
+      asked += standing.IsLeaving(worker) ? 0 : 1;
+    } else if (standing.IsLive(worker) && !worker.IsSurvivor()) {
       ++starting;
     }
     if (worker.life.finished() && worker.last_world == epochs.current) ++finished_ones;
   }
-  if (ComingTogether()) {
-    const std::vector<int> late = LateSurvivors();
-    if (late.empty() && OldWorldEnds() > last_time) {
+  if (standing.ComingTogether()) {
+    const std::vector<int> late = standing.LateSurvivors();
+    if (late.empty() && standing.OldWorldEnds() > last_time) {
       return absl::StrCat("waiting until the members of world ", epochs.current.value(),
                           ", which was lost as a whole, have surely ended");
     }
     if (late.empty() && epochs.idle_until > last_time) return epochs.IdleText(epochs.IdleInARow());
     if (late.empty() && epochs.quorum_since != absl::InfiniteFuture()) {
-      const Host* const holder = HolderOfNewest();
-      if (holder != nullptr && holder->commit > RestorableByAsking())
+      const Host* const holder = commits.HolderOfNewest();
+      if (holder != nullptr && holder->commit > commits.RestorableByAsking())
         return MissingCommitText(*holder);
     }
     if (late.empty()) return ExplainNeed(asked, starting);
@@ -119,14 +131,8 @@ std::string Membership::State::ExplainElastic() const {
   return text;
 }
 
-// The ranks of the members that the next world waits for.
-std::vector<int> Membership::State::LateSurvivors() const {
-  return workers.RanksWhere(
-      [this](const Worker& w) { return IsSurvivor(w) && !w.join.has_value(); });
-}
-
 std::string Membership::State::ExplainNeed(int asked, int starting) const {
-  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
+  const int needed = least_workers();
   std::string text = absl::StrCat("waiting for ", phrases::Count(needed, "worker"), ": ",
                                   AreText(asked), " ready, ", AreText(starting), " starting");
   if (asked + starting < needed) {
@@ -140,8 +146,8 @@ std::string Membership::State::RestingText() const {
   constexpr int kMost = 4;  // slots that are named
   std::string text;
   int resting = 0;
-  for (const FreeSlot& free : FreeSlots()) {
-    if (free.rests_until == absl::InfinitePast() || ++resting > kMost) continue;
+  for (const decisions::FreeSlot& free : decisions::FreeSlots(hosts, workers, health, last_time)) {
+    if (!free.rests() || ++resting > kMost) continue;
     const std::string& host = hosts[free.host].slots.host;
     absl::StrAppend(&text, "; slot ", free.slot, " of host ", host, " rests for ",
                     text::DurationText(free.rests_until - last_time), " after ",
@@ -173,7 +179,7 @@ Membership::Wait Membership::State::WaitsFor() const {
   if (!started) return Wait::kHosts;
   if (elastic()) {
     if (epochs.together_since == absl::InfiniteFuture()) return Wait::kNothing;
-    return LateSurvivors().empty() ? Wait::kWorkers : Wait::kMembers;
+    return standing.LateSurvivors().empty() ? Wait::kWorkers : Wait::kMembers;
   }
   return workers.SomeAsk() ? Wait::kInit : Wait::kNothing;
 }
@@ -199,12 +205,12 @@ std::string Membership::State::Condition(const Host& host,
   if (host.held && !host.drain.has_value()) return "waits until it is offered to the job";
   if (host.drain.has_value()) {
     // See WantedChange.
-    if (host.live == 0 && !host.ended && AloneHasCommit(host)) {
+    if (host.live == 0 && !host.ended && commits.AloneHasCommit(host)) {
       return absl::StrCat("draining: ", host.drain->reason, "; it stays to give commit ",
                           CommitNumber(host.commit), " to a host that comes");
     }
-    const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0 &&
-                        last_time < host.drain->PatienceEnds();
+    const bool awaits = !epochs.changing.has_value() && !standing.ComingTogether() &&
+                        host.live > 0 && last_time < host.drain->PatienceEnds();
     return absl::StrCat("draining: ", host.drain->reason,
                         epochs.changing.has_value() ? "; its workers leave at the next commit"
                         : awaits ? "; for half of its grace others are awaited to take over"
@@ -240,7 +246,7 @@ Membership::View Membership::State::Describe() const {
   view.commit = CommitNumber(newest);
   if (newest > 0 && newest == epochs.reported_commit) view.committed_at = epochs.committed_at;
   view.commit_rate = epochs.CommitRate();
-  view.some_train = SomeTrain();
+  view.some_train = workers.SomeTrain();
   view.lost_steps = epochs.lost_steps;
   view.lost_time = epochs.lost_time;
   view.checkpoint = CommitNumber(epochs.checkpoint.commit);
@@ -291,7 +297,7 @@ lifecycle::JobState Membership::State::StateNow() const {
   using lifecycle::JobState;
   if (verdict.has_value()) return verdict->success ? JobState::kDone : JobState::kFailed;
   if (elastic() && epochs.current > Epoch(0))
-    return ComingTogether() ? JobState::kResetting : JobState::kRunning;
+    return standing.ComingTogether() ? JobState::kResetting : JobState::kRunning;
   return epochs.current == Epoch(0) || workers.SomeAsk() ? JobState::kForming : JobState::kRunning;
 }
 

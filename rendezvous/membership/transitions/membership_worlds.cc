@@ -4,10 +4,38 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/membership/commit_places.h"
+#include "rendezvous/membership/standing.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
+namespace {
+
+// The worker's entry in the world, from its request. REQUIRES: it has asked.
+WorldMember MemberOf(const Worker& worker, const Host& host) {
+  return WorldMember{worker.join->worker, host.slots.host, worker.join->address,
+                     worker.join->port,   worker.place,    worker.commit};
+}
+
+std::string LeavesText(const Host& host) {
+  return absl::StrCat("host ", host.slots.host, host.IsResting() ? " rests" : " leaves the job");
+}
+
+// If an agent has a newer commit than all members: gives it to the members on its host, one of
+// which becomes rank 0 and loads it before it gives the others its state. Returns whether it has.
+bool CountCopies(const std::vector<Worker*>& members, const Standing& standing) {
+  uint64_t newest = 0;
+  for (const Worker* worker : members) newest = std::max(newest, worker->commit);
+  const uint64_t held = CommitPlaces(standing).Restorable(members);
+  if (held <= newest) return false;
+  for (Worker* worker : members) {
+    if (standing.HostOf(*worker).commit == held) worker->commit = held;
+  }
+  return true;
+}
+
+}  // namespace
 
 // Static jobs. `first_late` remembers how far the scan for workers that have not asked has come, so
 // that n requests take O(n) in total and not O(n²).
@@ -52,7 +80,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
     worker->life.Make(Move::kEnter);
     root_cause.Returned(worker->place.rank);
     worker->last_world = epochs.current;
-    formed->members.push_back(MemberOf(*worker));
+    formed->members.push_back(MemberOf(*worker, HostOf(*worker)));
     const int first_size = formed->members.front().place.local_size;
     formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
   }
@@ -63,20 +91,14 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   }
 }
 
-// The worker's entry in the world, from its request. REQUIRES: it has asked.
-WorldMember Membership::State::MemberOf(const Worker& worker) const {
-  return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
-                     worker.join->address, worker.join->port,
-                     worker.place,         worker.commit};
-}
-
 // Answers a request for the next world at once if the worker is to leave or should get ready first.
 // Returns whether it has answered.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
-  const bool leaves = IsLeaving(*worker) && !worker->life.member() && UnwrittenCommit() == 0;
+  const bool leaves =
+      standing.IsLeaving(*worker) && !worker->life.member() && UnwrittenCommit() == 0;
   if (worker->life.released() || leaves) {
     worker->life.Make(Move::kRelease);
-    effects.push_back(ReplyReleased{event.call, LeavesText(*worker)});
+    effects.push_back(ReplyReleased{event.call, LeavesText(HostOf(*worker))});
     return true;
   }
   const bool is_new = worker->last_world == Epoch(0);
@@ -85,17 +107,18 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   // workers that are still starting. If there are no survivors, the call is parked instead.
   std::vector<Worker*> members;
   for (Worker& other : workers) {
-    if (IsSurvivor(other)) members.push_back(&other);
+    if (other.IsSurvivor()) members.push_back(&other);
   }
   if (members.empty()) return false;
   const size_t self = members.size();
   members.push_back(worker);
   for (Worker& other : workers) {
     if (members.size() >= static_cast<size_t>(spec.max_workers)) break;
-    if (&other != worker && IsLive(other) && !IsSurvivor(other)) members.push_back(&other);
+    if (&other != worker && standing.IsLive(other) && !other.IsSurvivor())
+      members.push_back(&other);
   }
   for (const placement::PlannedMember& member :
-       placement::AssignElasticRanks(ToCandidates(members), 1 << 30)) {
+       placement::AssignElasticRanks(standing.ToCandidates(members), 1 << 30)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
     effects.push_back(
@@ -105,36 +128,6 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   return true;
 }
 
-// Whether the next world is awaited: there was no world yet, the newest one is broken, or its
-// members ask for the next one. False if the job is about to finish.
-bool Membership::State::ComingTogether() const {
-  if (!started) return false;
-  if (epochs.current == Epoch(0)) return true;
-  if (epochs.broken.has_value()) return !IsFinishing();
-  return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.join.has_value() && w.last_world == epochs.current;
-  });
-}
-
-// Whether this member has finished but may ask again: after hvd.shutdown() its script may call
-// hvd.init(), or its command may run another process.
-bool Membership::State::MayComeAgain(const Worker& worker) const {
-  return !epochs.broken.has_value() && worker.life.finished() &&
-         worker.last_world == epochs.current && !worker.join.has_value() && !worker.life.gone() &&
-         !worker.life.leaving();
-}
-
-std::vector<placement::Candidate> Membership::State::ToCandidates(
-    const std::vector<Worker*>& members) const {
-  const std::vector<int> machines = hosts.Machines();
-  std::vector<placement::Candidate> candidates;
-  for (const Worker* worker : members) {
-    candidates.push_back({machines[worker->host], hosts.SlotOnMachine(worker->host, worker->slot),
-                          worker->life.member() ? worker->place.rank : -1, worker->commit});
-  }
-  return candidates;
-}
-
 // Returns the candidates for the next world if it can form now, else nullopt. Waits for:
 // - every survivor, and every finished member that may ask again;
 // - the end of members that were stopped or released: only then agents say what they have left;
@@ -142,22 +135,22 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
 // - without survivors: kFormPatience for workers that are still starting;
 // - a commit that is newer than what the candidates can restore, while an agent has it, for
 //   kCopyPatience at most;
-// - the certain end of the old world, if it may still train (membership_reach.cc).
+// - the certain end of the old world, if it may still train (OldWorldEnds).
 // In a job that ends, whose workers all leave, one worker is enough to write the newest commit.
 std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
   const bool is_to_write = UnwrittenCommit() > 0;
   for (Worker& worker : workers) {
-    if (MayComeAgain(worker)) return std::nullopt;
+    if (standing.MayComeAgain(worker)) return std::nullopt;
     const bool was_member = epochs.current > Epoch(0) && worker.last_world == epochs.current;
     if (was_member && !worker.life.gone() && now < worker.ends_by) return std::nullopt;
-    if (IsSurvivor(worker)) {
+    if (worker.IsSurvivor()) {
       if (!worker.join.has_value()) return std::nullopt;
-      (IsLeaving(worker) && !is_to_write ? leaving : staying).push_back(&worker);
-    } else if (IsReadyNewcomer(worker) || (is_to_write && WaitsForFirstWorld(worker))) {
+      (standing.IsLeaving(worker) && !is_to_write ? leaving : staying).push_back(&worker);
+    } else if (standing.IsReadyNewcomer(worker) || (is_to_write && worker.WaitsForFirstWorld())) {
       newcomers.push_back(&worker);
-    } else if (IsLive(worker)) {
+    } else if (standing.IsLive(worker)) {
       all_asked = false;
     }
   }
@@ -166,19 +159,17 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   // pass its state on.
   std::vector<Worker*> members = staying;
   const bool nobody_takes_over = staying.empty() && newcomers.empty();
-  const uint64_t theirs = std::max(Restorable(staying), Restorable(newcomers));
-  const bool is_needed = Restorable(leaving) > theirs || (staying.empty() && theirs == 0);
+  const uint64_t theirs = std::max(commits.Restorable(staying), commits.Restorable(newcomers));
+  const bool is_needed = commits.Restorable(leaving) > theirs || (staying.empty() && theirs == 0);
   if (!leaving.empty() && !nobody_takes_over && is_needed) {
     members.push_back(
         *std::max_element(leaving.begin(), leaving.end(), [this](const Worker* a, const Worker* b) {
-          return std::make_pair(Restorable(*a), -a->place.rank) <
-                 std::make_pair(Restorable(*b), -b->place.rank);
+          return std::make_pair(commits.Restorable(*a), -a->place.rank) <
+                 std::make_pair(commits.Restorable(*b), -b->place.rank);
         }));
   }
   members.insert(members.end(), newcomers.begin(), newcomers.end());
-  const int needed = is_to_write                  ? 1
-                     : epochs.current == Epoch(0) ? start_workers()
-                                                  : spec.min_workers;
+  const int needed = is_to_write ? 1 : least_workers();
   if (members.empty() || static_cast<int>(members.size()) < needed) {
     epochs.quorum_since = absl::InfiniteFuture();
     return std::nullopt;
@@ -187,23 +178,18 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
   const bool is_full = static_cast<int>(members.size()) >= spec.max_workers;
   const bool wait_for_more =
       !has_survivors && !all_asked && !is_full && now < epochs.quorum_since + kFormPatience;
-  if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
-  if (AwaitsLeaver(members, now) || HolderAwaited(members, now) != nullptr) return std::nullopt;
+  if (wait_for_more || now < standing.OldWorldEnds()) return std::nullopt;
+  if (commits.AwaitsLeaver(members, now) || commits.HolderAwaited(members, now) != nullptr)
+    return std::nullopt;
   return members;
-}
-
-// Whether all members of the newest world ask for the next one: none has gone.
-bool Membership::State::AllMembersAsk() const {
-  return std::none_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.last_world == epochs.current && !w.join.has_value();
-  });
 }
 
 // Reports a world that ended without a failure, after work was done in it. Without this notice the
 // next world would follow without a visible reason.
 void Membership::State::ReportUnfailedEnd(uint64_t commit) {
   const bool has_reason = !epochs.failed_world && !epochs.left.cause.empty();
-  if (!epochs.broken.has_value() || !has_reason || epochs.EndedIdle(commit) || !AllMembersAsk())
+  if (!epochs.broken.has_value() || !has_reason || epochs.EndedIdle(commit) ||
+      !standing.AllMembersAsk())
     return;
   Note(Notice::Kind::kWorldIdle,
        absl::StrCat("world ", epochs.current.value(), " ended although no worker had failed: ",
@@ -214,7 +200,7 @@ void Membership::State::ReportUnfailedEnd(uint64_t commit) {
 // Forms the next world of an elastic job if it is awaited, its candidates are ready, and the limits
 // allow it.
 void Membership::State::FormElasticWorld(absl::Time now) {
-  if (!ComingTogether()) {
+  if (!started || !standing.ComingTogether()) {
     epochs.StopWaiting();
     return;
   }
@@ -227,10 +213,10 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     ready = ReadyForWorld(now);
     if (!ready.has_value()) return;
   }
-  const uint64_t newest = Restorable(*ready);
+  const uint64_t newest = commits.Restorable(*ready);
   if (!ending.has_value() && !ElasticJobMayGoOn(newest, now)) return;
   // Not before: a worker that is counted as having a copy must load it in this very world.
-  const bool counts_copies = CountCopies(*ready);
+  const bool counts_copies = CountCopies(*ready, standing);
   ReportUnfailedEnd(newest);
   std::vector<Worker*> members;
   // Without a known commit, or if rank 0 must load it from its agent first, all members need rank
@@ -238,12 +224,12 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   bool sync_state = newest == 0 || counts_copies;
   // A world that passes the state of a leaving worker on has at least two members, even if
   // max_workers is 1.
-  const bool hands_over =
-      !ending.has_value() &&
-      std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
+  const bool hands_over = !ending.has_value() &&
+                          std::any_of(ready->begin(), ready->end(),
+                                      [this](const Worker* w) { return standing.IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
   for (const placement::PlannedMember& member :
-       placement::AssignElasticRanks(ToCandidates(*ready), limit)) {
+       placement::AssignElasticRanks(standing.ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
     // A process that has been in no world asks its rank 0 for the state in any case, also if its
     // worker was a member and the answer was lost.
@@ -274,7 +260,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   formed.lost_steps = loss.steps;
   formed.lost_time = loss.time;
   for (Worker& worker : workers) {
-    if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
+    if (worker.join.has_value() && standing.IsLeaving(worker))
+      Release(&worker, LeavesText(HostOf(worker)), now);
   }
   if (ending.has_value()) {
     StopStarting(0, now);
@@ -286,14 +273,11 @@ void Membership::State::FormElasticWorld(absl::Time now) {
 // Handles members that finished while others ask for the next world: they left too early. If
 // nothing else has failed in this world, that counts as its failure.
 void Membership::State::LeaveOutFinished(absl::Time now) {
-  const bool some_ask = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.join.has_value() && w.last_world == epochs.current;
-  });
-  if (!some_ask) return;  // the others may be about to finish as well
+  if (!standing.SomeMemberAsks()) return;  // the others may be about to finish as well
   for (Worker& worker : workers) {
     if (!worker.life.finished() || worker.last_world != epochs.current || worker.join.has_value())
       continue;
-    if (MayComeAgain(worker) && now < epochs.together_since + spec.elastic->rejoin_timeout)
+    if (standing.MayComeAgain(worker) && now < epochs.together_since + spec.elastic->rejoin_timeout)
       continue;
     worker.life.Make(Move::kDisown);
     const bool was_judged = worker.life.life() == Life::kFailed || worker.life.failure_counted();
@@ -317,11 +301,6 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
   }
 }
 
-std::string Membership::State::LeavesText(const Worker& worker) const {
-  const Host& host = HostOf(worker);
-  return absl::StrCat("host ", host.slots.host, host.IsResting() ? " rests" : " leaves the job");
-}
-
 // Answers a worker's request with "released": it should exit. REQUIRES: it has asked for the next
 // world.
 void Membership::State::Release(Worker* worker, const std::string& reason, absl::Time now) {
@@ -339,7 +318,8 @@ void Membership::State::Release(Worker* worker, const std::string& reason, absl:
 void Membership::State::ReleaseLeaversWithoutWorld(absl::Time now) {
   if (UnwrittenCommit() > 0) return;
   for (Worker& worker : workers) {
-    if (WaitsForFirstWorld(worker) && IsLeaving(worker)) Release(&worker, LeavesText(worker), now);
+    if (worker.WaitsForFirstWorld() && standing.IsLeaving(worker))
+      Release(&worker, LeavesText(HostOf(worker)), now);
   }
 }
 
@@ -360,17 +340,17 @@ void Membership::State::On(const LimitsChanged& event, absl::Time now) {
 // HolderWithoutWorker make a surplus.
 void Membership::State::ReleaseSurplus(absl::Time now) {
   // A worker beyond the maximum may have been started to bring a commit (HolderWithoutWorker).
-  const bool awaits_commit =
-      epochs.quorum_since != absl::InfiniteFuture() && HolderAwaited(Candidates(), now) != nullptr;
+  const bool awaits_commit = epochs.quorum_since != absl::InfiniteFuture() &&
+                             commits.HolderAwaited(commits.Candidates(), now) != nullptr;
   if (awaits_commit) return;
   int64_t surplus = -(static_cast<int64_t>(spec.max_workers) + spec.elastic->spares);
   std::vector<Worker*> waiting;
   for (Worker& worker : workers) {
-    if (IsLive(worker)) ++surplus;
-    if (IsReadyNewcomer(worker)) waiting.push_back(&worker);
+    if (standing.IsLive(worker)) ++surplus;
+    if (standing.IsReadyNewcomer(worker)) waiting.push_back(&worker);
   }
   std::stable_sort(waiting.begin(), waiting.end(), [this](const Worker* a, const Worker* b) {
-    return Restorable(*a) > Restorable(*b);
+    return commits.Restorable(*a) > commits.Restorable(*b);
   });
   while (surplus-- > 0 && !waiting.empty()) {
     Release(waiting.back(),
@@ -381,15 +361,15 @@ void Membership::State::ReleaseSurplus(absl::Time now) {
 
 // Releases all survivors if each of them must leave and has asked, and no newcomer can take over.
 void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
-  if (!ComingTogether() || UnwrittenCommit() > 0) return;
+  if (!standing.ComingTogether() || UnwrittenCommit() > 0) return;
   for (const Worker& worker : workers) {
-    if (IsSurvivor(worker) && !(worker.join.has_value() && IsLeaving(worker))) return;
-    if (!IsSurvivor(worker) && IsLive(worker)) return;  // a newcomer that may take over
+    if (worker.IsSurvivor() && !(worker.join.has_value() && standing.IsLeaving(worker))) return;
+    if (!worker.IsSurvivor() && standing.IsLive(worker)) return;  // a newcomer that may take over
   }
   for (Worker& worker : workers) {
-    if (!IsSurvivor(worker)) continue;
+    if (!worker.IsSurvivor()) continue;
     epochs.End("every host leaves", &effects);  // after a commit: nothing is lost
-    Release(&worker, LeavesText(worker), now);
+    Release(&worker, LeavesText(HostOf(worker)), now);
   }
 }
 

@@ -1,0 +1,134 @@
+#include "rendezvous/membership/commit_places.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd::rendezvous::membership {
+
+bool CommitPlaces::HasAny() const {
+  return epochs().newest_commit > 0 || epochs().reported_commit > 0 ||
+         std::any_of(hosts().begin(), hosts().end(),
+                     [](const Host& host) { return host.commit > 0; });
+}
+
+const Host* CommitPlaces::HolderOfNewest() const {
+  const Host* holder = nullptr;
+  for (const Host& host : hosts()) {
+    if (!host.IsThere() || host.commit == 0) continue;
+    if (holder == nullptr || host.commit > holder->commit) holder = &host;
+  }
+  return holder;
+}
+
+uint64_t CommitPlaces::Restorable(const Worker& worker) const {
+  return std::max(worker.commit, standing_.HostOf(worker).commit);
+}
+
+uint64_t CommitPlaces::Restorable(absl::Span<const Worker* const> members) const {
+  uint64_t newest = 0;
+  for (const Worker* worker : members) newest = std::max(newest, Restorable(*worker));
+  return newest;
+}
+
+uint64_t CommitPlaces::RestorableByAsking() const {
+  uint64_t newest = 0;
+  for (const Worker& worker : workers()) {
+    if (worker.join.has_value()) newest = std::max(newest, Restorable(worker));
+  }
+  return newest;
+}
+
+std::vector<const Worker*> CommitPlaces::Candidates() const {
+  std::vector<const Worker*> candidates;
+  for (const Worker& worker : workers()) {
+    const bool takes_part = worker.IsSurvivor() || standing_.IsReadyNewcomer(worker);
+    if (takes_part && worker.join.has_value() && !standing_.IsLeaving(worker))
+      candidates.push_back(&worker);
+  }
+  return candidates;
+}
+
+const Host* CommitPlaces::HolderAwaited(absl::Span<const Worker* const> members,
+                                        absl::Time now) const {
+  const Host* const holder = HolderOfNewest();
+  if (holder == nullptr || holder->commit <= Restorable(members)) return nullptr;
+  return now < epochs().quorum_since + kCopyPatience ? holder : nullptr;
+}
+
+bool CommitPlaces::AwaitsLeaver(absl::Span<const Worker* const> members, absl::Time now) const {
+  const uint64_t newest = Restorable(members);
+  for (const Worker& worker : workers()) {
+    if (worker.life.gone() || !standing_.IsLeaving(worker) || worker.life.member()) continue;
+    if (worker.commit > newest && now < worker.ends_by) return true;
+  }
+  return false;
+}
+
+uint64_t CommitPlaces::NewestOn(const Host& host) const {
+  uint64_t newest = host.commit;
+  for (const Worker& worker : workers()) {
+    const bool is_there = !worker.life.gone() && &standing_.HostOf(worker) == &host;
+    if (is_there) newest = std::max(newest, worker.commit);
+  }
+  return newest;
+}
+
+bool CommitPlaces::OthersAreAsNew(const Host& host) const {
+  const uint64_t newest = NewestOn(host);
+  return std::any_of(hosts().begin(), hosts().end(), [&](const Host& other) {
+    return &other != &host && other.TakesPart() && NewestOn(other) >= newest;
+  });
+}
+
+bool CommitPlaces::HasElsewhere(const Host& host) const {
+  const uint64_t commit = host.commit;
+  if (commit == 0) return true;
+  const auto stays = [&host](const Host& other) {
+    return &other != &host && other.agent.has_value() && !other.ended && !other.drain.has_value();
+  };
+  for (const Host& other : hosts()) {
+    if (stays(other) && other.commit >= commit) return true;
+  }
+  const bool is_old = epochs().whole() && CommittedInWorld();
+  return std::any_of(workers().begin(), workers().end(), [&](const Worker& worker) {
+    if (!stays(standing_.HostOf(worker)) || !worker.life.running()) return false;
+    return worker.commit >= commit || (is_old && worker.IsSurvivor());
+  });
+}
+
+bool CommitPlaces::AloneHasCommit(const Host& host) const {
+  if (host.drain->ends_job || host.commit_address.empty()) return false;
+  if (host.commit <= epochs().checkpoint.commit || HasElsewhere(host)) return false;
+  const auto stays_for = [this](const Host& h) {
+    return std::make_pair(h.drain->deadline, hosts().IndexOf(h));
+  };
+  return std::none_of(hosts().begin(), hosts().end(), [&](const Host& other) {
+    const bool is_there = other.agent.has_value() && !other.ended && other.drain.has_value();
+    return is_there && other.commit >= host.commit && !other.commit_address.empty() &&
+           stays_for(other) > stays_for(host);
+  });
+}
+
+bool CommitPlaces::CommittedInWorld() const {
+  return epochs().reported_commit > epochs().formed_commit &&
+         epochs().committed_at > epochs().formed_at;
+}
+
+uint64_t CommitPlaces::Unwritten() const {
+  if (epochs().checkpoint.place.empty() || epochs().whole()) return 0;
+  uint64_t newest = 0, restorable = 0;
+  for (const Host& host : hosts()) {
+    if (host.IsThere()) newest = std::max(newest, host.commit);
+  }
+  for (const Worker& worker : workers()) {
+    if (worker.life.gone()) continue;
+    const bool runs = worker.life.running() && !worker.life.finished();
+    const bool led = worker.last_world == epochs().current && worker.place.rank == 0;
+    if (led && (runs || worker.life.released())) return 0;
+    newest = std::max(newest, worker.commit);
+    if (runs) restorable = std::max(restorable, Restorable(worker));
+  }
+  return newest > epochs().checkpoint.commit && restorable >= newest ? newest : 0;
+}
+
+}  // namespace hvd::rendezvous::membership
