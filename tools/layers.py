@@ -27,9 +27,13 @@ ALLOWED = {
     "rendezvous/membership/decisions": [
         "base/text/duration_text.h", "base/ids.h", "rendezvous/membership", "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
     ],
+    "rendezvous/membership/views": [
+        "base/text/duration_text.h", "base/ids.h", "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/membership/decisions",
+        "rendezvous/phrases",
+    ],
     "rendezvous/membership/transitions": [
         "base/text/duration_text.h", "base/ids.h", "base/status_macros.h", "proto/snapshot.pb.h", "rendezvous/membership",
-        "rendezvous/membership/decisions",
+        "rendezvous/membership/decisions", "rendezvous/membership/views",
         "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
     ],
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
@@ -125,7 +129,7 @@ ALLOWED = {
 # these headers from outside of the tree. Headers of the tree are checked by ALLOWED.
 PURE = [
     "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/membership/decisions", "rendezvous/membership/transitions",
-    "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
+    "rendezvous/membership/views", "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
     "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
 ]  # fmt: skip
 PURE_HEADERS = re.compile(

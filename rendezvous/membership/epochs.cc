@@ -155,6 +155,12 @@ std::string Epochs::CheckStalls() const {
   return "";
 }
 
+absl::Time Epochs::NextStallDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Stall& stall : stalls) next = std::min(next, stall.deadline);
+  return next;
+}
+
 std::string Epochs::Check(const Workers& workers) const {
   for (const std::string& wrong : {CheckWorld(workers), CheckStalls()}) {
     if (!wrong.empty()) return wrong;

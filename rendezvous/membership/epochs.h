@@ -144,6 +144,8 @@ struct Epochs {
     return broken.has_value() || stall.report.epoch != current;
   }
 
+  absl::Time NextStallDeadline() const;
+
   // Returns the violated invariant, or an empty string if all hold.
   std::string Check(const Workers& workers) const;
 

@@ -6,7 +6,7 @@
 
 namespace hvd::rendezvous::membership {
 
-Worker* Workers::Find(WorkerId id) {
+const Worker* Workers::Find(WorkerId id) const {
   const auto found =
       std::lower_bound(workers_.begin(), workers_.end(), id,
                        [](const Worker& w, WorkerId wanted) { return w.id < wanted; });

@@ -60,6 +60,8 @@ struct Worker {
   }
 };
 
+inline WorkerId StaticWorkerId(int rank) { return WorkerId(static_cast<uint64_t>(rank) + 1); }
+
 // Ordered by id; ids are never reused. In a static job the id is the rank + 1.
 //
 // Invariants:
@@ -85,7 +87,10 @@ class Workers {
   }
 
   // Returns null if there is no such worker, or it has been removed by ForgetGone.
-  Worker* Find(WorkerId id);
+  const Worker* Find(WorkerId id) const;
+  Worker* Find(WorkerId id) {
+    return const_cast<Worker*>(static_cast<const Workers*>(this)->Find(id));
+  }
 
   // REQUIRES: the id is larger than all others.
   Worker& Add(Worker worker, Hosts* hosts);

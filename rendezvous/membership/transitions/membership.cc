@@ -3,34 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "proto/snapshot.pb.h"
 #include "rendezvous/membership/event_fields.h"
 #include "rendezvous/membership/transitions/membership_state.h"
-#include "rendezvous/phrases/phrases.h"
+#include "rendezvous/membership/views/explanation.h"
+#include "rendezvous/membership/views/job_view.h"
 #include "rendezvous/snapshot/fields.h"
 
 namespace hvd::rendezvous::membership {
-
-Membership::State::State(policy::JobSpec job_spec, absl::Time now,
-                         const ReconcileThrottle& reconcile_throttle)
-    : spec(std::move(job_spec)),
-      throttle(reconcile_throttle),
-      start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
-                               : spec.start_timeout),
-      start_deadline(now + start_patience),
-      counted_failures(elastic() ? spec.elastic->budget : policy::FailureBudget()),
-      health(elastic() ? spec.elastic->cooldown : std::nullopt) {
-  for (const HostSlots& slots : spec.expected_hosts) hosts.Add(slots).expected = true;
-}
-
-std::string Membership::State::Name(const Worker& worker) const {
-  const std::string& host = HostOf(worker).slots.host;
-  if (elastic() && worker.last_world == Epoch(0)) {
-    return absl::StrCat("worker ", worker.id.value(), " on host ", host);
-  }
-  return phrases::RankOnHost(worker.place.rank, host);
-}
 
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
                              const Host* host) {
@@ -96,12 +76,12 @@ absl::Time Membership::NextDeadline() const {
   // Reconcile handles the elastic deadlines, so they can wait for the throttled run.
   if (state_->reconcile_due) return std::min(next, state_->next_reconcile);
   if (!state_->started) return next;
-  return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});
+  return std::min({next, state_->NextElasticDeadline(), state_->epochs.NextStallDeadline()});
 }
 
 WorldPtr Membership::world() const { return state_->epochs.world; }
 
-std::string Membership::Explain() const { return state_->Explain(); }
+std::string Membership::Explain() const { return views::Explain(*state_); }
 
 std::optional<Verdict> Membership::Ended() const {
   return state_->finished ? state_->verdict : std::nullopt;
@@ -109,20 +89,10 @@ std::optional<Verdict> Membership::Ended() const {
 
 std::string Membership::Check() const { return state_->Check(); }
 
-Membership::View Membership::Describe() const { return state_->Describe(); }
+Membership::View Membership::Describe() const { return views::Describe(*state_); }
 
-std::vector<Membership::AttachedHost> Membership::Attached() const { return state_->Attached(); }
-
-template <typename Fields>
-void Membership::State::Keep(Fields& fields) {
-  fields("last_time_ns", last_time, "hosts", hosts, "workers", workers, "epochs", epochs, "started",
-         started, "start_patience_ns", start_patience, "start_deadline_ns", start_deadline,
-         "root_cause", root_cause, "settle_deadline_ns", settle_deadline, "dying_deadline_ns",
-         dying_deadline, "verdict", verdict, "grace_ns", grace, "finish_deadline_ns",
-         finish_deadline, "finished", finished, "next_reconcile_ns", next_reconcile,
-         "reconcile_due", reconcile_due, "counted_failures", counted_failures, "health", health,
-         "last_failure", last_failure, "early_exceptions", early_exceptions, "min_workers",
-         spec.min_workers, "max_workers", spec.max_workers, "ending", ending);
+std::vector<Membership::AttachedHost> Membership::Attached() const {
+  return views::Attached(*state_);
 }
 
 pb::journal::MembershipState Membership::Save() const {

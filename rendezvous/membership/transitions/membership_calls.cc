@@ -4,37 +4,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/membership/callers.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
-// Checks that this process may act for this worker: the worker exists and is not gone, and no newer
-// process has replaced this one.
-absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
-  // Workers that are gone are forgotten, but their processes may not know it.
-  if (worker == nullptr && key.id.value() > 0 && key.id.value() <= workers.last_id) {
-    return absl::NotFoundError(absl::StrCat(
-        "worker ", key.id.value(),
-        " is no longer in the job: it was replaced while its host was cut off, or has exited"));
-  }
-  if (worker == nullptr) {
-    return absl::NotFoundError(absl::StrCat("this job has no worker ", key.id.value()));
-  }
-  if (verdict.has_value()) return OverError();
-  if (worker->life.gone()) {
-    return absl::FailedPreconditionError(absl::StrCat(Name(*worker), " has exited"));
-  }
-  if (worker->superseded.count(key.incarnation) > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a newer process of ", Name(*worker), " has replaced this one"));
-  }
-  return absl::OkStatus();
-}
-
 // CheckSpeaker; also registers a process that was not seen before as the worker's current one.
 absl::Status Membership::State::Admit(const WorkerKey& key, Worker* worker) {
-  RETURN_IF_ERROR(CheckSpeaker(key, worker));
+  RETURN_IF_ERROR(CheckSpeaker(*this, key, worker));
   if (worker->incarnation != key.incarnation) Supersede(worker, key.incarnation);
   return absl::OkStatus();
 }
@@ -53,20 +31,6 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
   }
   worker->incarnation = newer;
   ResetFailing(worker, Move::kReplace);
-}
-
-// Checks that this process is a member of the given epoch's world, and that the epoch is the
-// current one.
-absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& worker,
-                                            Epoch wanted) const {
-  const bool is_member =
-      epochs.current > Epoch(0) && wanted == epochs.current &&
-      worker.last_world == epochs.current && key.incarnation == worker.incarnation &&
-      epochs.world->members[worker.place.rank].worker.incarnation == key.incarnation;
-  if (is_member) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in world ",
-                                                    wanted.value(), " (the current world is ",
-                                                    epochs.current.value(), ")"));
 }
 
 // A request for the next world. It is a repetition if the worker is a member of the current,
@@ -89,7 +53,7 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
   }
   const bool answer_was_lost = worker->life.member() && !epochs.broken.has_value() &&
                                event.last_epoch < epochs.current &&
-                               CheckMember(event.worker, *worker, epochs.current).ok();
+                               CheckMember(*this, event.worker, *worker, epochs.current).ok();
   if (answer_was_lost) {
     effects.push_back(ReplyWorld{event.call, epochs.world, worker->place.rank});
     return;
@@ -161,7 +125,7 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kJobOver, verdict->summary});
     return;
   }
-  if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
+  if (absl::Status status = CheckSpeaker(*this, event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
   if (event.epoch > Epoch(0) && event.epoch < epochs.current) {
@@ -169,7 +133,7 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
                                  absl::StrCat("world ", epochs.current.value(), " has begun")});
     return;
   }
-  if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+  if (absl::Status status = CheckMember(*this, event.worker, *worker, event.epoch); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
   if (epochs.broken.has_value()) {
@@ -184,10 +148,10 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
 
 void Membership::State::On(const ExchangeRequested& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
-  if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
+  if (absl::Status status = CheckSpeaker(*this, event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
-  if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+  if (absl::Status status = CheckMember(*this, event.worker, *worker, event.epoch); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
   epochs.rounds.Give(worker->place.rank, event.call, event.key, event.value, &effects);
@@ -218,7 +182,8 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   }
   // Epoch 0 means that the process was never in a world; that does not concern the current one.
   if (event.epoch > Epoch(0)) {
-    if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+    if (absl::Status status = CheckMember(*this, event.worker, *worker, event.epoch);
+        !status.ok()) {
       return Answer(event.call, std::move(status));
     }
   }
@@ -242,16 +207,16 @@ void Membership::State::On(const Reported& event, absl::Time now) {
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
   const bool succeeded = worker != nullptr && verdict.has_value() && verdict->success;
-  if (succeeded && CheckMember(event.worker, *worker, event.epoch).ok()) {
+  if (succeeded && CheckMember(*this, event.worker, *worker, event.epoch).ok()) {
     if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
     return Answer(event.call, absl::OkStatus());
   }
-  if (worker != nullptr && WasLast(event, *worker)) {
+  if (worker != nullptr && WasLast(*this, event, *worker)) {
     if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
     return Answer(event.call, absl::OkStatus());
   }
-  absl::Status status = CheckSpeaker(event.worker, worker);
-  if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
+  absl::Status status = CheckSpeaker(*this, event.worker, worker);
+  if (status.ok()) status = CheckMember(*this, event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
     status = absl::FailedPreconditionError(
         absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
@@ -300,13 +265,6 @@ void Membership::State::NoteCheckpoints(const Checkpoints& told, absl::Time now)
     Note(Notice::Kind::kCheckpointWritten,
          absl::StrCat("there is a checkpoint of commit ", CommitNumber(known.commit), ": ",
                       known.place));
-}
-
-// Whether the worker was in the job's last world. Its progress report is accepted then although the
-// world or the job is over: the commit was made before, and only its checkpoint is written now.
-bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
-  const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !standing.SomeGoOn());
-  return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();
 }
 
 void Membership::State::On(const CallCancelled& event, absl::Time now) {

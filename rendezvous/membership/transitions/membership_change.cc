@@ -10,6 +10,7 @@
 #include "rendezvous/membership/commit_places.h"
 #include "rendezvous/membership/decisions/planned_change.h"
 #include "rendezvous/membership/transitions/membership_state.h"
+#include "rendezvous/membership/views/explanation.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
@@ -76,7 +77,9 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
   if (now < epochs.together_since + spec.elastic->elastic_timeout) return;
-  GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
+  GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ",
+                      views::Explain(*this)),
+         now);
 }
 
 void Membership::State::ReportWaiting() {

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/callers.h"
 #include "rendezvous/membership/transitions/membership_state.h"
+#include "rendezvous/membership/views/explanation.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
@@ -197,7 +199,7 @@ void Membership::State::CheckDeadlines(absl::Time now) {
     Verdict late;
     late.exit_code = 1;
     late.summary = absl::StrCat("gave up after ", text::DurationText(start_patience),
-                                " of waiting for ", MissingText());
+                                " of waiting for ", views::MissingText(*this));
     Conclude(std::move(late), spec.failure_grace, now);
   } else if (now >= settle_deadline) {
     Conclude(root_cause.Build(), spec.failure_grace, now);
@@ -220,7 +222,7 @@ void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grac
 }
 
 void Membership::State::AnswerAllParked() {
-  const absl::Status over = OverError();
+  const absl::Status over = OverError(*verdict);
   for (Worker& worker : workers) {
     if (worker.join.has_value() && elastic() && verdict->success) {
       effects.push_back(ReplyReleased{worker.join->call, verdict->summary});
@@ -236,10 +238,6 @@ void Membership::State::AnswerWatches() {
   for (const WatchRequested& watch : epochs.watches.TakeAll()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kJobOver, verdict->summary});
   }
-}
-
-absl::Status Membership::State::OverError() const {
-  return absl::FailedPreconditionError(absl::StrCat("the job is over: ", verdict->summary));
 }
 
 void Membership::State::StopLiveWorkers() {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/decisions/continuation.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 #include "rendezvous/placement/machines.h"
@@ -14,15 +14,8 @@ namespace {
 
 // From WorkerDying to the exit: the kernel takes some 70 ms to free a GB of memory.
 constexpr absl::Duration kDyingTime = absl::Seconds(30);
-// The number of exceptions before the first commit that are remembered, for IsUserBug.
-constexpr size_t kEarlyExceptions = 100;
 // The limit of idle worlds in a row of a static job.
 constexpr int kMostIdleWorlds = 3;
-// The pause before an elastic job's next world after two idle worlds in a row; doubles with each
-// further one.
-constexpr absl::Duration kFirstRest = absl::Seconds(1);
-constexpr absl::Duration kLongestRest = absl::Minutes(1);
-
 }  // namespace
 
 // The worker's collectives can't complete any more. The epoch is broken now and not at the exit, so
@@ -131,13 +124,17 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
          absl::StrCat(Name(*worker), " failed: ", why, as_verdict.exit_meaning), worker);
   }
   if (worker->caused_by_peer) return;  // the peer's failure counts instead
-  last_failure = std::move(as_verdict);
-  if (IsUserBug(*worker)) return Conclude(last_failure, spec.failure_grace, now);
+  failures.last = std::move(as_verdict);
   const Host& host = HostOf(*worker);
+  const bool was_member = worker->last_world > Epoch(0);
+  const bool others_train = epochs.current > Epoch(0) && !epochs.broken.has_value();
+  const bool may_be_bug = !commits.HasAny() && (was_member || !others_train);
+  if (may_be_bug && failures.IsUserBug(*worker, placement::MachineName(host.slots),
+                                       /*alone=*/hosts.AttachedMachines() < 2))
+    return Conclude(failures.last, spec.failure_grace, now);
   // A bad slot must not use up the whole budget: it may fail `free` times in a row before its
   // cooldown starts; only once if its workers never get as far as a world.
-  const bool was_member = worker->last_world > Epoch(0);
-  const int free = was_member ? std::max(1, counted_failures.budget().failures / 4) : 1;
+  const int free = was_member ? std::max(1, failures.counted.budget().failures / 4) : 1;
   const absl::Duration rest = health.Failed(host.slots.host, worker->slot, free, now);
   if (rest > absl::ZeroDuration()) {
     Note(Notice::Kind::kSlotCooling,
@@ -147,7 +144,6 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   }
   // A newcomer that fails while the others train is not charged to the budget: it did not interrupt
   // them, and the cooldown limits the rate.
-  const bool others_train = epochs.current > Epoch(0) && !epochs.broken.has_value();
   if (was_member || !others_train) CountFailure(now);
   if (was_member || others_train || verdict.has_value()) return;
   // Nobody trains, and every started worker fails: give up instead of waiting through ever longer
@@ -158,111 +154,26 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
 }
 
 void Membership::State::CountFailure(absl::Time now) {
-  if (verdict.has_value() || counted_failures.Count(now)) return;
-  GiveUp(absl::StrCat("more than ", phrases::Count(counted_failures.budget().failures, "failure"),
-                      " within ", text::DurationText(counted_failures.budget().window)),
+  if (verdict.has_value() || failures.counted.Count(now)) return;
+  GiveUp(absl::StrCat("more than ", phrases::Count(failures.counted.budget().failures, "failure"),
+                      " within ", text::DurationText(failures.counted.budget().window)),
          now);
 }
 
-// The error text of a failed worker that points to a bug in the script; empty if its host may be
-// the cause.
-std::string Membership::State::Complaint(const Worker& worker) const {
-  if (!worker.exception.empty() || worker.last_world > Epoch(0)) return worker.exception;
-  if (!worker.stderr_tail.empty()) return phrases::OneLine(worker.stderr_tail.back());
-  const bool by_itself = absl::StartsWith(last_failure.exit_meaning, "exit code");
-  return by_itself ? last_failure.exit_meaning : "";
-}
-
-// Whether the failure is a bug in the user's script, which no restart will fix: two workers had the
-// same exception before the job's first commit, on two machines if there are several. A worker that
-// fails before hvd.init() can't report its exception; its last line on stderr is used instead.
-bool Membership::State::IsUserBug(const Worker& worker) {
-  const bool others_train =
-      epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
-  if (commits.HasAny() || others_train) return false;
-  const std::string text = Complaint(worker);
-  if (text.empty()) return false;
-  const std::string& machine = placement::MachineName(HostOf(worker).slots);
-  const bool alone = hosts.AttachedMachines() < 2;
-  for (const auto& [other_text, other_machine] : early_exceptions) {
-    if (other_text == text && (alone || other_machine != machine)) return true;
-  }
-  if (early_exceptions.size() == kEarlyExceptions) early_exceptions.erase(early_exceptions.begin());
-  early_exceptions.emplace_back(text, machine);
-  return false;
-}
-
 void Membership::State::GiveUp(const std::string& why, absl::Time now) {
-  Verdict failure = last_failure;
-  failure.success = false;
-  if (failure.exit_code == 0) failure.exit_code = 1;
-  const std::string last =
-      failure.summary.empty() ? "" : absl::StrCat("; the last: ", failure.summary);
-  failure.summary = absl::StrCat("gave up after ", why, last);
-  Conclude(std::move(failure), spec.failure_grace, now);
+  Conclude(failures.GaveUp(why), spec.failure_grace, now);
 }
 
 // Whether an elastic job may form another world from this commit now. If not, it pauses after idle
 // worlds, or it has ended because a limit was reached.
 bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
-  const bool idle = epochs.EndedIdle(commit);
-  const bool lost_peers = idle && epochs.left.caused_by_peer;
-  if (lost_peers && !MayGoOnAfterLostPeers(now)) return false;
-  if (!lost_peers && (epochs.failed_world || idle) && !MayGoOnAfterFailure(commit, idle, now))
-    return false;
-  if (!lost_peers) epochs.peers_lost = 0;
-  return !ResetLimitIsReached(now);
-}
-
-// Counts failures and idle worlds in a row that brought no commit.
-bool Membership::State::MayGoOnAfterFailure(uint64_t commit, bool idle, absl::Time now) {
-  const bool short_lived = now - epochs.formed_at < counted_failures.budget().window;
-  const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
-  // The loss of a host is not caused by the training step, and commits that only this host had
-  // are unknown, so it does not count as a failure without progress.
-  const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
-  const int limit = spec.elastic->failures_without_progress;
-  const bool too_many = limit > 0 && in_a_row >= limit;
-  // Wait for their exits: the verdict contains their last output.
-  if (too_many && workers.SomeFail()) return false;
-  if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
-  epochs.without_progress = in_a_row;
-  if (!too_many) return true;
-  if (idle) last_failure = epochs.IdleVerdict();
-  GiveUp(absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
-                      idle ? "an operation that was completed" : "a commit in between"),
-         now);
+  decisions::Continuation continuation(*spec.elastic, workers.SomeFail(), &epochs);
+  const bool goes_on = continuation.Decide(commit, now);
+  if (!continuation.pause().empty()) Note(Notice::Kind::kWorldIdle, continuation.pause());
+  if (continuation.limit_reached().empty()) return goes_on;
+  if (continuation.is_by_idle()) failures.last = epochs.IdleVerdict();
+  GiveUp(continuation.limit_reached(), now);
   return false;
-}
-
-// Worlds whose members only lost each other are bounded by time and not by number: no worker is to
-// blame, and a network that fails for a minute breaks a dozen worlds.
-bool Membership::State::MayGoOnAfterLostPeers(absl::Time now) {
-  if (epochs.peers_lost == 0) epochs.peers_lost_since = epochs.broken_at;
-  const absl::Duration limit = spec.elastic->elastic_timeout;
-  if (epochs.peers_lost > 0 && now >= epochs.peers_lost_since + limit) {
-    last_failure = epochs.IdleVerdict();
-    GiveUp(absl::StrCat(text::DurationText(limit),
-                        " of worlds whose ranks lost each other before an operation was completed"),
-           now);
-    return false;
-  }
-  if (RestsAfterIdle(epochs.IdleInARow(), now)) {
-    epochs.idle_until = std::min(epochs.idle_until, epochs.peers_lost_since + limit);
-    return false;
-  }
-  ++epochs.peers_lost;
-  return true;
-}
-
-bool Membership::State::ResetLimitIsReached(absl::Time now) {
-  const std::optional<int>& limit = spec.elastic->reset_limit;
-  if (!limit.has_value() || epochs.current == Epoch(0) ||
-      epochs.current.value() <= static_cast<uint64_t>(*limit))
-    return false;
-  GiveUp(absl::StrCat(phrases::Count(*limit, "reset"), ", the most that the reset limit allows"),
-         now);
-  return true;
 }
 
 // Whether a static job may form another world from this commit. If not, it has ended.
@@ -273,23 +184,6 @@ bool Membership::State::StaticJobMayGoOn(uint64_t commit, absl::Time now) {
   idle.summary = absl::StrCat("gave up: ", epochs.IdleText(epochs.without_progress));
   Conclude(std::move(idle), spec.failure_grace, now);
   return false;
-}
-
-// Whether the next world must wait for a pause, so that idle worlds do not follow each other in a
-// busy loop.
-bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
-  if (epochs.idle_until == absl::InfinitePast()) {
-    const int doublings = std::min(in_a_row - 2, 20);
-    const absl::Duration rest = doublings < 0
-                                    ? absl::ZeroDuration()
-                                    : std::min(kLongestRest, kFirstRest * (1 << doublings));
-    epochs.idle_until = now + rest;
-    Note(Notice::Kind::kWorldIdle,
-         absl::StrCat(epochs.IdleText(in_a_row), "; the next one follows ",
-                      rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest))
-                                                  : "at once"));
-  }
-  return now < epochs.idle_until;
 }
 
 // Ends the job when all members of the newest world are gone. Success: every member reported that
@@ -316,7 +210,7 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   if (said_so == 0) return;
   if (finished_ones < needed) {
     if (ending.has_value() && said_so < needed) return;  // the others were asked to leave
-    if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
+    if (!failures.last.summary.empty()) return Conclude(failures.last, spec.failure_grace, now);
     return GiveUp(absl::StrCat("all workers had ended: only ", finished_ones, " of ",
                                phrases::Count(needed, "rank"), " finished"),
                   now);

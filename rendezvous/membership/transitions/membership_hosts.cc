@@ -4,18 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/membership/decisions/torch_groups.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
-#include "rendezvous/placement/machines.h"
 #include "rendezvous/placement/static_ranks.h"
 
 namespace hvd::rendezvous::membership {
-namespace {
-
-WorkerId StaticWorker(int rank) { return WorkerId(static_cast<uint64_t>(rank) + 1); }
-
-}  // namespace
-
 // Handles an agent that has attached: one that returns, one of an elastic job, or else a host of a
 // static job, which takes part only before the job has started.
 void Membership::State::On(const HostJoined& event, absl::Time now) {
@@ -62,30 +56,16 @@ void Membership::State::StartWhenComplete() {
       placement::AssignStaticRanks(slots, spec.max_workers, rank_order);
   for (const auto& [on, slot, place] : plan) {
     Worker worker;
-    worker.id = StaticWorker(place.rank);
+    worker.id = StaticWorkerId(place.rank);
     worker.host = on;
     worker.place = place;
     worker.slot = slot;
     const Worker& added = workers.Add(worker, &hosts);
     const Host& host = hosts[on];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot,
-                                        /*most_on_machine=*/0, TorchGroupOf(added)});
+                                        /*most_on_machine=*/0,
+                                        decisions::TorchGroupOf(added, hosts, workers)});
   }
-}
-
-// The worker's group for torch.distributed, which is its machine. The group's number is the cross
-// rank of the worker with local rank 0 there. The search for that worker starts at rank -
-// local_rank: local ranks ascend with ranks, so its rank can't be higher.
-TorchGroup Membership::State::TorchGroupOf(const Worker& worker) {
-  if (elastic()) return {};
-  const std::string& machine = placement::MachineName(HostOf(worker).slots);
-  int rank = worker.place.rank - worker.place.local_rank;
-  const Worker* first = workers.Find(StaticWorker(rank));
-  while (first->place.local_rank != 0 || placement::MachineName(HostOf(*first).slots) != machine) {
-    first = workers.Find(StaticWorker(--rank));
-  }
-  return {HostOf(*workers.Find(StaticWorker(0))).store_address, first->place.cross_rank,
-          first->place.cross_size};
 }
 
 void Membership::State::On(const HostLost& event, absl::Time now) {
@@ -192,25 +172,6 @@ void Membership::State::ResumeHeld(Host* host) {
   if (hosts.IsOffered(host->slots.host)) return TakeIn(host);
   effects.push_back(HoldHostEffect{
       *host->agent, host->slots.host});  // the agent may not have received the first one
-}
-
-std::string Membership::State::MissingText() const {
-  // An elastic job waits for a number of slots, not for particular hosts.
-  const std::vector<std::string> missing =
-      elastic() ? std::vector<std::string>() : hosts.MissingNames();
-  if (missing.empty()) {
-    const std::vector<std::string> there = hosts.AttachedNames();
-    const std::vector<std::string> held = hosts.HeldNames();
-    return absl::StrCat(
-        "more hosts to attach (", hosts.AttachedSlots(), " of ",
-        phrases::Count(start_workers(), "slot"),
-        there.empty() ? "" : absl::StrCat(", on ", phrases::Hosts(there)),
-        held.empty() ? "" : absl::StrCat("; ", phrases::Hosts(held), " not offered to the job"),
-        ")");
-  }
-  const size_t expected = spec.expected_hosts.size();
-  return absl::StrCat(phrases::Hosts(missing), " to attach (", expected - missing.size(), " of ",
-                      expected, " attached)");
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -206,10 +206,10 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   ReportCutOff(now);
   const bool first = !std::exchange(epochs.lost_hosts, true);
   epochs.failed_world = true;
-  last_failure = Verdict();
-  last_failure.exit_code = 1;
-  last_failure.host = name;
-  last_failure.summary = why;
+  failures.last = Verdict();
+  failures.last.exit_code = 1;
+  failures.last.host = name;
+  failures.last.summary = why;
   // Hosts lost together have one cause (a switch, a spot price) and count once.
   if (first) CountFailure(now);
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/decisions/free_slots.h"
+#include "rendezvous/membership/decisions/torch_groups.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -50,8 +51,9 @@ bool Membership::State::Reattach(const HostJoined& event) {
       workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
                   &hosts);
     } else {
-      effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
-                                          worker.slot, most[worker.host], TorchGroupOf(worker)});
+      effects.push_back(StartWorkerEffect{
+          event.agent, host->slots.host, worker.id, worker.place, worker.slot, most[worker.host],
+          elastic() ? TorchGroup() : decisions::TorchGroupOf(worker, hosts, workers)});
     }
   }
   if (!to_stop.empty()) {

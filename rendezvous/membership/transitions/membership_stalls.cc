@@ -1,14 +1,14 @@
 // Handling of stalls: samples the missing ranks, reports the stall to users, and at the time limit
 // evicts those ranks (elastic jobs) or ends the job (static jobs).
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/text/duration_text.h"
+#include "rendezvous/membership/callers.h"
 #include "rendezvous/membership/transitions/membership_state.h"
+#include "rendezvous/membership/views/stall_text.h"
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
@@ -16,32 +16,16 @@ namespace {
 
 // The time for an agent to send a worker's sample.
 constexpr absl::Duration kSampleTime = absl::Seconds(2);
-// The number of ranks that are described in one line; for further ranks only the numbers are
-// listed.
-constexpr size_t kMostDescribed = 4;
 // The maximum number of sampled ranks per stall, so that a job of thousands does not collect all
 // stacks.
 constexpr size_t kMostSampled = 16;
-
-std::vector<int> MissingRanks(const StallReported& report) {
-  std::set<int> ranks;
-  for (const StalledOperations& operations : report.waiting) {
-    ranks.insert(operations.missing.begin(), operations.missing.end());
-  }
-  return {ranks.begin(), ranks.end()};
-}
-
-std::string Text(absl::Duration waited) {
-  const absl::Duration unit = waited < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1);
-  return text::DurationText(absl::Trunc(waited, unit));
-}
 
 }  // namespace
 
 void Membership::State::On(const StallReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
-  absl::Status status = CheckSpeaker(event.worker, worker);
-  if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
+  absl::Status status = CheckSpeaker(*this, event.worker, worker);
+  if (status.ok()) status = CheckMember(*this, event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
     status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *epochs.broken));
   }
@@ -54,7 +38,7 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   Stall stall;
   stall.report = event;
   stall.deadline = now + kSampleTime;
-  for (const int rank : MissingRanks(event)) {
+  for (const int rank : views::MissingRanks(event)) {
     const Worker* missing = workers.Find(epochs.world->members[rank].worker.id);
     const Host& host = HostOf(*missing);
     if (missing->life.gone() || !host.agent.has_value() || stall.awaited.size() == kMostSampled)
@@ -70,12 +54,6 @@ void Membership::State::On(const WorkerSampled& event, absl::Time now) {
     if (stall.awaited.erase(event.worker) == 0) continue;
     stall.samples[event.worker] = {phrases::OneLine(event.doing), event.stack};
   }
-}
-
-absl::Time Membership::State::NextStallDeadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const Stall& stall : epochs.stalls) next = std::min(next, stall.deadline);
-  return next;
 }
 
 // Reports the stalls whose samples have all arrived or whose deadline has passed; drops those of
@@ -101,62 +79,21 @@ void Membership::State::ReportStall(const Stall& stall, absl::Time now) {
          absl::StrCat("stack of ", Name(*worker), ": ", absl::StrJoin(sample.stack, " < ")),
          worker);
   }
-  if (!stall.report.give_up) return Note(Notice::Kind::kStalled, Explain(stall));
-  elastic() ? EvictStalled(stall, now) : FailForStall(stall, now);
-}
-
-// "Stalled for 1m in allreduce 'a' and 3 more, waiting for rank 1 on host b, which is at ..."
-std::string Membership::State::Explain(const Stall& stall) const {
-  std::vector<std::string> parts;
-  for (const StalledOperations& operations : stall.report.waiting) {
-    std::vector<std::string> described;
-    std::vector<int> others;
-    for (const int rank : operations.missing) {
-      if (described.size() < kMostDescribed) {
-        described.push_back(Describe(rank, stall));
-      } else {
-        others.push_back(rank);
-      }
-    }
-    if (!others.empty()) described.push_back(phrases::Ranks(others));
-    parts.push_back(absl::StrCat("in ", phrases::OneLine(operations.what), ", waiting for ",
-                                 absl::StrJoin(described, ", and for ")));
-  }
-  return absl::StrCat("Stalled for ", Text(stall.report.waited), " ", absl::StrJoin(parts, "; "));
-}
-
-std::string Membership::State::Describe(int rank, const Stall& stall) const {
-  const WorldMember& member = epochs.world->members[rank];
-  const auto sample = stall.samples.find(member.worker.id);
-  const std::string doing =
-      sample == stall.samples.end() ? "" : absl::StrCat(", which ", sample->second.doing);
-  return phrases::RankOnHost(rank, member.host) + doing;
+  if (!stall.report.give_up)
+    return Note(Notice::Kind::kStalled, views::StallText(stall, *epochs.world));
+  if (elastic()) return EvictStalled(stall, now);
+  Conclude(views::StallVerdict(stall, *epochs.world), spec.failure_grace, now);
 }
 
 // Evicts the missing ranks. The other members form the next world, with replacements.
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
-  for (const int rank : MissingRanks(stall.report)) {
+  for (const int rank : views::MissingRanks(stall.report)) {
     Worker* worker = workers.Find(epochs.world->members[rank].worker.id);
     if (!worker->life.member() || worker->life.gone() || worker->life.stopped()) continue;
-    const auto sample = stall.samples.find(worker->id);
-    const std::string doing =
-        sample == stall.samples.end() ? "" : absl::StrCat("; it ", sample->second.doing);
-    const std::string meaning =
-        absl::StrCat("stalled: the others waited for ", Text(stall.report.waited), " for it in ",
-                     phrases::OneLine(stall.report.waiting.front().what), doing);
+    const std::string meaning = views::EvictionText(stall, worker->id);
     Evict(worker, absl::StrCat(Name(*worker), " ", meaning), meaning, now);
     if (verdict.has_value()) return;
   }
-}
-
-void Membership::State::FailForStall(const Stall& stall, absl::Time now) {
-  Verdict failure;
-  failure.exit_code = 1;
-  failure.rank = MissingRanks(stall.report).front();
-  failure.host = epochs.world->members[failure.rank].host;
-  failure.exit_meaning = "stalled";
-  failure.summary = Explain(stall);
-  Conclude(std::move(failure), spec.failure_grace, now);
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -1,13 +1,10 @@
-// The state of the membership machine, and its transitions, one source file per theme. Included by
-// membership*.cc only.
+// The transitions of the membership machine, one source file per theme. Included by membership*.cc
+// only.
 #ifndef RENDEZVOUS_MEMBERSHIP_TRANSITIONS_MEMBERSHIP_STATE_H_
 #define RENDEZVOUS_MEMBERSHIP_TRANSITIONS_MEMBERSHIP_STATE_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,64 +13,33 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
-#include "rendezvous/membership/commit_places.h"
-#include "rendezvous/membership/epochs.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
 #include "rendezvous/membership/membership.h"
-#include "rendezvous/membership/root_cause.h"
-#include "rendezvous/membership/standing.h"
+#include "rendezvous/membership/parts.h"
 #include "rendezvous/membership/workers.h"
-#include "rendezvous/policy/failure_counter.h"
-#include "rendezvous/policy/slot_health.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::membership {
 
-// Consists of Hosts, Workers and Epochs, each with its invariants; the start and the end of the
-// job; and the failure budget of an elastic job.
-//
-// Invariants of the whole:
-// - `settle_deadline` is finite only after a failure, and a job that has ended has a verdict;
-// - a parked call is in exactly one of Worker::join, Epochs::watches and Epochs::rounds; it is
-//   removed in the same step that emits its answer; none is parked after the verdict;
-// - a static job's worlds contain all workers, so no further world can form once a worker is gone.
-//
-// Handlers of per-worker events must not scan all workers or hosts: jobs are large.
-struct Membership::State {
-  // An elastic job that was asked to end: it does so when no worker is left.
-  struct Ending {
-    std::string reason;
-    int exit_code = 0;
-    absl::Time deadline;  // from here on it does not wait for workers
-
-    template <typename Fields>
-    void Keep(Fields& fields) {
-      auto& [reason, exit_code, deadline] = *this;
-      fields("reason", reason, "exit_code", exit_code, "deadline_ns", deadline);
-    }
-  };
-
+// What changes the parts. Handlers of per-worker events must not scan all workers or hosts: jobs
+// are large.
+struct Membership::State : Parts {
   using Life = lifecycle::WorkerLifecycle::Life;
   using Move = lifecycle::WorkerLifecycle::Move;
 
   // The wait for workers that are still starting, when a world could form without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
 
-  State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
-
-  // membership.cc: everything but `spec`, `throttle` and `effects`, which is empty between events
-  template <typename Fields>
-  void Keep(Fields& fields);
+  State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle)
+      : Parts(std::move(job_spec), now), throttle(reconcile_throttle) {}
 
   // membership_hosts.cc
   void On(const HostJoined& event, absl::Time now);
   void On(const HostLost& event, absl::Time now);
   void On(const WorkerStarted& event, absl::Time now);
   void StartWhenComplete();
-  TorchGroup TorchGroupOf(const Worker& worker);
   void LoseStartedHost(const Host& host, absl::string_view reason, absl::Time now);
-  // "hosts b, c to attach (1 of 3 attached)"
-  std::string MissingText() const;
 
   // membership_hosts_elastic.cc
   void On(const HostsDiscovered& event, absl::Time now);
@@ -129,13 +95,10 @@ struct Membership::State {
   void On(const ProgressReported& event, absl::Time now);
   void On(const CallCancelled& event, absl::Time now);
   absl::Status Admit(const WorkerKey& key, Worker* worker);
-  absl::Status CheckSpeaker(const WorkerKey& key, const Worker* worker) const;
   void Supersede(Worker* worker, Incarnation newer);
   void Park(Worker* worker, const JoinRequested& event, absl::Time now);
   void Leave(const Worker& worker, const JoinRequested& event);
   void BreakEpoch(const std::string& reason);
-  absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
-  bool WasLast(const ProgressReported& event, const Worker& worker) const;
   void NoteBegin(uint64_t commit);
   void NoteCheckpoints(const Checkpoints& told, absl::Time now);
 
@@ -184,27 +147,17 @@ struct Membership::State {
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
   void CountFailure(absl::Time now);
-  std::string Complaint(const Worker& worker) const;
-  bool IsUserBug(const Worker& worker);
   void GiveUp(const std::string& why, absl::Time now);
   bool ElasticJobMayGoOn(uint64_t commit, absl::Time now);
-  bool MayGoOnAfterFailure(uint64_t commit, bool idle, absl::Time now);
-  bool MayGoOnAfterLostPeers(absl::Time now);
-  bool ResetLimitIsReached(absl::Time now);
   bool StaticJobMayGoOn(uint64_t commit, absl::Time now);
-  bool RestsAfterIdle(int in_a_row, absl::Time now);
   void SucceedWhenDone(absl::Time now);
 
   // membership_stalls.cc
   void On(const StallReported& event, absl::Time now);
   void On(const WorkerSampled& event, absl::Time now);
-  absl::Time NextStallDeadline() const;
   void ReportStalls(absl::Time now);
   void ReportStall(const Stall& stall, absl::Time now);
-  std::string Explain(const Stall& stall) const;
-  std::string Describe(int rank, const Stall& stall) const;
   void EvictStalled(const Stall& stall, absl::Time now);
-  void FailForStall(const Stall& stall, absl::Time now);
 
   // membership_ending.cc
   void On(const WorkerExited& event, absl::Time now);
@@ -223,7 +176,6 @@ struct Membership::State {
                 bool keeps_world = false);
   void AnswerAllParked();
   void AnswerWatches();
-  absl::Status OverError() const;
   void StopLiveWorkers();
   void EndHost(Incarnation agent, const std::string& host, absl::Duration with_grace);
   void FinishHost(Host* host);
@@ -231,77 +183,14 @@ struct Membership::State {
   void FinishIfAllGone();
   void FinishAnyway();
 
-  // membership_view.cc
-  std::string Check() const;
-  std::string Explain() const;
-  View Describe() const;
-  WorkerView ViewOf(const Worker& worker) const;
-  std::vector<AttachedHost> Attached() const;
-  std::string ExplainElastic() const;
-  std::string MissingCommitText(const Host& holder) const;
-  std::string ExplainNeed(int asked, int starting) const;
-  std::string UsableSlots() const;
-  std::string RestingText() const;
-  Wait WaitsFor() const;
-  absl::Time WaitsUntil(Wait wait) const;
-  std::string Condition(const Host& host, const std::set<std::pair<int, int>>& taken) const;
-  lifecycle::JobState StateNow() const;
-  lifecycle::WorkerState StateOf(const Worker& worker) const;
-
   void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
             const Host* host = nullptr);
-  bool elastic() const { return spec.elastic.has_value(); }
-  // What the first world needs.
-  int start_workers() const {
-    if (spec.start_workers == 0) return spec.max_workers;
-    return std::clamp(spec.start_workers - epochs.fewer_at_start, spec.min_workers,
-                      spec.max_workers);
-  }
-  // What the next world needs.
-  int least_workers() const {
-    return epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
-  }
-  // In a job that ends: see CommitPlaces::Unwritten.
-  uint64_t UnwrittenCommit() const { return ending.has_value() ? commits.Unwritten() : 0; }
-  std::string Name(const Worker& worker) const;
-  const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }
   void Answer(CallId call, absl::Status status) {
     effects.push_back(ReplyStatus{call, std::move(status)});
   }
 
-  policy::JobSpec spec;  // min_workers and max_workers follow the newest LimitsChanged
   const ReconcileThrottle throttle;
-  absl::Time last_time;         // of the newest event
-  std::vector<Effect> effects;  // of the event being applied
-
-  Hosts hosts;
-  Workers workers;
-  Epochs epochs;
-  const Standing standing{hosts, workers, epochs};
-  const CommitPlaces commits{standing};
-
-  bool started = false;
-  absl::Duration start_patience;
-  absl::Time start_deadline;  // while not started
-
-  RootCause root_cause;
-  absl::Time settle_deadline =
-      absl::InfiniteFuture();  // finite while failures wait for their root cause
-  absl::Time dying_deadline = absl::InfinitePast();  // of the wait for the exit of a dying worker
-  std::optional<Verdict> verdict;
-  absl::Duration grace;  // from SIGTERM to SIGKILL, of the latest StopWorkersEffect
-  absl::Time finish_deadline =
-      absl::InfiniteFuture();  // finite from the verdict until all have gone
-  bool finished = false;       // JobFinished was sent
-
-  // Elastic jobs only.
-  absl::Time next_reconcile = absl::InfinitePast();  // the earliest time of the next Reconcile
-  bool reconcile_due = false;                        // Reconcile was throttled and must run then
-  policy::FailureCounter counted_failures;
-  policy::SlotHealth health;
-  Verdict last_failure;
-  std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, machine
-  std::optional<Ending> ending;
+  std::vector<Effect> effects;  // of the event being applied; empty between events
 };
 
 }  // namespace hvd::rendezvous::membership
