@@ -1,6 +1,7 @@
 #include "base/console/rank_files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,9 +38,23 @@ absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& 
   auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks, rotation));
   const absl::Status owner = os::CheckOwner(directory);
   if (!owner.ok()) return FileError(directory, std::string(owner.message()));
+  RETURN_IF_ERROR(files->Lock());
   // All at once, so that a directory that can't be used ends the command before the job starts.
   for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
   return files;
+}
+
+// Two jobs would empty and mix each other's files. A file system without locks has no such check.
+absl::Status RankFiles::Lock() {
+  std::error_code error;
+  std::filesystem::create_directories(directory_, error);
+  if (error) return FileError(directory_, error.message());
+  lock_.reset(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock_.valid() || flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--output-filename: another running job writes to ", directory_,
+                   "; give each job a folder of its own"));
 }
 
 absl::Status RankFiles::OpenRank(int rank) {

@@ -32,6 +32,7 @@ class RankFiles {
   // Makes the directories and truncates the files of every rank; with rotation, also removes the
   // rotated files of an earlier job. Returns null if `directory` is empty.
   // Errors:
+  //   - FailedPrecondition: another job writes to `directory`.
   //   - Internal: a directory or file can't be made; says which and why.
   static absl::StatusOr<std::unique_ptr<RankFiles>> Create(const std::string& directory,
                                                            int num_proc, Ranks ranks,
@@ -55,6 +56,7 @@ class RankFiles {
   };
   RankFiles(std::string directory, int num_proc, Ranks ranks, Rotation rotation)
       : directory_(std::move(directory)), num_proc_(num_proc), ranks_(ranks), rotation_(rotation) {}
+  absl::Status Lock();
   absl::Status OpenRank(int rank);
   static absl::Status Open(const std::string& path, File* file);
   absl::Status Rotate(File* file);
@@ -63,6 +65,7 @@ class RankFiles {
   const int num_proc_;
   const Ranks ranks_;
   const Rotation rotation_;
+  Fd lock_;                                   // an flock on the directory, while this exists
   std::map<int, std::array<File, 2>> files_;  // by rank: stdout, stderr
 };
 

@@ -69,6 +69,17 @@ TEST_F(RankFilesTest, FileOfAnotherUserInASharedFolder_IsRefusedUnchanged) {
   EXPECT_EQ(Read("rank.0/stdout"), "old");
 }
 
+TEST_F(RankFilesTest, FolderOfARunningJob_IsRefusedUnchanged) {
+  auto first = RankFiles::Create(directory_, 1);
+  ASSERT_TRUE(first.ok() && (*first)->Write(0, false, "first").ok());
+  EXPECT_EQ(std::string(RankFiles::Create(directory_, 2).status().message()),
+            "--output-filename: another running job writes to " + directory_ +
+                "; give each job a folder of its own");
+  EXPECT_EQ(Read("rank.0/stdout"), "first");
+  first->reset();
+  EXPECT_TRUE(RankFiles::Create(directory_, 2).ok());
+}
+
 TEST_F(RankFilesTest, EveryRankHasItsFilesFromTheStart) {
   auto files = RankFiles::Create(directory_, 11);
   ASSERT_TRUE(files.ok());

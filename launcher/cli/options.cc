@@ -237,6 +237,17 @@ absl::Status CheckForeignCommand(absl::string_view word) {
   return absl::OkStatus();
 }
 
+// Options after the command are the command's.
+absl::Status CheckOrder(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    if (word != "-np" && word != "--num-proc" && !absl::StartsWith(word, "--num-proc=")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("-np is missing before the command: options that follow ", command[0],
+                     " are passed to it; write horovodrun -np 2 ... ", command[0], " ..."));
+  }
+  return absl::OkStatus();
+}
+
 // Python that would read its script from stdin: workers have none, so nothing would run, with exit
 // code 0.
 absl::Status CheckReadsNoStdin(const std::vector<std::string>& command) {
@@ -322,6 +333,7 @@ absl::Status Parser::Check() const {
     RETURN_IF_ERROR(CheckForeignCommand(options_.command[0]));
   }
   if (!has_num_proc_) {
+    RETURN_IF_ERROR(CheckOrder(options_.command));
     return absl::InvalidArgumentError(
         "-np is missing: how many processes? e.g. horovodrun -np 2 python train.py");
   }

@@ -124,6 +124,15 @@ TEST(ParseOptions, BadNumberOfProcesses) {
   EXPECT_THAT(Error("drian host2"), HasSubstr("did you mean horovodrun drain?"));
 }
 
+TEST(ParseOptions, OptionsAfterTheCommand_AreItsOwn) {
+  EXPECT_EQ(Error("python train.py -np 2"),
+            "-np is missing before the command: options that follow python are passed to it; "
+            "write horovodrun -np 2 ... python ...");
+  EXPECT_THAT(Error("train.py --num-proc=2"), HasSubstr("options that follow train.py"));
+  EXPECT_THAT(Parse("-np 2 python train.py -np 4").command,
+              ElementsAre("python", "train.py", "-np", "4"));
+}
+
 TEST(ParseOptions, CommandIsNeeded) {
   EXPECT_THAT(Error("-np 2"), HasSubstr("no command"));
   EXPECT_THAT(Error("-np 2 --"), HasSubstr("no command"));

@@ -62,8 +62,10 @@ absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
     const std::string& file) {
   const absl::StatusOr<std::string> text = text::ReadGivenFile(file, kMostMib);
   if (!text.ok()) {
+    const bool is_list = absl::IsNotFound(text.status()) && ParseHostList(file).ok();
     return absl::Status(text.status().code(),
-                        absl::StrCat("can't read host file ", file, ": ", text.status().message()));
+                        absl::StrCat("can't read host file ", file, ": ", text.status().message(),
+                                     is_list ? "; for a list of hosts use -H" : ""));
   }
   return ParseHostfile(*text, file);
 }

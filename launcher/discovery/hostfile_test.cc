@@ -61,6 +61,8 @@ TEST(ReadHostfile, MissingFileAndDirectorySayWhy) {
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(missing.status().message(),
             "can't read host file /nonexistent/hosts: No such file or directory");
+  EXPECT_EQ(ReadHostfile("a:2,b:2").status().message(),
+            "can't read host file a:2,b:2: No such file or directory; for a list of hosts use -H");
   EXPECT_THAT(std::string(ReadHostfile("/").status().message()), HasSubstr("directory"));
   EXPECT_EQ(ReadHostfile("/dev/zero").status().message(),
             "can't read host file /dev/zero: it is longer than 64 MiB");

@@ -273,6 +273,29 @@ TEST_F(ElasticJobTest, SigtermDrainsAllHostsBeforeTheEnd) {
                                  "within 30s"));
 }
 
+// A terminal that is closed sends SIGHUP, and takes the reader of the output with it.
+TEST_F(ElasticJobTest, ClosedTerminalDrainsAllHosts) {
+  for (const bool signal_comes_first : {true, false}) {
+    MakeElastic();
+    ThenFound({"alpha"});
+    ThenWorkersOf("alpha", 2);
+    if (signal_comes_first) ThenSignal(SIGHUP);
+    Then([this] { events_.Post(OutputIsBroken{false, EIO}); });
+    const int code = signal_comes_first ? 128 + SIGHUP : 128 + SIGPIPE;
+    Then([this, code] {
+      ASSERT_EQ(daemon_.ends_at_commit.size(), 1u);
+      EXPECT_EQ(daemon_.ends_at_commit[0].exit_code, code);
+    });
+    rendezvous::membership::Verdict stopped = Stopped();
+    stopped.exit_code = code;
+    ThenVerdict(stopped);
+    ThenAgentsExit();
+    EXPECT_EQ(Run(), code);
+    EXPECT_TRUE(daemon_.stops.empty());
+    daemon_ = FakeJobDaemon();
+  }
+}
+
 // Between the end of the training and that of its processes, or before the first world.
 TEST_F(ElasticJobTest, SigtermWhileNobodyTrains_TheDaemonDecides) {
   MakeElastic();

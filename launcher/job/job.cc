@@ -266,7 +266,12 @@ void JobRun::On(const StopSignal& event) {
   was_stopped_ = true;
   if (Ending()) return Hurry();
   explained_ = true;
-  if (event.signal == SIGTERM && elastic_.has_value() && phase_ < Phase::kDraining) return Drain();
+  // SIGHUP: a terminal that is closed, with its session, takes no more than a scheduler does.
+  const bool drains = event.signal == SIGTERM || event.signal == SIGHUP;
+  if (drains && elastic_.has_value() && phase_ < Phase::kDraining) {
+    const std::string how = absl::StrCat("interrupted by ", SignalName(event.signal));
+    return Drain(how, absl::StrCat("horovodrun was ", how), 128 + event.signal);
+  }
   const std::string what = plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc);
   if (event.signal == 0) {
     const std::string reason = "the program that started horovodrun is gone";
@@ -291,22 +296,29 @@ void JobRun::On(const NoticeSignal& event) {
   if (server_ != nullptr) server_->SignalWorkers(event.signal);
 }
 
-// If the reader of the output is gone (EPIPE, EIO), the job ends like any program in that case,
-// without an error message. Any other write error loses output that the user wants: the exit code
-// is then not 0, even if all workers have succeeded.
+// If the reader of the output is gone (EPIPE, EIO), the job ends like any program in that case, in
+// good order. Any other write error loses output that the user wants: the exit code is then not 0,
+// even if all workers have succeeded.
 void JobRun::On(const OutputIsBroken& event) {
   const bool reader_left = event.error == EPIPE || event.error == EIO;
   const std::string reason =
       reader_left ? "nobody reads horovodrun's output any more"
                   : absl::StrCat("can't write to ", event.is_stderr ? "stderr" : "stdout", ": ",
                                  std::strerror(event.error));
+  if (reader_left && phase_ >= Phase::kDraining) return;
   if (!reader_left) {
     output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
     if (exit_code_ == 0) exit_code_ = 1;
   }
   if (Ending()) return;
   explained_ = true;
-  Stop(reason, reader_left ? 128 + SIGPIPE : 1, kInterruptGrace);
+  if (!reader_left) return Stop(reason, 1, kInterruptGrace);
+  if (elastic_.has_value()) {
+    was_stopped_ = true;  // the daemon's verdict has the exit code
+    return Drain(reason, reason, 128 + SIGPIPE);
+  }
+  SayLine(absl::StrCat(reason, "; stopping ", Processes(plan_.num_proc)));
+  Stop(reason, 128 + SIGPIPE, kInterruptGrace);
 }
 
 // Handles the first deadline that has passed. If others have passed too, the next iteration of Run
@@ -317,7 +329,8 @@ void JobRun::OnDeadline() {
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
   if (phase_ == Phase::kDraining && now >= deadline_) {
-    return Stop("the daemon has not ended it in time", kTerminated, absl::ZeroDuration());
+    return Stop("the daemon has not ended it in time", exit_code_ == 0 ? kTerminated : exit_code_,
+                absl::ZeroDuration());
   }
   if (elastic_.has_value() && now >= elastic_->NextDue()) {
     elastic_->StartDue();

@@ -46,15 +46,17 @@ void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace
 }
 
 // Drains the whole job: schedulers send SIGTERM before they withdraw the nodes. Also if no rank is
-// in training: those that have finished are given the time to exit.
-void JobRun::Drain() {
+// in training: those that have finished are given the time to exit. `said`: the reason, after
+// "horovodrun: ".
+void JobRun::Drain(const std::string& said, const std::string& reason, int exit_code) {
+  exit_code_ = exit_code;
   const absl::Duration grace = plan_.elastic->spec.drain_grace;
   output_.Say(absl::StrCat(
-      "horovodrun: interrupted by SIGTERM; ",
+      "horovodrun: ", said, "; ",
       server_->Describe().some_train ? "all workers leave at their next commit, within "
                                      : "no rank is in training, and all processes end within ",
-      text::DurationText(grace), " (Ctrl-C, or another SIGTERM, ends the job at once)\n"));
-  server_->EndAtCommit("horovodrun was interrupted by SIGTERM", kTerminated, grace);
+      text::DurationText(grace), " (Ctrl-C, or SIGTERM, ends the job at once)\n"));
+  server_->EndAtCommit(reason, exit_code, grace);
   AwaitDrained();
 }
 

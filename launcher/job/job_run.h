@@ -92,7 +92,7 @@ class JobRun {
   void ReportWaiting();
   void AddWhatIsKnown(rendezvous::membership::Membership::View& view);
   // ---- The end: job_ending.cc
-  void Drain();
+  void Drain(const std::string& said, const std::string& reason, int exit_code);
   void AwaitDrained();
   void OnEnding(const std::string& text);
   void BeginEnd(absl::Duration time);

@@ -94,6 +94,9 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
 // The second signal starts a timer that ends the process whatever blocks its other threads. Agents
 // detect the end of the launcher, as after kill -9, and end their workers.
 void StopSignalWatcher::Notify(int signal) {
+  // A terminal that closes may send it twice, by its shell and by the kernel, also after a Ctrl-C.
+  // It is never a request for more haste.
+  if (signal == SIGHUP && told_ > 0) return;
   if (!os::IsNotice(signal) && ++told_ == 2) {
     const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);
     loop_->After(kPatience, [code] { _exit(code); });

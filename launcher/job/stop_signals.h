@@ -23,7 +23,8 @@ inline constexpr int kStreamHasEnded = 0;
 void PrepareProcess();
 
 // Calls back at each stop signal and each notice, on a separate thread. A signal that was ignored
-// when the process started (nohup) stays ignored. After a second signal the watcher ends the
+// when the process started (nohup) stays ignored. SIGHUP after another one is dropped. After a
+// second signal the watcher ends the
 // process with exit code 128 + signal if it still runs after kPatience, whatever blocks its other
 // threads.
 class StopSignalWatcher {

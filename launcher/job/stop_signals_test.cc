@@ -1,10 +1,12 @@
 #include "launcher/job/stop_signals.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
@@ -67,6 +69,29 @@ TEST(StopSignalWatcher, Start_FileCanNotBeWatchedForItsEnd) {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   EXPECT_FALSE(StopSignalWatcher::Start([](int) {}, fd).ok());
   close(fd);
+}
+
+TEST(StopSignalWatcher, HangUpAfterAnotherSignal_IsNoRequestForMoreHaste) {
+  PrepareProcess();
+  std::vector<int> signals;
+  absl::Notification told;
+  const auto watcher = StopSignalWatcher::Start([&](int s) {
+    signals.push_back(s);
+    if (s == SIGTERM) told.Notify();
+  });
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  kill(getpid(), SIGHUP);
+  // A pending signal would swallow the next one.
+  const auto wait_until_read = [] {
+    for (sigset_t pending; sigpending(&pending) == 0 && sigismember(&pending, SIGHUP) == 1;)
+      sched_yield();
+  };
+  wait_until_read();
+  kill(getpid(), SIGHUP);
+  wait_until_read();
+  kill(getpid(), SIGTERM);
+  told.WaitForNotification();
+  EXPECT_EQ(signals, (std::vector<int>{SIGHUP, SIGTERM}));
 }
 
 // The watcher ends the process even if the receiver of the signals hangs.

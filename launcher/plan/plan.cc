@@ -72,6 +72,11 @@ absl::StatusOr<Hosts> ListedHosts(const cli::Options& options, const LocalMachin
   }
   absl::StatusOr<Hosts> hosts = discovery::ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
+  std::error_code error;
+  if (std::filesystem::is_regular_file(options.hosts, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("-H: ", discovery::Quoted(options.hosts),
+                                                   " is a file; give it with --hostfile"));
+  }
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
 }
 

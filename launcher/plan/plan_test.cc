@@ -211,6 +211,7 @@ TEST(MakePlan, HostfileIsRead) {
   options.num_proc = 3;
   EXPECT_EQ(Error(options),
             "3 processes need 3 slots, but the hosts have 2: start fewer, or list more slots");
+  EXPECT_THAT(Error(Ask(2, file)), HasSubstr("is a file; give it with --hostfile"));
   std::remove(file.c_str());
 }
 

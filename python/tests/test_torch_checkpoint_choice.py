@@ -193,14 +193,15 @@ def export(*arguments):
 
 
 def test_export_to_a_file_of_torch(tmp_path):
-    state = state_in(tmp_path / "in")
+    state = state_in(tmp_path / "in", weights=torch.zeros(20, 10))
     commit(state, 1, 2)
     result = export(tmp_path / "in", tmp_path / "out.pt")
     assert result.returncode == 0, result.stderr
     assert f"{name_of(2)}: commit 2, run 1\n" in result.stdout and "  step: 2\n" in result.stdout
+    assert "  weights: Tensor of float32, shape [20, 10]\n" in result.stdout
     found = torch.load(tmp_path / "out.pt")
     assert torch.equal(found["model"]["weight"], state.model.weight) and found["step"] == 2
-    assert export(tmp_path / "in" / name_of(1)).stdout.count("\n") == 6
+    assert export(tmp_path / "in" / name_of(1)).stdout.count("\n") == 7
 
 
 def test_export_says_in_a_line_what_is_wrong(tmp_path):

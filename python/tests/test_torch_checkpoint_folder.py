@@ -54,6 +54,16 @@ def refuse(folder, error):
 # Two jobs.
 
 
+def test_folder_that_cannot_be_used_is_named_at_once(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    for bad, reason in (("/proc/none/here", "No such file or directory"), (tmp_path / "file", "File exists")):
+        with pytest.raises(OSError, match=f"^checkpoint_dir {bad} can't be made: {reason}$"):
+            state_in(bad)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as root, one may write everywhere
+    with pytest.raises(PermissionError, match=f"^checkpoint_dir {tmp_path} can't be written to by this user$"):
+        state_in(tmp_path)
+
+
 def test_second_job_is_refused(tmp_path, process, capfd):
     first = state_in(tmp_path)
     first.sync()

@@ -98,18 +98,22 @@ def test_what_is_lost_counts_from_the_checkpoint(horovodrun, tmp_path):
     assert 0 < second["lost_seconds"] < seconds_of(broken) - seconds_of(first)
 
 
-def test_sigterm_of_a_scheduler_loses_no_step(horovodrun, tmp_path):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_signal_of_a_scheduler_or_a_closed_terminal_loses_no_step(horovodrun, tmp_path, name):
     """As Slurm's, before it takes the nodes away: all leave at a commit, whose state the requeued job begins with."""
     folder = ["--checkpoint-dir", tmp_path, "--checkpoint-every", "100000", "--samples", "100000"]
     command = ["-np", "2", "--min-np", "1", "--grace", "600", sys.executable, TRAINING, "--framework", "numpy", *folder]
     first = horovodrun.start(*command)
     log = TrainingLog(first.stdout)
     log.wait_until(lambda: log.trains_with(2) and log.last_step() >= 5, 90, "two ranks train")
-    first.signal(signal.SIGTERM)
-    assert first.wait(60) == 143, first.everything()  # nobody waits for another host, as in other drains
+    first.signal(signal.Signals[name])
+    if name == "SIGHUP":
+        first.signal(signal.SIGHUP)  # of the shell and of the kernel
+    assert first.wait(60) == 128 + signal.Signals[name], first.everything()  # nobody waits for another host, as in other drains
     assert "all workers leave at their next commit, within 10m" in first.stderr.text
     assert re.fullmatch(
-        r"horovodrun: stopped: horovodrun was interrupted by SIGTERM; 1 world; 1 host left; newest checkpoint: commit "
+        r"horovodrun: stopped: horovodrun was interrupted by "
+        rf"{name}; 1 world; 1 host left; newest checkpoint: commit "
         rf"\d+, {tmp_path}/checkpoint-\d+-w1\.hvd; the same command goes on from there",
         first.stderr.text.splitlines()[-1],
     ), first.stderr.text

@@ -100,7 +100,7 @@ class KerasState(TensorState):
         load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
 
     Raises:
-      OSError: `checkpoint_dir` can't be created.
+      OSError: `checkpoint_dir` can't be made or written to.
       TypeError: `model` is not a Keras model, or `optimizer` is not a Keras optimizer.
       ValueError: the model is not built, or `checkpoint_every` is not a positive number.
     """

@@ -46,6 +46,7 @@ class Process:
         self.pid = 0  # that called init; 0: none did
         self.forked = False  # from the one that called init
         self.hooked = False
+        self.uses_run = False  # the script has called a function under hvd.elastic.run
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
         self.status = 0  # with which it will exit then
         self.blames_peer = False  # it only fails as a consequence of another rank's end

@@ -267,11 +267,18 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
         if previous is not sys.__excepthook__ or value is None or sys.stderr is None:
             previous(kind, value, traceback)
         elif _caused_by_peer(value):
-            print(_tracebacks.in_a_line(value), file=sys.stderr)
+            print(_tracebacks.in_a_line(value) + _why_not_survived(), file=sys.stderr)
         else:
             print(_tracebacks.folded(value), file=sys.stderr, end="")
 
     return excepthook
+
+
+def _why_not_survived() -> str:
+    """Returns what is to add to the failure of another rank that ends this process, too."""
+    if os.environ.get("HOROVOD_ELASTIC") != "1" or process.uses_run:
+        return ""
+    return "; the script has called no function under hvd.elastic.run, so this process can't go on, and another begins at the start"
 
 
 def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:

@@ -171,8 +171,13 @@ class CheckpointFolder(Place):
         super().__init__(os.path.abspath(path))
 
     def make(self) -> None:
-        os.makedirs(self.path, exist_ok=True)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except OSError as error:
+            raise type(error)(f"checkpoint_dir {self.path} can't be made: {error.strerror}") from None
         self._check("checkpoint_dir ")
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise PermissionError(f"checkpoint_dir {self.path} can't be written to by this user")
 
     def open(self) -> None:
         self._check()

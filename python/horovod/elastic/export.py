@@ -52,6 +52,8 @@ def _fail(reason: str) -> int:
 def _described(value: Any) -> str:
     if isinstance(value, dict):
         return f"{len(value)} entries"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{type(value).__name__} of {str(value.dtype).removeprefix('torch.')}, shape {list(value.shape)}"
     text = repr(value)
     return text if len(text) <= 60 else f"{type(value).__name__} of {len(text)} characters"
 

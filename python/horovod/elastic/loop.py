@@ -161,6 +161,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, function: str) -> Any:
     """Calls the loop as the next run of the script. Returns at once if that run has ended in the job."""
+    process.uses_run = True
     runs.begin(state)
     checkpoints.end_reads()
     commit_store.give_to(state)

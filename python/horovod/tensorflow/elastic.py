@@ -118,7 +118,7 @@ class TensorFlowState(TensorState):
         load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
 
     Raises:
-      OSError: `checkpoint_dir` can't be created.
+      OSError: `checkpoint_dir` can't be made or written to.
       TypeError: it is not a path, or `variables` is not a list of variables.
       ValueError: `checkpoint_every` is not a positive number.
 
@@ -168,7 +168,7 @@ class TensorFlowKerasState(TensorState):
     Raises:
       TypeError: `model` is not a Keras model, or `optimizer` is not a Keras optimizer.
       ValueError: the model is not built.
-      OSError: `checkpoint_dir` can't be created.
+      OSError: `checkpoint_dir` can't be made or written to.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class TorchState(TensorState):
         that number is best is kept, too, as best.hvd.
 
     Raises:
-      OSError: `checkpoint_dir` can't be created.
+      OSError: `checkpoint_dir` can't be made or written to.
       ValueError: `checkpoint_every` is not a positive number; or a plain value holds a tensor or an object with a state of its
         own, now or later.
 
