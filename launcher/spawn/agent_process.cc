@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <future>
 #include <optional>
 #include <thread>
@@ -127,6 +128,8 @@ class RunningAgent : public AgentProcess {
     options.environment = EnvironmentWithout(command.without);
     // ssh would end by them, and the host be lost. A local agent takes them nevertheless.
     options.ignored_signals = {os::kNoticeSignals.begin(), os::kNoticeSignals.end()};
+    // A guard outlives this process until its agent has ended, which may be stopped just now.
+    if (target_.local) options.death_signal = SIGHUP;
     // In a new session Ctrl-C does not reach the process, and it can't prompt on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();

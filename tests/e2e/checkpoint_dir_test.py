@@ -109,7 +109,8 @@ def test_signal_of_a_scheduler_or_a_closed_terminal_loses_no_step(horovodrun, tm
     first.signal(signal.Signals[name])
     if name == "SIGHUP":
         first.signal(signal.SIGHUP)  # of the shell and of the kernel
-    assert first.wait(60) == 128 + signal.Signals[name], first.everything()  # nobody waits for another host, as in other drains
+    # Nobody waits for another host, as in other drains.
+    assert first.wait(60) == 128 + signal.Signals[name], first.everything()
     assert "all workers leave at their next commit, within 10m" in first.stderr.text
     assert re.fullmatch(
         r"horovodrun: stopped: horovodrun was interrupted by "

@@ -32,8 +32,7 @@ std::string WantedChange(const policy::JobSpec& spec, const Standing& standing, 
       ++on_their_way;
     }
   }
-  const bool some_leave =
-      !leaving_hosts.empty() || !resting_hosts.empty() || !shrunk_hosts.empty();
+  const bool some_leave = !leaving_hosts.empty() || !resting_hosts.empty() || !shrunk_hosts.empty();
   if (staying == 0 && !some_leave) return "";
   for (std::vector<std::string>* some : {&leaving_hosts, &resting_hosts, &shrunk_hosts}) {
     some->erase(std::unique(some->begin(), some->end()), some->end());

@@ -109,8 +109,8 @@ bool Membership::State::RestUnreachedHost(absl::Time now) {
     unreached[way.second].push_back(way.first);
   }
   const auto order = [&](const Host& host) {
-    return std::make_tuple(unreached[host.slots.host].size(), commits.OthersAreAsNew(host), -host.live,
-                           hosts.IndexOf(host));
+    return std::make_tuple(unreached[host.slots.host].size(), commits.OthersAreAsNew(host),
+                           -host.live, hosts.IndexOf(host));
   };
   Host* resting = nullptr;
   for (Host& host : hosts) {

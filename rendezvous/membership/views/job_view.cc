@@ -72,7 +72,8 @@ std::string Condition(const Parts& parts, const Host& host,
 
 lifecycle::JobState StateNow(const Parts& parts) {
   using lifecycle::JobState;
-  if (parts.verdict.has_value()) return parts.verdict->success ? JobState::kDone : JobState::kFailed;
+  if (parts.verdict.has_value())
+    return parts.verdict->success ? JobState::kDone : JobState::kFailed;
   if (parts.elastic() && parts.epochs.current > Epoch(0))
     return parts.standing.ComingTogether() ? JobState::kResetting : JobState::kRunning;
   return parts.epochs.current == Epoch(0) || parts.workers.SomeAsk() ? JobState::kForming
