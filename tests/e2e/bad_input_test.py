@@ -158,11 +158,11 @@ def test_small_stack(horovodrun, tmp_path):
     )
 
 
-def test_no_memory_for_threads(horovodrun, tmp_path):
+def test_little_address_space(horovodrun, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))  # noqa: E731
     check_refusal(
         horovodrun.run("-np", "2", "touch", "started", timeout=60, preexec_fn=limit),
-        r"no more than \d+ threads can be started here",
+        r"only 100 MiB of address space may be used here \(ulimit -v\)",
         tmp_path,
     )
 
