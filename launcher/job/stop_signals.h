@@ -18,7 +18,7 @@ namespace hvd::launcher::job {
 inline constexpr int kStreamHasEnded = 0;
 
 // Blocks these signals in the calling thread and in threads that it starts later; ignores SIGPIPE
-// and SIGXFSZ; opens placeholders for stdin, stdout and stderr if they are closed. Call it before
+// and SIGXFSZ; opens /dev/null as stdin, stdout or stderr if they are closed. Call it before
 // the first thread starts.
 void PrepareProcess();
 

@@ -25,6 +25,6 @@ def test_one_of_two_hosts_rests(cluster):
 
 
 def test_one_of_two_hosts_rests_if_only_small_messages_pass(cluster):
-    """Worlds form, and break at the first large message, as behind a tunnel whose MTU nobody is told."""
+    """Worlds form, and break at the first large message, as on a path with a smaller MTU than the hosts assume."""
     job = JoinedJob(cluster, script_flags=("--trouble", LARGE))
     check_that_one_rests(job, {"block": cluster["b"].address, "block_above": 1000}, 4 * SILENT_SECONDS)

@@ -35,11 +35,11 @@ absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
 }
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
+  // The plan that has ended the epoch cleanly has reached all ranks.
+  if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   // Before other reports take the place of this rank's own.
   unreached_ = collectives::UnreachedRankOf(status);
   if (!unreached_.has_value()) unreached_ = communicator_.FindUnreached();
-  // The plan that has ended the epoch cleanly has reached all ranks.
-  if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   if (aborted_.load()) {
     absl::MutexLock lock(&mutex_);
     status = abort_reason_;

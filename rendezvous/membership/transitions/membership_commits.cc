@@ -1,4 +1,4 @@
-// Commits in the memory of agents: what they tell, and what they are told to keep.
+// Reports of agents about the commits in their memory, and orders to copy those of another host.
 #include <algorithm>
 #include <utility>
 
