@@ -281,6 +281,7 @@ TEST_F(ElasticJobTest, ClosedTerminalDrainsAllHosts) {
     ThenWorkersOf("alpha", 2);
     if (signal_comes_first) ThenSignal(SIGHUP);
     Then([this] { events_.Post(OutputIsBroken{false, EIO}); });
+    if (!signal_comes_first) ThenSignal(SIGHUP);
     const int code = signal_comes_first ? 128 + SIGHUP : 128 + SIGPIPE;
     Then([this, code] {
       ASSERT_EQ(daemon_.ends_at_commit.size(), 1u);

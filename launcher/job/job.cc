@@ -262,6 +262,8 @@ void JobRun::On(const HostsFound& event) {
 }
 
 void JobRun::On(const StopSignal& event) {
+  // A terminal that closes after the end has begun, whatever began it, asks for no more haste.
+  if (event.signal == SIGHUP && (phase_ == Phase::kDraining || Ending())) return;
   ++stop_signals_;
   was_stopped_ = true;
   if (Ending()) return Hurry();
