@@ -29,8 +29,7 @@ constexpr size_t kReadBytes = 64 << 10;
 // whose guard was killed is still cleaning up, and an ssh that shares its connection
 // (ControlMaster) leaves a background process with this stderr behind.
 constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
-// How long the guard has to end after its agent. One that was stopped (SIGSTOP) never does, and
-// no other agent can take the host's place before.
+// How long the guard has to end after its agent. No other agent can take the host's place before.
 constexpr absl::Duration kGuardTime = absl::Seconds(10);
 
 // The directory of the running program; empty if the kernel does not provide it.
@@ -128,7 +127,8 @@ class RunningAgent : public AgentProcess {
     options.environment = EnvironmentWithout(command.without);
     // ssh would end by them, and the host be lost. A local agent takes them nevertheless.
     options.ignored_signals = {os::kNoticeSignals.begin(), os::kNoticeSignals.end()};
-    // A guard outlives this process until its agent has ended, which may be stopped just now.
+    // Not SIGKILL: the guard passes SIGHUP on, sees to the end of an agent that is stopped, and
+    // ends what that has left.
     if (target_.local) options.death_signal = SIGHUP;
     // In a new session Ctrl-C does not reach the process, and it can't prompt on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
@@ -175,6 +175,8 @@ class RunningAgent : public AgentProcess {
   // The agent alone holds the output.
   void OnAgentEnd() {
     Close(output_);
+    // A guard that was stopped (SIGSTOP) has to go on: only it ends what the agent has left.
+    if (!exited_) process_->Signal(SIGCONT);
     loop_->After(kGuardTime, [this] { KillNow(); });
   }
 
