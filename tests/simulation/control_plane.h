@@ -176,7 +176,7 @@ class ControlPlane {
     bool in_step = false;                // has worked since its newest commit
     bool worked = false;                 // ... or at all, in its world
     bool gave_up = false;                // left its world by itself
-    std::optional<int> unreached;        // the rank to which it found no connection
+    std::optional<int> unreached;        // the rank that the network does not reach
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;

@@ -84,7 +84,7 @@ class Session {
     uint64_t lost_steps = 0;    // the steps since `commit`
     absl::Duration lost_time = absl::ZeroDuration();  // the time since `commit`
     bool caused_by_peer = false;                      // `left_for` is the loss of a peer
-    std::optional<int> unreached = std::nullopt;      // a rank to which it had no connection
+    std::optional<int> unreached = std::nullopt;      // a rank that the network does not reach
   };
   // Asks the daemon for the next world. Blocks until it has formed one with this worker, or answers
   // otherwise. The world's `members` may call this session, which must outlive it.

@@ -97,11 +97,13 @@ bool Membership::State::IsAvoided(const Way& way) {
   return (first != nullptr && first->IsResting()) || (second != nullptr && second->IsResting());
 }
 
-// Lets a host rest if a way to it was closed in two worlds in a row, and there are enough slots
-// without it. Of the hosts at closed ways that is the one at most of them; then one whose commit
-// others have, too; then the one with fewest workers. Returns whether a host rests now.
-bool Membership::State::RestUnreachedHost(absl::Time now) {
-  if (LostMember()) return false;
+// Lets a host rest if a way to it was closed in two worlds in a row, the second of which has not
+// made `commit`, the newest one, and there are enough slots without it. Of the hosts at closed ways
+// that is the one at most of them; then one whose commit others have, too; then the one with fewest
+// workers. Returns whether a host rests now.
+bool Membership::State::RestUnreachedHost(uint64_t commit, absl::Time now) {
+  // A world that has made a commit had all its ways open for a time.
+  if (LostMember() || commit > epochs.formed_commit) return false;
   std::map<std::string, std::vector<std::string>> unreached;  // hosts by host
   for (const Way& way : epochs.left.closed) {
     if (!Contains(epochs.closed_ways, way) || IsAvoided(way)) continue;

@@ -82,7 +82,7 @@ struct Membership::State : Parts {
   void NoteUnreached(const Worker& worker, const JoinRequested& event);
   bool LostMember() const;
   bool IsAvoided(const Way& way);
-  bool RestUnreachedHost(absl::Time now);
+  bool RestUnreachedHost(uint64_t commit, absl::Time now);
   void RememberWays(uint64_t commit);
   void EndRests(absl::Time now);
   bool CanDoWithout(const Host& host) const;

@@ -209,7 +209,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   if (verdict.has_value()) return;
   std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
   if (!ready.has_value()) return;
-  if (RestUnreachedHost(now)) {
+  if (RestUnreachedHost(commits.Restorable(*ready), now)) {
     ready = ReadyForWorld(now);
     if (!ready.has_value()) return;
   }
