@@ -98,7 +98,9 @@ def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
 
 def test_a_guard_that_stays_stopped_does_not_hide_that_its_agent_has_ended(horovodrun, tmp_path):
     with_child = f"setsid sleep 1000 & exec {sys.executable} {JOB}"
-    job = horovodrun.start("-np", "1", "sh", "-c", with_child, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job = horovodrun.start(
+        "-np", "1", "sh", "-c", with_child, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)}
+    )
     job.stdout.wait_for(r"step 10$", 60)
     agent = agent_of(tmp_path)
     guard = int(Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[1])
