@@ -16,10 +16,10 @@ def cc_proto(name, src, deps = [], grpc = False, visibility = None):
     if grpc:
         outs += [stem + ".grpc.pb.h", stem + ".grpc.pb.cc"]
         command += "--grpc_out=$(GENDIR) --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin "
-    native.filegroup(name = name + "_files", srcs = [src], visibility = visibility)
+    native.filegroup(name = name + "_files", srcs = [src] + [dep + "_files" for dep in deps], visibility = visibility)
     native.genrule(
         name = name + "_gen",
-        srcs = [src] + [dep + "_files" for dep in deps],
+        srcs = [src, name + "_files"],
         outs = outs,
         cmd = command + "$(location %s)" % src,
     )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes compile_commands.json at the root, for editors and clang-tidy: every C++ file of the tree with the flags that .bazelrc gives it.
 
-The libraries are the system's, so the only include paths are the root and Bazel's generated files; build the protocols once (tools/build) for these.
+The libraries are the system's, so the only include paths are the root and Bazel's generated files; build once (tools/build) for these.
 """
 
 import json

@@ -99,16 +99,7 @@ class Bounder {
 
 absl::Status Bound(membership::Event& event, size_t* bytes) {
   Bounder bounder;
-  std::visit(
-      [&bounder](auto& each) {
-        using Kind = std::decay_t<decltype(each)>;
-        // These two are one number each, and have no message of their own.
-        if constexpr (!std::is_same_v<Kind, membership::WorkerDying> &&
-                      !std::is_same_v<Kind, membership::CallCancelled>) {
-          snapshot::KeepParts(bounder, each);
-        }
-      },
-      event);
+  std::visit([&bounder](auto& each) { KeepFields(bounder, each); }, event);
   if (bytes != nullptr) *bytes = bounder.size();
   return bounder.status();
 }

@@ -53,7 +53,7 @@ pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
   message.set_start_workers(start_workers);
   if (elastic.has_value()) Put(*elastic, *message.mutable_elastic());
   for (const membership::HostSlots& host : expected_hosts) {
-    pb::journal::HostSlots& added = *message.add_expected_hosts();
+    pb::HostSlots& added = *message.add_expected_hosts();
     added.set_host(host.host);
     added.set_slots(host.slots);
     added.set_machine(host.machine);
@@ -73,7 +73,7 @@ policy::JobSpec FromSpecMessage(const pb::journal::JobSpec& message) {
   spec.max_workers = message.max_workers();
   spec.start_workers = message.start_workers();
   if (message.has_elastic()) spec.elastic = Get(message.elastic());
-  for (const pb::journal::HostSlots& host : message.expected_hosts()) {
+  for (const pb::HostSlots& host : message.expected_hosts()) {
     spec.expected_hosts.push_back({host.host(), host.slots(), host.machine()});
   }
   spec.keep_host_order = message.keep_host_order();

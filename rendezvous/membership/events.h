@@ -1,11 +1,11 @@
-// The inputs (Event) and outputs (Effect) of the membership state machine. Start reading here. All
-// types are plain values; Membership::Apply (membership.h) maps an event to effects.
+// The inputs (Event) and outputs (Effect) of the membership state machine. All types are plain
+// values; Membership::Apply (membership.h) maps an event to effects. The events are in
+// event_types.h, which is made from proto/events.proto. Start reading there.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,234 +13,15 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/membership/call_id.h"
+#include "rendezvous/membership/event_types.h"
 #include "rendezvous/placement/placement.h"
 #include "rendezvous/placement/torch_variables.h"
 
 namespace hvd::rendezvous::membership {
 
-using placement::HostSlots;
 using placement::Placement;
 using placement::TorchGroup;
-
-// The id of a parked RPC. The server assigns it, and finishes the RPC when an effect names the id.
-using CallId = StrongInt<struct CallIdTag, uint64_t>;
-
-struct WorkerKey {
-  WorkerId id;
-  Incarnation incarnation;
-};
-
-// ---- Events
-
-// An agent has attached: for the first time, or again with the same incarnation. Hosts that are not
-// in JobSpec::expected_hosts are ordered by the time of attaching.
-struct HostJoined {
-  HostSlots host;
-  Incarnation agent;
-  std::vector<WorkerId> known_workers = {};  // every worker it was ever asked to start
-  std::string store_address = {};            // see TorchGroup
-  std::string commit_address = {};  // where its agent serves copies of commits; empty: it does not
-  uint64_t commit = 0;              // the newest commit in its agent's memory; 0: none
-};
-
-// The complete list of hosts that exist now. Elastic jobs: a host that an earlier list had and this
-// one lacks is drained. Hosts whose agents attached without ever being listed are unaffected,
-// unless this is an offer.
-struct HostsDiscovered {
-  std::vector<HostSlots> hosts;
-  // Only these hosts may take part, with at most these slots; agents of other hosts wait until an
-  // offer names them. Applies to static jobs too, until they have started.
-  bool is_offer = false;
-};
-
-// Elastic jobs: drains the host. Its workers leave at the next commit, so no step is lost. Workers
-// that remain after `grace` are stopped and lose their uncommitted work.
-struct HostDraining {
-  std::string host;
-  absl::Duration grace;
-  std::string reason;
-  bool at_once = false;  // its workers leave now, not at the next commit; also if it drains already
-};
-
-// The daemon was restarted: no agent is attached and no call is parked until agents and workers
-// reconnect.
-struct Restarted {};
-
-// The agent's stream ended or timed out. The workers of the host count as lost.
-struct HostLost {
-  std::string host;
-  Incarnation agent;
-  std::string reason;
-};
-
-struct WorkerStarted {
-  WorkerId worker;
-  int64_t pid = 0;
-};
-
-// The kernel is tearing the process down: its locks are released, its memory is not freed yet.
-// WorkerExited follows.
-struct WorkerDying {
-  WorkerId worker;
-};
-
-// The end of a worker's process, as its parent observed it.
-struct WorkerExited {
-  WorkerId worker;
-  int exit_code = 0;  // if signal is 0
-  int signal = 0;
-  bool core_dumped = false;
-  bool out_of_memory = false;
-  std::vector<std::string> stderr_tail;
-  std::string start_error;  // not empty: the process could not be started
-  std::string killed_for;   // not empty: why its agent killed it
-  std::string unknown_end;  // not empty: the exit code is unknown and set to 1; this describes the
-                            // end instead
-};
-
-// The agent of `host` has completed a copy of another host's commit, or can't; see
-// KeepCommitsEffect.
-struct CommitKept {
-  std::string host;
-  uint64_t commit = 0;       // the newest in the agent's memory
-  std::string failure = {};  // why no copy has come for some time; empty: one has come
-};
-
-// What the agent of `host` has in its memory has changed otherwise: a worker that ends has left a
-// newer commit, or a copy was dropped. Comes before the report of that worker's end.
-struct CommitLeft {
-  std::string host;
-  uint64_t commit = 0;  // the newest in the agent's memory; 0: none
-};
-
-// A worker's JoinWorld RPC: a request for the next world.
-struct JoinRequested {
-  CallId call;
-  WorkerKey worker;
-  Epoch last_epoch;
-  std::string address;
-  int port = 0;
-  bool may_defer = false;  // ReplyDeferred is an acceptable answer, once the job has had a world
-  uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
-  // About its last world, if it was in one.
-  bool worked = false;        // the script has completed an operation in it
-  std::string left_for = {};  // the error that made it leave; empty: it was asked to
-  uint64_t lost_steps = 0;    // done since `commit`
-  absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
-  bool caused_by_peer = false;                      // `left_for` is the loss of a peer
-  // A rank of that world that the network does not reach: no connection came about, or one broke
-  // because no answer came.
-  std::optional<int> unreached = {};
-};
-
-// A worker's WatchEpoch RPC: parked until the epoch ends or is about to change.
-struct WatchRequested {
-  CallId call;
-  WorkerKey worker;
-  Epoch epoch;
-  bool knows_of_change = false;  // it knows that the epoch is about to change
-};
-
-// A worker's Exchange RPC: its value for one round of an all-to-all exchange.
-struct ExchangeRequested {
-  CallId call;
-  WorkerKey worker;
-  Epoch epoch;
-  std::string key;
-  std::string value;
-};
-
-// A worker's Report RPC about its end. `failure` is empty if it finished.
-struct Reported {
-  CallId call;
-  WorkerKey worker;
-  Epoch epoch;
-  bool finished = false;
-  std::string failure;
-  bool caused_by_peer = false;
-  uint64_t commit = 0;  // the newest that a failed worker leaves in its agent's memory; 0: none
-};
-
-// What a worker knows of the checkpoints that it writes.
-struct Checkpoints {
-  uint64_t commit = 0;                            // of the newest one; 0: there is none
-  absl::Duration age = absl::InfiniteDuration();  // of that commit; infinite: unknown
-  std::string place;    // the newest one's path or URL, or the folder's if there is none
-  std::string failure;  // why the last write failed; empty: it did not
-};
-
-// Rank 0's Report RPC about its progress. The answer OK means that its epoch is the newest one and
-// not broken; rank 0's lease depends on that.
-struct ProgressReported {
-  CallId call;
-  WorkerKey worker;
-  Epoch epoch;
-  uint64_t commit = 0;  // the newest commit; 0: none
-  absl::Duration commit_age;
-  // The commit with which training began in this world, 0: at the start; empty: it has not.
-  std::optional<uint64_t> began_with = {};
-  std::optional<Checkpoints> checkpoints = {};  // empty: it has none to report
-};
-
-// Operations that wait for the same ranks.
-struct StalledOperations {
-  std::string what;          // "allreduce 'grad.w' and 3 more"
-  std::vector<int> missing;  // ranks of the epoch
-};
-
-// A worker's ReportStall call: it waits for ranks that have not submitted.
-struct StallReported {
-  CallId call;
-  WorkerKey worker;
-  Epoch epoch;
-  absl::Duration waited;
-  bool give_up = false;  // the limit has passed: the daemon must act
-  std::vector<StalledOperations> waiting;
-};
-
-// A worker's current activity, found by its agent; the answer to SampleWorkerEffect.
-struct WorkerSampled {
-  WorkerId worker;
-  std::string doing;               // "is at train.py:42 in load"
-  std::vector<std::string> stack;  // innermost frame first; empty: not available
-};
-
-// The client cancelled a call. If it is still parked, it ends with Cancelled and its request is
-// withdrawn.
-struct CallCancelled {
-  CallId call;
-};
-
-// A request to end the job (Ctrl-C, a scheduler). `exit_code` becomes the verdict's.
-struct StopRequested {
-  std::string reason;
-  int exit_code = 0;
-  absl::Duration grace;
-  // The workers may still use their world during the grace, to save what they have: it breaks when
-  // the first of them has ended.
-  bool keeps_world = false;
-  // Elastic jobs: all hosts drain within the grace (0: that of the job's drains), so that no step
-  // is lost, and the job ends when the last worker has left. Without workers it ends at once.
-  bool at_commit = false;
-};
-
-// Only time has passed; see Membership::NextDeadline.
-struct Tick {};
-
-// Elastic jobs: new limits for the size of worlds. Workers beyond the maximum leave at the next
-// commit. No effect if the numbers contradict each other.
-struct LimitsChanged {
-  int min_workers = 1;
-  int max_workers = 1;
-};
-
-using Event =
-    std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted, WorkerStarted,
-                 WorkerDying, WorkerExited, JoinRequested, WatchRequested, ExchangeRequested,
-                 Reported, ProgressReported, StallReported, WorkerSampled, CallCancelled,
-                 StopRequested, Tick, LimitsChanged, CommitKept, CommitLeft>;
-
-// ---- Effects
 
 struct WorldMember {
   WorkerKey worker;

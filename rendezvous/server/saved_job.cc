@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "proto/snapshot.pb.h"
-#include "rendezvous/membership/event_fields.h"
+#include "rendezvous/membership/effect_fields.h"
 #include "rendezvous/snapshot/fields.h"
 
 namespace hvd::rendezvous::server {

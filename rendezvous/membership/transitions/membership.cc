@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "proto/snapshot.pb.h"
-#include "rendezvous/membership/event_fields.h"
+#include "rendezvous/membership/effect_fields.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/membership/views/explanation.h"
 #include "rendezvous/membership/views/job_view.h"
