@@ -11,9 +11,14 @@
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
-#include "collectives/unreached_rank.h"
 
 namespace hvd::collectives::peer {
+namespace {
+
+// How much longer those that wait for connections have patience than those that dial.
+constexpr absl::Duration kDialersFirst = absl::Seconds(1);
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<PeerPort>> PeerPort::Open(const std::string& address,
                                                          absl::Duration patience) {
@@ -108,7 +113,8 @@ absl::StatusOr<std::vector<net::Wire>> PeerInbox::Take(Purpose purpose,
   for (;;) {
     std::vector<net::Wire> wires = TakeIfAllCame(purpose, peers);
     if (!wires.empty()) return wires;
-    const absl::Status waited = net::AwaitReady(news, POLLIN, deadline, cancellation);
+    const absl::Status waited =
+        net::AwaitReady(news, POLLIN, deadline + kDialersFirst, cancellation);
     if (absl::IsDeadlineExceeded(waited)) return NotCome(purpose, peers);
     RETURN_IF_ERROR(waited);
     // The counter is reset before arrivals are checked again, so that none is missed: one that
@@ -155,8 +161,7 @@ absl::Status PeerInbox::NotCome(Purpose purpose, const std::vector<int>& peers) 
       absl::StrCat("no connection in time from rank ", absl::StrJoin(missing, ", rank "));
   const int refused = port_->listener_->refused();
   if (refused > 0) absl::StrAppend(&text, "; unauthenticated connections refused: ", refused);
-  const absl::Status error = absl::DeadlineExceededError(text);
-  return missing.empty() ? error : WithUnreachedRank(error, missing.front());
+  return absl::DeadlineExceededError(text);
 }
 
 void PeerInbox::Drop(Purpose purpose) {

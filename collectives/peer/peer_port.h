@@ -112,7 +112,10 @@ class PeerInbox {
   // Returns the connections that `peers` have opened, in their order, once all have come. Later
   // connections of these peers for this purpose are refused.
   // Errors:
-  //   - DeadlineExceeded: the deadline passed; names the peers that have not come.
+  //   - DeadlineExceeded: the deadline passed, by a second; names the peers that have not come.
+  //   They
+  //     may have been waiting for others. Those that dial in vain know whom they do not reach, and
+  //     the second lets them be the first to say so.
   //   - The cancellation's status: it was cancelled.
   //   - ResourceExhausted: too many open files.
   absl::StatusOr<std::vector<net::Wire>> Take(Purpose purpose, const std::vector<int>& peers,

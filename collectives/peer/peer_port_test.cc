@@ -16,7 +16,6 @@
 #include "base/net/strangers_test_util.h"
 #include "base/net/tcp_socket.h"
 #include "collectives/peer/peer_handshake.h"
-#include "collectives/unreached_rank.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -245,11 +244,10 @@ TEST_F(PeerPortTest, Take_NamesTheRanksAndCountsStrangers) {
     Say(stranger, std::string(100, 'x'));
     return stranger;
   }());
-  EXPECT_EQ(
-      inbox_->Take(Purpose::kTensors, {1, 2}, absl::InfinitePast(), nullptr).status(),
-      WithUnreachedRank(absl::DeadlineExceededError("no connection in time from rank 1, rank 2; "
-                                                    "unauthenticated connections refused: 1"),
-                        /*rank=*/1));
+  // No rank is reported as unreached: rank 1 or 2 may have been waiting for another one.
+  EXPECT_EQ(inbox_->Take(Purpose::kTensors, {1, 2}, absl::InfinitePast(), nullptr).status(),
+            absl::DeadlineExceededError("no connection in time from rank 1, rank 2; "
+                                        "unauthenticated connections refused: 1"));
 }
 
 TEST_F(PeerPortTest, Take_EndsWhenItIsCancelled) {

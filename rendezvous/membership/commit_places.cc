@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ids.h"
+
 namespace hvd::rendezvous::membership {
 
 bool CommitPlaces::HasAny() const {
@@ -48,11 +50,21 @@ std::vector<const Worker*> CommitPlaces::Candidates() const {
   return candidates;
 }
 
+const Host* CommitPlaces::HolderAbove(absl::Span<const Worker* const> members) const {
+  const Host* holder = nullptr;
+  uint64_t newest = Restorable(members);
+  for (const Host& host : hosts()) {
+    if (!host.IsThere() || host.commit <= newest || IsGivenUp(host)) continue;
+    holder = &host;
+    newest = host.commit;
+  }
+  return holder;
+}
+
 const Host* CommitPlaces::HolderAwaited(absl::Span<const Worker* const> members,
                                         absl::Time now) const {
-  const Host* const holder = HolderOfNewest();
-  if (holder == nullptr || holder->commit <= Restorable(members)) return nullptr;
-  return now < epochs().quorum_since + kCopyPatience ? holder : nullptr;
+  const Host* const holder = HolderAbove(members);
+  return holder != nullptr && now < epochs().quorum_since + kCopyPatience ? holder : nullptr;
 }
 
 bool CommitPlaces::AwaitsLeaver(absl::Span<const Worker* const> members, absl::Time now) const {
@@ -71,6 +83,14 @@ uint64_t CommitPlaces::NewestOn(const Host& host) const {
     if (is_there) newest = std::max(newest, worker.commit);
   }
   return newest;
+}
+
+bool CommitPlaces::HasSeveralAlone(const Host& host) const {
+  const uint64_t newest = CommitNumber(NewestOn(host));
+  return newest > 1 && std::none_of(hosts().begin(), hosts().end(), [&](const Host& other) {
+           return &other != &host && other.TakesPart() &&
+                  CommitNumber(NewestOn(other)) + 1 >= newest;
+         });
 }
 
 bool CommitPlaces::OthersAreAsNew(const Host& host) const {

@@ -38,9 +38,15 @@ class CommitPlaces {
   // The workers that ask for the next world and stay in the job.
   std::vector<const Worker*> Candidates() const;
 
-  // The host that has a newer commit than a world of these members could begin with; else null. The
-  // world waits until one of its agent's workers asks, or another agent has taken a copy. If
-  // neither has happened within kCopyPatience, the commit is out of reach.
+  // Whether worlds begin without the newest commit of this host, even if only it has that one: it
+  // rests, which costs at most one commit.
+  bool IsGivenUp(const Host& host) const { return host.IsResting() && !HasSeveralAlone(host); }
+  // The host that has the newest commit above those with which a world of these members could
+  // begin, without commits that are given up; else null.
+  const Host* HolderAbove(absl::Span<const Worker* const> members) const;
+  // The same host, as long as the world waits for its commit: until one of its agent's workers
+  // asks, or another agent has taken a copy. If neither has happened within kCopyPatience, the
+  // commit is out of reach.
   const Host* HolderAwaited(absl::Span<const Worker* const> members, absl::Time now) const;
   // Whether a worker that leaves and was in no world has a newer commit than these members could
   // begin with, from its slot. It was released; its agent says at its end what it has.
@@ -48,6 +54,8 @@ class CommitPlaces {
 
   // The newest commit that the host's agent and workers have.
   uint64_t NewestOn(const Host& host) const;
+  // Whether this host has more than one commit that no other host has which takes part.
+  bool HasSeveralAlone(const Host& host) const;
   // Whether another host that takes part has this host's newest commit, or a newer one.
   bool OthersAreAsNew(const Host& host) const;
   // Whether the newest commit of this host, or a newer one, would remain if the host went.

@@ -7,6 +7,13 @@
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
+namespace {
+
+bool Contains(const std::vector<Way>& ways, const std::string& host, const std::string& other) {
+  return std::find(ways.begin(), ways.end(), Way(std::minmax(host, other))) != ways.end();
+}
+
+}  // namespace
 
 void Epochs::End(const std::string& reason, std::vector<Effect>* effects) {
   if (!whole()) return;
@@ -22,6 +29,14 @@ void Epochs::End(const std::string& reason, std::vector<Effect>* effects) {
 bool Epochs::EndedIdle(uint64_t commit) const {
   return broken.has_value() && !failed_world && !left.worked && !left.cause.empty() &&
          commit <= formed_commit;
+}
+
+bool Epochs::IsClosed(const std::string& host, const std::string& other) const {
+  return Contains(left.closed, host, other) || Contains(closed_ways, host, other);
+}
+
+bool Epochs::IsClosedAgain(const std::string& host, const std::string& other) const {
+  return Contains(left.closed, host, other) && Contains(closed_ways, host, other);
 }
 
 std::string Epochs::IdleText(int in_a_row) const {

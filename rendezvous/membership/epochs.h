@@ -120,6 +120,13 @@ struct Epochs {
   // The number of idle worlds in a row, with this one: of those whose members only lost each other,
   // or of failed and idle ones. REQUIRES: EndedIdle.
   int IdleInARow() const { return 1 + (left.caused_by_peer ? peers_lost : without_progress); }
+  // Whether the newest world has lost a member or a host, which then was the reason why others did
+  // not reach it.
+  bool LostMember() const { return failed_world || lost_hosts; }
+  // Whether the way between two hosts is known to be closed, and whether it was closed in an
+  // earlier world and again in the newest one.
+  bool IsClosed(const std::string& host, const std::string& other) const;
+  bool IsClosedAgain(const std::string& host, const std::string& other) const;
   // The message and the verdict for `in_a_row` idle worlds in succession. REQUIRES: EndedIdle.
   std::string IdleText(int in_a_row) const;
   Verdict IdleVerdict() const;

@@ -7,8 +7,8 @@ Started by netns.py in the network namespace of the switch; ends with its standa
 {"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: from now on, for each direction: the share of frames that are lost, the seconds
     that the others take, and the shares of those that come twice ("duplicate"), that others overtake ("reorder") and in which a bit is wrong
     ("damage"); none where nothing is said. "forge": a number: one bit of that byte of what TCP carries to or from "peer" from now on is changed,
-    once, and the checksum with it, so that only the programs at the ends can notice it. "block": an IPv4 address: frames from and to it
-    are lost if they have more than "block_above" bytes.
+    once, and the checksum with it, so that only the programs at the ends can notice it. "block": IPv4 addresses: frames from and to
+    them are lost if they have more than "block_above" bytes.
 {"watch": {"name": "text", ...}}: counts the frames with each text from now on.   {"seen": true}: how many there were by now, by name.
 
 In user space, because not every kernel has netem. Both senders have to leave nothing to their hardware (frames whole, checksums in them): see
@@ -38,7 +38,7 @@ PERFECT = {
     "damage": 0.0,
     "forge": None,
     "peer": None,
-    "block": None,
+    "block": [],
     "block_above": 0,
 }
 OVERTAKEN_SECONDS = 0.01  # at most
@@ -128,8 +128,8 @@ class Direction:
         return frame[:place] + bytes([frame[place] ^ 1 << random.randrange(8)]) + frame[place + 1 :]
 
     def _is_blocked(self, frame):
-        address = self.faults["block"]
-        return address is not None and len(frame) > self.faults["block_above"] and concerns(frame, address)
+        is_long = len(frame) > self.faults["block_above"]
+        return is_long and any(concerns(frame, address) for address in self.faults["block"])
 
     def take(self):
         """The frames that have come and are not lost."""

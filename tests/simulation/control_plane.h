@@ -99,6 +99,7 @@ class ControlPlane {
     int64_t went_on = 0;      // jobs that began with the checkpoint of a lost one
     int64_t closed_ways = 0;  // between hosts, and how often one of the two rested
     int64_t rests = 0;
+    int64_t left_commits = 0;  // on hosts that rested
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -268,7 +269,7 @@ class ControlPlane {
   void TellKept(int agent);
   void TellUncopied(int agent);
   void TellLeft(int agent);
-  Commit NewestAt(int agent) const;
+  static Commit NewestAt(const Agent& agent);
   void TakeKept(Process* process);
   void Seal(Process* process, const Commit& commit);
   static Commit Next(const Commit& commit, uint64_t epoch);
@@ -330,7 +331,9 @@ class ControlPlane {
   bool IsClosed(int host, int other) const;
   int UnreachedBy(const Process& process) const;
   bool SpansClosedWay(const Group& group) const;
+  bool HasSeveralAlone(int host) const;
   void StrikeWay();
+  void Isolate(int host);
   void CloseWay(int host, int other, Micros duration);
   void OpenWay(int host, int other);
   void HealWays();
@@ -345,6 +348,7 @@ class ControlPlane {
   void CheckSurvivors(const rendezvous::membership::World& world);
   void CheckWorldBeforeHasEnded();
   void CheckLeaver(const std::string& host);
+  bool MayLeave(int host, uint64_t commit, const rendezvous::membership::World& world) const;
   void CheckHeldCommits(const rendezvous::membership::World& world);
   void CheckConfirmed(uint64_t call);
   void CheckMachine();

@@ -70,7 +70,7 @@ void ControlPlane::Admit(int stream) {
   joined.host = {machine.name, offers_ ? machine.capacity : machine.slots, machine.machine};
   joined.agent = agent.incarnation;
   if (has_copies_) joined.commit_address = machine.name + ":1";
-  joined.commit = NewestAt(index).id;
+  joined.commit = NewestAt(agents_[index]).id;
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);
   Apply(joined);

@@ -29,6 +29,7 @@ void ControlPlane::Tally::Add(const Tally& other) {
   went_on += other.went_on;
   closed_ways += other.closed_ways;
   rests += other.rests;
+  left_commits += other.left_commits;
 }
 
 std::string ControlPlane::Tally::ToText() const {
@@ -40,7 +41,8 @@ std::string ControlPlane::Tally::ToText() const {
       " held for an offer, ", copies, " copies, ", copies_used, " used, ", checkpoints,
       " checkpoints, ", checkpoints_used, " used, ", takeovers, " takeovers in an event, ", lost,
       " jobs lost as a whole, ", went_on, " went on from the checkpoint of another, ", closed_ways,
-      " ways between hosts closed, ", rests, " rests; ", events, " events\n");
+      " ways between hosts closed, ", rests, " rests, ", left_commits,
+      " commits left on hosts that rest; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {
@@ -146,6 +148,13 @@ void ControlPlane::CheckWorldBeforeHasEnded() {
   if (trains && !group.broken) Fail("the world before trains on");
 }
 
+// Whether the world may begin below this commit of the host: it may rest, and has one commit more.
+bool ControlPlane::MayLeave(int host, uint64_t commit,
+                            const rendezvous::membership::World& world) const {
+  const uint64_t begins_with = CommitNumber(world.members[0].commit);
+  return machines_[host].was_apart && CommitNumber(commit) <= begins_with + 1;
+}
+
 // An agent that the daemon has not lost keeps the commits of its workers when they die.
 void ControlPlane::CheckHeldCommits(const rendezvous::membership::World& world) {
   for (const auto& [host, stream] : attached_) {
@@ -153,7 +162,9 @@ void ControlPlane::CheckHeldCommits(const rendezvous::membership::World& world) 
     if (!agent.alive || agent.told_to_end) continue;
     uint64_t newest = agent.told_kept;
     for (const auto& [slot, commit] : agent.arenas) newest = std::max(newest, commit.id);
-    if (newest > world.members[0].commit) {
+    if (newest > world.members[0].commit && MayLeave(agent.host, newest, world)) {
+      ++tally_.left_commits;
+    } else if (newest > world.members[0].commit) {
       Fail(absl::StrCat("a world begins with commit ", CommitText(world.members[0].commit),
                         ", but host ", host, " has commit ", CommitText(newest)));
     }
@@ -178,7 +189,7 @@ void ControlPlane::CheckLeaver(const std::string& host) {
     // An agent that has just died is there to the daemon's knowledge.
     if (name == host || agents_[streams_[stream].agent].told_to_end) continue;
     may_copy = may_copy || !machines_[FindHost(name)].leaving;
-    if (NewestAt(streams_[stream].agent).id >= newest) return;
+    if (NewestAt(agents_[streams_[stream].agent]).id >= newest) return;
   }
   const bool is_written = checkpoint_.id >= newest;
   if (may_copy || !is_written)
@@ -257,7 +268,7 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
     const bool may_rest = machine.was_apart;
     if (!stays && !full && !machine.leaving && !machine.shrunk && !may_rest)
       Fail(who + " was forgotten");
-    if (process->commit.id > newest)
+    if (process->commit.id > newest && !MayLeave(process->host, process->commit.id, world))
       Fail(absl::StrCat(who, "'s commit ", CommitText(process->commit.id), " is lost"));
   }
 }

@@ -28,7 +28,7 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
   const bool closed = IsClosed(from, agent.host);
   const bool linked = machines_[from].powered && machines_[agent.host].powered && !closed;
   const int source = machines_[from].agent;
-  const Commit newest = linked && source >= 0 ? NewestAt(source) : Commit();
+  const Commit newest = linked && source >= 0 ? NewestAt(agents_[source]) : Commit();
   if (newest.id > agent.kept.id) {
     agent.kept = newest;
     ++tally_.copies;
@@ -41,24 +41,26 @@ void ControlPlane::TakeCopies(int index, int turn, int from) {
 
 void ControlPlane::TellUncopied(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, kept = NewestAt(index).id] {
-    agents_[index].told_kept = kept;
-    Apply(rendezvous::membership::CommitKept{host, kept, "no answer in time"});
-  });
+  SendUp(agent.stream,
+         [this, index, host = machines_[agent.host].name, kept = NewestAt(agents_[index]).id] {
+           agents_[index].told_kept = kept;
+           Apply(rendezvous::membership::CommitKept{host, kept, "no answer in time"});
+         });
 }
 
 void ControlPlane::TellKept(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, kept = NewestAt(index).id] {
-    agents_[index].told_kept = kept;
-    Apply(rendezvous::membership::CommitKept{host, kept});
-  });
+  SendUp(agent.stream,
+         [this, index, host = machines_[agent.host].name, kept = NewestAt(agents_[index]).id] {
+           agents_[index].told_kept = kept;
+           Apply(rendezvous::membership::CommitKept{host, kept});
+         });
 }
 
 // The newest commit in the agent's memory: of its workers, or a copy.
-ControlPlane::Commit ControlPlane::NewestAt(int agent) const {
-  Commit newest = agents_[agent].kept;
-  for (const auto& [slot, commit] : agents_[agent].arenas) {
+ControlPlane::Commit ControlPlane::NewestAt(const Agent& agent) {
+  Commit newest = agent.kept;
+  for (const auto& [slot, commit] : agent.arenas) {
     if (commit.id > newest.id) newest = commit;
   }
   return newest;
@@ -67,16 +69,18 @@ ControlPlane::Commit ControlPlane::NewestAt(int agent) const {
 // Before the end of a worker is reported, and when a copy was dropped.
 void ControlPlane::TellLeft(int index) {
   const Agent& agent = agents_[index];
-  SendUp(agent.stream, [this, index, host = machines_[agent.host].name, left = NewestAt(index).id] {
-    // What it has told before, which may have been under way when the copy was dropped, is old.
-    agents_[index].told_kept = std::min(agents_[index].told_kept, left);
-    Apply(rendezvous::membership::CommitLeft{host, left});
-  });
+  SendUp(agent.stream,
+         [this, index, host = machines_[agent.host].name, left = NewestAt(agents_[index]).id] {
+           // What it has told before, which may have been under way when the copy was dropped, is
+           // old.
+           agents_[index].told_kept = std::min(agents_[index].told_kept, left);
+           Apply(rendezvous::membership::CommitLeft{host, left});
+         });
 }
 
 // As rank 0 of a world in which all get its state.
 void ControlPlane::TakeKept(Process* process) {
-  const Commit kept = NewestAt(process->agent);
+  const Commit kept = NewestAt(agents_[process->agent]);
   if (kept.id <= process->commit.id) return;
   Log("worker ", process->id.value(), " takes over commit ", CommitText(kept.id));
   Seal(process, kept);

@@ -110,12 +110,24 @@ void ControlPlane::KillTwo(int first) {
   });
 }
 
-// A member may die when some members have the commit already and others have not.
+// A member may die, or its host lose the others, when some members have the commit already and
+// others have not.
 bool ControlPlane::TearCommit(const Group& group) {
   if (gentle_ || time_.now() > kTearingEnds || !dice_.Chance(2)) return false;
   ++tally_.faults;
   const int victim = group.processes[dice_.Roll(static_cast<int64_t>(group.processes.size()))];
-  time_.After(dice_.Between(0, 50 * kMilli), [this, victim] { Die(victim, 0, 9); });
+  const Micros when = dice_.Between(0, 50 * kMilli);
+  if (dice_.Chance(75)) {
+    time_.After(when, [this, victim] { Die(victim, 0, 9); });
+    return true;
+  }
+  time_.After(when, [this, victim, members = group.processes, epoch = processes_[victim].epoch] {
+    Isolate(processes_[victim].host);
+    for (const int member : members) {
+      const Process& process = processes_[member];
+      if (process.epoch == epoch && UnreachedBy(process) >= 0) Abort(member);
+    }
+  });
   return true;
 }
 

@@ -34,8 +34,17 @@ void ControlPlane::StrikeWay() {
   const auto hosts = static_cast<int64_t>(machines_.size());
   if (hosts < 2) return;
   const int host = static_cast<int>(dice_.Roll(hosts));
+  if (dice_.Chance(25)) return Isolate(host);
   const int other = static_cast<int>((host + 1 + dice_.Roll(hosts - 1)) % hosts);
   CloseWay(host, other, dice_.Chance(50) ? kForGood : dice_.Between(kSecond, 60 * kSecond));
+}
+
+// Closes all ways to the host.
+void ControlPlane::Isolate(int host) {
+  const Micros duration = dice_.Chance(50) ? kForGood : dice_.Between(kSecond, 60 * kSecond);
+  for (int other = 0; other < static_cast<int>(machines_.size()); ++other) {
+    if (other != host) CloseWay(host, other, duration);
+  }
 }
 
 void ControlPlane::CloseWay(int host, int other, Micros duration) {
@@ -64,15 +73,38 @@ void ControlPlane::OpenWay(int host, int other) {
   for (auto& [epoch, group] : groups_) TryComplete(&group);
 }
 
-// From now on ways open again; one may stay closed, if a job can do without one of its hosts.
+// From now on ways open again; one of them, or those of one host, may stay closed if a job can do
+// without.
 void ControlPlane::HealWays() {
   const std::set<std::pair<int, int>> closed = std::exchange(closed_ways_, {});
   for (auto& [epoch, group] : groups_) TryComplete(&group);
+  for (int host = 0; host < static_cast<int>(machines_.size()); ++host) {
+    const auto is_closed = [&](int other) { return closed.count(std::minmax(host, other)) > 0; };
+    bool alone = SlotsWithout(host) >= spec_.max_workers && !HasSeveralAlone(host);
+    for (int other = 0; other < static_cast<int>(machines_.size()); ++other)
+      alone = alone && (other == host || is_closed(other));
+    if (!alone || !dice_.Chance(50)) continue;
+    for (int other = 0; other < static_cast<int>(machines_.size()); ++other) {
+      if (other != host) CloseWay(host, other, kForGood);
+    }
+    return;
+  }
   for (const auto& [host, other] : closed) {
     const bool has_spare =
         SlotsWithout(host) >= spec_.max_workers && SlotsWithout(other) >= spec_.max_workers;
     if (dice_.Chance(50) && has_spare) return CloseWay(host, other, kForGood);
   }
+}
+
+// Whether it has more than one commit that is on no other host.
+bool ControlPlane::HasSeveralAlone(int host) const {
+  uint64_t own = 0, others = 0;
+  for (const Agent& agent : agents_) {
+    if (!agent.alive) continue;
+    uint64_t& newest = agent.host == host ? own : others;
+    newest = std::max(newest, CommitNumber(NewestAt(agent).id));
+  }
+  return own > others + 1;
 }
 
 int ControlPlane::SlotsWithout(int host) const {

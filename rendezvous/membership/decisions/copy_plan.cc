@@ -18,12 +18,10 @@ int RankAsKeeper(const Host& host, const Host& holder) {
 }  // namespace
 
 CopyPlan::Copying CopyPlan::Wanted() const {
-  const Host* const newest = commits_.HolderOfNewest();
-  if (newest != nullptr && standing_.ComingTogether()) {
+  if (standing_.ComingTogether()) {
     const std::vector<const Worker*> candidates = commits_.Candidates();
-    if (!candidates.empty() && commits_.Restorable(candidates) < newest->commit) {
-      return {newest, KeeperAmong(*newest, candidates)};
-    }
+    const Host* const above = candidates.empty() ? nullptr : commits_.HolderAbove(candidates);
+    if (above != nullptr) return {above, KeeperAmong(*above, candidates)};
   }
   for (const Host& host : hosts()) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
@@ -34,6 +32,7 @@ CopyPlan::Copying CopyPlan::Wanted() const {
   }
   if (const Host* const lone = LoneHolder(); lone != nullptr)
     return {lone, Keeper(*lone, hosts().Machines())};
+  const Host* const newest = commits_.HolderOfNewest();
   // Nobody trains: its agent could be lost before the next workers ask.
   if (newest == nullptr || workers().SomeSurvive() || commits_.HasElsewhere(*newest)) return {};
   const Host* const elsewhere = Keeper(*newest, hosts().Machines());

@@ -1,11 +1,10 @@
 // Hosts that are out of reach: of the daemon, or of each other.
 #include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
+#include "rendezvous/membership/decisions/rests.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -21,15 +20,14 @@ constexpr absl::Duration kKillTime = absl::Seconds(1);
 constexpr absl::Duration kFirstRest = absl::Seconds(30);
 constexpr absl::Duration kLongestRest = absl::Hours(1);
 constexpr int kMostDoublings = 7;
+// Worlds in a row in which nothing could be done, after which what is known of ways is doubtful.
+constexpr int kDoubtAfter = 6;
 // That are remembered: an outage of the whole network closes all of them.
 constexpr size_t kMostWays = 256;
 
-bool Contains(const std::vector<Way>& ways, const Way& way) {
-  return std::find(ways.begin(), ways.end(), way) != ways.end();
-}
-
 void Add(const Way& way, std::vector<Way>* ways) {
-  if (!Contains(*ways, way) && ways->size() < kMostWays) ways->push_back(way);
+  const bool is_new = std::find(ways->begin(), ways->end(), way) == ways->end();
+  if (is_new && ways->size() < kMostWays) ways->push_back(way);
 }
 
 }  // namespace
@@ -71,9 +69,7 @@ void Membership::State::ReportCutOff(absl::Time now) {
                     ": all members of the last world were cut off, and may train until then"));
 }
 
-// ---- Ways between two hosts that are closed although the daemon reaches both: by a firewall, a
-// broken cable, a switch that drops large packets. No world with members on both can train, so one
-// of the two rests while the others go on without it.
+// ---- Ways between two hosts that are closed although the daemon reaches both: see Rests.
 
 // Records which host a member did not reach. REQUIRES: `event` is its request for the world that
 // follows the newest one.
@@ -86,51 +82,31 @@ void Membership::State::NoteUnreached(const Worker& worker, const JoinRequested&
   if (own != other) Add(std::minmax(own, other), &epochs.left.closed);
 }
 
-// Whether the newest world has lost a member or a host, which then was the reason why others did
-// not reach it.
-bool Membership::State::LostMember() const { return epochs.failed_world || epochs.lost_hosts; }
-
-// Whether one of the two hosts rests already.
-bool Membership::State::IsAvoided(const Way& way) {
-  const Host* const first = hosts.Find(way.first);
-  const Host* const second = hosts.Find(way.second);
-  return (first != nullptr && first->IsResting()) || (second != nullptr && second->IsResting());
+// Lets hosts rest if they must: see Rests. `commit` is the newest one. Returns whether one rests
+// from now on.
+bool Membership::State::RestUnreachedHosts(uint64_t commit, absl::Time now) {
+  const decisions::Rests rests(standing, spec.min_workers);
+  bool some_rest = false;
+  while (const Host* const next = rests.Next(commit)) {
+    LetRest(&hosts[hosts.IndexOf(*next)], rests.UnreachedBy(*next), now);
+    EndRests(now);
+    some_rest = true;
+  }
+  return some_rest;
 }
 
-// Lets a host rest if a way to it was closed in two worlds in a row, the second of which has not
-// made `commit`, the newest one, and there are enough slots without it. Of the hosts at closed ways
-// that is the one at most of them; then one whose commit others have, too; then the one with fewest
-// workers. Returns whether a host rests now.
-bool Membership::State::RestUnreachedHost(uint64_t commit, absl::Time now) {
-  // A world that has made a commit had all its ways open for a time.
-  if (LostMember() || commit > epochs.formed_commit) return false;
-  std::map<std::string, std::vector<std::string>> unreached;  // hosts by host
-  for (const Way& way : epochs.left.closed) {
-    if (!Contains(epochs.closed_ways, way) || IsAvoided(way)) continue;
-    unreached[way.first].push_back(way.second);
-    unreached[way.second].push_back(way.first);
-  }
-  const auto order = [&](const Host& host) {
-    return std::make_tuple(unreached[host.slots.host].size(), commits.OthersAreAsNew(host),
-                           -host.live, hosts.IndexOf(host));
-  };
-  Host* resting = nullptr;
-  for (Host& host : hosts) {
-    if (unreached.count(host.slots.host) == 0 || !host.TakesPart() || !CanDoWithout(host)) continue;
-    if (resting == nullptr || order(host) > order(*resting)) resting = &host;
-  }
-  if (resting == nullptr) return false;
-  const std::string& name = resting->slots.host;
+void Membership::State::LetRest(Host* host, const std::vector<std::string>& unreached,
+                                absl::Time now) {
   const absl::Duration rest =
-      std::min(kLongestRest, kFirstRest * (1 << std::min(resting->rests, kMostDoublings)));
-  resting->rests_until = now + rest;
-  resting->rests_from = unreached[name].front();
-  ++resting->rests;
+      std::min(kLongestRest, kFirstRest * (1 << std::min(host->rests, kMostDoublings)));
+  const std::string costs = commits.OthersAreAsNew(*host) ? "" : "; its newest commit is given up";
+  host->rests_until = now + rest;
+  host->rests_from = unreached.front();
+  ++host->rests;
   Note(Notice::Kind::kSlotCooling,
-       absl::StrCat("host ", name, " rests for ", text::DurationText(rest), ": it and ",
-                    phrases::Hosts(unreached[name]), " do not reach each other"),
-       nullptr, resting);
-  return true;
+       absl::StrCat("host ", host->slots.host, " rests for ", text::DurationText(rest), ": it and ",
+                    phrases::Hosts(unreached), " do not reach each other", costs),
+       nullptr, host);
 }
 
 // Before the next world forms, whose members can restore `commit`: forgets the closed ways that
@@ -148,25 +124,19 @@ void Membership::State::RememberWays(uint64_t commit) {
     auto& ways = epochs.closed_ways;
     ways.erase(std::remove_if(ways.begin(), ways.end(), is_open), ways.end());
   }
-  if (LostMember()) return;
+  if (epochs.LostMember()) return;
+  // What was not seen again may have changed since: two hosts that rest in turns never meet.
+  const bool is_idle = epochs.EndedIdle(commit);
+  if (is_idle && epochs.IdleInARow() % kDoubtAfter == 0) epochs.closed_ways.clear();
   for (const Way& way : epochs.left.closed) Add(way, &epochs.closed_ways);
 }
 
-// Ends the rests that are over, and those of hosts without which there would be too few slots.
+// Ends the rests that are over.
 void Membership::State::EndRests(absl::Time now) {
+  const decisions::Rests rests(standing, spec.min_workers);
   for (Host& host : hosts) {
-    if (host.IsResting() && (now >= host.rests_until || !CanDoWithout(host)))
-      host.rests_until = absl::InfinitePast();
+    if (host.IsResting() && rests.IsOver(host, now)) host.rests_until = absl::InfinitePast();
   }
-}
-
-// Whether the other hosts have enough slots for a world.
-bool Membership::State::CanDoWithout(const Host& host) const {
-  int64_t slots = 0;
-  for (const Host& other : hosts) {
-    if (&other != &host && other.TakesPart()) slots += other.slots.slots;
-  }
-  return slots >= spec.min_workers;
 }
 
 }  // namespace hvd::rendezvous::membership

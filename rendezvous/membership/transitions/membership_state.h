@@ -80,12 +80,10 @@ struct Membership::State : Parts {
   void ReportCutOff(absl::Time now);
   // and rests of hosts that do not reach each other
   void NoteUnreached(const Worker& worker, const JoinRequested& event);
-  bool LostMember() const;
-  bool IsAvoided(const Way& way);
-  bool RestUnreachedHost(uint64_t commit, absl::Time now);
+  bool RestUnreachedHosts(uint64_t commit, absl::Time now);
+  void LetRest(Host* host, const std::vector<std::string>& unreached, absl::Time now);
   void RememberWays(uint64_t commit);
   void EndRests(absl::Time now);
-  bool CanDoWithout(const Host& host) const;
 
   // membership_calls.cc
   void On(const JoinRequested& event, absl::Time now);

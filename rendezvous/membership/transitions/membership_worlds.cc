@@ -155,13 +155,18 @@ std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time 
     }
   }
   const bool has_survivors = !staying.empty() || !leaving.empty();
+  std::vector<Worker*> others = staying;
+  others.insert(others.end(), newcomers.begin(), newcomers.end());
+  const auto is_given_up = [&](const Worker* worker) {
+    return !others.empty() && commits.IsGivenUp(standing.HostOf(*worker));
+  };
+  leaving.erase(std::remove_if(leaving.begin(), leaving.end(), is_given_up), leaving.end());
   // If only leaving workers have the newest commit, one of them takes part in one more world, to
   // pass its state on.
   std::vector<Worker*> members = staying;
-  const bool nobody_takes_over = staying.empty() && newcomers.empty();
-  const uint64_t theirs = std::max(commits.Restorable(staying), commits.Restorable(newcomers));
+  const uint64_t theirs = commits.Restorable(others);
   const bool is_needed = commits.Restorable(leaving) > theirs || (staying.empty() && theirs == 0);
-  if (!leaving.empty() && !nobody_takes_over && is_needed) {
+  if (!leaving.empty() && !others.empty() && is_needed) {
     members.push_back(
         *std::max_element(leaving.begin(), leaving.end(), [this](const Worker* a, const Worker* b) {
           return std::make_pair(commits.Restorable(*a), -a->place.rank) <
@@ -209,7 +214,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   if (verdict.has_value()) return;
   std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
   if (!ready.has_value()) return;
-  if (RestUnreachedHost(commits.Restorable(*ready), now)) {
+  if (RestUnreachedHosts(commits.Restorable(*ready), now)) {
     ready = ReadyForWorld(now);
     if (!ready.has_value()) return;
   }
