@@ -131,11 +131,18 @@ void Membership::State::RememberWays(uint64_t commit) {
   for (const Way& way : epochs.left.closed) Add(way, &epochs.closed_ways);
 }
 
-// Ends the rests that are over.
+// Ends the rests that are over. The next one of such a host begins after a world in which its ways
+// were tried.
 void Membership::State::EndRests(absl::Time now) {
   const decisions::Rests rests(standing, spec.min_workers);
   for (Host& host : hosts) {
-    if (host.IsResting() && rests.IsOver(host, now)) host.rests_until = absl::InfinitePast();
+    if (!host.IsResting() || !rests.IsOver(host, now)) continue;
+    host.rests_until = absl::InfinitePast();
+    auto& closed = epochs.left.closed;
+    const auto is_own = [&host](const Way& way) {
+      return way.first == host.slots.host || way.second == host.slots.host;
+    };
+    closed.erase(std::remove_if(closed.begin(), closed.end(), is_own), closed.end());
   }
 }
 
