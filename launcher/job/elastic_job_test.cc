@@ -297,6 +297,25 @@ TEST_F(ElasticJobTest, ClosedTerminalDrainsAllHosts) {
   }
 }
 
+TEST_F(ElasticJobTest, OutputThatIsLostDrainsAllHosts) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenWorkersOf("alpha", 2);
+  Then([this] { events_.Post(OutputIsBroken{false, ENOSPC}); });
+  Then([this] {
+    ASSERT_EQ(daemon_.ends_at_commit.size(), 1u);
+    EXPECT_EQ(daemon_.ends_at_commit[0].exit_code, 1);
+  });
+  rendezvous::membership::Verdict stopped = Stopped();
+  stopped.exit_code = 1;
+  ThenVerdict(stopped);
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 1);
+  EXPECT_TRUE(daemon_.stops.empty());
+  EXPECT_THAT(stderr_, HasSubstr("can't write to stdout: No space left on device; all workers leave "
+                                 "at their next commit"));
+}
+
 // Between the end of the training and that of its processes, or before the first world.
 TEST_F(ElasticJobTest, SigtermWhileNobodyTrains_TheDaemonDecides) {
   MakeElastic();

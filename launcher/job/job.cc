@@ -299,28 +299,26 @@ void JobRun::On(const NoticeSignal& event) {
 }
 
 // If the reader of the output is gone (EPIPE, EIO), the job ends like any program in that case, in
-// good order. Any other write error loses output that the user wants: the exit code is then not 0,
-// even if all workers have succeeded.
+// good order. Any other write error loses output that the user wants: the job ends in the same way,
+// but the exit code is not 0, even if all workers have succeeded.
 void JobRun::On(const OutputIsBroken& event) {
   const bool reader_left = event.error == EPIPE || event.error == EIO;
   const std::string reason =
       reader_left ? "nobody reads horovodrun's output any more"
                   : absl::StrCat("can't write to ", event.is_stderr ? "stderr" : "stdout", ": ",
                                  std::strerror(event.error));
-  if (reader_left && phase_ >= Phase::kDraining) return;
-  if (!reader_left) {
-    output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
-    if (exit_code_ == 0) exit_code_ = 1;
-  }
-  if (Ending()) return;
+  if (!reader_left && exit_code_ == 0) exit_code_ = 1;
+  const bool is_ending = phase_ >= Phase::kDraining;
+  if (is_ending && !reader_left) output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
+  if (is_ending) return;
   explained_ = true;
-  if (!reader_left) return Stop(reason, 1, kInterruptGrace);
+  const int code = reader_left ? 128 + SIGPIPE : 1;
   if (elastic_.has_value()) {
     was_stopped_ = true;  // the daemon's verdict has the exit code
-    return Drain(reason, reason, 128 + SIGPIPE);
+    return Drain(reason, reason, code);
   }
   SayLine(absl::StrCat(reason, "; stopping ", Processes(plan_.num_proc)));
-  Stop(reason, 128 + SIGPIPE, kInterruptGrace);
+  Stop(reason, code, kInterruptGrace);
 }
 
 // Handles the first deadline that has passed. If others have passed too, the next iteration of Run

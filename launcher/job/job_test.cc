@@ -290,7 +290,8 @@ TEST_F(JobTest, OutputThatIsLostEndsTheJobAndIsTold) {
   Then([this] { events_.Post(OutputIsBroken{false, ENOSPC}); });
   ThenAgentsExit();
   EXPECT_EQ(Run(), 1);
-  EXPECT_EQ(stderr_, "horovodrun: error: can't write to stdout: No space left on device\n");
+  EXPECT_EQ(stderr_,
+            "horovodrun: can't write to stdout: No space left on device; stopping 4 processes\n");
 }
 
 TEST_F(JobTest, LastOutputThatIsLostIsNoSuccess) {
