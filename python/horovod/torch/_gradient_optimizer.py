@@ -16,6 +16,7 @@ from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
 from horovod.torch._gradient_forms import GradientForms
+from horovod.torch._local_gradients import LocalGradients
 from horovod.torch._rates import Rates
 from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
 from horovod.torch._tensors import not_compiled
@@ -67,6 +68,7 @@ class GradientOptimizer(GradientForms):
         self._passes: dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
         self._backwards = 0  # that have ended since the last reduction
         self._arrived: set[torch.Tensor] = set()  # gradients that are not reduced yet
+        self._local_gradients = LocalGradients()  # those of them that a backward() has left
         self._ready: set[torch.Tensor] = set()  # had all of their passes; in flight
         self._done: set[torch.Tensor] = set()  # reduced in this step
         self._backward_end = BackwardEnd()
@@ -133,6 +135,7 @@ class GradientOptimizer(GradientForms):
             del _reducers[id(p)]
         for parameters in (self._arrived, self._ready, self._done):
             parameters.discard(p)
+        self._local_gradients.drop(p)
         self._passes.pop(p, None)
         self._sparse_dims.pop(p, None)
 
@@ -173,8 +176,11 @@ class GradientOptimizer(GradientForms):
             raise AssertionError(_TOO_MANY_PASSES.format(name=self._parameter_names[p]))
         self._done.discard(p)
         self._arrived.add(p)
+        self._local_gradients.drop(p)
         self._reduced = False
         if self._local_only:
+            if not self._backward_end.is_awaited():
+                self._backward_end.add(self._note_at_backward_end())
             return
         passes = self._passes[p] = self._passes.get(p, 0) + 1
         if passes >= self.backward_passes_per_step:
@@ -233,6 +239,12 @@ class GradientOptimizer(GradientForms):
         self._backwards += 1
         if self._ready or self._backwards >= self.backward_passes_per_step:
             yield from self._reduce_arrived()
+        else:
+            yield from self._note_at_backward_end()
+
+    def _note_at_backward_end(self) -> Iterator[None]:
+        self._local_gradients.note(self._arrived)
+        yield from ()
 
     def _reduce_arrived(self) -> Iterator[None]:
         """Reduces the gradients that have arrived on any rank, in stages."""
@@ -253,6 +265,7 @@ class GradientOptimizer(GradientForms):
         if self._shares:
             self.take_parameters()
         if self._reduces():
+            self._local_gradients.warn_of_change(self._parameter_names)
             with self._forgetting_on_error():
                 while self._arrived or any(p not in self._done for p in self._trained()):
                     self._ask(in_step=True)
@@ -311,6 +324,7 @@ class GradientOptimizer(GradientForms):
     def _drop_passes(self) -> None:
         self._ready.clear()
         self._arrived.clear()
+        self._local_gradients.clear()
         self._passes.clear()
         self._backwards = 0
 
@@ -339,6 +353,7 @@ class GradientOptimizer(GradientForms):
         return bool(self._arrived) and not self._local_only
 
     def _finish_gradients(self) -> None:
+        self._local_gradients.warn_of_change(self._parameter_names)
         collections.deque(self._reduce_arrived(), maxlen=0)
 
     # The public methods.

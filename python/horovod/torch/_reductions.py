@@ -17,7 +17,9 @@ def _is_part(grad: torch.Tensor) -> bool:
 
 
 class Watched(NamedTuple):
-    """A gradient as it was when its reduction started. A later change of it would be lost, or be mixed into the sum on one rank."""
+    """A gradient as it was when its reduction started, or when backward() has left it to a later reduction. A change of it would be
+    lost, or be mixed into the sum on one rank.
+    """
 
     p: torch.Tensor
     grad: torch.Tensor
@@ -27,9 +29,13 @@ class Watched(NamedTuple):
     def of(cls, p: torch.Tensor) -> "Watched":
         return cls(p, p.grad, p.grad._version)
 
+    def is_changed(self) -> bool:
+        """Returns whether the gradient was changed or replaced."""
+        return self.p.grad is not self.grad or (self.grad._version != self.version and not _is_part(self.grad))
+
     def check(self, names: dict[torch.Tensor, str]) -> None:
         """Raises RuntimeError if the gradient was changed or replaced."""
-        if self.p.grad is self.grad and (self.grad._version == self.version or _is_part(self.grad)):
+        if not self.is_changed():
             return
         changed = f"the gradient of {names[self.p]} was changed while the ranks reduced it"
         if _is_in_ddp(self.p):

@@ -52,7 +52,7 @@ def DistributedOptimizer(
         cover all parameters. Ranks make optimizers whose names are equal in the same order; in an elastic job names differ.
       compression: how gradients (with hvd.Adasum the changes of the parameters) are compressed for the reduction.
       backward_passes_per_step: how many backward() calls accumulate gradients locally before these are reduced. step() may
-        be called earlier, for a short last group.
+        be called earlier, for a short last group; clip its gradients after synchronize().
       op: hvd.Average, hvd.Sum or another reduction. With hvd.Adasum the change that a local step makes to the parameters is
         reduced instead of the gradients (Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020).
       gradient_predivide_factor: with hvd.Average, gradients are divided by this factor before the sum, and by
