@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import types
+import warnings
 
 import pytest
 import torch
@@ -131,6 +132,35 @@ def test_best_one_that_can_not_be_replaced_harms_no_other(tmp_path, capfd):
 def test_wrong_options(tmp_path, options, error):
     with pytest.raises(ValueError, match=f"^{error}$"):
         state_in(tmp_path, **options)
+    with pytest.raises(ValueError, match=f"^{error}$"):
+        hvd.elastic.TorchState(loss=1.0, **options)
+
+
+@pytest.mark.parametrize(
+    "name, option",
+    [
+        ("checkpont_dir", "checkpoint_dir"),
+        ("checkpoints_dir", "checkpoint_dir"),
+        ("chekcpoint_every", "checkpoint_every"),
+        ("checkpoint_keeps", "checkpoint_keep"),
+        ("chekpoint_best", "checkpoint_best"),
+    ],
+)
+def test_a_misspelt_option_warns(name, option):
+    with pytest.warns(UserWarning, match=f"TorchState has no option {name}, .*; did you mean {option}\\?") as caught:
+        hvd.elastic.TorchState(**{name: "x"})
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_options_of_a_state_without_checkpoints_warn():
+    with pytest.warns(UserWarning, match="^ObjectState writes no checkpoints: checkpoint_dir is a plain value of it$"):
+        hvd.elastic.ObjectState(checkpoint_dir="x")
+
+
+def test_other_names_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hvd.elastic.TorchState(epoch=0, check=1, checkpoint=2, checkpoint_step=3, checkpoint_last=4, best=5)
 
 
 # Reading.

@@ -133,14 +133,11 @@ class Checkpoints:
 
     `keep` is the number of files that are kept. `best`: the best checkpoint is kept, too, by a value of the state.
 
-    Raises OSError if the folder can't be created, TypeError if it is not a path, ValueError if `every` or `keep` is not a positive
-    number, ImportError if a package that the URL needs is not installed.
+    Raises OSError if the folder can't be created, TypeError if it is not a path, ImportError if a package that the URL needs is not
+    installed.
     """
 
     def __init__(self, trees: Trees, folder: str, every: int, keep: int = 2, best: Optional[Best] = None) -> None:
-        for name, number in (("checkpoint_every", every), ("checkpoint_keep", keep)):
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise ValueError(f"{name} must be a positive number, not {number!r}")
         if not isinstance(folder, (str, os.PathLike)):
             kind = type(folder).__name__
             raise TypeError(f"checkpoint_dir must be the path of a folder or a URL, not a {kind}; {_NAMED}")

@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 from horovod import _ffi
 from horovod.common.basics import rank
 from horovod.common.objects import broadcast_object
-from horovod.elastic import commit_protocol, commit_store, commits
+from horovod.elastic import checkpoint_options, commit_protocol, commit_store, commits
 from horovod.elastic.commit_protocol import Commit, Snapshot, Snapshotter
 from horovod.elastic.commit_store import Head, Placed
 from horovod.elastic.messages import say
@@ -191,6 +191,7 @@ class ObjectState(State):
                 f"bcast_object must be a function like hvd.broadcast_object, not a {kind}; values are given to a state by their "
                 "names, as in epoch=0"
             )
+        checkpoint_options.warn_of_values(type(self).__name__, kwargs)
         super().__init__(bcast_object, get_rank)
         # Declared again: they can't be None here.
         self._bcast_object: Callable[..., Any] = bcast_object

@@ -12,6 +12,7 @@ from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
 from horovod.elastic import commit_store, commits, stream, tree_store
 from horovod.elastic.best_checkpoint import Best
+from horovod.elastic.checkpoint_options import check_numbers
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.commit_protocol import Snapshot
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
@@ -67,6 +68,7 @@ class TensorState(ObjectState):
         checkpoint_best: Optional[str] = None,
         **kwargs: Any,
     ) -> None:
+        check_numbers(checkpoint_every, checkpoint_keep)
         best = None if checkpoint_best is None else Best(checkpoint_best)
         if best is not None and best.name not in kwargs:
             raise ValueError(f"checkpoint_best={checkpoint_best!r}: the state has no value {best.name}")
