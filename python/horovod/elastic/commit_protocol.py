@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 from horovod.common.exceptions import HostsUpdatedInterrupt
-from horovod.elastic import commit_store, commits
+from horovod.elastic import commit_store, commits, outside_run
 from horovod.elastic.commit_store import Placed
 
 
@@ -138,6 +138,7 @@ class Commit:
 
 def commit(state: CommittedState) -> None:
     """Commits the state: see :meth:`horovod.elastic.state.State.commit`."""
+    outside_run.warn("state.commit()")
     commit = Commit(state)
     commit.begin()
     try:
@@ -152,6 +153,7 @@ def commit(state: CommittedState) -> None:
 
 def commit_before_change(state: CommittedState) -> None:
     """Commits the state if the world is about to change: see :meth:`horovod.elastic.state.State.check_host_updates`."""
+    outside_run.warn("state.check_host_updates()")
     commit = Commit(state)
     commit.begin()
     commit.agree()

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 from horovod.common.basics import rank, size
+from horovod.elastic import outside_run
 from horovod.elastic.runs import runs
 
 
@@ -48,6 +49,7 @@ class JobCursor:
           batch_size: the number of items on each rank, the same on all. The last batch of an epoch may be shorter.
         """
         self.processed_num += batch_size * self.num_replicas
+        outside_run.warn(f"{type(self).__name__}.record_batch()")
         # The state of a run saves its values before the function is called.
         if runs.inside and self._kept_in_run != runs.number:
             self._kept_in_run = runs.number  # one warning
