@@ -14,6 +14,7 @@
 #include "base/net/local_network.h"
 #include "base/text/duration_text.h"
 #include "base/text/utf8.h"
+#include "rendezvous/journal/request_event.h"
 #include "rendezvous/reporting/checkpoint_text.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/transport/placement_message.h"
@@ -51,7 +52,8 @@ pb::WatchEpochResponse::Change ToProto(membership::EpochChange change) {
   return pb::WatchEpochResponse::CHANGE_UNSPECIFIED;
 }
 
-membership::ProgressReported ToEvent(membership::CallId call, const pb::ReportRequest& request) {
+membership::ProgressReported ProgressEvent(membership::CallId call,
+                                           const pb::ReportRequest& request) {
   const pb::Progress& progress = request.progress();
   membership::ProgressReported event{call, ToKey(request.worker()), Epoch(request.epoch()),
                                      progress.commit(),
@@ -148,13 +150,7 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
                                                        pb::JoinWorldResponse* response) {
   ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
-  options_.post(membership::JoinRequested{
-      call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
-      static_cast<int>(request->port()), request->may_defer(), request->commit(), request->worked(),
-      request->left_for(), request->lost_steps(), absl::Milliseconds(request->lost_ms()),
-      request->caused_by_peer(),
-      request->has_unreached_rank() ? std::optional<int>(request->unreached_rank())
-                                    : std::nullopt});
+  options_.post(journal::ToEvent<membership::JoinRequested>(call->id(), *request));
   return call;
 }
 
@@ -183,8 +179,7 @@ grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerCont
                                                         const pb::WatchEpochRequest* request,
                                                         pb::WatchEpochResponse* response) {
   ParkedCall* const call = calls_.Park(*context, *request, response);
-  options_.post(membership::WatchRequested{call->id(), ToKey(request->worker()),
-                                           Epoch(request->epoch()), request->knows_of_change()});
+  options_.post(journal::ToEvent<membership::WatchRequested>(call->id(), *request));
   return call;
 }
 
@@ -196,9 +191,7 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
   if (request->has_selection()) *response->mutable_selection() = request->selection();
   ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
-  options_.post(membership::ExchangeRequested{call->id(), ToKey(request->worker()),
-                                              Epoch(request->epoch()), request->key(),
-                                              request->value()});
+  options_.post(journal::ToEvent<membership::ExchangeRequested>(call->id(), *request));
   return call;
 }
 
@@ -221,7 +214,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.commit = request->failure().commit();
       break;
     case pb::ReportRequest::kProgress:
-      options_.post(ToEvent(call->id(), *request));
+      options_.post(ProgressEvent(call->id(), *request));
       return call;
     case pb::ReportRequest::WORD_NOT_SET:
       calls_.Finish(call->id(), absl::InvalidArgumentError("a report needs a word"));
@@ -240,17 +233,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerCon
     calls_.Finish(call->id(), absl::FailedPreconditionError("nobody would be told"));
     return call;
   }
-  membership::StallReported reported;
-  reported.call = call->id();
-  reported.worker = ToKey(request->worker());
-  reported.epoch = Epoch(request->epoch());
-  reported.waited = absl::Milliseconds(request->waited_ms());
-  reported.give_up = request->give_up();
-  for (const pb::StalledOperations& waiting : request->waiting()) {
-    reported.waiting.push_back(
-        {waiting.what(), {waiting.missing().begin(), waiting.missing().end()}});
-  }
-  options_.post(std::move(reported));
+  options_.post(journal::ToEvent<membership::StallReported>(call->id(), *request));
   return call;
 }
 

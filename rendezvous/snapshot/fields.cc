@@ -80,6 +80,8 @@ uint64_t Field::Number(const Message& message, int index) const {
     case FieldDescriptor::CPPTYPE_INT64:
       return static_cast<uint64_t>(one ? at.GetInt64(message, field_)
                                        : at.GetRepeatedInt64(message, field_, index));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return one ? at.GetUInt32(message, field_) : at.GetRepeatedUInt32(message, field_, index);
     case FieldDescriptor::CPPTYPE_BOOL:
       return one ? at.GetBool(message, field_) : at.GetRepeatedBool(message, field_, index);
     default:

@@ -44,7 +44,7 @@ absl::Status Check(const pb::JoinWorldRequest& request) {
   }
   RETURN_IF_ERROR(CheckRange("port", request.port(), 1, kMostPorts));
   RETURN_IF_ERROR(CheckRange("number of lost steps", request.lost_steps(), 0, kMostSteps));
-  return CheckTime("lost time in ms", request.lost_ms());
+  return CheckTime("lost time in ms", request.lost_time_ms());
 }
 
 absl::Status Check(const pb::ExchangeRequest& request) {

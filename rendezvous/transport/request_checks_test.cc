@@ -49,9 +49,9 @@ TEST(RequestChecksTest, Join_AddressThatIsNotNumeric_IsRefused) {
 
 TEST(RequestChecksTest, Join_SumsThatWouldOverflow_AreRefused) {
   pb::JoinWorldRequest request = Join();
-  request.set_lost_ms(std::numeric_limits<uint64_t>::max());
+  request.set_lost_time_ms(std::numeric_limits<uint64_t>::max());
   ExpectRefused(request, "the lost time in ms is 18446744073709551615");
-  request.set_lost_ms(0);
+  request.set_lost_time_ms(0);
   request.set_lost_steps(uint64_t{1} << 63);
   ExpectRefused(request, "the number of lost steps is 9223372036854775808");
 }

@@ -184,11 +184,10 @@ absl::StatusOr<session::JoinAnswer> Runtime::Ask(const collectives::peer::PeerPo
                                                  bool may_defer) {
   const std::shared_ptr<session::Session> session = this->session();
   if (session != nullptr) {
-    session::Session::JoinRequest request = progress_.TakeWord();
-    request.timeout = kJoinTimeout;
-    request.port = port.number();
-    request.may_defer = may_defer;
-    return session->JoinNextWorld(request);
+    pb::JoinWorldRequest request = progress_.TakeWord();
+    request.set_port(port.number());
+    request.set_may_defer(may_defer);
+    return session->JoinNextWorld(std::move(request), kJoinTimeout);
   }
   session::WorkerWorld world;
   world.epoch = Epoch(++lone_epoch_);

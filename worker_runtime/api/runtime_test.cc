@@ -165,7 +165,10 @@ TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem)
     session::Session session({WorkerId(kFirstWorker + 2), "127.0.0.1", true, absl::ZeroDuration()},
                              Incarnation(1), daemon_.NewClients());
     const auto port = *collectives::peer::PeerPort::Open("127.0.0.1");
-    const auto answer = session.JoinNextWorld({port->number(), true, 0, absl::Minutes(1)});
+    pb::JoinWorldRequest request;
+    request.set_port(port->number());
+    request.set_may_defer(true);
+    const auto answer = session.JoinNextWorld(request, absl::Minutes(1));
     const auto world = std::get<session::WorkerWorld>(*answer);
     const collectives::GroupInfo group{world.epoch,  world.rank(), 3, "127.0.0.1",
                                        world.secret, nullptr,      0, port};

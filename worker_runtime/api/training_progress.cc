@@ -8,6 +8,8 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
+constexpr int64_t kNanosecondsInMs = 1000000;
+
 // The clock that also runs while the host is suspended: lost time includes that.
 int64_t NanosecondsSinceBoot() { return absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot); }
 
@@ -50,19 +52,20 @@ void TrainingProgress::NoteUnreached(std::optional<int> rank) {
   unreached_ = rank;
 }
 
-session::Session::JoinRequest TrainingProgress::TakeWord() {
-  session::Session::JoinRequest request;
-  request.commit = commit_.load();
+pb::JoinWorldRequest TrainingProgress::TakeWord() {
+  pb::JoinWorldRequest request;
+  request.set_commit(commit_.load());
   // Each value is taken at most once, so that an attempt to join that is repeated does not report
   // the same loss twice.
-  request.worked = worked_.exchange(false);
-  request.lost_steps = steps_.exchange(0);
+  request.set_worked(worked_.exchange(false));
+  request.set_lost_steps(steps_.exchange(0));
   const int64_t since = steps_since_.exchange(0);
-  if (since > 0) request.lost_time = absl::Nanoseconds(NanosecondsSinceBoot() - since);
+  if (since > 0) request.set_lost_time_ms((NanosecondsSinceBoot() - since) / kNanosecondsInMs);
   absl::MutexLock lock(&mutex_);
-  request.left_for = std::exchange(error_, "");
-  request.caused_by_peer = std::exchange(caused_by_peer_, false);
-  request.unreached = std::exchange(unreached_, std::nullopt);
+  request.set_left_for(std::exchange(error_, ""));
+  request.set_caused_by_peer(std::exchange(caused_by_peer_, false));
+  if (unreached_.has_value()) request.set_unreached(*unreached_);
+  unreached_.reset();
   return request;
 }
 

@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "worker_runtime/session/rendezvous_session.h"
+#include "proto/rendezvous.pb.h"
 
 namespace hvd::worker_runtime::api {
 
@@ -38,7 +38,7 @@ class TrainingProgress {
 
   // Returns the progress in the world just left, as a request to join the next one, and clears it:
   // a second call returns the commit's number only.
-  session::Session::JoinRequest TakeWord();
+  pb::JoinWorldRequest TakeWord();
 
  private:
   std::atomic<uint64_t> commit_{0};

@@ -190,27 +190,19 @@ absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& 
   }
 }
 
-absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
-  pb::JoinWorldRequest request;
+absl::StatusOr<JoinAnswer> Session::JoinNextWorld(pb::JoinWorldRequest request,
+                                                  absl::Duration timeout) {
+  FillIdentity(request.mutable_worker());
   // By the last epoch the daemon recognises a repeated request whose answer was lost. That one gets
   // the same world again, and does not break it.
-  FillIdentity(request.mutable_worker());
   request.set_last_epoch(last_epoch().value());
   request.set_address(standing_.advertise_address);
-  request.set_port(join.port);
-  request.set_may_defer(join.may_defer);
-  request.set_commit(join.commit);
-  request.set_worked(join.worked);
-  request.set_left_for(ToTell(join.left_for));
-  request.set_caused_by_peer(join.caused_by_peer);
-  if (join.unreached.has_value()) request.set_unreached_rank(*join.unreached);
-  request.set_lost_steps(join.lost_steps);
-  request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
-  ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));
+  request.set_left_for(ToTell(request.left_for()));
+  ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, timeout));
   if (response.has_released()) return ReleasedFromJob{response.released().reason()};
   if (response.has_deferred()) {
     const pb::Deferred& deferred = response.deferred();
-    if (join.may_defer) {
+    if (request.may_defer()) {
       return DeferredPlace{rendezvous::transport::FromMessage(deferred.member().placement())};
     }
     return absl::InternalError("the daemon has deferred a worker that has not asked for it");

@@ -73,27 +73,16 @@ class Session {
  public:
   Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client);
 
-  struct JoinRequest {
-    int port = 0;
-    bool may_defer = false;  // whether a DeferredPlace is an acceptable answer
-    uint64_t commit = 0;     // the newest commit that this process can restore; 0: none
-    absl::Duration timeout;  // for static jobs; in an elastic job the daemon bounds the wait
-    // The fields below are about the last world.
-    bool worked = false;        // whether the script completed an operation
-    std::string left_for = "";  // the error because of which it has left; empty: it was asked to
-    uint64_t lost_steps = 0;    // the steps since `commit`
-    absl::Duration lost_time = absl::ZeroDuration();  // the time since `commit`
-    bool caused_by_peer = false;                      // `left_for` is the loss of a peer
-    std::optional<int> unreached = std::nullopt;      // a rank that the network does not reach
-  };
-  // Asks the daemon for the next world. Blocks until it has formed one with this worker, or answers
-  // otherwise. The world's `members` may call this session, which must outlive it.
+  // Asks the daemon for the next world, with `request`, of which this fills in who asks, where it
+  // is and its last epoch. Blocks until the daemon has formed a world with this worker, or answers
+  // otherwise; `timeout` is for static jobs, because in an elastic job the daemon bounds the wait.
+  // The world's `members` may call this session, which must outlive it.
   // Errors:
   //   - DeadlineExceeded: not all members have arrived; the message says what the daemon waits for.
   //   - FailedPrecondition: the job is over, or another process has replaced this worker.
   //   - Unavailable: the daemon can't be reached.
   //   - Internal: the daemon's answer is invalid.
-  absl::StatusOr<JoinAnswer> JoinNextWorld(const JoinRequest& join);
+  absl::StatusOr<JoinAnswer> JoinNextWorld(pb::JoinWorldRequest request, absl::Duration timeout);
 
   // Returns a key exchange of the epoch's members through the daemon. It must not outlive the
   // session.

@@ -147,8 +147,15 @@ class SessionTest : public ::testing::Test {
         WorkerStanding{WorkerId(11), "127.0.0.1", elastic, absl::ZeroDuration()}, Incarnation(99),
         [this] { return std::make_unique<ScriptedClient>(script_); });
   }
+  static pb::JoinWorldRequest Request(uint32_t port, bool may_defer = false, uint64_t commit = 0) {
+    pb::JoinWorldRequest request;
+    request.set_port(port);
+    request.set_may_defer(may_defer);
+    request.set_commit(commit);
+    return request;
+  }
   absl::StatusOr<WorkerWorld> Join(int port) {
-    auto answer = session_.JoinNextWorld({port, false, 0, absl::Seconds(1)});
+    auto answer = session_.JoinNextWorld(Request(port), absl::Seconds(1));
     if (!answer.ok()) return answer.status();
     return std::get<WorkerWorld>(*std::move(answer));
   }
@@ -233,7 +240,7 @@ TEST_F(SessionTest, JoinNextWorld_TimesOutAfterTheDaemonsTime_SaysHowLongThatWas
   script_.join = absl::DeadlineExceededError("parked");
   Session session({WorkerId(11), "127.0.0.1", /*elastic=*/false, absl::Minutes(30)},
                   Incarnation(99), [this] { return std::make_unique<ScriptedClient>(script_); });
-  const auto answer = session.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  const auto answer = session.JoinNextWorld(Request(1), absl::Seconds(1));
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no world within 30m: "));
 }
 
@@ -270,7 +277,7 @@ TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
   own->set_size(3);
   own->set_rank(2);
   own->set_local_size(2);
-  const auto answer = session_.JoinNextWorld({1, true, 17, absl::Seconds(1)});
+  const auto answer = session_.JoinNextWorld(Request(1, true, 17), absl::Seconds(1));
   ASSERT_TRUE(answer.ok()) << answer.status();
   const auto* place = std::get_if<DeferredPlace>(&*answer);
   ASSERT_NE(place, nullptr);
@@ -285,14 +292,14 @@ TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
 TEST_F(SessionTest, JoinNextWorld_DeferredAlthoughReady_IsRefused) {
   script_.join.emplace();
   script_.join->mutable_deferred();
-  EXPECT_EQ(session_.JoinNextWorld({1, false, 0, absl::Seconds(1)}).status().code(),
+  EXPECT_EQ(session_.JoinNextWorld(Request(1), absl::Seconds(1)).status().code(),
             absl::StatusCode::kInternal);
 }
 
 TEST_F(SessionTest, JoinNextWorld_Released_GivesTheReason) {
   script_.join.emplace();
   script_.join->mutable_released()->set_reason("host a is draining");
-  const auto answer = session_.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  const auto answer = session_.JoinNextWorld(Request(1), absl::Seconds(1));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(std::get<ReleasedFromJob>(*answer).reason, "host a is draining");
 }
@@ -312,7 +319,7 @@ TEST_F(SessionTest, JoinNextWorld_ElasticAndParkedLong_AsksAgain) {
   pb::JoinWorldResponse released;
   released.mutable_released();
   script_.join_again = released;
-  EXPECT_TRUE(NewSession(/*elastic=*/true)->JoinNextWorld({1, false, 0, absl::Seconds(1)}).ok());
+  EXPECT_TRUE(NewSession(/*elastic=*/true)->JoinNextWorld(Request(1), absl::Seconds(1)).ok());
 }
 
 TEST_F(SessionTest, Watch_AskedAgainAfterATimeout_PassesTheReasonOn) {
@@ -363,17 +370,17 @@ TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {
 }
 
 TEST_F(SessionTest, JoinNextWorld_CarriesTheWordOnTheLastWorld) {
-  Session::JoinRequest request;
-  request.worked = true;
-  request.left_for = "NCCL: no";
-  request.lost_steps = 3;
-  request.lost_time = absl::Milliseconds(1500);
-  request.caused_by_peer = true;
-  session_.JoinNextWorld(request).IgnoreError();
+  pb::JoinWorldRequest request = Request(1);
+  request.set_worked(true);
+  request.set_left_for("NCCL: no");
+  request.set_lost_steps(3);
+  request.set_lost_time_ms(1500);
+  request.set_caused_by_peer(true);
+  session_.JoinNextWorld(request, absl::Seconds(1)).IgnoreError();
   EXPECT_TRUE(script_.last_join.worked());
   EXPECT_EQ(script_.last_join.left_for(), "NCCL: no");
   EXPECT_EQ(script_.last_join.lost_steps(), 3u);
-  EXPECT_EQ(script_.last_join.lost_ms(), 1500u);
+  EXPECT_EQ(script_.last_join.lost_time_ms(), 1500u);
   EXPECT_TRUE(script_.last_join.caused_by_peer());
 }
 
@@ -399,10 +406,9 @@ TEST_F(SessionTest, LongTexts_AreShortened) {
   ASSERT_TRUE(session_.ReportFailure(Epoch(2), text, false, 0, absl::Seconds(1)).ok());
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();
-  Session::JoinRequest request;
-  request.left_for = text;
-  request.timeout = absl::Seconds(1);
-  ASSERT_TRUE(session_.JoinNextWorld(request).ok());
+  pb::JoinWorldRequest request = Request(1);
+  request.set_left_for(text);
+  ASSERT_TRUE(session_.JoinNextWorld(request, absl::Seconds(1)).ok());
   for (const std::string& told :
        {script_.last_report.failure().message(), script_.last_join.left_for()}) {
     EXPECT_LT(told.size(), 5000u);
