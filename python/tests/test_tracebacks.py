@@ -1,5 +1,9 @@
 """Tracebacks without the frames of this package. Runs in one process."""
 
+import subprocess
+import sys
+import traceback
+
 import pytest
 
 from horovod.common import _tracebacks, exceptions, util
@@ -26,6 +30,34 @@ def test_only_the_users_frames_are_shown(monkeypatch):
     assert "hosts.py" not in text and "from_string" not in text
     assert "ValueError: 'nonsense' is no host with slots" in text
     assert text.endswith("frames of Horovod left out; HOROVOD_LOG_LEVEL=debug shows them)\n")
+
+
+def test_frames_of_others_between_those_of_the_package_are_folded(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+
+    def frame(path):
+        return traceback.FrameSummary(path, 1, path)
+
+    torch, package = frame(_tracebacks._INSTALLED[0] + "torch.py"), frame(_tracebacks._PACKAGE + "torch/a.py")
+    script = frame("/script.py")
+    for given, kept in (
+        ([script, package, torch, torch, package], [script]),
+        ([script, torch, package, torch, package], [script, torch]),
+        ([script, package, torch], [script, torch]),
+        ([script, package, torch, script, package], [script, torch, script]),
+    ):
+        assert _tracebacks._users(given) == kept
+
+
+@pytest.mark.parametrize("hook", ["", "sys.excepthook = lambda kind, value, traceback: print('its own')"])
+def test_a_script_that_never_calls_init_has_its_frames_only(hook):
+    script = f"import sys\n{hook}\nfrom horovod.common import basics\nbasics.rank()"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    if hook:
+        assert (found.stdout, found.stderr) == ("its own\n", "")
+    else:
+        assert "call hvd.init() first" in found.stderr and "_process.py" not in found.stderr
 
 
 def test_causes_are_folded_as_well(monkeypatch):

@@ -4,7 +4,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from horovod.common.exceptions import translated
@@ -27,6 +27,26 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
     return os.path.abspath(frame.filename).startswith(_PACKAGE)
 
 
+def _is_installed(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith(_INSTALLED)
+
+
+def _users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """Returns the frames without this package's, and without those of other packages between them, such as torch.compile's."""
+    kept: list[traceback.FrameSummary] = []
+    between: list[traceback.FrameSummary] = []  # other packages' that a frame of this package has called
+    is_below_own = False
+    for frame in frames:
+        if _is_own(frame):
+            is_below_own, between = True, []
+        elif is_below_own and _is_installed(frame):
+            between.append(frame)
+        else:
+            kept += [*between, frame]
+            is_below_own, between = False, []
+    return kept + between
+
+
 def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback.TracebackException]:
     """Returns the exception, its causes, and the members of exception groups."""
     if error is None:
@@ -37,13 +57,13 @@ def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback
 
 
 def folded(error: BaseException) -> str:
-    """Returns the traceback without this package's frames, with the number of frames left out."""
+    """Returns the traceback without this package's frames and those between them, with the number of frames left out."""
     shown = traceback.TracebackException.from_exception(error)
     if _shows_all():
         return "".join(shown.format())
     left_out = 0
     for each in _linked(shown):
-        users: list[traceback.FrameSummary] = [one for one in each.stack if not _is_own(one)]
+        users = _users(each.stack)
         left_out += len(each.stack) - len(users)
         each.stack[:] = users
     text = "".join(shown.format())
@@ -70,7 +90,7 @@ def in_a_line(error: BaseException) -> str:
         return folded(error).rstrip("\n")
     text = " ".join(described(error).split())
     frames = [one for one in traceback.extract_tb(error.__traceback__) if not _is_own(one)]
-    users = [one for one in frames if not one.filename.startswith(_INSTALLED)] or frames
+    users = [one for one in frames if not _is_installed(one)] or frames
     if not users:
         return text
     was_at = "this rank was at " if getattr(translated(error), "caused_by_peer", False) else ""

@@ -257,19 +257,30 @@ def leave(error: Optional[BaseException]) -> None:
         report(error)  # that it has shut down meant that it was done
 
 
+def _show(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
+    """Prints a shortened traceback or one line: an excepthook in place of Python's default."""
+    if value is None or sys.stderr is None:
+        sys.__excepthook__(kind, value, traceback)
+    elif _caused_by_peer(value):
+        print(_tracebacks.in_a_line(value) + _why_not_survived(), file=sys.stderr)
+    else:
+        print(_tracebacks.folded(value), file=sys.stderr, end="")
+
+
+# Before init, too: a script may never call it, or it may fail.
+if sys.excepthook is sys.__excepthook__:
+    sys.excepthook = _show
+
+
 def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
-    """Returns an excepthook that reports the error that ends this process, then calls `previous`. If `previous` is Python's
-    default, a shortened traceback or one line is printed instead.
+    """Returns an excepthook that reports the error that ends this process, then calls `previous`, or :func:`_show` in place of
+    Python's default.
     """
+    show = _show if previous is sys.__excepthook__ else previous
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
         report(value)
-        if previous is not sys.__excepthook__ or value is None or sys.stderr is None:
-            previous(kind, value, traceback)
-        elif _caused_by_peer(value):
-            print(_tracebacks.in_a_line(value) + _why_not_survived(), file=sys.stderr)
-        else:
-            print(_tracebacks.folded(value), file=sys.stderr, end="")
+        show(kind, value, traceback)
 
     return excepthook
 
