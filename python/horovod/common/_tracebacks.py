@@ -16,6 +16,7 @@ _INSTALLED = tuple(
     | {path + os.sep for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
     | {"<frozen "}
 )
+# First: the last line of a traceback says what has happened, and programs look for it there.
 _LEFT_OUT = "({} of Horovod left out; HOROVOD_LOG_LEVEL=debug shows {})\n"
 
 
@@ -70,7 +71,7 @@ def folded(error: BaseException) -> str:
     if left_out == 0:
         return text
     frames = "1 frame" if left_out == 1 else f"{left_out} frames"
-    return text + _LEFT_OUT.format(frames, "it" if left_out == 1 else "them")
+    return _LEFT_OUT.format(frames, "it" if left_out == 1 else "them") + text
 
 
 def described(error: BaseException) -> str:
