@@ -312,8 +312,9 @@ TEST_F(ElasticJobTest, OutputThatIsLostDrainsAllHosts) {
   ThenAgentsExit();
   EXPECT_EQ(Run(), 1);
   EXPECT_TRUE(daemon_.stops.empty());
-  EXPECT_THAT(stderr_, HasSubstr("can't write to stdout: No space left on device; all workers leave "
-                                 "at their next commit"));
+  EXPECT_THAT(stderr_,
+              HasSubstr("can't write to stdout: No space left on device; all workers leave "
+                        "at their next commit"));
 }
 
 // Between the end of the training and that of its processes, or before the first world.
