@@ -52,7 +52,7 @@ struct AgentSettings {
   absl::Duration drain_grace;    // of the drain that SIGTERM requests; zero: the job's own
   // The additional time for the daemon to complete the drain after its grace period has passed.
   absl::Duration drain_margin = absl::Seconds(5);
-  absl::Duration stopped_check_interval = absl::Seconds(1);
+  absl::Duration check_interval = absl::Seconds(1);  // see WorkerSet
   // The adopted process, which is then the only worker. Borrowed. nullptr: workers are children.
   process::Adoption* adoption = nullptr;
 };
@@ -62,8 +62,8 @@ struct AgentSettings {
 //
 // The agent ends with the job, when the launcher is gone, when the daemon is lost, or on SIGTERM,
 // SIGINT or SIGHUP. In each case all processes that it started have ended when Run returns, and an
-// adopted process has left the job. In an elastic job the first SIGTERM only asks the daemon to
-// drain this host; the daemon then ends this agent's part in the job.
+// adopted process has left the job. In an elastic job the first SIGTERM or SIGHUP only asks the
+// daemon to drain this host; the daemon then ends this agent's part in the job.
 //
 // Not thread-safe: belongs to the thread that calls Run.
 class Agent {
@@ -130,11 +130,12 @@ class Agent {
   // ---- Ending: agent_end.cc
   void OnSignal();
   void PassOn(int notice);
-  bool DrainBySignal(bool by_guard);
+  bool DrainBySignal(int signal, bool by_guard);
   void Drain(const std::string& reason);
   // Whether the daemon was asked to drain this host. Stays true when the job ends.
   bool draining() const { return !drain_reason_.empty(); }
   void LeaveBySignal(int signal);
+  bool GuardHasGone() const;
   std::string WhyLeaving(int signal) const;
   void OnWithdrawn();
   pb::AgentMessage DrainMessage() const;

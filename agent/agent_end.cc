@@ -24,6 +24,10 @@ constexpr absl::Duration kGoodbyeTime = absl::Seconds(1);
 // The grace of a drain for which neither the agent's settings nor the daemon have one.
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
+std::string NameOf(int signal) {
+  return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
 std::string Printable(const absl::Status& status) {
   return text::OnOneLine(text::ToUtf8({status.message().data(), status.message().size()}));
 }
@@ -40,8 +44,10 @@ void Agent::OnSignal() {
       continue;
     }
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
-    if (info.ssi_signo == SIGTERM && DrainBySignal(by_guard)) continue;
-    return LeaveBySignal(static_cast<int>(info.ssi_signo));
+    const int signal = static_cast<int>(info.ssi_signo);
+    const bool asks = signal == SIGTERM || (signal == SIGHUP && !GuardHasGone());
+    if (asks && DrainBySignal(signal, by_guard)) continue;
+    return LeaveBySignal(signal);
   }
   if (workers_.has_value()) workers_->ReapOrphans();
 }
@@ -69,25 +75,24 @@ void Agent::LeaveBySignal(int signal) {
   loop_.After(kGoodbyeTime, [this] { Quit(exit_code_); });
 }
 
+// When the guard dies, the kernel gives this process another parent, and then sends SIGHUP.
+bool Agent::GuardHasGone() const { return getppid() != guard_; }
+
 std::string Agent::WhyLeaving(int signal) const {
-  // When the guard dies, the kernel gives this process another parent, and then sends SIGHUP.
-  if (signal == SIGHUP && getppid() != guard_)
-    return "horovod-guard, its agent's parent, was killed";
-  return absl::StrCat("its agent got ", signal == SIGTERM  ? "SIGTERM"
-                                        : signal == SIGINT ? "SIGINT"
-                                                           : "SIGHUP");
+  if (signal == SIGHUP && GuardHasGone()) return "horovod-guard, its agent's parent, was killed";
+  return absl::StrCat("its agent got ", NameOf(signal));
 }
 
 // Returns whether the signal is only a request for a drain. A signal to the process group arrives
-// twice, directly and through the guard, and counts as one request. The second SIGTERM from the
-// same sender ends the wait for the next commit: the workers leave now, but the host goes only when
+// twice, directly and through the guard, and counts as one request. The second signal from the same
+// sender ends the wait for the next commit: the workers leave now, but the host goes only when
 // its newest commit is safe. The third one ends the agent at once.
-bool Agent::DrainBySignal(bool by_guard) {
+bool Agent::DrainBySignal(int signal, bool by_guard) {
   if (!welcome_.has_value() || !welcome_->elastic()) return false;
   if (phase_ != Phase::kWorking && !draining()) return false;
   const int count = ++terms_[by_guard ? 1 : 0];
   if (count > 2) return false;
-  if (count == 1) Drain("horovod-agent got SIGTERM");
+  if (count == 1) Drain(absl::StrCat("horovod-agent got ", NameOf(signal)));
   if (count == 2 && !std::exchange(hurried_, true)) attachment_->Send(DrainMessage());
   return true;
 }

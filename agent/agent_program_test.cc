@@ -297,6 +297,14 @@ TEST_F(JoinProgramTest, Sigterm_ToEverybody_IsOneRequestToDrain) {
   EXPECT_EQ(guard_->Wait().exit_code, 0);
 }
 
+// As from a terminal that is closed.
+TEST_F(JoinProgramTest, Sighup_ToEverybody_IsOneRequestToDrain) {
+  Join({"--host", "elastic", "--", "sh", "-c", "echo up; exec sleep 1000"});
+  EXPECT_EQ(ReadLine(out_), "[0]<stdout>:up\n");
+  kill(-guard_->pid(), SIGHUP);
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+}
+
 TEST_F(JoinProgramTest, Sigint_ToTheGuard_EndsAtOnce) {
   Join({"--host", "elastic", "--", "sh", "-c",
         "trap '' TERM; echo up; while :; do sleep 1000; done"});

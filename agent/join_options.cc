@@ -28,10 +28,9 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "Workers' output goes to stdout and stderr, with the rank in front. The exit code is the "
     "job's.\n"
-    "In an elastic job SIGTERM drains this host: its workers leave at the next commit, no step is\n"
-    "lost, and the agent exits with 0. A second SIGTERM ends the wait for that commit, a third one "
-    "or\n"
-    "Ctrl-C the agent itself.";
+    "In an elastic job SIGTERM or SIGHUP drains this host: its workers leave at the next commit,\n"
+    "no step is lost, and the agent exits with 0. A second SIGTERM ends the wait for that commit,\n"
+    "a third one or Ctrl-C the agent itself.";
 
 // The parser of one command line. For one use.
 class Parser {

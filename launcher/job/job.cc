@@ -266,6 +266,7 @@ void JobRun::On(const StopSignal& event) {
   if (event.signal == SIGHUP && (phase_ == Phase::kDraining || Ending())) return;
   ++stop_signals_;
   was_stopped_ = true;
+  is_terminated_ = is_terminated_ || event.signal == SIGTERM || event.signal == SIGHUP;
   if (Ending()) return Hurry();
   explained_ = true;
   // SIGHUP: a terminal that is closed, with its session, takes no more than a scheduler does.

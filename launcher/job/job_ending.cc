@@ -111,8 +111,11 @@ void JobRun::Hurry() {
 void JobRun::Escalate() {
   // Called at each passed deadline of the end: first closes the agents' inputs, then kills. While
   // output is waiting, e.g. in a paused pager, agents can't finish, so it only extends the
-  // deadline.
-  if (stop_signals_ < 2 && output_.HasBacklog()) return SetDeadline(kAgentExitTime);
+  // deadline; once only if this process is to end soon.
+  if (stop_signals_ < 2 && output_.HasBacklog()) {
+    if (is_terminated_ && std::exchange(has_extended_, true)) output_.Abandon();
+    return SetDeadline(kAgentExitTime);
+  }
   if (phase_ == Phase::kEnding) {
     fleet_.CloseAllInputs();
     phase_ = Phase::kClosing;
@@ -148,14 +151,18 @@ void JobRun::Report(const rendezvous::membership::Membership::View& view) {
   output_.Say(report::RootCauseBlock(*verdict_));
 }
 
-// Waits until all output has been written. A stop signal drops the rest. A broken stream produces
-// one more message, so one more OutputIsDrained is awaited for it.
+// Waits until all output has been written. A stop signal drops the rest, and so does the time if
+// this process is to end soon. A broken stream produces one more message, so one more
+// OutputIsDrained is awaited for it.
 void JobRun::Flush() {
   const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
   ask();
   for (int awaited = 1; awaited > 0;) {
-    const std::optional<JobEvent> event = events_.Next(absl::InfiniteFuture());
-    if (std::holds_alternative<StopSignal>(*event)) output_.Abandon();
+    const absl::Time deadline =
+        is_terminated_ ? clock_.Now() + kAgentExitTime : absl::InfiniteFuture();
+    const std::optional<JobEvent> event = events_.Next(deadline);
+    if (!event.has_value() || std::holds_alternative<StopSignal>(*event)) output_.Abandon();
+    if (!event.has_value()) continue;
     if (std::holds_alternative<OutputIsDrained>(*event)) --awaited;
     if (const auto* broken = std::get_if<OutputIsBroken>(&*event)) {
       On(*broken);

@@ -141,8 +141,11 @@ class JobRun {
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
   int stop_signals_ = 0;
-  bool was_stopped_ = false;  // somebody has asked for the end, by a signal or by the daemon
-  bool was_drained_ = false;  // and the daemon was to end the job at a commit
+  // A scheduler has asked for the end (SIGTERM), or a terminal has closed: SIGKILL may follow.
+  bool is_terminated_ = false;
+  bool has_extended_ = false;  // the end has waited once for the reader of the output
+  bool was_stopped_ = false;   // somebody has asked for the end, by a signal or by the daemon
+  bool was_drained_ = false;   // and the daemon was to end the job at a commit
 };
 
 }  // namespace hvd::launcher::job

@@ -1,11 +1,15 @@
 """The report of what ends or interrupts a rank: printed once, with its cause, in the frames of the user's code."""
 
+import contextlib
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from processes import command_line
 
@@ -76,3 +80,22 @@ def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
     assert result.returncode == 1
     assert result.stderr.count("raise ValueError") == 1, result.stderr
     assert "RuntimeError: The Horovod job failed: " in result.stderr and "Rank 1 raised:" in result.stderr
+
+
+@pytest.mark.parametrize("flags", [[], ["--min-np", "1", "--grace", "1"]], ids=["static", "elastic"])
+def test_sigterm_ends_a_job_whose_output_nobody_reads(horovodrun, tmp_path, flags):
+    os.mkfifo(tmp_path / "output")
+    reader = os.open(tmp_path / "output", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(tmp_path / "output", os.O_WRONLY)
+    script = "import horovod.numpy as hvd; hvd.init()\nwhile True: print('x' * 1000)"
+    command = ["-np", "2", *flags, sys.executable, "-c", script]
+    job = horovodrun.start(*command, preexec_fn=lambda: os.dup2(writer, 1) and None)
+    select.select([reader], [], [])  # they write
+    filler = os.open(tmp_path / "output", os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):  # from now on the pipe is full
+        while True:
+            os.write(filler, bytes(4096))
+    job.signal(signal.SIGTERM)
+    assert job.wait(60) == 143, job.everything()
+    for end in (reader, writer, filler):
+        os.close(end)
