@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "base/console/output_format.h"
 
 namespace hvd::console {
@@ -100,6 +102,12 @@ void OutputSink::NotifyDrained(std::function<void()> on_drained) {
     }
   }
   on_drained();
+}
+
+bool OutputSink::AwaitDrained(absl::Duration patience) {
+  const auto drained = std::make_shared<absl::Notification>();
+  NotifyDrained([drained] { drained->Notify(); });
+  return drained->WaitForNotificationWithTimeout(patience);
 }
 
 void OutputSink::Abandon() {

@@ -66,6 +66,9 @@ class OutputSink {
   // Calls `on_drained` as soon as all output of earlier calls has been written or dropped.
   void NotifyDrained(std::function<void()> on_drained);
 
+  // Waits until then. Returns false if that takes longer than `patience`.
+  bool AwaitDrained(absl::Duration patience);
+
   // Drops the backlog and all later output, and unblocks all callers, for an immediate end.
   void Abandon();
 

@@ -250,6 +250,18 @@ TEST_F(OutputSinkTest, StatusLine_NobodyReads_HoldsNobodyUp) {
   sink_.reset();
 }
 
+TEST_F(OutputSinkTest, AwaitDrained_NobodyReads_GivesUp) {
+  OutputSinkOptions options;
+  Make(std::move(options));
+  EXPECT_TRUE(sink_->AwaitDrained(absl::InfiniteDuration()));
+  Clog();
+  sink_->Say("held\n");
+  EXPECT_FALSE(sink_->AwaitDrained(absl::ZeroDuration()));
+  sink_->Abandon();
+  EXPECT_TRUE(sink_->AwaitDrained(absl::InfiniteDuration()));
+  Drain();
+}
+
 TEST_F(OutputSinkTest, AbandonReleasesEverybody) {
   OutputSinkOptions options;
   options.max_backlog_bytes = 1;

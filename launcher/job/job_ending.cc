@@ -155,14 +155,12 @@ void JobRun::Report(const rendezvous::membership::Membership::View& view) {
 // this process is to end soon. A broken stream produces one more message, so one more
 // OutputIsDrained is awaited for it.
 void JobRun::Flush() {
+  if (is_terminated_ && !output_.AwaitDrained(kAgentExitTime)) output_.Abandon();
   const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
   ask();
   for (int awaited = 1; awaited > 0;) {
-    const absl::Time deadline =
-        is_terminated_ ? clock_.Now() + kAgentExitTime : absl::InfiniteFuture();
-    const std::optional<JobEvent> event = events_.Next(deadline);
-    if (!event.has_value() || std::holds_alternative<StopSignal>(*event)) output_.Abandon();
-    if (!event.has_value()) continue;
+    const std::optional<JobEvent> event = events_.Next(absl::InfiniteFuture());
+    if (std::holds_alternative<StopSignal>(*event)) output_.Abandon();
     if (std::holds_alternative<OutputIsDrained>(*event)) --awaited;
     if (const auto* broken = std::get_if<OutputIsBroken>(&*event)) {
       On(*broken);
