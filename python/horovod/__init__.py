@@ -15,6 +15,23 @@ _installation.refuse_mixed(os.path.dirname(os.path.abspath(__file__)), __version
 _missing.explain_imports()
 
 
+# The names with which scripts begin.
+_OF_FRAMEWORKS = {
+    "DistributedOptimizer",
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "broadcast_parameters",
+    "elastic",
+    "init",
+    "local_rank",
+    "local_size",
+    "rank",
+    "shutdown",
+    "size",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "run":
         from horovod.runner import run  # not before it is asked for: it costs imports
@@ -27,7 +44,8 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module("horovod.torch")
         except ImportError as error:
             raise AttributeError(f"horovod.torch can't be imported: {error}") from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = ": `import horovod.torch as hvd`, or that of your framework, has it" if name in _OF_FRAMEWORKS else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -252,8 +252,9 @@ def test_second_pass_over_a_recorded_epoch_warns():
     for _ in range(2):
         assert len(list(sampler)) == 4  # nothing is recorded
     sampler.record_batch(0, 4)
-    with pytest.warns(UserWarning, match="deals epoch 0 again, .* Call set_epoch"):
+    with pytest.warns(UserWarning, match="deals epoch 0 again, .* Call set_epoch") as caught:
         assert len(list(sampler)) == 4
+    assert caught[0].filename == __file__
     sampler.set_epoch(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -279,6 +280,7 @@ def record_two_batches(cursor, state):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train(state)
+    assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught]
 
 

@@ -34,6 +34,14 @@ def test_from_horovod_import_says_so_too():
         exec("from horovod.runner import mpi_run")
 
 
+def test_names_of_the_frameworks_packages_are_explained():
+    for name in ("init", "rank", "DistributedOptimizer"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': `import horovod.torch as hvd`"):
+            getattr(horovod, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        _ = horovod.nonsense
+
+
 def test_who_asks_whether_it_is_there_is_told_no():
     assert importlib.util.find_spec("horovod.runner.mpi_run") is None
     assert not hasattr(horovod.runner, "mpi_run")

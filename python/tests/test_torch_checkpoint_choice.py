@@ -236,6 +236,12 @@ def test_export_to_a_file_of_torch(tmp_path):
 
 def test_export_says_in_a_line_what_is_wrong(tmp_path):
     result = export(tmp_path, tmp_path / "out.pt")
-    assert (result.returncode, result.stdout) == (1, "") and not (tmp_path / "out.pt").exists()
+    assert (result.returncode, result.stdout) == (2, "") and not (tmp_path / "out.pt").exists()
     assert result.stderr == f"horovod.elastic.export: {tmp_path} has no checkpoint\n"
     assert export().returncode == 2
+    missing = tmp_path / "nope"
+    for path in (missing, missing / "checkpoint-1-w1.hvd"):
+        result = export(path)
+        assert (result.returncode, result.stdout) == (2, "") and len(result.stderr.splitlines()) == 1
+        assert result.stderr.startswith(f"horovod.elastic.export: {path if path == missing else missing}")
+        assert "Errno" not in result.stderr

@@ -92,7 +92,7 @@ def test_unsupported_tensors_fail(operation):
             match=r"Tensor type torch.* is not supported\. Collectives take uint8, .*, complex64, complex128\.",
         ):
             OPERATIONS[operation](tensor)
-    with pytest.raises(ValueError, match=r"Tensor is required to be contiguous\."):
+    with pytest.raises(ValueError, match=r"Tensor is required to be contiguous\. Call its contiguous\(\) first\."):
         OPERATIONS[operation](torch.ones(12, 12).t())
     with pytest.raises(ValueError, match=r"needs a torch\.Tensor"):
         OPERATIONS[operation]([1.0])
@@ -241,3 +241,15 @@ def test_no_warnings_in_plain_use():
         warnings.simplefilter("error")
         hvd.allreduce(torch.ones(2))
         hvd.allgather(torch.ones(2))
+
+
+@pytest.mark.several_ranks
+def test_different_models_are_explained():
+    count = 1 + hvd.rank() % 2
+    named = [(name, torch.nn.Parameter(torch.ones(2))) for name in "ab"[:count]]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in named], lr=0.1), named)
+    text = rf"they need the same parameters on all ranks \(this rank's has {count}\)"
+    with pytest.raises(HorovodRequestError, match=text):
+        named[0][1].sum().backward()
+    del optimizer
+    assert_usable()

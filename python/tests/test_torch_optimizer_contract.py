@@ -76,6 +76,13 @@ def test_texts_of_bad_arguments():
     ):
         with pytest.raises(ValueError, match=text):
             hvd.DistributedOptimizer(sgd(model), **kwargs)
+    for given, name in (
+        (model, "torch.nn.modules.container.Sequential"),
+        ("sgd", "str"),
+        (torch.optim.SGD, "the class SGD"),
+    ):
+        with pytest.raises(TypeError, match=f"^hvd.DistributedOptimizer needs a torch.optim.Optimizer, got {name}$"):
+            hvd.DistributedOptimizer(given, model.named_parameters())
     with pytest.raises(TypeError, match="is not registered"):
         hvd.DistributedOptimizer(sgd(model), process_set=hvd.ProcessSet([0]))
 

@@ -3,6 +3,12 @@
 from typing import Any
 
 
+def with_article(value: Any) -> str:
+    """Returns the name of `value`'s class with its article, such as "an ElasticSampler"."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "AEIOaeio" else f"a {name}"
+
+
 def class_of(value: Any) -> str:
     """Returns the name of `value`'s class with its module, such as torch.optim.sgd.SGD."""
     cls = type(value)

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common._process import process
+from horovod.common.class_names import with_article
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, commits, folder_lock
 from horovod.elastic.best_checkpoint import Best, best_file
@@ -139,8 +140,8 @@ class Checkpoints:
 
     def __init__(self, trees: Trees, folder: str, every: int, keep: int = 2, best: Optional[Best] = None) -> None:
         if not isinstance(folder, (str, os.PathLike)):
-            kind = type(folder).__name__
-            raise TypeError(f"checkpoint_dir must be the path of a folder or a URL, not a {kind}; {_NAMED}")
+            kind = with_article(folder)
+            raise TypeError(f"checkpoint_dir must be the path of a folder or a URL, not {kind}; {_NAMED}")
         self._tensors = trees
         self._folder = checkpoint_url.place_of(folder)
         self._every, self._keep = every, keep

@@ -1,8 +1,8 @@
 """The progress of a job in an epoch of its data, independent of the number of ranks."""
 
-import warnings
 from typing import Any
 
+from horovod.common import _warnings
 from horovod.common.basics import rank, size
 from horovod.elastic import outside_run
 from horovod.elastic.runs import runs
@@ -58,10 +58,9 @@ class JobCursor:
     def _warn_of_no_state(self) -> None:
         if self.rank != 0:
             return
-        warnings.warn(
+        _warnings.warn(
             f"{type(self).__name__} is in no state: after a change of the world, items would be processed twice or not at all. "
-            f"Give it to the state of the run, as in {runs.state_kind}(..., sampler=sampler).",
-            stacklevel=3,
+            f"Give it to the state of the run, as in {runs.state_kind}(..., sampler=sampler)."
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -13,9 +13,11 @@ _DESCRIPTION = (
     "their names in the state."
 )
 
+_WRONG = 2  # the exit code for a wrong command line, which argparse has, too
+
 
 def main(arguments: Optional[list[str]] = None) -> int:
-    """Runs the command, and returns its exit code: 0, 1 for a failure, 2 for a wrong command line.
+    """Runs the command, and returns its exit code: 0, 1 for a failure, 2 for a wrong command line or a checkpoint that is not there.
 
     Args:
       arguments: the words after the program's name; None: those of this process.
@@ -36,6 +38,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
         values = reading.values_in(found)
         if given.out is not None:
             torch.save(values, given.out)
+    except FileNotFoundError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _fail(reason, _WRONG)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         return _fail(str(error).splitlines()[0])
     print(f"{found.path}: commit {found.commit}, run {found.origin.run}")
@@ -44,9 +49,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
     return 0
 
 
-def _fail(reason: str) -> int:
+def _fail(reason: str, status: int = 1) -> int:
     print(f"horovod.elastic.export: {one_line(reason)}", file=sys.stderr)
-    return 1
+    return status
 
 
 def _described(value: Any) -> str:

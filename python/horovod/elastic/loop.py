@@ -8,6 +8,7 @@ from typing import Any, Callable
 from horovod import _ffi
 from horovod.common import basics, ops
 from horovod.common.basics import process
+from horovod.common.class_names import with_article
 from horovod.common.exceptions import (
     CANCELLED,
     FAILED_PRECONDITION,
@@ -117,7 +118,7 @@ def _check_function(func: Any, name: str) -> None:
 def _check_state(state: Any, name: str) -> None:
     if not isinstance(state, State):
         raise TypeError(
-            f"the first argument of {name}, under hvd.elastic.run, is a {type(state).__name__}, not a state such as "
+            f"the first argument of {name}, under hvd.elastic.run, is {with_article(state)}, not a state such as "
             "hvd.elastic.TorchState: call a method trainer.train by hvd.elastic.run(trainer.train)(state)"
         )
 

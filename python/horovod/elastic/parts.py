@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
+from horovod.common.class_names import with_article
 from horovod.common.tensors import new
 from horovod.elastic import random_states
 from horovod.elastic.cursor import JobCursor
@@ -156,7 +157,7 @@ def check_plain(value: Any, path: str, seen: Optional[set[int]] = None) -> None:
     seen.add(id(value))
     if has_own_state(value) or any(check(value) for check in _copied_in_vain):
         raise ValueError(
-            f"{path} is a {type(value).__name__}, of which an ObjectState would restore a copy only: use the state of your "
+            f"{path} is {with_article(value)}, of which an ObjectState would restore a copy only: use the state of your "
             "framework, such as hvd.elastic.TorchState."
         )
     for place, item in _places(value, path):
@@ -165,7 +166,7 @@ def check_plain(value: Any, path: str, seen: Optional[set[int]] = None) -> None:
 
 def misplaced(value: Any, path: str) -> str:
     return (
-        f"{path} is a {type(value).__name__}, of which a copy would be restored there: give it to the state as a value of its "
+        f"{path} is {with_article(value)}, of which a copy would be restored there: give it to the state as a value of its "
         "own, or in lists, tuples and dicts."
     )
 

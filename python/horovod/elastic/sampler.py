@@ -3,10 +3,10 @@
 import functools
 import math
 import random
-import warnings
 from collections.abc import Iterator
 from typing import Any, Optional
 
+from horovod.common import _warnings
 from horovod.elastic.cursor import JobCursor
 
 
@@ -103,7 +103,7 @@ class ElasticSampler(JobCursor):
             what = "has nothing to deal: all of epoch {} is recorded as processed"
         if deals_again or self._gave_nothing:  # nothing, once: the end of an epoch in which the world changed
             text = what.format(self._dealt_epoch)
-            warnings.warn(f"ElasticSampler {text}. Call set_epoch() after every epoch.", stacklevel=3)
+            _warnings.warn(f"ElasticSampler {text}. Call set_epoch() after every epoch.")
         self._gave_nothing = not deals_again
 
     def __len__(self) -> int:

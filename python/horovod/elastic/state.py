@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional
 
 from horovod import _ffi
 from horovod.common.basics import rank
+from horovod.common.class_names import with_article
 from horovod.common.objects import broadcast_object
 from horovod.elastic import checkpoint_options, commit_protocol, commit_store, commits
 from horovod.elastic.commit_protocol import Commit, Snapshot, Snapshotter
@@ -186,9 +187,9 @@ class ObjectState(State):
         **kwargs: Any,
     ) -> None:
         if not callable(bcast_object):
-            kind = type(bcast_object).__name__
+            kind = with_article(bcast_object)
             raise TypeError(
-                f"bcast_object must be a function like hvd.broadcast_object, not a {kind}; values are given to a state by their "
+                f"bcast_object must be a function like hvd.broadcast_object, not {kind}; values are given to a state by their "
                 "names, as in epoch=0"
             )
         checkpoint_options.warn_of_values(type(self).__name__, kwargs)

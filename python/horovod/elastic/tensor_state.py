@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from horovod import _ffi
 from horovod.common import ops
 from horovod.common.basics import rank, size
+from horovod.common.class_names import with_article
 from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
@@ -150,7 +151,7 @@ class TensorState(ObjectState):
             if name in plain:
                 for part, _ in self._parts.parts_in(plain[name]):
                     raise ValueError(
-                        f"{path} has a {type(part).__name__}, of which a copy would be restored there: give it to the state when you "
+                        f"{path} has {with_article(part)}, of which a copy would be restored there: give it to the state when you "
                         "make it."
                     )
                 self._handle(name, plain[name])

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import mxnet
 from mxnet.ndarray import NDArray as Array
 
+from horovod.common.class_names import class_of
 from horovod.common.compression import Compressor, compress_group, decompress_group
 from horovod.common.process_sets import ProcessSet, global_process_set, takes_part
 from horovod.common.util import split_list
@@ -66,6 +67,9 @@ class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]  # 
       gradient_predivide_factor: gradients are divided by this factor before the sum, and by size / factor after it.
       num_groups: the number of groups in which the gradients of one call are reduced; 0: one group.
       process_set: the ranks over which gradients are averaged. Any other rank updates with its own gradients.
+
+    Raises:
+      TypeError: `optimizer` is no optimizer of MXNet.
     """
 
     def __init__(
@@ -75,6 +79,8 @@ class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]  # 
         num_groups: int = 0,
         process_set: ProcessSet = global_process_set,
     ) -> None:
+        if not isinstance(optimizer, mxnet.optimizer.Optimizer):
+            raise TypeError(f"hvd.DistributedOptimizer needs an mxnet.optimizer.Optimizer, got {class_of(optimizer)}")
         average = _Averaging(gradient_predivide_factor, num_groups, process_set)
         self.__dict__.update(_optimizer=optimizer, _average=average)
 

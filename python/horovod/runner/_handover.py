@@ -20,6 +20,7 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol
 import cloudpickle
 
 from horovod.common import _tracebacks
+from horovod.common.class_names import with_article
 from horovod.runner._addresses import split_host_port
 from horovod.runner._python import CallersPython
 from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_of
@@ -138,7 +139,7 @@ def pickled(value: Any, what: str = "") -> bytes:
         data: bytes = cloudpickle.dumps(value)
         return data
     except Exception as error:
-        what = what or f"the function's result, a {type(value).__name__},"
+        what = what or f"the function's result, {with_article(value)},"
         raise TypeError(f"{what} can't be pickled: {error}") from error
 
 

@@ -4,6 +4,7 @@ import contextlib
 from typing import Any
 
 from horovod.common import process_sets
+from horovod.common.class_names import with_article
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
 from horovod.tensorflow._library import tf
@@ -46,7 +47,7 @@ def tensor_of(value: Any) -> Any:
     """Returns `value` as a tensor. Raises TypeError for tensors that are not dense, and otherwise as tf.convert_to_tensor."""
     if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
         parts = "flat_values" if isinstance(value, tf.RaggedTensor) else "values"
-        raise TypeError(f"Horovod takes dense tensors, got a {type(value).__name__}: use its {parts}")
+        raise TypeError(f"Horovod takes dense tensors, got {with_article(value)}: use its {parts}")
     return value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
 
 

@@ -14,6 +14,25 @@ from horovod.torch._rates import Rates
 _NUMBERS = 256  # that a byte can tell apart
 
 
+_PREFIX = "horovod.gradients."  # of the operations' names
+
+
+def explained(error: HorovodRequestError, parameters: int) -> HorovodRequestError:
+    """Returns the error of an optimizer's operations, with what an agreement is if its text names one.
+
+    Args:
+      error: the error.
+      parameters: how many the optimizer of this rank has.
+    """
+    if f"'{_PREFIX}" not in str(error):
+        return error
+    text = (
+        f"{error}. '{_PREFIX}...' is how the ranks' optimizers agree at the end of backward() and in step(): they need the same "
+        f"parameters on all ranks (this rank's has {parameters}), and all ranks must be in backward() or step() then"
+    )
+    return HorovodRequestError(text, code=error.code)
+
+
 class Agreement:
     """A question to all ranks of an optimizer at the end of backward() or in step(): whose gradients are not reduced yet?
 
@@ -23,7 +42,7 @@ class Agreement:
     would otherwise answer a later question. The last bytes compare the learning rates of the last step; see :class:`Rates`.
 
     Args:
-      name: the operation's name.
+      name: what tells the optimizer from others.
       process_set: the ranks that take part.
       parameters: all parameters, in an order that all ranks share.
       arrived: those with a gradient that is not reduced yet.
@@ -49,7 +68,9 @@ class Agreement:
         given = bytearray(b"\1" * count) if len(arrived) == count else bytearray(p in arrived for p in parameters)
         self._bytes = given + bytes((not in_step, number, _NUMBERS - 1 - number)) + rates.digest
         tensor = torch.frombuffer(self._bytes, dtype=torch.uint8)
-        self.handle: int = collectives.allreduce.start(tensor, reduction(name, process_set, ops.Max, in_place=True))
+        self.handle: int = collectives.allreduce.start(
+            tensor, reduction(_PREFIX + name, process_set, ops.Max, in_place=True)
+        )
 
     def answer(self) -> tuple[list[torch.Tensor], bool]:
         """Returns the parameters that any rank has a gradient of, and whether all ranks are in step(). The operation is complete.

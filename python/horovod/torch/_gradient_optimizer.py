@@ -10,8 +10,9 @@ import torch
 
 from horovod.common import _process, _warnings, ops
 from horovod.common.collective import Call, reduction
+from horovod.common.exceptions import HorovodRequestError
 from horovod.common.util import is_elastic, split_list
-from horovod.torch._agreement import Agreement
+from horovod.torch._agreement import Agreement, explained
 from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
@@ -275,7 +276,7 @@ class GradientOptimizer(GradientForms):
         self._reduced = True
 
     def _ask(self, in_step: bool) -> None:
-        name = "horovod.gradients." + self._operation_name(self._every[0])
+        name = self._operation_name(self._every[0])
         self._agreement = Agreement(
             name, self.process_set, self._every, self._arrived, in_step, self._agreements, self._rates
         )
@@ -319,6 +320,8 @@ class GradientOptimizer(GradientForms):
         except BaseException as error:
             # Ctrl-C must not wait for the interrupted operation, whose memory stays in use.
             self._forget(waits=isinstance(error, Exception))
+            if isinstance(error, HorovodRequestError):
+                raise explained(error, len(self._every)) from None
             raise
 
     def _drop_passes(self) -> None:

@@ -34,7 +34,7 @@ def check(tensor: torch.Tensor) -> Optional[int]:
     if tensor.dtype not in _SUPPORTED or tensor.layout is not _STRIDED:
         raise ValueError(f"Tensor type {tensor.type()} is not supported. {TAKEN}")
     if not tensor.is_contiguous():
-        raise ValueError("Tensor is required to be contiguous.")
+        raise ValueError("Tensor is required to be contiguous. Call its contiguous() first.")
     # The memory of negative and conjugate views has another sign.
     return tensor.data_ptr() if tensor.is_cpu and not tensor.is_neg() and not tensor.is_conj() else None
 

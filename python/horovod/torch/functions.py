@@ -6,6 +6,7 @@ from typing import Optional, Union
 import torch
 
 from horovod.common import objects, ops
+from horovod.common.class_names import with_article
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.elastic.stream import broadcast_tree
 from horovod.torch import _loading, _tensors
@@ -26,7 +27,7 @@ def _named(params: Params) -> list[tuple[Optional[str], torch.Tensor]]:
         raise ValueError(f"invalid params of type: {type(params)}")
     for name, tensor in named:
         if not isinstance(tensor, torch.Tensor):
-            raise ValueError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
+            raise ValueError(f"{name!r} is {with_article(tensor)}, not a tensor")
     return named
 
 

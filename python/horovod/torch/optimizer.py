@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 import torch
 
 from horovod.common import _warnings, process_sets
+from horovod.common.class_names import class_of
 from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import is_iterable
@@ -68,6 +69,7 @@ def DistributedOptimizer(
       The distributed optimizer.
 
     Raises:
+      TypeError: `optimizer` is no optimizer.
       ValueError: arguments are invalid or contradict each other, or `optimizer` is a distributed optimizer already.
 
     Example:
@@ -80,6 +82,10 @@ def DistributedOptimizer(
       >>> _ = optimizer.step()
     """
     process_sets.known(process_set)
+    # Not isinstance: optimizers of other packages need not derive from torch's.
+    if isinstance(optimizer, type) or not (hasattr(optimizer, "param_groups") and hasattr(optimizer, "step")):
+        given = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else class_of(optimizer)
+        raise TypeError(f"hvd.DistributedOptimizer needs a torch.optim.Optimizer, got {given}")
     if isinstance(optimizer, WrappedOptimizer):
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     check_predivide(op, gradient_predivide_factor)

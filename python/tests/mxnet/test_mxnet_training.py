@@ -156,6 +156,8 @@ def test_optimizers_attributes_are_those_within():
 
 def test_states_of_a_trainer_are_saved_with_the_optimizer(tmp_path):
     net = net_of(0)
+    with pytest.raises(TypeError, match=r"needs an mxnet\.optimizer\.Optimizer, got str"):
+        hvd.DistributedOptimizer("sgd")
     wrapped = hvd.DistributedOptimizer(mx.optimizer.SGD(0.9, learning_rate=0.1), 2.0, 3)
     trainer = gluon.Trainer(net.collect_params(), wrapped, kvstore=None)
     train(net, trainer, own_parts())
