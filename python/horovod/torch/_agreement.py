@@ -24,7 +24,7 @@ def explained(error: HorovodRequestError, parameters: int) -> HorovodRequestErro
       error: the error.
       parameters: how many the optimizer of this rank has.
     """
-    if f"'{_PREFIX}" not in str(error):
+    if _PREFIX not in str(error):
         return error
     text = (
         f"{error}. '{_PREFIX}...' is how the ranks' optimizers agree at the end of backward() and in step(): they need the same "
