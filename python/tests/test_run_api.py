@@ -139,8 +139,12 @@ def test_contradictions_fail():
 
 @needs_launcher
 def test_what_horovodrun_refuses_is_a_value_error():
-    for kwargs in (dict(num_proc=0), dict(num_proc=4, hosts="localhost:2"), dict(hosts="localhost:x")):
-        with pytest.raises(ValueError, match="horovodrun refused the arguments"):
+    for kwargs, reason in (
+        (dict(num_proc=0), "-np=0 must be >= 1"),
+        (dict(num_proc=4, hosts="localhost:2"), "4 processes need 4 slots, but the hosts have 2"),
+        (dict(hosts="localhost:x"), "localhost:x"),
+    ):
+        with pytest.raises(ValueError, match=f"^horovodrun refused the arguments of horovod.run: .*{reason}"):
             horovod.run(print, **kwargs)
 
 

@@ -78,7 +78,7 @@ def run(
       The results, in rank order.
 
     Raises:
-      ValueError: arguments contradict each other, ask for MPI, or are refused by horovodrun, whose line on stderr says why.
+      ValueError: arguments contradict each other, ask for MPI, or are refused by horovodrun.
       RuntimeError: the job failed. The text has the traceback of the worker that failed first.
 
     Example:

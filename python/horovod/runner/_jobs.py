@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -9,6 +10,7 @@ from typing import Any, Optional
 from horovod.runner import _handover
 from horovod.runner._arguments import _HorovodArgs, flags_of
 from horovod.runner._launcher import Launcher
+from horovod.runner._programs import find_program
 from horovod.runner._python import module_command
 
 _REFUSED = 2  # horovodrun's exit status for a mistake in its arguments; a worker's may be the same
@@ -75,10 +77,17 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python:
             taken = True
         status = launcher.wait()
         if status == _REFUSED and not taken:
-            raise ValueError(
-                "horovodrun refused the arguments of horovod.run: the line that it has written to stderr says why"
-            )
+            raise ValueError(f"horovodrun refused the arguments of horovod.run: {_why_refused(arguments)}")
         return status
+
+
+def _why_refused(arguments: Sequence[str]) -> str:
+    """Returns why horovodrun refuses the arguments. Its own line may have gone to a stream that can't be read here."""
+    command = [find_program("horovodrun"), "--dry-run", *arguments]  # it starts nothing
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != _REFUSED or not done.stderr:
+        return "the line that it has written to stderr says why"
+    return done.stderr.splitlines()[-1].partition("error: ")[2]
 
 
 def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
