@@ -142,7 +142,7 @@ def test_what_horovodrun_refuses_is_a_value_error():
     for kwargs, reason in (
         (dict(num_proc=0), "-np=0 must be >= 1"),
         (dict(num_proc=4, hosts="localhost:2"), "4 processes need 4 slots, but the hosts have 2"),
-        (dict(hosts="localhost:x"), "localhost:x"),
+        (dict(hosts="localhost:x"), "host localhost: 'x' is not a number of slots"),
     ):
         with pytest.raises(ValueError, match=f"^horovodrun refused the arguments of horovod.run: .*{reason}"):
             horovod.run(print, **kwargs)
