@@ -169,7 +169,7 @@ absl::Status Agent::Attach(const Route& route) {
                                /*elastic=*/false, net::InterfaceOf(route_.own_address, interfaces),
                                /*word=*/"", os::UsableCores(),
                                os::HasShareOfCores() ? static_cast<int>(bootstrap_.slots()) : 0},
-                   settings_.check_interval, settings_.adoption,
+                   settings_.adoption,
                    [this](pb::AgentMessage message) { OnWorkerReport(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
@@ -361,7 +361,7 @@ void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   welcome_ = welcome;
   workers_->set_job_id(welcome.job_id());
   if (!welcome.elastic()) return;
-  workers_->MakeElastic();
+  workers_->MakeElastic(settings_.stopped_check_interval);
   if (!held_.has_value()) held_.emplace(welcome.job_id());
   BeginCopies(welcome.job_id());
 }

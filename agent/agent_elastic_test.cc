@@ -244,7 +244,7 @@ TEST_F(ElasticAgentTest, Sigint_EndsAtOnce) {
 }
 
 TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
-  settings_.check_interval = absl::Milliseconds(1);
+  settings_.stopped_check_interval = absl::Milliseconds(1);
   StartWorker("echo last words >&2; kill -STOP $$");
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.signal(), SIGKILL);
@@ -253,30 +253,8 @@ TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
   EXPECT_EQ(exited.stderr_tail(0), "last words");
 }
 
-TEST_F(ElasticAgentTest, Replaced_ByAnotherProgramForLong_IsKilledAndSaysWhy) {
-  settings_.check_interval = absl::Milliseconds(1);
-  StartWorker("$HOLDER exec; exit 1");
-  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  const pb::WorkerExited exited = AwaitExited();
-  EXPECT_EQ(exited.killed_for(),
-            "it ran another program (exec) for 60 s, which did not call hvd.init()");
-}
-
-// A script that executes itself again.
-TEST_F(ElasticAgentTest, Replaced_ByOneThatAsksAgain_IsNotKilled) {
-  settings_.check_interval = absl::Milliseconds(1);
-  StartWorker("$HOLDER exec=$HOLDER; exec sleep 1000");
-  const pid_t worker = NextPid();
-  EXPECT_EQ(NextPid(), worker);
-  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  kill(worker, SIGKILL);
-  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  SendStop(1, 0);
-  EXPECT_EQ(AwaitExited().killed_for(), "");
-}
-
 TEST_F(ElasticAgentTest, Stopped_ProcessThatAskedBelowAShell_IsKilled) {
-  settings_.check_interval = absl::Milliseconds(10);
+  settings_.stopped_check_interval = absl::Milliseconds(10);
   StartWorker("$HOLDER; exit 1");
   const pid_t holder = NextPid();
   kill(holder, SIGSTOP);

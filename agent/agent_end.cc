@@ -45,6 +45,9 @@ void Agent::OnSignal() {
     }
     const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
     const int signal = static_cast<int>(info.ssi_signo);
+    // A terminal that closes may say so twice, by its shell and by the kernel, and asks for no
+    // haste.
+    if (signal == SIGHUP && !GuardHasGone() && draining()) continue;
     const bool asks = signal == SIGTERM || (signal == SIGHUP && !GuardHasGone());
     if (asks && DrainBySignal(signal, by_guard)) continue;
     return LeaveBySignal(signal);

@@ -83,7 +83,6 @@ bool Worker::Follow(pid_t asker) {
   auto process = os::OtherProcess::Open(asker);
   if (!process.ok()) return false;
   asker_ = *std::move(process);
-  replaced_.reset();
   probe_.reset();
   return true;
 }
@@ -112,8 +111,7 @@ void Worker::Sample(std::function<void(inspection::StackSample)> answer) {
 }
 
 void Worker::OnDeath() {
-  replaced_ = std::exchange(asker_, std::nullopt);
-  replaced_checks_ = 0;
+  asker_.reset();
   if (process_->running()) callbacks_.on_dying();
 }
 
@@ -126,16 +124,6 @@ void Worker::CheckStopped() {
   const bool stopped = inspection::IsStopped(pid()) || asker_is_stopped;
   stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
   if (stopped_checks_ >= kStoppedChecks) Kill();
-}
-
-bool Worker::CheckReplaced() {
-  if (!process_->running() || !replaced_.has_value() || replaced_->HasEnded()) {
-    replaced_.reset();
-    return false;
-  }
-  if (inspection::IsExiting(replaced_->pid())) return true;  // it frees its memory
-  if (++replaced_checks_ == kReplacedChecks) Kill();
-  return true;
 }
 
 void Worker::set_paused(bool paused) { process_->set_paused(paused); }
@@ -176,8 +164,6 @@ pb::WorkerExited Worker::Report(const process::ProcessEnd& end) const {
   report.set_out_of_memory(end.status.signal == SIGKILL && order_ != Order::kKill &&
                            oom_->HasGrown());
   if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
-  if (replaced_checks_ >= kReplacedChecks)
-    report.set_killed_for("it ran another program (exec) for 60 s, which did not call hvd.init()");
   for (const std::string& line : end.stderr_tail) report.add_stderr_tail(line);
   return report;
 }

@@ -38,9 +38,6 @@ class Worker {
 
   // The number of calls of CheckStopped that must find a worker stopped before it is killed.
   static constexpr int kStoppedChecks = 10;
-  // The same for CheckReplaced: time for the program to begin with hvd.init(), as a script does
-  // that has executed itself again.
-  static constexpr int kReplacedChecks = 60;
 
   // Starts a child as the worker, or makes `adoption`'s process the worker; nullptr: a child.
   // Errors: those of ChildProcess::Spawn or Adoption::Start.
@@ -87,11 +84,6 @@ class Worker {
   // found it stopped by a signal.
   void CheckStopped();
 
-  // To be called at a fixed interval: kills the worker once kReplacedChecks calls in a row have
-  // found that the followed process runs another program (exec), of which nothing is known. Returns
-  // whether such a process may be there.
-  bool CheckReplaced();
-
   // See WorkerProcess::set_paused.
   void set_paused(bool paused);
 
@@ -119,10 +111,6 @@ class Worker {
   std::shared_ptr<int> watch_token_;               // expired for callbacks from earlier watches
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
-  // The followed process that has died, which may have executed another program; empty: there is
-  // none, or it has ended.
-  std::optional<os::OtherProcess> replaced_;
-  int replaced_checks_ = 0;
   Order order_ = Order::kNone;
   std::optional<EventLoop::TimerId> kill_timer_;
 };

@@ -31,18 +31,21 @@ pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
 }  // namespace
 
 WorkerSet::WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan,
-                     WorkerPlace place, absl::Duration check_interval, process::Adoption* adoption,
-                     Report report)
+                     WorkerPlace place, process::Adoption* adoption, Report report)
     : loop_(loop),
       output_(output),
       plan_(std::move(plan)),
       place_(std::move(place)),
-      check_interval_(check_interval),
       adoption_(adoption),
       report_(std::move(report)) {}
 
 WorkerSet::~WorkerSet() {
   if (check_timer_.has_value()) loop_.Cancel(*check_timer_);
+}
+
+void WorkerSet::MakeElastic(absl::Duration check_interval) {
+  place_.elastic = true;
+  check_interval_ = check_interval;
 }
 
 void WorkerSet::Start(const pb::StartWorker& start) {
@@ -64,7 +67,9 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   (*worker)->set_paused(paused_);
   workers_.emplace(id, *std::move(worker));
   Send(std::move(message));
-  if (place_.elastic) CheckLater();
+  if (check_interval_ > absl::ZeroDuration() && !check_timer_.has_value()) {
+    check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+  }
 }
 
 void WorkerSet::Send(pb::AgentMessage message) {
@@ -72,26 +77,16 @@ void WorkerSet::Send(pb::AgentMessage message) {
   report_(std::move(message));
 }
 
-void WorkerSet::CheckLater() {
-  if (check_timer_.has_value()) return;
-  check_timer_ = loop_.After(check_interval_, [this] { Check(); });
-}
-
-void WorkerSet::Check() {
+void WorkerSet::CheckStopped() {
   check_timer_.reset();
-  bool goes_on = place_.elastic && !empty();
-  for (const auto& [id, worker] : workers_) {
-    if (place_.elastic) worker->CheckStopped();
-    goes_on = worker->CheckReplaced() || goes_on;
-  }
-  if (goes_on) CheckLater();
+  for (const auto& [id, worker] : workers_) worker->CheckStopped();
+  if (!empty()) check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
 }
 
 void WorkerSet::OnDying(uint64_t id) {
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(id);
   Send(std::move(message));
-  CheckLater();
 }
 
 void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {

@@ -45,15 +45,6 @@ char StateOf(pid_t pid) {
 
 bool IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
 
-bool IsExiting(pid_t pid) {
-  constexpr size_t kFlags = 9 - 3;         // field 9
-  constexpr uint32_t kFlagExiting = 0x04;  // PF_EXITING of the kernel
-  const std::vector<std::string> stat = StatOf(pid);
-  uint32_t flags = 0;
-  const bool is_known = stat.size() > kFlags && absl::SimpleAtoi(stat[kFlags], &flags);
-  return is_known && (flags & kFlagExiting) != 0;
-}
-
 std::vector<pid_t> CatchersOf(pid_t root, int signal) {
   if (Catches(root, signal)) return {root};
   std::vector<pid_t> catchers;

@@ -19,9 +19,6 @@ char StateOf(pid_t pid);
 // and if there is no such process.
 bool IsStopped(pid_t pid);
 
-// Whether the process has begun to end: it runs no code of a program any more.
-bool IsExiting(pid_t pid);
-
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
 

@@ -1,9 +1,8 @@
 // A stand-in for a worker in tests: asks the agent as a worker does, holds the liveness page that
 // comes with the answer, prints its pid, and waits to be killed. With the argument "leave" it exits
-// at once, with "exec" it becomes another program, with
-// "exec=PROGRAM" this one; with "arena" it only prints which file holds the commits, with "answer"
-// the answer. With "commit=NUMBER" it first makes a commit of that id; with "newest" it asks for
-// the newest commit of the host, which it prints.
+// at once; with "arena" it only prints which file holds the commits, with "answer" the answer. With
+// "commit=NUMBER" it first makes a commit of that id; with "newest" it asks for the newest commit
+// of the host, which it prints.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -119,8 +118,6 @@ int Run(absl::string_view what) {
   }
   printf("%d\n", getpid());
   fflush(stdout);
-  if (absl::ConsumePrefix(&what, "exec=")) execl(what.data(), what.data(), nullptr);
-  if (what == "exec") execlp("sleep", "sleep", "1000", nullptr);
   while (what != "leave") pause();
   return 0;
 }

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "base/clock.h"
 #include "base/console/output_format.h"
 
 namespace hvd::console {
@@ -105,9 +105,18 @@ void OutputSink::NotifyDrained(std::function<void()> on_drained) {
 }
 
 bool OutputSink::AwaitDrained(absl::Duration patience) {
-  const auto drained = std::make_shared<absl::Notification>();
-  NotifyDrained([drained] { drained->Notify(); });
-  return drained->WaitForNotificationWithTimeout(patience);
+  struct Drained {
+    absl::Mutex mutex;
+    bool is_so = false;
+  };
+  const auto drained = std::make_shared<Drained>();
+  NotifyDrained([drained] {
+    absl::MutexLock lock(&drained->mutex);
+    drained->is_so = true;
+  });
+  absl::MutexLock lock(&drained->mutex);
+  return Clock::Real().AwaitWithDeadline(drained->mutex, absl::Condition(&drained->is_so),
+                                         Clock::Real().Now() + patience);
 }
 
 void OutputSink::Abandon() {

@@ -317,6 +317,16 @@ TEST_F(ElasticJobTest, OutputThatIsLostDrainsAllHosts) {
                         "at their next commit"));
 }
 
+TEST_F(ElasticJobTest, OutputThatIsLost_TheTrainingEndsBeforeTheDrain_IsNoSuccess) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenWorkersOf("alpha", 2);
+  Then([this] { events_.Post(OutputIsBroken{false, ENOSPC}); });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 1);
+}
+
 // Between the end of the training and that of its processes, or before the first world.
 TEST_F(ElasticJobTest, SigtermWhileNobodyTrains_TheDaemonDecides) {
   MakeElastic();

@@ -59,7 +59,7 @@ int JobRun::Run() {
     dependencies_.event_log->OnLost(nullptr);
   }
   Flush();
-  return exit_code_;
+  return exit_code_ == 0 && output_is_lost_ ? 1 : exit_code_;
 }
 
 void JobRun::Start() {
@@ -308,7 +308,7 @@ void JobRun::On(const OutputIsBroken& event) {
       reader_left ? "nobody reads horovodrun's output any more"
                   : absl::StrCat("can't write to ", event.is_stderr ? "stderr" : "stdout", ": ",
                                  std::strerror(event.error));
-  if (!reader_left && exit_code_ == 0) exit_code_ = 1;
+  output_is_lost_ = output_is_lost_ || !reader_left;
   const bool is_ending = phase_ >= Phase::kDraining;
   if (is_ending && !reader_left) output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
   if (is_ending) return;

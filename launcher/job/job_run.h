@@ -143,9 +143,10 @@ class JobRun {
   int stop_signals_ = 0;
   // A scheduler has asked for the end (SIGTERM), or a terminal has closed: SIGKILL may follow.
   bool is_terminated_ = false;
-  bool has_extended_ = false;  // the end has waited once for the reader of the output
-  bool was_stopped_ = false;   // somebody has asked for the end, by a signal or by the daemon
-  bool was_drained_ = false;   // and the daemon was to end the job at a commit
+  bool output_is_lost_ = false;  // some could not be written
+  bool has_extended_ = false;    // the end has waited once for the reader of the output
+  bool was_stopped_ = false;     // somebody has asked for the end, by a signal or by the daemon
+  bool was_drained_ = false;     // and the daemon was to end the job at a commit
 };
 
 }  // namespace hvd::launcher::job

@@ -71,6 +71,7 @@ bool CommitPlaces::AwaitsLeaver(absl::Span<const Worker* const> members, absl::T
   const uint64_t newest = Restorable(members);
   for (const Worker& worker : workers()) {
     if (worker.life.gone() || !standing_.IsLeaving(worker) || worker.life.member()) continue;
+    if (IsGivenUp(standing_.HostOf(worker))) continue;
     if (worker.commit > newest && now < worker.ends_by) return true;
   }
   return false;

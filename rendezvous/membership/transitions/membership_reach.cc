@@ -116,7 +116,9 @@ void Membership::State::RememberWays(uint64_t commit) {
     std::set<std::string> met;
     for (const WorldMember& member : epochs.world->members) met.insert(member.host);
     for (Host& host : hosts) {
-      if (met.count(host.slots.host) > 0 && met.count(host.rests_from) > 0) host.rests = 0;
+      const bool is_gone = hosts.Find(host.rests_from) == nullptr;
+      const bool meets = is_gone || met.count(host.rests_from) > 0;
+      if (met.count(host.slots.host) > 0 && meets) host.rests = 0;
     }
     const auto is_open = [&met](const Way& way) {
       return met.count(way.first) > 0 && met.count(way.second) > 0;
