@@ -95,7 +95,7 @@ std::string ExplainElastic(const Parts& parts) {
     if (late.empty() && parts.epochs.idle_until > parts.last_time)
       return parts.epochs.IdleText(parts.epochs.IdleInARow());
     if (late.empty() && parts.epochs.quorum_since != absl::InfiniteFuture()) {
-      const Host* const holder = parts.commits.HolderOfNewest();
+      const Host* const holder = parts.commits.HolderAbove(parts.commits.Candidates());
       if (holder != nullptr && holder->commit > parts.commits.RestorableByAsking())
         return MissingCommitText(parts, *holder);
     }
