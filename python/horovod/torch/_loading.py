@@ -1,6 +1,8 @@
 """Loading of state dicts into models and optimizers, with as few copies as possible."""
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -34,11 +36,61 @@ def tensors_of(value: Any) -> Any:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
-    """Loads `state_dict`, whose tensors the optimizer may keep."""
+    """Loads `state_dict`, whose tensors the optimizer may keep. Their dtypes stay, and so do the optimizer's group dicts."""
     kind: type = type(optimizer)
-    if _loads_like_torch(kind) and _torch_copies():
-        state_dict = mapped(state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value)
-    optimizer.load_state_dict(state_dict)
+    like_torch = _loads_like_torch(kind)
+    given = state_dict
+    if like_torch and _torch_copies():
+        given = mapped(state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value)
+    with same_groups_and_state(optimizer):
+        optimizer.load_state_dict(given)
+    if like_torch:
+        _undo_casts(optimizer, state_dict)
+
+
+@contextlib.contextmanager
+def same_groups_and_state(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Within this the optimizer may replace its groups and its state. Afterwards it has the objects that it had before, with the
+    new contents, because others refer to them: schedulers, scripts, a wrapper.
+    """
+    own = vars(optimizer)
+    groups, state = own.get("param_groups"), own.get("state")
+    yield
+    loaded = own.get("state")
+    if state is not None and loaded is not state:
+        state.clear()
+        state.update(loaded)
+        own["state"] = state
+    loaded = own.get("param_groups")
+    if groups is not None and loaded is not groups:
+        for old, new in zip(groups, loaded):
+            old.clear()
+            old.update(new)
+        own["param_groups"] = groups
+
+
+def _undo_casts(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
+    """Gives state that torch has cast to the dtype of its parameter the values of `state_dict`, as one rank or the save has them:
+    a counter of a half-precision parameter, its copy in float32, a string (which torch takes for a sequence of tensors).
+    """
+    for saved_group, group in zip(state_dict["param_groups"], vars(optimizer).get("param_groups", [])):
+        for index, p in zip(saved_group["params"], group["params"]):
+            saved, loaded = state_dict["state"].get(index), optimizer.state.get(p)
+            if isinstance(saved, dict) and isinstance(loaded, dict):
+                for name, value in saved.items():
+                    if name in loaded:
+                        loaded[name] = _without_cast(value, loaded[name])
+
+
+def _without_cast(saved: Any, loaded: Any) -> Any:
+    if isinstance(saved, torch.Tensor):
+        is_cast = isinstance(loaded, torch.Tensor) and loaded.dtype != saved.dtype
+        return saved.to(loaded.device) if is_cast else loaded
+    if type(saved) is dict and type(loaded) is dict:
+        return {key: _without_cast(value, loaded.get(key, value)) for key, value in saved.items()}
+    if type(saved) in (list, tuple) and type(loaded) is type(saved) and len(loaded) == len(saved):
+        return type(saved)(map(_without_cast, saved, loaded))
+    return saved if isinstance(saved, str) else loaded
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from horovod.common import _process, process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
+from horovod.torch._loading import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
 
 
@@ -261,17 +262,8 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         """Loads a state as the wrapped optimizer does. Groups and state stay the same objects, because others, such as schedulers,
         refer to them.
         """
-        groups, state = self._groups(), self.state
-        super().load_state_dict(state_dict)
-        if "state" in vars(self) and self.state is not state:
-            state.clear()
-            state.update(self.state)
-            self.state = state
-        if "param_groups" in vars(self) and self._groups() is not groups:
-            for old, new in zip(groups, self._groups()):
-                old.clear()
-                old.update(new)
-            self.param_groups = groups
+        with same_groups_and_state(self):
+            super().load_state_dict(state_dict)
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Zeroes the gradients as the wrapped optimizer does."""
