@@ -51,5 +51,5 @@ def test_object_among_arrays_is_refused():
 
 
 def test_arrays_in_a_place_that_nobody_looks_at():
-    with pytest.raises(ValueError, match=r"^JaxState\.holder\.inner\['w'\] is a \w+, of which a copy"):
+    with pytest.raises(ValueError, match=r"^JaxState\.holder\.inner\['w'\] is an? \w+, of which a copy"):
         hvd.elastic.JaxState(holder=Holder({"w": jnp.zeros(2)}))
