@@ -139,6 +139,8 @@ def test_unused_parameters_count_as_zeros(groups):
 @pytest.mark.parametrize("compression", [hvd.Compression.none, hvd.Compression.fp16])
 def test_unused_parameters_get_zeros_of_the_chosen_type(compression):
     """Every rank uses another branch."""
+    if hvd.size() == 1:
+        pytest.skip("a single rank reduces nothing, so unused parameters have no gradient")
     model = Branches().bfloat16()
     for p in model.parameters():
         p.grad_dtype = torch.float32
