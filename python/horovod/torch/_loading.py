@@ -78,7 +78,8 @@ def _undo_casts(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) ->
             saved, loaded = state_dict["state"].get(index), optimizer.state.get(p)
             if isinstance(saved, dict) and isinstance(loaded, dict):
                 for name, value in saved.items():
-                    if name in loaded:
+                    is_cast_for_kernels = name == "step" and (group.get("fused") or group.get("capturable"))
+                    if name in loaded and not is_cast_for_kernels:
                         loaded[name] = _without_cast(value, loaded[name])
 
 
