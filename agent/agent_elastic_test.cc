@@ -224,6 +224,20 @@ TEST_F(ElasticAgentTest, Sigterm_Second_AsksForAHurriedDrainAndTheThirdEndsAtOnc
   EXPECT_TRUE(IsGone(worker));
 }
 
+// A shell and the kernel may each send one when a terminal closes.
+TEST_F(ElasticAgentTest, Sighup_Second_AsksForNoHaste) {
+  StartWorker("trap '' TERM; echo $$; while :; do sleep 1000; done");
+  const pid_t worker = NextPid();
+  kill(getpid(), SIGHUP);
+  EXPECT_FALSE(daemon_.NextMessage().draining().at_once());
+  kill(getpid(), SIGHUP);
+  kill(getpid(), SIGTERM);  // the second request that counts
+  EXPECT_TRUE(daemon_.NextMessage().draining().at_once());
+  EXPECT_FALSE(IsGone(worker));
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(Join(), 128 + SIGTERM);
+}
+
 TEST_F(ElasticAgentTest, Sigterm_DaemonDoesNotEndTheDrain_EndsAfterItsGrace) {
   settings_.drain_margin = absl::Milliseconds(10);
   welcome_.set_drain_grace_ms(10);

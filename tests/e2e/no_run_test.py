@@ -1,4 +1,4 @@
-"""An elastic job whose script has no function under hvd.elastic.run: it is told what that means."""
+"""Warnings and errors of an elastic job whose script has no function under hvd.elastic.run."""
 
 import sys
 from pathlib import Path

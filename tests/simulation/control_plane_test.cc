@@ -44,6 +44,7 @@ TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
   EXPECT_GT(total.went_on, kJobs / 400) << total.ToText();
   EXPECT_GT(total.closed_ways, kJobs / 40) << total.ToText();
   EXPECT_GT(total.rests, kJobs / 400) << total.ToText();
+  EXPECT_GT(total.left_commits, kJobs / 4000) << total.ToText();
 }
 
 TEST(ControlPlaneTest, SameSeed_SameRun) {
