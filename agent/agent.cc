@@ -13,7 +13,7 @@
 #include "base/crypto.h"
 #include "base/net/address.h"
 #include "base/net/tcp_socket.h"
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
@@ -33,7 +33,8 @@ constexpr size_t kLongestCommand = 1000;  // bytes of it that the status shows
 sigset_t AgentSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals, signal);
+  os::AddUnlessIgnored(signals, SIGHUP);
   os::AddNotices(signals);
   return signals;
 }

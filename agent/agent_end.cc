@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
 #include "agent/protocol/agent_protocol.h"
-#include "base/os/notice_signals.h"
 #include "base/os/process_tree.h"
+#include "base/os/signals.h"
 #include "base/text/names.h"
 #include "base/text/utf8.h"
 
@@ -47,8 +47,8 @@ void Agent::OnSignal() {
     const int signal = static_cast<int>(info.ssi_signo);
     // A terminal that closes may say so twice, by its shell and by the kernel, and asks for no
     // haste.
-    if (signal == SIGHUP && !GuardHasGone() && draining()) continue;
-    const bool asks = signal == SIGTERM || (signal == SIGHUP && !GuardHasGone());
+    if (signal == SIGHUP && draining()) continue;
+    const bool asks = (signal == SIGTERM || signal == SIGHUP) && !GuardHasGone();
     if (asks && DrainBySignal(signal, by_guard)) continue;
     return LeaveBySignal(signal);
   }
@@ -78,11 +78,11 @@ void Agent::LeaveBySignal(int signal) {
   loop_.After(kGoodbyeTime, [this] { Quit(exit_code_); });
 }
 
-// When the guard dies, the kernel gives this process another parent, and then sends SIGHUP.
+// When the guard dies, the kernel gives this process another parent, and then sends SIGTERM.
 bool Agent::GuardHasGone() const { return getppid() != guard_; }
 
 std::string Agent::WhyLeaving(int signal) const {
-  if (signal == SIGHUP && GuardHasGone()) return "horovod-guard, its agent's parent, was killed";
+  if (signal == SIGTERM && GuardHasGone()) return "horovod-guard, its agent's parent, was killed";
   return absl::StrCat("its agent got ", NameOf(signal));
 }
 

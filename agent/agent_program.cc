@@ -20,9 +20,9 @@
 #include "agent/protocol/agent_protocol.h"
 #include "agent/stdio_agent.h"
 #include "base/event_loop.h"
-#include "base/os/notice_signals.h"
 #include "base/os/process_limits.h"
 #include "base/os/process_tree.h"
+#include "base/os/signals.h"
 #include "base/os/starter.h"
 #include "base/text/names.h"
 

@@ -57,6 +57,7 @@ class AgentProgramTest : public testing::Test {
     os::SpawnOptions options;
     options.file = kScriptedAgent;
     options.argv = {"horovod-agent", "--stdio"};
+    options.ignored_signals = ignored_;
     Pipe input = MakePipe().value();
     options.stdin_fd = input.read.get();
     options.stdout_fd = output.write.get();
@@ -111,6 +112,7 @@ class AgentProgramTest : public testing::Test {
 
   const BoundSocket listener_{8};
   std::string daemon_ = listener_.address();
+  std::vector<int> ignored_;  // by whoever starts the guard
   std::optional<os::Process> guard_;
   Fd input_, output_;
   pid_t agent_ = 0;
@@ -159,6 +161,27 @@ TEST_F(AgentProgramTest, Kill9_Guard_LeavesNothing) {
   kill(guard_->pid(), SIGKILL);
   ExpectNothingLeft();
   EXPECT_EQ(NextLine(), "");
+}
+
+TEST_F(AgentProgramTest, Kill9_GuardOfAnAgentThatNohupStarted_LeavesNothing) {
+  ignored_ = {SIGHUP};
+  StartStubborn();
+  kill(guard_->pid(), SIGKILL);
+  ExpectNothingLeft();
+  EXPECT_EQ(NextLine(), "");
+}
+
+// Both would take SIGHUP before SIGUSR1, whose number is higher.
+TEST_F(AgentProgramTest, Sighup_IgnoredAsByNohup_EndsNothing) {
+  ignored_ = {SIGHUP};
+  Start(
+      "test $HOROVOD_RANK = 0 || exec sleep 1000; trap 'echo noticed' USR1; echo up; "
+      "sleep 1000 & wait; wait");
+  EXPECT_EQ(NextLine(), "up\n");
+  kill(os::ChildrenOf(guard_->pid()).at(0), SIGHUP);
+  kill(guard_->pid(), SIGHUP);
+  kill(guard_->pid(), SIGUSR1);
+  EXPECT_EQ(NextLine(), "noticed\n");
 }
 
 TEST_F(AgentProgramTest, InputCloses_LauncherIsGone_LeavesNothing) {

@@ -9,13 +9,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "agent/inspection/process_state.h"
 #include "agent/protocol/agent_protocol.h"
-#include "base/os/notice_signals.h"
 #include "base/os/process.h"
 #include "base/os/process_tree.h"
+#include "base/os/signals.h"
 #include "base/text/duration_text.h"
 
 namespace hvd::agent {
@@ -74,14 +75,17 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
   // Blocked before the fork, so that no SIGCHLD is lost; sigtimedwait takes the pending signals.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals, signal);
+  os::AddUnlessIgnored(signals, SIGHUP);
   os::AddNotices(signals);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   BlockBrokenPipe();
   os::BlockNotices();
   os::BecomeSubreaper();
 
-  absl::StatusOr<os::Process> process = os::Process::Fork(agent, /*death_signal=*/SIGHUP);
+  std::vector<int> ignored;
+  if (os::IsIgnored(SIGHUP)) ignored.push_back(SIGHUP);
+  absl::StatusOr<os::Process> process = os::Process::Fork(agent, /*death_signal=*/SIGTERM, ignored);
   if (!process.ok()) {
     fprintf(stderr, "%s: %s\n", protocol::kAgentProgram,
             std::string(process.status().message()).c_str());

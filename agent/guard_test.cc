@@ -39,6 +39,15 @@ TEST(GuardTest, RunGuard_Notice_IsPassedOn) {
   }
 }
 
+// The guard would pass on SIGHUP before SIGUSR1, whose number is higher.
+TEST(GuardTest, RunGuard_HangupIgnored_StaysSoInBoth) {
+  signal(SIGHUP, SIG_IGN);
+  const int code = GuardOf(
+      "trap 'exit 7' USR1; kill -HUP $$ $PPID; kill -USR1 $PPID; while :; do sleep 0.01; done");
+  signal(SIGHUP, SIG_DFL);
+  EXPECT_EQ(code, 7);
+}
+
 TEST(GuardTest, RunGuard_AgentStoppedForGood_KillsIt) {
   EXPECT_EQ(GuardOf("kill -STOP $$; exit 7", absl::Milliseconds(10)), 128 + SIGKILL);
 }

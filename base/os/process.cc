@@ -51,10 +51,12 @@ std::vector<char*> PointersTo(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-void ResetSignals() {
+void ResetSignals(const std::vector<int>& ignored) {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
+  for (const int number : ignored) signal(number, SIG_IGN);
+  // Last: one that is pending is dropped if it is ignored.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -104,8 +106,7 @@ void DieWith(pid_t parent, int death_signal) {
   if (options.group == SpawnOptions::Group::kNewGroup) setpgid(0, 0);
   if (options.group == SpawnOptions::Group::kNewSession) setsid();
   DieWith(plan.parent, options.death_signal);
-  ResetSignals();
-  for (const int ignored : options.ignored_signals) signal(ignored, SIG_IGN);
+  ResetSignals(options.ignored_signals);
   if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
   RestoreLimits();
   SetOomScore(plan.oom_score);
@@ -200,11 +201,12 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   return process;
 }
 
-absl::StatusOr<Process> Process::Fork(const std::function<int()>& body, int death_signal) {
+absl::StatusOr<Process> Process::Fork(const std::function<int()>& body, int death_signal,
+                                      const std::vector<int>& ignored_signals) {
   const pid_t parent = getpid();
   return Start([&] {
     DieWith(parent, death_signal);
-    ResetSignals();
+    ResetSignals(ignored_signals);
     exit(body());
   });
 }

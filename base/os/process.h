@@ -53,12 +53,13 @@ class Process {
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
   // Forks; the child runs `body` and exits with its result. In the child all signals have their
-  // default actions and none is blocked, descriptors are shared, and `death_signal` is as in
-  // SpawnOptions.
+  // default actions, except `ignored_signals`, and none is blocked; descriptors are shared, and
+  // `death_signal` is as in SpawnOptions.
   // REQUIRES: this process has no other threads.
   // Errors:
   //   - ResourceExhausted, Unavailable, Internal, Unimplemented: as Spawn.
-  static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal);
+  static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal,
+                                      const std::vector<int>& ignored_signals = {});
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) = delete;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 
 namespace hvd::launcher::job {
 

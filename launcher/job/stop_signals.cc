@@ -11,7 +11,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 #include "base/status_macros.h"
 
 namespace hvd::launcher::job {
@@ -21,11 +21,7 @@ namespace {
 sigset_t StopSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
-  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) os::AddUnlessIgnored(set, signal);
   return set;
 }
 

@@ -1,5 +1,5 @@
 // The watcher of a job's signals: the stop signals SIGINT, SIGTERM and SIGHUP, the end of the
-// program that started this one, and the notices of schedulers (base/os/notice_signals).
+// program that started this one, and the notices of schedulers (base/os/signals).
 #ifndef LAUNCHER_JOB_STOP_SIGNALS_H_
 #define LAUNCHER_JOB_STOP_SIGNALS_H_
 

@@ -16,8 +16,8 @@
 #include "base/env.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/os/notice_signals.h"
 #include "base/os/process.h"
+#include "base/os/signals.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 

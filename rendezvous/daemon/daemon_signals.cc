@@ -9,7 +9,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 #include "base/status_macros.h"
 
 namespace hvd::rendezvous::daemon {
@@ -20,10 +20,7 @@ sigset_t StopSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  // Ignored by nohup, it stays so.
-  struct sigaction hangup = {};
-  sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
+  os::AddUnlessIgnored(signals, SIGHUP);
   return signals;
 }
 

@@ -1,4 +1,4 @@
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 
 #include <algorithm>
 
@@ -23,6 +23,16 @@ void BlockNotices() {
 
 void IgnoreNotices() {
   for (const int number : kNoticeSignals) signal(number, SIG_IGN);
+}
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+void AddUnlessIgnored(sigset_t& set, int signal) {
+  if (!IsIgnored(signal)) sigaddset(&set, signal);
 }
 
 }  // namespace hvd::os

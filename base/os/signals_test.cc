@@ -1,4 +1,4 @@
-#include "base/os/notice_signals.h"
+#include "base/os/signals.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -51,6 +51,18 @@ TEST(NoticeSignalsTest, Ignored_EndNothing) {
               0)
         << signal;
   }
+}
+
+TEST(IgnoredSignalsTest, AddUnlessIgnored_OneIsIgnored_AddsTheOther) {
+  signal(SIGHUP, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGHUP, SIGTERM}) AddUnlessIgnored(set, number);
+  EXPECT_TRUE(IsIgnored(SIGHUP));
+  signal(SIGHUP, SIG_DFL);
+  EXPECT_FALSE(IsIgnored(SIGHUP));
+  EXPECT_EQ(sigismember(&set, SIGHUP), 0);
+  EXPECT_EQ(sigismember(&set, SIGTERM), 1);
 }
 
 }  // namespace
