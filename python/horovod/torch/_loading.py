@@ -1,14 +1,13 @@
 """Loading of state dicts into models and optimizers, with as few copies as possible."""
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from horovod.elastic.trees import Trees, mapped
 from horovod.torch import _tensors
+from horovod.torch._kept_objects import same_groups_and_state
 
 TREES = Trees(_tensors)
 
@@ -46,27 +45,6 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any])
         optimizer.load_state_dict(given)
     if like_torch:
         _undo_casts(optimizer, state_dict)
-
-
-@contextlib.contextmanager
-def same_groups_and_state(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Within this the optimizer may replace its groups and its state. Afterwards it has the objects that it had before, with the
-    new contents, because others refer to them: schedulers, scripts, a wrapper.
-    """
-    own = vars(optimizer)
-    groups, state = own.get("param_groups"), own.get("state")
-    yield
-    loaded = own.get("state")
-    if state is not None and loaded is not state:
-        state.clear()
-        state.update(loaded)
-        own["state"] = state
-    loaded = own.get("param_groups")
-    if groups is not None and loaded is not groups:
-        for old, new in zip(groups, loaded):
-            old.clear()
-            old.update(new)
-        own["param_groups"] = groups
 
 
 def _undo_casts(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:

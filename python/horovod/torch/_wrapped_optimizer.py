@@ -15,7 +15,7 @@ from horovod.common import _process, process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
-from horovod.torch._loading import same_groups_and_state
+from horovod.torch._kept_objects import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
 
 
