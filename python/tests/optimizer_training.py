@@ -56,3 +56,11 @@ def train(model, optimizer, data, accumulate=1):
 
 def distributed(model, optimizer, **kwargs):
     return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **kwargs)
+
+
+def after_each_accumulation(p, change):
+    """Calls `change(p)` whenever backward() has added to p.grad. Returns the hook."""
+    if hasattr(p, "register_post_accumulate_grad_hook"):
+        return p.register_post_accumulate_grad_hook(change)
+    accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
+    return accumulator.register_hook(lambda *_, kept=accumulator: change(p))

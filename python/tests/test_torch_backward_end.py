@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodRequestError
 from horovod.torch._backward_end import _Work
-from optimizer_training import assert_same, batches, distributed, loss_of, net
+from optimizer_training import after_each_accumulation, assert_same, batches, distributed, loss_of, net
 
 
 def sgd(model):
@@ -235,13 +235,6 @@ def test_ranks_that_call_backward_differently_often_fail_together():
     optimizer.zero_grad()
     loss(p).backward()  # the world stays usable
     assert p.grad.tolist() == [average()] * 2
-
-
-def after_each_accumulation(p, change):
-    if hasattr(p, "register_post_accumulate_grad_hook"):
-        return p.register_post_accumulate_grad_hook(change)
-    accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
-    return accumulator.register_hook(lambda *_, kept=accumulator: change(p))
 
 
 def scaled(p):

@@ -1,6 +1,7 @@
 """Several optimizers of the same parameters, of which some ranks may have dropped one. On any number of ranks."""
 
 import gc
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -55,17 +56,93 @@ def test_an_optimizer_is_used_again_after_a_later_one_was_dropped(zeroes):
     assert p.tolist() == [-3 * average()] * 2
 
 
-def test_each_gradient_is_summed_once():
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("synchronizes", [False, True])
+def test_each_gradient_is_summed_once(order, synchronizes):
     p = nn.Parameter(torch.zeros(2))
     optimizers = [optimizer_of(p, name, op=hvd.Sum) for name in ("first", "second")]
     for _ in range(2):
         for optimizer in optimizers:
             optimizer.zero_grad()
         backward(p)
-        for optimizer in optimizers:
-            optimizer.step()
+        if synchronizes:
+            optimizers[order[0]].synchronize()
+        for number in order:
+            with optimizers[number].skip_synchronize() if synchronizes and number == order[0] else nullcontext():
+                optimizers[number].step()
             assert p.grad.tolist() == [average() * hvd.size()] * 2
     assert p.tolist() == [-4 * average() * hvd.size()] * 2
+
+
+class ClipsItself(torch.optim.SGD):
+    """Changes the gradients in place when it steps, as those that centralize or clip them do."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad.mul_(0.5)
+        super().step()
+
+
+def test_of_shared_and_own_parameters_each_gradient_is_summed_once():
+    p, q = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+    both = hvd.DistributedOptimizer(torch.optim.SGD([p, q], lr=1.0), [("p", p), ("q", q)], op=hvd.Sum)
+    one = hvd.DistributedOptimizer(ClipsItself([p], lr=1.0), [("p", p)], op=hvd.Sum)
+    for _ in range(2):
+        both.zero_grad()
+        one.zero_grad()
+        ((p + q).sum() * (hvd.rank() + 1)).backward()
+        one.step()
+        both.step()
+    total = average() * hvd.size()
+    assert (p.tolist(), q.tolist()) == ([-2 * total] * 2, [-2 * total] * 2)
+
+
+def test_an_optimizer_made_before_the_step_sums_nothing_again():
+    p = nn.Parameter(torch.zeros(2))
+    first = optimizer_of(p, "first", op=hvd.Sum)
+    backward(p)
+    second = optimizer_of(p, "second", op=hvd.Sum)
+    second.step()
+    first.step()
+    assert p.tolist() == [-2 * average() * hvd.size()] * 2
+
+
+@pytest.mark.several_ranks
+def test_a_sum_that_was_changed_between_two_steps_is_an_error():
+    p = nn.Parameter(torch.zeros(2))
+    first, second = [optimizer_of(p, name, op=hvd.Sum) for name in ("first", "second")]
+    backward(p)
+    second.step()
+    p.grad.mul_(0.5)
+    with pytest.raises(
+        RuntimeError, match=r"gradient of first was reduced for another optimizer.*before the first step"
+    ):
+        first.step()
+    for optimizer in (first, second):
+        optimizer.zero_grad()
+    backward(p)
+    first.step()
+
+
+def test_an_average_may_change_between_two_steps():
+    p = nn.Parameter(torch.zeros(2))
+    first, second = [optimizer_of(p, name) for name in ("first", "second")]
+    backward(p)
+    second.step()
+    p.grad.mul_(0.5)
+    first.step()
+    assert p.tolist() == [-1.5 * average()] * 2
+
+
+def test_a_gradient_that_replaces_a_reduced_one_is_reduced():
+    p = nn.Parameter(torch.zeros(2))
+    first, second = [optimizer_of(p, name, op=hvd.Sum) for name in ("first", "second")]
+    backward(p)
+    second.step()
+    p.grad = torch.full((2,), hvd.rank() + 1.0)
+    first.step()
+    assert p.tolist() == [-2 * average() * hvd.size()] * 2
 
 
 def test_newcomers_have_made_but_not_used_their_optimizers():

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import weakref
 from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
@@ -16,11 +15,13 @@ from horovod.torch._agreement import Agreement, explained
 from horovod.torch._backward_end import BackwardEnd, is_nested
 from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
-from horovod.torch._gradient_forms import GradientForms
 from horovod.torch._local_gradients import LocalGradients
 from horovod.torch._rates import Rates
+from horovod.torch._reduced_gradients import ReducedGradients
 from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
+from horovod.torch._shared_parameters import SharedParameters
 from horovod.torch._tensors import not_compiled
+from horovod.torch._wrapped_optimizer import in_backward
 from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import Average, Sum, sparse_allreduce_async
 
@@ -39,21 +40,14 @@ _SYNCHRONIZED_BEFORE_STEP = (
     "`with optimizer.skip_synchronize():`"
 )
 
-# Of optimizers that share a parameter, the one that reduces its gradient, by the parameter's id.
-_reducers: "weakref.WeakValueDictionary[int, GradientOptimizer]" = weakref.WeakValueDictionary()
 
-
-class GradientOptimizer(GradientForms):
+class GradientOptimizer(SharedParameters):
     """Starts a gradient's reduction when backward() has computed it, and waits for the reductions at the end of backward().
 
     The ranks reduce at the end of backward() what arrived on any rank, as they find out by an :class:`Agreement`; a rank
     without such a gradient gives zeros. What arrived on no rank may come with the next backward(), so it is left to step(), in
     which all ranks give zeros. A rank whose backward() is at its end is answered by the others' backward(), step() or
     synchronize(), whichever comes first.
-
-    Of optimizers that share a parameter only one reduces its gradient: the one that was made, zeroed or stepped last. So it does
-    not matter whether an optimizer that the script has dropped still exists: Python collects one in a cycle of references when
-    it likes, on each rank at another time.
     """
 
     def _setup(
@@ -64,19 +58,18 @@ class GradientOptimizer(GradientForms):
         groups: Union[int, list[list[torch.Tensor]], None],
         **settings: Any,
     ) -> None:
-        self.op = op
+        self._setup_sharing(op)
         self.gradient_predivide_factor = predivide
         self._passes: dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
         self._backwards = 0  # that have ended since the last reduction
         self._arrived: set[torch.Tensor] = set()  # gradients that are not reduced yet
         self._local_gradients = LocalGradients()  # those of them that a backward() has left
+        self._early = ReducedGradients()  # those that a step within backward() has reduced before their hooks
         self._ready: set[torch.Tensor] = set()  # had all of their passes; in flight
-        self._done: set[torch.Tensor] = set()  # reduced in this step
         self._backward_end = BackwardEnd()
         self._agreement: Optional[Agreement] = None
         self._agreements = 0  # since the last step
         self._rates = Rates()
-        self._world: Any = None  # of all this
         self._every: list[torch.Tensor] = []  # parameter, by name
         self._operations: list[Union[Operation, SparseOperation]] = []
         self._reduced = False  # all gradients are reduced, also those that no rank has, and none has arrived since
@@ -84,8 +77,6 @@ class GradientOptimizer(GradientForms):
         self._local_only = False  # in no_sync()
         self._sparse_dims = {}
         self._group_of: dict[torch.Tensor, Group] = {}
-        self._shares = False  # parameters with another optimizer
-        self._successor: Any = None  # one that reduces some of them; it exists as long as this one, on all ranks
         self._setup_parameters(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
             for parameters in self._as_lists(groups):
@@ -132,11 +123,11 @@ class GradientOptimizer(GradientForms):
             ):  # it waits, perhaps for this one: begin again
                 self._ready.difference_update(group.parameters)
             group.drop(p)
-        if _reducers.get(id(p)) is self:
-            del _reducers[id(p)]
+        self._leave_parameter(p)
         for parameters in (self._arrived, self._ready, self._done):
             parameters.discard(p)
         self._local_gradients.drop(p)
+        self._early.drop(p)
         self._passes.pop(p, None)
         self._sparse_dims.pop(p, None)
 
@@ -153,26 +144,13 @@ class GradientOptimizer(GradientForms):
         super().add_param_group(param_group)
         self.take_parameters()
 
-    def take_parameters(self) -> None:
-        """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place."""
-        for p in self._parameters():
-            other = _reducers.get(id(p))
-            if other is not self:
-                _reducers[id(p)] = self
-                if other is not None:
-                    self._take_from(other, p)
-        self._successor = None  # not before: what it has reduced is taken over
-
-    def _take_from(self, other: "GradientOptimizer", p: torch.Tensor) -> None:
-        self._shares = other._shares = True
-        other._successor = self
-        if p in other._done and other._world is self._world:
-            self._done.add(p)
-
     def _gradient_arrived(self, p: torch.Tensor) -> None:
-        if not self._reduces() or (self._shares and _reducers.get(id(p)) is not self):
+        if not self._reduces() or self._is_reduced_by_another(p):
             return
         self._check_world()
+        self._kept.drop(p)
+        if self._early.takes_none_since(p):
+            return
         if p in self._ready or (p in self._done and self.op != Average):
             raise AssertionError(_TOO_MANY_PASSES.format(name=self._parameter_names[p]))
         self._done.discard(p)
@@ -264,14 +242,20 @@ class GradientOptimizer(GradientForms):
             return
         self._check_world()
         if self._shares:
-            self.take_parameters()
+            self.take_parameters(to_reduce=True)
         if self._reduces():
             self._local_gradients.warn_of_change(self._parameter_names)
+            if in_backward(unknown=True):
+                self._early.note(
+                    p for p in self._trained() if p.grad is not None and p not in self._arrived and p not in self._done
+                )
             with self._forgetting_on_error():
                 while self._arrived or any(p not in self._done for p in self._trained()):
                     self._ask(in_step=True)
                     self._start_wanted()
                     self._finish()
+            if self._shares:
+                self._kept.note(self._trained())
         self._drop_counts()
         self._reduced = True
 
@@ -350,6 +334,8 @@ class GradientOptimizer(GradientForms):
             ops.discard(self._agreement.handle)
         self._operations.clear()
         self._agreement = None
+        self._kept.clear()
+        self._early.clear()
         self._start_step()
 
     def _has_unfinished_gradients(self) -> bool:
@@ -408,6 +394,8 @@ class GradientOptimizer(GradientForms):
         self._synchronized = False
         if not self._ready:
             self._start_step()
+        self._kept.renew()
+        self._early.renew()
         return result
 
     step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
@@ -439,7 +427,9 @@ class GradientOptimizer(GradientForms):
             self.take_parameters()
         self._adopt_gradients()
         self._start_step()
+        self._kept.clear()
         super().zero_grad(*args, **kwargs)
+        self._early.renew()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state as the wrapped optimizer does. Reductions in flight are dropped."""

@@ -6,7 +6,7 @@ from typing import Any, Callable, NamedTuple, Union
 import torch
 
 
-def _is_part(grad: torch.Tensor) -> bool:
+def is_part(grad: torch.Tensor) -> bool:
     """Returns whether a gradient is a part of a larger block, as in a flat buffer of all gradients. Its version then counts the
     changes of the other parts, too.
     """
@@ -31,7 +31,7 @@ class Watched(NamedTuple):
 
     def is_changed(self) -> bool:
         """Returns whether the gradient was changed or replaced."""
-        return self.p.grad is not self.grad or (self.grad._version != self.version and not _is_part(self.grad))
+        return self.p.grad is not self.grad or (self.grad._version != self.version and not is_part(self.grad))
 
     def check(self, names: dict[torch.Tensor, str]) -> None:
         """Raises RuntimeError if the gradient was changed or replaced."""

@@ -19,10 +19,10 @@ from horovod.torch._kept_objects import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
 
 
-def _in_backward() -> bool:
-    """Returns whether this thread is in backward(); False if this version of torch can't tell."""
+def in_backward(unknown: bool = False) -> bool:
+    """Returns whether this thread is in backward(); `unknown` if this version of torch can't tell."""
     current = getattr(torch._C, "_current_graph_task_id", None)
-    return current is not None and current() != -1
+    return unknown if current is None else current() != -1
 
 
 def _can_be_trained(p: torch.Tensor) -> bool:
@@ -246,7 +246,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
     def param_groups(self) -> list[dict[str, Any]]:
         """The parameter groups. A gradient scaler that reads them after backward() completes the gradients first."""
         # No other code does: the other ranks might wait for what this rank does next.
-        if self._has_unfinished_gradients() and not _in_backward() and _read_by_scaler():
+        if self._has_unfinished_gradients() and not in_backward() and _read_by_scaler():
             self._finish_gradients()
         return self._groups()
 

@@ -1,0 +1,68 @@
+"""Gradients that are reduced, and whether they are still the same."""
+
+import weakref
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+from horovod.torch._reductions import is_part
+
+
+class _Seen(NamedTuple):
+    """A gradient as it was, without keeping its memory. `grad` refers to nothing if there was none."""
+
+    grad: Any
+    version: int
+
+    @classmethod
+    def of(cls, p: torch.Tensor) -> "_Seen":
+        return cls(lambda: None, 0) if p.grad is None else cls(weakref.ref(p.grad), p.grad._version)
+
+
+class ReducedGradients:
+    """Gradients as an optimizer has left them when it had reduced them, and maybe stepped. Not thread-safe.
+
+    They tell a gradient that was reduced from a new one where no hook has seen it: in another optimizer of the same parameter, and
+    within backward().
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[torch.Tensor, _Seen] = {}
+
+    def note(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Takes the gradients of `parameters` as they are now."""
+        self._seen.update((p, _Seen.of(p)) for p in parameters)
+
+    def renew(self) -> None:
+        """Takes the gradients of all noted parameters as they are now: the optimizer itself has changed them."""
+        self.note(list(self._seen))
+
+    def drop(self, p: torch.Tensor) -> None:
+        """Forgets the gradient of `p`."""
+        self._seen.pop(p, None)
+
+    def clear(self) -> None:
+        """Forgets all gradients."""
+        self._seen.clear()
+
+    def has(self, p: torch.Tensor) -> bool:
+        """Returns whether the gradient of `p` is the noted object. Its values may differ."""
+        seen = self._seen.get(p)
+        return seen is not None and p.grad is not None and seen.grad() is p.grad
+
+    def is_changed(self, p: torch.Tensor) -> bool:
+        """Returns whether the values of a gradient that :meth:`has` knows have changed. Not seen in a part of a larger block."""
+        return self._seen[p].version != p.grad._version and not is_part(p.grad)
+
+    def takes_none_since(self, p: torch.Tensor) -> bool:
+        """Returns whether backward() has added nothing to the gradient of `p` since it was noted, and forgets that gradient. The
+        script may have removed it or set it to zero.
+        """
+        seen = self._seen.pop(p, None)
+        if seen is None:
+            return False
+        if p.grad is None or (seen.grad() is p.grad and seen.version == p.grad._version):
+            return True
+        values = p.grad._values() if p.grad.is_sparse else p.grad
+        return not bool(values.any())

@@ -1,0 +1,71 @@
+"""The parameters that several optimizers share, of which only one reduces their gradients."""
+
+import weakref
+from typing import Any
+
+import torch
+
+from horovod.common import _process
+from horovod.torch._gradient_forms import GradientForms
+from horovod.torch._reduced_gradients import ReducedGradients
+from horovod.torch.mpi_ops import Average
+
+_CHANGED_BETWEEN_STEPS = (
+    "the gradient of {name} was reduced for another optimizer of this parameter, and changed after that optimizer's step: a second "
+    "reduction would add up the ranks' results. Change it before the first step, or call zero_grad() before the next backward()"
+)
+
+# Of optimizers that share a parameter, the one that reduces its gradient, by the parameter's id.
+_reducers: "weakref.WeakValueDictionary[int, SharedParameters]" = weakref.WeakValueDictionary()
+
+
+class SharedParameters(GradientForms):
+    """Decides which optimizer reduces the gradient of a shared parameter: the one that was made, zeroed or stepped last.
+
+    So it does not matter whether an optimizer that the script has dropped still exists: Python collects one in a cycle of
+    references when it likes, on each rank at another time.
+    """
+
+    def _setup_sharing(self, op: int) -> None:
+        self.op = op
+        self._done: set[torch.Tensor] = set()  # reduced in this step
+        self._kept = ReducedGradients()  # in the last step, for optimizers that share parameters
+        self._world: Any = _process.process.world  # of the gradients
+        self._shares = False  # parameters with another optimizer
+        self._successor: Any = None  # one that reduces some of them; it exists as long as this one, on all ranks
+
+    def take_parameters(self, to_reduce: bool = False) -> None:
+        """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place.
+
+        Args:
+          to_reduce: whether it reduces the present gradients next. RuntimeError if it can't know whether they are reduced already.
+        """
+        for p in self._parameters():
+            other = _reducers.get(id(p))
+            if other is not self:
+                _reducers[id(p)] = self
+                if other is not None:
+                    self._take_from(other, p, to_reduce)
+        self._successor = None  # not before: what it has reduced is taken over
+
+    def _take_from(self, other: "SharedParameters", p: torch.Tensor, to_reduce: bool) -> None:
+        self._shares = other._shares = True
+        other._successor = self
+        self._kept.drop(p)
+        if other._world is not self._world:
+            return
+        if p in other._done:
+            self._done.add(p)
+        elif other._kept.has(p):
+            if not other._kept.is_changed(p):
+                self._done.add(p)
+            elif to_reduce and self.op != Average:
+                raise RuntimeError(_CHANGED_BETWEEN_STEPS.format(name=self._parameter_names[p]))
+
+    def _leave_parameter(self, p: torch.Tensor) -> None:
+        if _reducers.get(id(p)) is self:
+            del _reducers[id(p)]
+        self._kept.drop(p)
+
+    def _is_reduced_by_another(self, p: torch.Tensor) -> bool:
+        return self._shares and _reducers.get(id(p)) is not self
