@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -69,6 +70,9 @@ struct GroupInfo {
   // Where this process accepts the connections of peers, shared by all groups of the epoch.
   // nullptr: a backend that needs a port opens one at `address`.
   std::shared_ptr<peer::PeerPort> port = nullptr;
+  // Receives what a backend has chosen by measuring, as a predicate with this rank as its subject,
+  // on the thread of the operation. May be empty.
+  std::function<void(const std::string& choice)> on_choice = nullptr;
 };
 
 // Errors:

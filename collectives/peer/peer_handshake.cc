@@ -1,6 +1,8 @@
 #include "collectives/peer/peer_handshake.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -12,7 +14,9 @@ namespace hvd::collectives::peer {
 namespace {
 
 // The first bytes of a connection: the purpose, with the version of the protocol that follows.
-constexpr absl::string_view kNames[kPurposes] = {"hvdlink5", "hvdctrl3"};
+constexpr absl::string_view kNames[kPurposes] = {"hvdlink6", "hvdctrl3", "hvdlk6.1",
+                                                 "hvdlk6.2", "hvdlk6.3", "hvdlk6.4",
+                                                 "hvdlk6.5", "hvdlk6.6", "hvdlk6.7"};
 constexpr size_t kNameBytes = 8;
 constexpr size_t kGroupBytes = 4;
 constexpr size_t kRankBytes = 4;
@@ -38,10 +42,9 @@ uint64_t FromBigEndian(absl::string_view bytes) {
 absl::string_view NameOf(Purpose purpose) { return kNames[static_cast<size_t>(purpose)]; }
 
 std::optional<Purpose> PurposeOf(absl::string_view name) {
-  for (const Purpose purpose : {Purpose::kTensors, Purpose::kControl}) {
-    if (name == NameOf(purpose)) return purpose;
-  }
-  return std::nullopt;
+  const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<Purpose>(found - std::begin(kNames));
 }
 
 // Every field has a fixed length, so the acceptor knows how many bytes to read before it can trust

@@ -21,9 +21,13 @@
 
 namespace hvd::collectives::peer {
 
-// What a connection is for.
+// What a connection is for. Behind kControl come the further connections for tensors.
 enum class Purpose { kTensors, kControl };
-inline constexpr size_t kPurposes = 2;
+// Two ranks have at most this many connections for tensors beside the first one.
+inline constexpr int kMostFurther = 7;
+inline constexpr size_t kPurposes = 2 + kMostFurther;
+// The purpose of a further connection for tensors, `number` from 0.
+constexpr Purpose FurtherTensors(int number) { return static_cast<Purpose>(2 + number); }
 
 // The group with this GroupInfo::id; nullptr: there is none.
 using FindGroup = std::function<std::shared_ptr<const GroupInfo>(int id)>;

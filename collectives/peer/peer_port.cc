@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<net::Wire>> PeerInbox::Take(Purpose purpose,
 
 absl::StatusOr<int> PeerInbox::NewsOf(Purpose purpose) {
   absl::MutexLock lock(&mutex_);
-  Fd& news = BoxOf(purpose).news;
+  Fd& news = BoxOf(WhereNewsOf(purpose)).news;
   if (!news.valid()) news = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!news.valid()) return absl::ErrnoToStatus(errno, "no eventfd");
   return news.get();
@@ -177,7 +177,8 @@ void PeerInbox::Keep(Purpose purpose, int peer, net::Wire wire) {
   Box& box = BoxOf(purpose);
   if (box.dropped || box.handed_over.count(peer) != 0) return;
   box.arrived[peer] = std::move(wire);
-  if (box.news.valid()) (void)eventfd_write(box.news.get(), 1);
+  const Fd& news = BoxOf(WhereNewsOf(purpose)).news;
+  if (news.valid()) (void)eventfd_write(news.get(), 1);
 }
 
 }  // namespace hvd::collectives::peer

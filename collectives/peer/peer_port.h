@@ -93,8 +93,8 @@ class PeerPort {
 // A group at a port: the connections that its other ranks have opened, by purpose, until they are
 // asked for. At most one per rank and purpose is kept, the newest, so that a peer whose connection
 // was closed can dial again. So a connection for a purpose that nobody has asked about yet waits
-// here and holds up no other one. Thread-safe, but for each purpose one thread at a time takes
-// connections.
+// here and holds up no other one. Thread-safe, but one thread at a time takes connections for
+// control, and one those for tensors.
 class PeerInbox {
  public:
   // Enters `group` at group.port. Whoever enters it while its inbox is there gets that one.
@@ -129,7 +129,7 @@ class PeerInbox {
   friend class PeerPort;
   // The connections for one purpose.
   struct Box {
-    Fd news;  // an eventfd: a peer has come
+    Fd news;  // an eventfd: a peer has come; see WhereNewsOf
     std::map<int, net::Wire> arrived;
     std::set<int> handed_over;
     bool dropped = false;
@@ -139,6 +139,10 @@ class PeerInbox {
 
   Box& BoxOf(Purpose purpose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return boxes_[static_cast<size_t>(purpose)];
+  }
+  // Further connections for tensors are announced where the first ones are: one thread takes both.
+  static Purpose WhereNewsOf(Purpose purpose) {
+    return purpose == Purpose::kControl ? purpose : Purpose::kTensors;
   }
   absl::StatusOr<int> NewsOf(Purpose purpose);
   // Empty: not all have come.

@@ -12,7 +12,8 @@
 namespace hvd::collectives::tcp {
 
 // An IP address (IPv4 as an IPv4-mapped IPv6 address) and a port; the same length for all.
-inline constexpr size_t kLinkAddressBytes = 16 + 2;
+inline constexpr size_t kLinkHostBytes = 16;  // the IP address, which comes first
+inline constexpr size_t kLinkAddressBytes = kLinkHostBytes + 2;
 
 // kLinkAddressBytes.
 std::string LinkAddressOf(const net::SocketAddress& address);

@@ -25,7 +25,7 @@ GroupInfo Group(int rank) { return {Epoch(5), rank, 3, "127.0.0.1", "secret"}; }
 
 TEST(LinkDialerTest, NobodyThere) {
   const std::string gone = LinkAddressOf((*peer::PeerPort::Open("127.0.0.1"))->address());
-  const auto dialed = DialLink(Group(1), 0, gone, kNever, nullptr);
+  const auto dialed = DialLink(peer::Purpose::kTensors, Group(1), 0, gone, kNever, nullptr);
   EXPECT_EQ(dialed.status().code(), absl::StatusCode::kUnavailable) << dialed.status();
   EXPECT_TRUE(absl::StrContains(dialed.status().message(), "can't connect to rank 0"))
       << dialed.status();
@@ -52,7 +52,7 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
       }
     }
   });
-  const auto dialed = DialLink(Group(1), 0, door, kNever, nullptr);
+  const auto dialed = DialLink(peer::Purpose::kTensors, Group(1), 0, door, kNever, nullptr);
   EXPECT_TRUE(dialed.ok()) << dialed.status();
   acceptor.join();
 }
@@ -61,11 +61,13 @@ TEST(LinkDialerTest, GivesUpInTimeAndWhenCancelled) {
   const auto listener = net::ListenOnAnyPort("127.0.0.1");  // never accepts
   ASSERT_TRUE(listener.ok()) << listener.status();
   const std::string door = LinkAddressOf(*net::LocalAddressOf(listener->get()));
-  EXPECT_EQ(DialLink(Group(1), 0, door, absl::InfinitePast(), nullptr).status().code(),
+  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, door, absl::InfinitePast(), nullptr)
+                .status()
+                .code(),
             absl::StatusCode::kDeadlineExceeded);
   Cancellation cancellation;
   cancellation.Cancel(absl::AbortedError("enough"));
-  EXPECT_EQ(DialLink(Group(1), 0, door, kNever, &cancellation).status(),
+  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, door, kNever, &cancellation).status(),
             absl::AbortedError("enough"));
 }
 

@@ -63,14 +63,15 @@ absl::Status ShareAddresses(TcpLinks& links, const links::Peers& peers, absl::Ti
 absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                KeyExchange& keys,
                                                                const WaitBounds& bounds,
-                                                               int most_direct) {
+                                                               int most_direct,
+                                                               const SplitRule& rule) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   ASSIGN_OR_RETURN(std::unique_ptr<TcpMesh> mesh, TcpMesh::Open(group));
   const std::vector<int> first = FirstLinks(group, most_direct);
   ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,
                    keys.Gather(kMeshKey, mesh->address(), first, deadline - Clock::Real().Now()));
   for (size_t i = 0; i < first.size(); ++i) mesh->Learn(first[i], addresses.values[i]);
-  auto connections = std::make_shared<TcpLinks>(std::move(mesh));
+  auto connections = std::make_shared<TcpLinks>(std::move(mesh), rule);
   RETURN_IF_ERROR(connections->Connect(first, deadline, bounds.cancellation));
   std::vector<int> all(group.size);
   std::iota(all.begin(), all.end(), 0);
@@ -83,7 +84,7 @@ absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& 
 
 class TcpBackend : public MeshBackend {
  public:
-  explicit TcpBackend(int most_direct) : most_direct_(most_direct) {}
+  TcpBackend(int most_direct, const SplitRule& rule) : most_direct_(most_direct), rule_(rule) {}
 
   absl::string_view name() const override { return kName; }
 
@@ -98,21 +99,22 @@ class TcpBackend : public MeshBackend {
                                                                 KeyExchange& keys,
                                                                 const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
-    auto connected = ConnectPeers(group, keys, bounds, most_direct_);
+    auto connected = ConnectPeers(group, keys, bounds, most_direct_, rule_);
     if (connected.ok()) return connected;
     return ConnectError(kName, group, connected.status());
   }
 
  private:
   const int most_direct_;
+  const SplitRule rule_;
 };
 
 }  // namespace
 
 std::unique_ptr<MeshBackend> MakeTcpBackend() { return MakeSparseTcpBackend(kMostDirectRanks); }
 
-std::unique_ptr<MeshBackend> MakeSparseTcpBackend(int most_direct) {
-  return std::make_unique<TcpBackend>(most_direct);
+std::unique_ptr<MeshBackend> MakeSparseTcpBackend(int most_direct, const SplitRule& rule) {
+  return std::make_unique<TcpBackend>(most_direct, rule);
 }
 
 }  // namespace hvd::collectives::tcp

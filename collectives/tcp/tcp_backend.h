@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "collectives/mesh.h"
+#include "collectives/tcp/connection_count.h"
 
 namespace hvd::collectives::tcp {
 
@@ -24,8 +25,9 @@ inline constexpr int kMostDirectRanks = 16;
 //   - InvalidArgument: group.address is not a numeric address of this machine.
 std::unique_ptr<MeshBackend> MakeTcpBackend();
 
-// As MakeTcpBackend, with `most_direct` in place of kMostDirectRanks. For tests.
-std::unique_ptr<MeshBackend> MakeSparseTcpBackend(int most_direct);
+// As MakeTcpBackend, with `most_direct` in place of kMostDirectRanks, and another rule for
+// splitting. For tests.
+std::unique_ptr<MeshBackend> MakeSparseTcpBackend(int most_direct, const SplitRule& rule = {});
 
 }  // namespace hvd::collectives::tcp
 

@@ -25,11 +25,18 @@ std::shared_ptr<const net::TlsContext> NewTls() {
   return *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
 }
 
+// Splits nearly all messages, nearly from the begin.
+std::unique_ptr<MeshBackend> MakeSplittingTcp() {
+  return MakeSparseTcpBackend(kMostDirectRanks,
+                              {.large_bytes = 100, .review_bytes = 200, .always = true});
+}
+
 // A backend that connects each rank with `tls[rank]`, or with the last one.
 class UnderTls : public Backend {
  public:
-  explicit UnderTls(std::vector<std::shared_ptr<const net::TlsContext>> tls)
-      : tls_(std::move(tls)) {}
+  explicit UnderTls(std::vector<std::shared_ptr<const net::TlsContext>> tls,
+                    std::unique_ptr<Backend> tcp = MakeTcpBackend())
+      : tls_(std::move(tls)), tcp_(std::move(tcp)) {}
 
   absl::string_view name() const override { return "tcp under TLS"; }
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
@@ -41,18 +48,25 @@ class UnderTls : public Backend {
 
  private:
   const std::vector<std::shared_ptr<const net::TlsContext>> tls_;
-  const std::unique_ptr<Backend> tcp_ = MakeTcpBackend();
+  const std::unique_ptr<Backend> tcp_;
 };
 
 std::unique_ptr<Backend> MakeTcpUnderTls() {
   return std::make_unique<UnderTls>(std::vector{NewTls()});
 }
 
+std::unique_ptr<Backend> MakeSplittingTcpUnderTls() {
+  return std::make_unique<UnderTls>(std::vector{NewTls()}, MakeSplittingTcp());
+}
+
+using conformance::BackendCase;
 using conformance::BackendConformanceTest;
 INSTANTIATE_TEST_SUITE_P(Tcp, BackendConformanceTest,
-                         testing::Values(conformance::BackendCase{"tcp", MakeTcpBackend},
-                                         conformance::BackendCase{"tcp_under_tls",
-                                                                  MakeTcpUnderTls}));
+                         testing::Values(BackendCase{"tcp", MakeTcpBackend},
+                                         BackendCase{"tcp_under_tls", MakeTcpUnderTls},
+                                         BackendCase{"tcp_splitting", MakeSplittingTcp},
+                                         BackendCase{"tcp_splitting_under_tls",
+                                                     MakeSplittingTcpUnderTls}));
 
 const CallOptions kPatient = {absl::Seconds(60)};
 

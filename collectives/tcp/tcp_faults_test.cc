@@ -41,6 +41,7 @@ struct Case {
     ranks = Below(3) + 2;
     encrypted = Below(3) == 0;
     most_direct = Below(3) == 0 ? 1 : 16;
+    splits = Below(2) == 0;
     fault.kind = static_cast<Fault::Kind>(Below(encrypted ? 7 : 6));
     // Of any order of magnitude, so that handshakes, small and large messages are all hit.
     fault.after = size_t{1} << Below(23);
@@ -58,6 +59,7 @@ struct Case {
   int ranks;
   bool encrypted;
   int most_direct;
+  bool splits;  // nearly all messages over several connections
   Fault fault;
   int struck;  // the rank whose port is behind the proxy
 
@@ -66,7 +68,7 @@ struct Case {
   std::string ToString() const {
     return absl::StrCat("ranks ", ranks, ", fault ", fault.kind, " after ", fault.after,
                         " bytes at rank ", struck, ", encrypted ", encrypted, ", most direct ",
-                        most_direct);
+                        most_direct, ", splits ", splits);
   }
 };
 
@@ -193,7 +195,10 @@ void RunCase(unsigned seed) {
   const Case which(seed);
   SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", which.ToString()));
   const std::shared_ptr<const net::TlsContext> tls = which.encrypted ? NewTls() : nullptr;
-  const auto backend = MakeSparseTcpBackend(which.most_direct);
+  const SplitRule rule = {.large_bytes = which.splits ? size_t{1000} : SplitRule().large_bytes,
+                          .review_bytes = 10'000,
+                          .always = which.splits};
+  const auto backend = MakeSparseTcpBackend(which.most_direct, rule);
   conformance::KeyExchangeTable keys(which.ranks);
   absl::Mutex mutex;
   std::unique_ptr<FaultyProxy> proxy;

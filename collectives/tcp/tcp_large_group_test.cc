@@ -17,10 +17,17 @@ const CallOptions kPatient = {absl::Seconds(60)};
 // A backend that treats every group as a large one.
 std::unique_ptr<Backend> MakeSparseBackend() { return MakeSparseTcpBackend(/*most_direct=*/1); }
 
+// One that splits nearly all messages, too.
+std::unique_ptr<Backend> MakeSplittingSparseBackend() {
+  return MakeSparseTcpBackend(1, {.large_bytes = 100, .review_bytes = 200, .always = true});
+}
+
+using conformance::BackendCase;
 using conformance::BackendConformanceTest;
 INSTANTIATE_TEST_SUITE_P(TcpSparse, BackendConformanceTest,
-                         testing::Values(conformance::BackendCase{"tcp_sparse",
-                                                                  MakeSparseBackend}));
+                         testing::Values(BackendCase{"tcp_sparse", MakeSparseBackend},
+                                         BackendCase{"tcp_sparse_splitting",
+                                                     MakeSplittingSparseBackend}));
 
 // The number of connected sockets of this process.
 int ConnectedSockets() {

@@ -23,6 +23,11 @@ constexpr absl::Duration kPollFor = absl::Microseconds(50);
 // How long a peer has to read what comes before the last message.
 constexpr absl::Duration kLinger = absl::Milliseconds(50);
 
+void SortOnce(std::vector<int>& ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+}
+
 absl::Status Gone(absl::string_view ranks, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("rank ", ranks, " is gone", why));
 }
@@ -86,13 +91,15 @@ class TcpRegion : public links::Region {
   Messages sent_, received_;
 };
 
-TcpLinks::TcpLinks(std::unique_ptr<TcpMesh> mesh)
+TcpLinks::TcpLinks(std::unique_ptr<TcpMesh> mesh, const SplitRule& rule)
     : Links(mesh->group().rank, mesh->group().size),
       mesh_(std::move(mesh)),
+      rule_(rule),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       links_(size()),
       is_busy_(size(), false),
-      is_linked_(size(), false) {
+      is_linked_(size(), false),
+      review_(*this, rule) {
   is_linked_[rank()] = true;
 }
 
@@ -118,16 +125,17 @@ std::unique_ptr<links::Region> TcpLinks::MakeRegion(void* data, size_t bytes) {
 
 absl::Status TcpLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
                                const Cancellation* cancellation) {
-  std::vector<int> missing;
+  if (cancellation == nullptr) cancellation = &break_cancellation();
+  std::vector<int> linked, missing;
   for (const int peer : peers) {
-    if (!is_linked_[peer]) missing.push_back(peer);
+    if (peer != rank()) (is_linked_[peer] ? linked : missing).push_back(peer);
   }
+  SortOnce(linked);
+  RETURN_IF_ERROR(review_.Run(linked, deadline, cancellation));
   if (missing.empty()) return absl::OkStatus();
-  std::sort(missing.begin(), missing.end());
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  SortOnce(missing);
   RETURN_IF_ERROR(status());
-  absl::StatusOr<std::vector<net::Wire>> wires = mesh_->Connect(
-      missing, deadline, cancellation == nullptr ? &break_cancellation() : cancellation);
+  absl::StatusOr<std::vector<net::Wire>> wires = mesh_->Connect(missing, deadline, cancellation);
   RETURN_IF_ERROR(status());
   RETURN_IF_ERROR(wires.status());
   return Register(missing, *std::move(wires));
@@ -139,11 +147,42 @@ absl::Status TcpLinks::Register(const std::vector<int>& peers, std::vector<net::
   if (broken()) return status();
   for (size_t i = 0; i < peers.size(); ++i) {
     const int peer = peers[i];
-    links_[peer] = std::make_unique<SocketLink>(std::move(wires[i]));
+    const int fd = wires[i].fd();
+    links_[peer] = std::make_unique<PeerLink>(std::move(wires[i]), rule_.large_bytes);
     is_linked_[peer] = true;
-    mesh_->loop().Post([this, peer] { WatchForHangUp(peer); });
+    mesh_->loop().Post([this, peer, fd] { WatchForHangUp(peer, fd); });
   }
   return absl::OkStatus();
+}
+
+absl::Status TcpLinks::AddConnections(int peer, std::vector<net::Wire> further) {
+  absl::MutexLock lock(&io_mutex_);
+  if (broken()) return status();  // as in Register
+  for (const net::Wire& wire : further) {
+    mesh_->loop().Post([this, peer, fd = wire.fd()] { WatchForHangUp(peer, fd); });
+  }
+  links_[peer]->AddConnections(std::move(further));
+  return absl::OkStatus();
+}
+
+uint64_t TcpLinks::LargeBytesStarted(int peer) {
+  absl::MutexLock lock(&io_mutex_);
+  return links_[peer]->large_bytes_started();
+}
+
+SendPace TcpLinks::TakePace(int peer) {
+  absl::MutexLock lock(&io_mutex_);
+  return links_[peer]->TakePace();
+}
+
+size_t TcpLinks::ConnectionsTo(int peer) {
+  absl::MutexLock lock(&io_mutex_);
+  return links_[peer]->connections();
+}
+
+void TcpLinks::SplitLarge(int peer, bool split) {
+  absl::MutexLock lock(&io_mutex_);
+  links_[peer]->SplitLarge(split);
 }
 
 void TcpLinks::SetBusy(int peer) {
@@ -154,10 +193,10 @@ void TcpLinks::SetBusy(int peer) {
 bool TcpLinks::Advance() {
   bool moved = false;
   for (size_t i = 0; i < busy_.size();) {
-    SocketLink& link = *links_[busy_[i]];
+    PeerLink& link = *links_[busy_[i]];
     moved |= link.Advance();
     has_end_ |= link.end() != SocketLink::End::kOpen;
-    if (link.wants_to_read() || link.wants_to_write() || link.is_stuck()) {
+    if (link.wants_to_move() || link.is_stuck()) {
       ++i;
       continue;
     }
@@ -207,12 +246,7 @@ void TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Time deadlin
     // The port's thread may have read the message just now, as one of the last before a hang-up. If
     // it does so later, the hang-up ends the sleep.
     if (completed > awaited) return;
-    for (const int peer : busy_) {
-      const SocketLink& link = *links_[peer];
-      const int events =
-          (link.wants_to_read() ? POLLIN : 0) | (link.wants_to_write() ? POLLOUT : 0);
-      polled_.push_back({link.fd(), static_cast<short>(events), 0});  // NOLINT: poll's own type
-    }
+    for (const int peer : busy_) links_[peer]->AppendPolled(polled_);
   }
   const timespec timeout = absl::ToTimespec(
       std::clamp(deadline - Clock::Real().Now(), absl::ZeroDuration(), absl::Hours(1)));
@@ -241,7 +275,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
   using End = SocketLink::End;
   Failure lost = FindLost();
   for (int peer = 0; peer < size(); ++peer) {
-    const SocketLink* link = links_[peer].get();
+    const PeerLink* link = links_[peer].get();
     if (link == nullptr || link->end() != End::kGaveUp) continue;
     const int cause = link->cause();
     // This rank passes the cause on, so a number that is no rank would go around the group.
@@ -256,7 +290,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
   }
   if (!lost.why.ok()) return lost;
   for (const int peer : busy_) {
-    const SocketLink& link = *links_[peer];
+    const PeerLink& link = *links_[peer];
     if (link.end() == End::kMalformed) {
       return {absl::InternalError(
                   absl::StrCat("the message of rank ", peer, " is not of the expected length")),
@@ -268,7 +302,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
 }
 
 TcpLinks::Failure TcpLinks::FindLost() {
-  const auto is_lost = [](const std::unique_ptr<SocketLink>& link) {
+  const auto is_lost = [](const std::unique_ptr<PeerLink>& link) {
     return link != nullptr && link->end() == SocketLink::End::kLost;
   };
   if (!std::any_of(links_.begin(), links_.end(), is_lost)) return {};
@@ -282,6 +316,8 @@ TcpLinks::Failure TcpLinks::FindLost() {
     const std::string tampering = links_[peer]->Tampering();
     if (!tampering.empty()) why = absl::StrCat("; rank ", peer, ": ", tampering);
   }
+  // A peer whose last message has come over another connection is not lost.
+  if (lost.empty()) return {};
   return {Gone(absl::StrJoin(lost, ", "), why), lost.front()};
 }
 
@@ -295,18 +331,11 @@ std::optional<int> TcpLinks::FindUnreached() {
 
 void TcpLinks::ReadHangUps() {
   for (const auto& link : links_) {
-    if (link == nullptr || link->end() != SocketLink::End::kOpen) continue;
-    pollfd socket = {link->fd(), POLLRDHUP, 0};
-    if (poll(&socket, 1, 0) > 0) link->ReadToEnd();
+    if (link != nullptr) link->ReadHangUps();
   }
 }
 
-void TcpLinks::WatchForHangUp(int peer) {
-  int fd = -1;
-  {
-    absl::MutexLock lock(&io_mutex_);
-    fd = links_[peer]->fd();
-  }
+void TcpLinks::WatchForHangUp(int peer, int fd) {
   // Without a watch (no memory in the kernel) the peer's end is noticed when something is exchanged
   // with it.
   (void)mesh_->loop().Watch(fd, EPOLLRDHUP, [this, peer, fd](uint32_t) { OnHangUp(peer, fd); });
@@ -318,7 +347,7 @@ void TcpLinks::OnHangUp(int peer, int fd) {
   {
     absl::MutexLock lock(&io_mutex_);
     if (broken()) return;
-    links_[peer]->ReadToEnd();
+    links_[peer]->ReadToEnd(fd);
     has_end_ = true;
     failure = FindFailure();
   }
@@ -340,7 +369,7 @@ void TcpLinks::ResetBlocked() {
   absl::MutexLock lock(&io_mutex_);
   for (const auto& link : links_) {
     if (link == nullptr) continue;
-    mesh_->loop().Forget(link->fd());
+    for (const int fd : link->fds()) mesh_->loop().Forget(fd);
     link->ResetIfBlocked();
   }
 }

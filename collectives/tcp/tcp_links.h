@@ -17,7 +17,9 @@
 #include "base/cancellation.h"
 #include "base/fd.h"
 #include "collectives/links/links.h"
-#include "collectives/tcp/socket_link.h"
+#include "collectives/tcp/connection_count.h"
+#include "collectives/tcp/connection_review.h"
+#include "collectives/tcp/peer_link.h"
 #include "collectives/tcp/tcp_mesh.h"
 
 namespace hvd::collectives::tcp {
@@ -28,9 +30,11 @@ namespace hvd::collectives::tcp {
 //
 // The port's thread waits for hang-ups only. It then reads the peer's last message, and breaks the
 // links if the peer has failed.
+//
+// Between hosts, large messages may be split over several connections (ConnectionReview).
 class TcpLinks : public links::Links {
  public:
-  explicit TcpLinks(std::unique_ptr<TcpMesh> mesh);
+  explicit TcpLinks(std::unique_ptr<TcpMesh> mesh, const SplitRule& rule = {});
   ~TcpLinks() override;
 
   absl::string_view name() const override { return "tcp"; }
@@ -39,6 +43,14 @@ class TcpLinks : public links::Links {
                        const Cancellation* cancellation) override;
 
   TcpMesh& mesh() { return *mesh_; }
+
+  // Of the connections to a peer, for ConnectionReview; see PeerLink.
+  uint64_t LargeBytesStarted(int peer);
+  SendPace TakePace(int peer);
+  size_t ConnectionsTo(int peer);
+  void SplitLarge(int peer, bool split);
+  // Errors: status().
+  absl::Status AddConnections(int peer, std::vector<net::Wire> further);
 
  private:
   friend class TcpRegion;
@@ -70,23 +82,26 @@ class TcpLinks : public links::Links {
   void ReadHangUps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
 
   // On the port's thread.
-  void WatchForHangUp(int peer);
+  void WatchForHangUp(int peer, int fd);
   void OnHangUp(int peer, int fd);
   void SayGaveUp(int cause);
   void ResetBlocked();
 
   const std::unique_ptr<TcpMesh> mesh_;
+  const SplitRule rule_;
   const Fd wake_;               // an eventfd, readable once the links are broken
   std::atomic<int> cause_{-1};  // of the failure; valid once they are broken
 
   absl::Mutex io_mutex_;
-  std::vector<std::unique_ptr<SocketLink>> links_ ABSL_GUARDED_BY(io_mutex_);  // by rank
+  std::vector<std::unique_ptr<PeerLink>> links_ ABSL_GUARDED_BY(io_mutex_);  // by rank
   std::vector<int> busy_ ABSL_GUARDED_BY(io_mutex_);      // those with messages, and maybe others
   std::vector<bool> is_busy_ ABSL_GUARDED_BY(io_mutex_);  // by rank: whether it is in busy_
   bool has_end_ ABSL_GUARDED_BY(io_mutex_) = false;       // a link has ended
 
-  std::vector<bool> is_linked_;  // by rank; used by the connecting thread only
-  std::vector<pollfd> polled_;   // used by the waiting thread only
+  // Used by the connecting thread only.
+  std::vector<bool> is_linked_;  // by rank
+  ConnectionReview review_;
+  std::vector<pollfd> polled_;  // used by the waiting thread only
 };
 
 }  // namespace hvd::collectives::tcp

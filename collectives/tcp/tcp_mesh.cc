@@ -44,8 +44,8 @@ absl::StatusOr<std::vector<net::Wire>> TcpMesh::Connect(const std::vector<int>& 
       higher.push_back(peers[i]);
       continue;
     }
-    ASSIGN_OR_RETURN(wires[i],
-                     DialLink(group_, peers[i], addresses_[peers[i]], deadline, cancellation));
+    ASSIGN_OR_RETURN(wires[i], DialLink(peer::Purpose::kTensors, group_, peers[i],
+                                        addresses_[peers[i]], deadline, cancellation));
   }
   ASSIGN_OR_RETURN(std::vector<net::Wire> taken,
                    inbox_->Take(peer::Purpose::kTensors, higher, deadline, cancellation));
@@ -54,6 +54,44 @@ absl::StatusOr<std::vector<net::Wire>> TcpMesh::Connect(const std::vector<int>& 
     if (peers[i] > group_.rank) wires[i] = std::move(*next++);
   }
   return wires;
+}
+
+// The port is not compared: it is another one for each process.
+bool TcpMesh::IsElsewhere(int peer) const {
+  if (peer == group_.rank) return false;
+  const auto host = [](absl::string_view address) { return address.substr(0, kLinkHostBytes); };
+  return host(addresses_[peer]) != host(address_);
+}
+
+std::vector<net::Wire> TcpMesh::DialFurther(int peer, int most, absl::Time deadline,
+                                            const Cancellation* cancellation) {
+  os::AllowMoreFiles(static_cast<size_t>(most) * group_.size + kSpareFiles);
+  std::vector<net::Wire> wires;
+  while (static_cast<int>(wires.size()) < most) {
+    absl::StatusOr<net::Wire> wire =
+        DialLink(peer::FurtherTensors(static_cast<int>(wires.size())), group_, peer,
+                 addresses_[peer], deadline, cancellation);
+    if (!wire.ok()) break;
+    wires.push_back(*std::move(wire));
+  }
+  return wires;
+}
+
+absl::StatusOr<std::vector<net::Wire>> TcpMesh::TakeFurther(int peer, int number,
+                                                            absl::Time deadline,
+                                                            const Cancellation* cancellation) {
+  std::vector<net::Wire> wires;
+  for (int i = 0; i < number; ++i) {
+    ASSIGN_OR_RETURN(std::vector<net::Wire> taken,
+                     inbox_->Take(peer::FurtherTensors(i), {peer}, deadline, cancellation));
+    wires.push_back(std::move(taken.front()));
+  }
+  return wires;
+}
+
+void TcpMesh::Drop() {
+  inbox_->Drop(peer::Purpose::kTensors);
+  for (int i = 0; i < peer::kMostFurther; ++i) inbox_->Drop(peer::FurtherTensors(i));
 }
 
 }  // namespace hvd::collectives::tcp

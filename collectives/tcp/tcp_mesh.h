@@ -43,9 +43,21 @@ class TcpMesh {
   absl::StatusOr<std::vector<net::Wire>> Connect(const std::vector<int>& peers, absl::Time deadline,
                                                  const Cancellation* cancellation);
 
-  // Closes the connections of peers that Connect did not take, and those that come later.
-  // Thread-safe.
-  void Drop() { inbox_->Drop(peer::Purpose::kTensors); }
+  // Whether `peer` accepts connections at another address than this rank, so probably on another
+  // host. REQUIRES: its address is known, or `peer` is this rank.
+  bool IsElsewhere(int peer) const;
+
+  // Opens further connections to a lower rank that is connected; at most `most`, and fewer once one
+  // fails.
+  std::vector<net::Wire> DialFurther(int peer, int most, absl::Time deadline,
+                                     const Cancellation* cancellation);
+  // Takes those that a higher rank has opened.
+  // Errors: those of peer::PeerInbox::Take.
+  absl::StatusOr<std::vector<net::Wire>> TakeFurther(int peer, int number, absl::Time deadline,
+                                                     const Cancellation* cancellation);
+
+  // Closes the connections of peers that were not taken, and those that come later. Thread-safe.
+  void Drop();
 
   // The mesh's part of the loop of the port's thread. Whoever uses it ends it.
   net::peer::LoopPart& loop() { return loop_; }

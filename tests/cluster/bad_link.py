@@ -8,7 +8,7 @@ Started by netns.py in the network namespace of the switch; ends with its standa
     that the others take, and the shares of those that come twice ("duplicate"), that others overtake ("reorder") and in which a bit is wrong
     ("damage"); none where nothing is said. "forge": a number: one bit of that byte of what TCP carries to or from "peer" from now on is changed,
     once, and the checksum with it, so that only the programs at the ends can notice it. "block": IPv4 addresses: frames from and to
-    them are lost if they have more than "block_above" bytes.
+    them are lost if they have more than "block_above" bytes. "pace": the bytes a second of each connection; what would wait for too long is lost.
 {"watch": {"name": "text", ...}}: counts the frames with each text from now on.   {"seen": true}: how many there were by now, by name.
 
 In user space, because not every kernel has netem. Both senders have to leave nothing to their hardware (frames whole, checksums in them): see
@@ -40,9 +40,12 @@ PERFECT = {
     "peer": None,
     "block": [],
     "block_above": 0,
+    "pace": None,
 }
+QUEUE_SECONDS = 0.05  # at most, of frames of one connection
 OVERTAKEN_SECONDS = 0.01  # at most
 ETHERNET, IP_ADDRESSES, TCP = 14, slice(26, 34), 6
+CONNECTION = slice(26, 38)  # addresses and ports
 
 
 def without_offloads(interface):
@@ -103,10 +106,20 @@ class Direction:
     def set(self, faults):
         self.faults = {**PERFECT, **faults}
         self._carried = 0  # bytes of TCP, from or to the peer
+        self._free_at = {}  # by connection: when what was sent on it has gone through
 
-    def delay(self):
+    def delay(self, frame):
+        """Seconds, or None if the frame is lost because too many are before it."""
         overtaken = random.random() < self.faults["reorder"]
-        return self.faults["delay"] + (random.uniform(0, OVERTAKEN_SECONDS) if overtaken else 0)
+        delay = self.faults["delay"] + (random.uniform(0, OVERTAKEN_SECONDS) if overtaken else 0)
+        if self.faults["pace"] is None:
+            return delay
+        now = time.monotonic()
+        begin = max(now, self._free_at.get(frame[CONNECTION], now))
+        if begin - now > QUEUE_SECONDS:
+            return None
+        self._free_at[frame[CONNECTION]] = begin + len(frame) / self.faults["pace"]
+        return delay + begin - now
 
     def changed(self, frame):
         if random.random() < self.faults["damage"]:
@@ -188,7 +201,9 @@ def main(host_side, network_side):
             direction = by_socket[descriptor]
             for frame in direction.take():
                 watch.look(frame)
-                delay = direction.delay()
+                delay = direction.delay(frame)
+                if delay is None:
+                    continue
                 if delay:
                     heapq.heappush(waiting, (time.monotonic() + delay, next(order), direction, frame))
                 else:

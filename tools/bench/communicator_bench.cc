@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,11 @@ constexpr absl::Duration kTimeout = absl::Seconds(60);
 // Returns the backend of this name; null: there is none.
 std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   if (name == "tcp") return collectives::tcp::MakeTcpBackend();
+  if (name == "tcp-single") {
+    collectives::tcp::SplitRule never;
+    never.review_bytes = std::numeric_limits<uint64_t>::max();
+    return collectives::tcp::MakeSparseTcpBackend(collectives::tcp::kMostDirectRanks, never);
+  }
   if (name == "gloo") return collectives::gloo::MakeGlooBackend();
   if (name == "shm") return collectives::shm::MakeShmBackend();
   if (name == "shm-plain")

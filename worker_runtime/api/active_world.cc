@@ -120,9 +120,15 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
                                         std::shared_ptr<collectives::DeviceBackend> devices,
                                         session::Session* session) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const net::TlsContext> tls, TlsOf(env, world_, session));
-  const collectives::GroupInfo group{
-      world_.epoch, world_.rank(), world_.size(), world_.self().address, world_.secret, tls,
-      /*id=*/0,     port};
+  const collectives::GroupInfo group{world_.epoch,
+                                     world_.rank(),
+                                     world_.size(),
+                                     world_.self().address,
+                                     world_.secret,
+                                     tls,
+                                     /*id=*/0,
+                                     port,
+                                     [this](const std::string& choice) { OnChoice(choice); }};
   std::unique_ptr<collectives::KeyExchange> keys;
   WaitBounds bounds(env.gloo_timeout, broken_.get());
   if (session != nullptr) {
@@ -232,6 +238,11 @@ void ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
       timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
   // As for OpenTuningLog.
   if (!started.ok()) logger_->error(std::string(started.message()));
+}
+
+void ActiveWorld::OnChoice(const std::string& choice) {
+  logger_->info(choice);
+  timeline_.NoteChoice(choice);
 }
 
 void ActiveWorld::Trace(absl::string_view text) {

@@ -109,6 +109,8 @@ class ActiveWorld {
   // Handles a stall report that the daemon did not accept.
   void OnUntoldStall(const session::StallReporter::Report& report);
   void NoteUnreached(std::optional<int> rank);
+  // Tells what a backend has chosen; called on the engine's thread.
+  void OnChoice(const std::string& choice);
   // Handles a change of the epoch; called on the watch's thread.
   void OnChange(session::EpochEvent change, const std::string& reason);
 

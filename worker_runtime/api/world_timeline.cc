@@ -22,6 +22,11 @@ void WorldTimeline::Equip(engine::EngineOptions& options) {
   };
 }
 
+void WorldTimeline::NoteChoice(const std::string& choice) {
+  const absl::Time now = recorder_->Begin();
+  if (now != absl::InfinitePast()) recorder_->Activity(/*process_set=*/0, now, choice);
+}
+
 absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
                                   bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");

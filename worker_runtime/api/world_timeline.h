@@ -43,6 +43,9 @@ class WorldTimeline {
   //   - ResourceExhausted: the file could not be written.
   absl::Status Stop(engine::Engine& engine);
 
+  // Records, as an activity of no length, what a backend has chosen by measuring.
+  void NoteChoice(const std::string& choice);
+
   // Returns rank 0's last order, which is known on all ranks; nullopt: there was none.
   std::optional<negotiation::TimelineOrder> wanted() const;
 

@@ -1,0 +1,61 @@
+#include "collectives/tcp/connection_count.h"
+
+#include "absl/strings/str_format.h"
+
+namespace hvd::collectives::tcp {
+namespace {
+
+// Several connections are kept if one direction is this much faster, and the other one not this
+// much slower: less may be chance.
+constexpr double kClearlyFaster = 1.25;
+constexpr double kClearlySlower = 0.8;
+constexpr uint64_t kPatienceFactor = 4;
+
+bool IsFaster(const SendPace& before, const SendPace& now) {
+  if (!before.is_held_up()) return false;
+  return !now.is_held_up() || now.gbits() >= kClearlyFaster * before.gbits();
+}
+
+bool IsSlower(const SendPace& before, const SendPace& now) {
+  if (!now.is_held_up() || !before.is_held_up()) return false;
+  return now.gbits() <= kClearlySlower * before.gbits();
+}
+
+}  // namespace
+
+void ConnectionCount::Review(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
+  if (rule_.always) {
+    is_settled_ = true;
+    return;
+  }
+  if (!is_trying_) {
+    if (one_end.is_held_up() || other_end.is_held_up()) return Try(total, one_end, other_end);
+    return Wait(total);
+  }
+  is_trying_ = false;
+  const bool is_faster =
+      IsFaster(one_end_before_, one_end) || IsFaster(other_end_before_, other_end);
+  const bool is_slower =
+      IsSlower(one_end_before_, one_end) || IsSlower(other_end_before_, other_end);
+  is_settled_ = is_faster && !is_slower;
+  if (!is_settled_) Wait(total);
+}
+
+void ConnectionCount::Try(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
+  is_trying_ = true;
+  one_end_before_ = one_end;
+  other_end_before_ = other_end;
+  next_review_ = total + rule_.review_bytes;
+}
+
+void ConnectionCount::Wait(uint64_t total) {
+  pause_bytes_ *= kPatienceFactor;
+  next_review_ = total + pause_bytes_;
+}
+
+std::string PaceText(const SendPace& pace) {
+  if (!pace.is_held_up()) return "the pace of this rank";
+  return absl::StrFormat("%.1f Gbit/s", pace.gbits());
+}
+
+}  // namespace hvd::collectives::tcp

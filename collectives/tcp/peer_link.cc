@@ -1,0 +1,194 @@
+#include "collectives/tcp/peer_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace hvd::collectives::tcp {
+namespace {
+
+using End = SocketLink::End;
+
+// Parts begin at multiples of a cache line.
+constexpr size_t kPartAlignment = 64;
+
+bool IsOpen(const SocketLink& socket) { return socket.end() == End::kOpen; }
+
+void ReadIfHungUp(SocketLink& socket) {
+  pollfd polled = {socket.fd(), POLLRDHUP, 0};
+  if (IsOpen(socket) && poll(&polled, 1, 0) > 0) socket.ReadToEnd();
+}
+
+}  // namespace
+
+PeerLink::PeerLink(net::Wire first, size_t large_bytes) : large_bytes_(large_bytes) {
+  sockets_.emplace_back(std::move(first));
+}
+
+void PeerLink::AddConnections(std::vector<net::Wire> further) {
+  for (net::Wire& wire : further) sockets_.emplace_back(std::move(wire));
+}
+
+bool PeerLink::Any(absl::FunctionRef<bool(const SocketLink&)> is_so) const {
+  return std::any_of(sockets_.begin(), sockets_.end(), is_so);
+}
+
+End PeerLink::end() const {
+  for (const End end : {End::kGaveUp, End::kLost, End::kMalformed, End::kGoodbye}) {
+    if (Any([end](const SocketLink& socket) { return socket.end() == end; })) return end;
+  }
+  return End::kOpen;
+}
+
+int PeerLink::cause() const {
+  const auto gave_up = std::find_if(sockets_.begin(), sockets_.end(), [](const SocketLink& socket) {
+    return socket.end() == End::kGaveUp;
+  });
+  return gave_up->cause();
+}
+
+bool PeerLink::IsSilent() {
+  return std::any_of(sockets_.begin(), sockets_.end(),
+                     [](SocketLink& socket) { return socket.IsSilent(); });
+}
+
+std::string PeerLink::Tampering() const {
+  std::string why;
+  for (const SocketLink& socket : sockets_) {
+    if (why.empty()) why = socket.Tampering();
+  }
+  return why;
+}
+
+size_t PeerLink::PartsOf(size_t bytes) const {
+  return splits_ && IsLarge(bytes) ? sockets_.size() : 1;
+}
+
+void PeerLink::ForEachPart(size_t bytes,
+                           absl::FunctionRef<void(SocketLink&, size_t, size_t)> move) {
+  const size_t parts = PartsOf(bytes);
+  const size_t even = (bytes + parts - 1) / parts;
+  const size_t part =
+      parts == 1 ? bytes : (even + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  for (size_t i = 0; i < parts; ++i) {
+    const size_t begin = std::min(i * part, bytes);
+    move(sockets_[i], begin, std::min(part, bytes - begin));
+  }
+}
+
+// A small message behind no large one is counted by its connection.
+void PeerLink::Send(const char* data, size_t bytes, size_t* completed) {
+  if (!IsLarge(bytes) && sent_.empty()) return sockets_[0].Send(data, bytes, completed);
+  if (IsLarge(bytes)) large_bytes_started_ += bytes;
+  sent_.push_back({bytes, PartsOf(bytes), completed});
+  size_t* const moved = &sent_.back().moved_parts;
+  ForEachPart(bytes, [&](SocketLink& socket, size_t offset, size_t part) {
+    socket.Send(data + offset, part, moved);
+  });
+  Settle();
+}
+
+void PeerLink::Receive(char* data, size_t bytes, size_t* completed) {
+  if (!IsLarge(bytes) && received_.empty()) return sockets_[0].Receive(data, bytes, completed);
+  if (IsLarge(bytes)) large_bytes_started_ += bytes;
+  received_.push_back({bytes, PartsOf(bytes), completed});
+  size_t* const moved = &received_.back().moved_parts;
+  ForEachPart(bytes, [&](SocketLink& socket, size_t offset, size_t part) {
+    socket.Receive(data + offset, part, moved);
+  });
+  Settle();
+}
+
+bool PeerLink::Advance() {
+  bool moved = false;
+  for (SocketLink& socket : sockets_) moved |= socket.Advance();
+  Settle();
+  return moved;
+}
+
+void PeerLink::Settle() {
+  for (; !received_.empty() && received_.front().moved_parts == received_.front().parts;
+       received_.pop_front()) {
+    ++*received_.front().completed;
+  }
+  for (; !sent_.empty() && sent_.front().moved_parts == sent_.front().parts; sent_.pop_front()) {
+    const Message& message = sent_.front();
+    ++*message.completed;
+    if (!IsLarge(message.bytes)) continue;
+    pace_.bytes += message.bytes;
+    if (held_up_since_.has_value()) pace_.held_up_bytes += message.bytes;
+  }
+  MeasureHoldUp();
+}
+
+// A message that was started is sent at once, as far as the kernel takes it.
+void PeerLink::MeasureHoldUp() {
+  if (held_up_since_.has_value() == !sent_.empty()) return;
+  const absl::Time now = Clock::Real().Now();
+  if (!held_up_since_.has_value()) {
+    held_up_since_ = now;
+    return;
+  }
+  pace_.held_up_nanoseconds +=
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(now - *held_up_since_));
+  held_up_since_.reset();
+}
+
+SendPace PeerLink::TakePace() { return std::exchange(pace_, {}); }
+
+bool PeerLink::wants_to_move() const {
+  return Any(
+      [](const SocketLink& socket) { return socket.wants_to_read() || socket.wants_to_write(); });
+}
+
+bool PeerLink::is_stuck() const {
+  return Any([](const SocketLink& socket) { return socket.is_stuck(); });
+}
+
+void PeerLink::AppendPolled(std::vector<pollfd>& polled) const {
+  for (const SocketLink& socket : sockets_) {
+    const int events =
+        (socket.wants_to_read() ? POLLIN : 0) | (socket.wants_to_write() ? POLLOUT : 0);
+    if (events == 0) continue;
+    polled.push_back({socket.fd(), static_cast<short>(events), 0});  // NOLINT: poll's own type
+  }
+}
+
+std::vector<int> PeerLink::fds() const {
+  std::vector<int> fds;
+  for (const SocketLink& socket : sockets_) fds.push_back(socket.fd());
+  return fds;
+}
+
+void PeerLink::ReadToEnd(int fd) {
+  for (SocketLink& socket : sockets_) {
+    if (socket.fd() == fd) socket.ReadToEnd();
+  }
+  Settle();
+}
+
+void PeerLink::ReadHangUps() {
+  for (SocketLink& socket : sockets_) ReadIfHungUp(socket);
+  Settle();
+}
+
+void PeerLink::Abandon() {
+  for (SocketLink& socket : sockets_) socket.Abandon();
+  sent_.clear();
+  received_.clear();
+}
+
+void PeerLink::SayGoodbye() {
+  for (SocketLink& socket : sockets_) socket.SayGoodbye();
+}
+
+void PeerLink::SayGaveUp(int cause) {
+  for (SocketLink& socket : sockets_) socket.SayGaveUp(cause);
+}
+
+void PeerLink::ResetIfBlocked() {
+  for (SocketLink& socket : sockets_) socket.ResetIfBlocked();
+}
+
+}  // namespace hvd::collectives::tcp
