@@ -2,8 +2,9 @@
 
 import sys
 
-import horovod.numpy as hvd
 import numpy
+
+import horovod.numpy as hvd
 
 hvd.init()
 ones = numpy.arange(1 << 22, dtype=numpy.float32)  # 16 MiB
