@@ -34,7 +34,9 @@ def compare(args, table, referee, label, size):
         bench.fail(f"{label}: {error}")
     values = {name: 1e6 * bench.median(seconds) for name, seconds in times.items()}
     values["one/chosen"] = median_ratio(times["one"], times["chosen"])
-    values["Gbit/s"] = 8 * bench.size_of(size) / bench.median(times["chosen"]) / 1e9  # of two ranks each sends its half twice
+    values["Gbit/s"] = (
+        8 * bench.size_of(size) / bench.median(times["chosen"]) / 1e9
+    )  # of two ranks each sends its half twice
     table.row(label, values, rounds=args.rounds)
 
 
