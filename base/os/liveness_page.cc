@@ -35,6 +35,12 @@ void FutexWait(Word& word, uint32_t expected) {
 
 void FutexWake(Word& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
+// What the page contains, at its beginning.
+struct Content {
+  Word lock;
+  Word busy;  // 0 or 1
+};
+
 bool WasTaken(uint32_t value) { return (value & (FUTEX_TID_MASK | FUTEX_OWNER_DIED)) != 0; }
 
 }  // namespace
@@ -50,12 +56,21 @@ bool WasTaken(uint32_t value) { return (value & (FUTEX_TID_MASK | FUTEX_OWNER_DI
 // the process's memory. A pthread mutex would do the same, but a wait for it can't be cancelled.
 class LivenessPage::Lock {
  public:
-  explicit Lock(void* page) : page_(page), word_(*static_cast<Word*>(page)) {}
+  explicit Lock(void* page)
+      : page_(page),
+        word_(static_cast<Content*>(page)->lock),
+        busy_(static_cast<Content*>(page)->busy) {}
   ~Lock() { munmap(page_, kPageBytes); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
   bool taken() const { return WasTaken(word_); }
+
+  bool busy() const { return busy_ != 0; }
+  void SetBusy(bool busy) {
+    if (getpid() == holder_) busy_ = busy ? 1 : 0;
+  }
+  void set_holder(pid_t holder) { holder_ = holder; }
 
   // Takes the lock for the calling thread and never returns; returns only if the lock was taken
   // before.
@@ -117,6 +132,8 @@ class LivenessPage::Lock {
 
   void* const page_;
   Word& word_;
+  Word& busy_;
+  std::atomic<pid_t> holder_{0};  // the process that has called HoldForever
   std::atomic<bool> cancelled_{false};
 };
 
@@ -166,9 +183,15 @@ absl::Status LivenessPage::HoldForever() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // Also returns if the lock was taken by the other process in the meantime: the word is then
   // taken, too.
-  if (status.ok()) lock_->AwaitTaken();
+  if (!status.ok()) return status;
+  lock_->AwaitTaken();
+  lock_->set_holder(getpid());
   return status;
 }
+
+void LivenessPage::SetBusy(bool busy) { lock_->SetBusy(busy); }
+
+bool LivenessPage::busy() const { return lock_->busy(); }
 
 LivenessPage::End LivenessPage::AwaitDeath() { return lock_->AwaitDeath(); }
 

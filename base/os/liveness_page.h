@@ -16,8 +16,9 @@ namespace hvd::os {
 // A page shared by two processes, with one robust lock (futex). A thread of one process holds the
 // lock until the process ends. The other process waits for the lock, which the kernel releases as
 // its first step when the holder dies. Exit and exec count as death; forks of the holder have no
-// effect. The lock is taken once in the page's life: a second holder is refused. Thread-safe, but
-// must not be moved while in use.
+// effect. The lock is taken once in the page's life: a second holder is refused. The page also has
+// the holder's word whether it is busy, which stays after its death. Thread-safe, but must not be
+// moved while in use.
 class LivenessPage {
  public:
   // A new page without a holder.
@@ -40,6 +41,13 @@ class LivenessPage {
   //   - FailedPrecondition: the lock was taken before.
   //   - ResourceExhausted: no thread available.
   absl::Status HoldForever();
+
+  // Says whether the holder is busy, so that its death would come at a wrong time; at first it is
+  // not. Does nothing in any other process, such as a fork of the holder. REQUIRES: this object's
+  // HoldForever has succeeded.
+  void SetBusy(bool busy);
+  // What the holder said last.
+  bool busy() const;
 
   enum class End {
     kDied,       // the holder

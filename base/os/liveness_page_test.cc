@@ -23,6 +23,19 @@ using End = LivenessPage::End;
 int RunHolder(const std::string& what) {
   auto page = LivenessPage::Map(Fd(dup(STDIN_FILENO)));
   if (!page.ok() || !page->HoldForever().ok()) return 1;
+  if (what == "busy") page->SetBusy(true);
+  if (what == "busy in a fork") {
+    page->SetBusy(true);
+    const pid_t child = fork();
+    if (child == 0) page->SetBusy(false);
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+  }
+  if (what == "child executes") {
+    const pid_t child = fork();
+    if (child == 0) execl("/bin/true", "true", nullptr);
+    waitpid(child, nullptr, 0);
+  }
   if (what == "exec") execl("/bin/sh", "sh", "-c", "printf h; exec sleep 1000", nullptr);
   if (what == "fork" && fork() != 0) {
     while (true) pause();
@@ -103,6 +116,27 @@ TEST_F(LivenessPageTest, AwaitDeath_HoldersForkedChildDies_HolderLives) {
   std::future<End> end = AwaitDeath();
   page_.Cancel();
   EXPECT_EQ(end.get(), End::kCancelled);
+}
+
+TEST_F(LivenessPageTest, AwaitDeath_HoldersForkedChildBecomesAnotherProgram_HolderLives) {
+  StartHolder("child executes");
+  std::future<End> end = AwaitDeath();
+  page_.Cancel();
+  EXPECT_EQ(end.get(), End::kCancelled);
+}
+
+TEST_F(LivenessPageTest, Busy_HolderSaysSo_StaysAfterItsDeath) {
+  EXPECT_FALSE(page_.busy());
+  StartHolder("busy");
+  EXPECT_TRUE(page_.busy());
+  child_->Signal(SIGKILL);
+  EXPECT_EQ(page_.AwaitDeath(), End::kDied);
+  EXPECT_TRUE(page_.busy());
+}
+
+TEST_F(LivenessPageTest, Busy_ForkOfTheHolderSaysNo_Stays) {
+  StartHolder("busy in a fork");
+  EXPECT_TRUE(page_.busy());
 }
 
 TEST_F(LivenessPageTest, AwaitDeath_CancelledWhileHeld_Cancelled) {

@@ -24,6 +24,8 @@ class LivenessWatch {
 
   // The page's descriptor, for the watched process. Borrowed.
   int page_fd() const { return page_.fd(); }
+  // Whether the watched process is busy, or was when it died.
+  bool busy() const { return page_.busy(); }
 
  private:
   explicit LivenessWatch(LivenessPage page) : page_(std::move(page)) {}

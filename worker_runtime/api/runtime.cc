@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/os/liveness_page.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
@@ -37,12 +36,14 @@ Incarnation NewIncarnation() {
   return Incarnation(value | 1);  // 0 means none
 }
 
-// Best effort: without the page the agent notices the end of this process a little later. Fails if
-// another process holds the page already, e.g. the parent that has started this one.
-void ShowLiveness(Fd fd) {
-  if (!fd.valid()) return;
+// Best effort: without the page the agent notices the end of this process a little later, and not
+// that it executes another program. Empty if another process holds the page already, e.g. the
+// parent that has started this one.
+std::optional<os::LivenessPage> HoldLiveness(Fd fd) {
+  if (!fd.valid()) return std::nullopt;
   absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(std::move(fd));
-  if (page.ok()) page->HoldForever().IgnoreError();
+  if (!page.ok() || !page->HoldForever().ok()) return std::nullopt;
+  return *std::move(page);
 }
 
 // Best effort: without the store this worker's commits are lost when it ends.
@@ -95,10 +96,12 @@ bool IsReleased(const absl::Status& status) {
 }
 
 Runtime::Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
-                 std::unique_ptr<collectives::Backend> backend)
+                 std::unique_ptr<collectives::Backend> backend,
+                 std::optional<os::LivenessPage> liveness)
     : prepared_(true),
       env_(std::move(env)),
       backend_(std::move(backend)),
+      liveness_(std::move(liveness)),
       session_(std::move(session)) {}
 
 absl::Status Runtime::Prepare() {
@@ -124,7 +127,7 @@ absl::Status Runtime::MeetAgent() {
   ASSIGN_OR_RETURN(session::AgentAnswer answer,
                    session::FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
                                            env_.worker_word, env_.agent_timeout));
-  ShowLiveness(std::move(answer.liveness_page));
+  liveness_ = HoldLiveness(std::move(answer.liveness_page));
   std::unique_ptr<commit_store::CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
   // Sent with the request to join: the daemon gives rank 0 to a worker with the newest commit.
@@ -251,6 +254,7 @@ absl::Status Runtime::Join(bool may_defer) {
       return released_ = ReleasedError(released->reason);
     }
     if (const auto* deferred = std::get_if<session::DeferredPlace>(&answer)) {
+      ShowWhetherBusy(true);
       absl::MutexLock lock(&mutex_);
       place_ = deferred->place;
       return absl::OkStatus();
@@ -259,6 +263,7 @@ absl::Status Runtime::Join(bool may_defer) {
     auto world = ActiveWorld::Connect(env_, joined, port, *backend_, devices_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // logged by this world
+      ShowWhetherBusy(true);
       absl::MutexLock lock(&mutex_);
       active_ = *std::move(world);
       place_ = joined.self().place;
@@ -283,6 +288,7 @@ void Runtime::ForgetJob() {
   released_ = absl::OkStatus();
   left_well_.store(false);
   progress_.Reset();
+  liveness_.reset();
   absl::MutexLock lock(&mutex_);
   session_.reset();
   job_id_.clear();
@@ -385,14 +391,26 @@ absl::Status Runtime::Shutdown() {
   return left;
 }
 
+void Runtime::ShowWhetherBusy(bool busy) {
+  if (liveness_.has_value()) liveness_->SetBusy(busy);
+}
+
 absl::Status Runtime::LeaveForGood() {
   absl::MutexLock init_lock(&init_mutex_);
-  if (!place().has_value()) return absl::OkStatus();
-  const std::shared_ptr<ActiveWorld> world = TakeActive();
-  if (world != nullptr) {
-    world->Shutdown();
-    progress_.NoteUnreached(world->unreached());
+  absl::Status left;
+  if (place().has_value()) {
+    const std::shared_ptr<ActiveWorld> world = TakeActive();
+    if (world != nullptr) {
+      world->Shutdown();
+      progress_.NoteUnreached(world->unreached());
+    }
+    left = TellLeft(world.get());
   }
+  if (left.ok()) ShowWhetherBusy(false);
+  return left;
+}
+
+absl::Status Runtime::TellLeft(const ActiveWorld* world) {
   const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
   // The daemon must know that this worker has left cleanly before the process exits, so the timeout

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "base/fd.h"
+#include "base/os/liveness_page.h"
 #include "base/settings/runtime_env.h"
 #include "base/task_thread.h"
 #include "collectives/backend.h"
@@ -45,9 +46,10 @@ class Runtime {
 
   Runtime() = default;
   // For tests: takes the values that Init would get from the environment and the agent. `session`
-  // may be nullptr: a worker without a daemon.
+  // may be nullptr: a worker without a daemon. `liveness` is a page that this process holds.
   Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
-          std::unique_ptr<collectives::Backend> backend);
+          std::unique_ptr<collectives::Backend> backend,
+          std::optional<os::LivenessPage> liveness = std::nullopt);
 
   // See hvd_init.
   // Errors:
@@ -199,9 +201,14 @@ class Runtime {
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<session::JoinAnswer> Ask(const collectives::peer::PeerPort& port, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  // Tells the agent whether this process would leave the job in disorder if it executed another
+  // program now.
+  void ShowWhetherBusy(bool busy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Shutdown without waiting for callbacks.
   absl::Status LeaveForGood();
+  // The daemon's part of LeaveForGood.
+  absl::Status TellLeft(const ActiveWorld* world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Returns the engine of the world or of one of its process sets; see Start.
   absl::StatusOr<std::shared_ptr<engine::Engine>> PrepareEngine(
       int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures);
@@ -229,6 +236,8 @@ class Runtime {
   // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
   std::optional<int> device_ ABSL_GUARDED_BY(init_mutex_);  // see TakesDevice
+  // Held by this process, and busy from the first world to a clean shutdown; empty: none.
+  std::optional<os::LivenessPage> liveness_ ABSL_GUARDED_BY(init_mutex_);
 
   TrainingProgress progress_;
   std::atomic<bool> left_well_{false};  // left the newest world cleanly, and the daemon knows

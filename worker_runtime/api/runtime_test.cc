@@ -50,6 +50,22 @@ TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
   EXPECT_EQ(daemon_.reports().size(), 2u);
 }
 
+TEST_F(RuntimeTest, Liveness_FromInitToShutdown_IsBusy) {
+  os::LivenessPage agents = os::LivenessPage::Create().value();
+  os::LivenessPage own = os::LivenessPage::Map(Fd(dup(agents.fd()))).value();
+  ASSERT_TRUE(own.HoldForever().ok());
+  Runtime worker(env_, NewSession(kFirstWorker), collectives::tcp::MakeTcpBackend(),
+                 std::move(own));
+  daemon_.SetSize(1);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_FALSE(agents.busy());
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    EXPECT_TRUE(agents.busy());
+    ASSERT_EQ(worker.Shutdown(), absl::OkStatus());
+  }
+  EXPECT_FALSE(agents.busy());
+}
+
 // Otherwise its user would believe that the data is encrypted.
 TEST_F(RuntimeTest, Init_EncryptionIsWantedHereOnly_IsRefused) {
   env_.encrypt_data = true;
