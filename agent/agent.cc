@@ -170,7 +170,7 @@ absl::Status Agent::Attach(const Route& route) {
                                /*elastic=*/false, net::InterfaceOf(route_.own_address, interfaces),
                                /*word=*/"", os::UsableCores(),
                                os::HasShareOfCores() ? static_cast<int>(bootstrap_.slots()) : 0},
-                   settings_.adoption,
+                   settings_.check_interval, settings_.adoption,
                    [this](pb::AgentMessage message) { OnWorkerReport(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
@@ -309,9 +309,9 @@ void Agent::HandOver(uint64_t worker_id, pid_t asker,
       response.stack_pipe = *stack_pipe;
       response.bootstrap.set_stack_signal(inspection::StackProbe::Signal());
     }
-    // Without a page the process's death is detected later, by the end of the process itself.
-    const absl::StatusOr<int> page =
-        welcome_->elastic() ? workers_->WatchProcess(worker_id) : absl::NotFoundError("");
+    // Without a page the process's death is detected later, by the end of the process itself, and
+    // it is not detected that it executes another program.
+    const absl::StatusOr<int> page = workers_->WatchProcess(worker_id);
     if (page.ok()) response.page = *page;
   }
   if (!welcome_->elastic()) return;
@@ -362,7 +362,7 @@ void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   welcome_ = welcome;
   workers_->set_job_id(welcome.job_id());
   if (!welcome.elastic()) return;
-  workers_->MakeElastic(settings_.stopped_check_interval);
+  workers_->MakeElastic();
   if (!held_.has_value()) held_.emplace(welcome.job_id());
   BeginCopies(welcome.job_id());
 }

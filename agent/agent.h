@@ -52,7 +52,7 @@ struct AgentSettings {
   absl::Duration drain_grace;    // of the drain that SIGTERM requests; zero: the job's own
   // The additional time for the daemon to complete the drain after its grace period has passed.
   absl::Duration drain_margin = absl::Seconds(5);
-  absl::Duration stopped_check_interval = absl::Seconds(1);
+  absl::Duration check_interval = absl::Seconds(1);  // see WorkerSet
   // The adopted process, which is then the only worker. Borrowed. nullptr: workers are children.
   process::Adoption* adoption = nullptr;
 };

@@ -42,10 +42,12 @@ TEST_F(AgentTest, Environment_Static_SaysNothing) {
   EXPECT_EQ(NextLine(), "==\n");
 }
 
-TEST_F(AgentTest, Page_StaticJob_ThereIsNone) {
+// A static job is not told that a worker is dying.
+TEST_F(AgentTest, Replaced_ByAnotherProgramForLong_IsKilledAndSaysWhy) {
+  settings_.check_interval = absl::Milliseconds(1);
   OfferHolder();
-  StartWorker("$HOLDER");
-  EXPECT_EQ(NextLine(), "no page\n");
+  StartWorker("$HOLDER exec; exit 1");
+  EXPECT_NE(AwaitExited().killed_for().find("another program (exec)"), std::string::npos);
 }
 
 TEST_F(ElasticAgentTest, Commits_NextWorkerOfASlot_FindsThoseOfTheOneBefore) {
@@ -258,7 +260,7 @@ TEST_F(ElasticAgentTest, Sigint_EndsAtOnce) {
 }
 
 TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
-  settings_.stopped_check_interval = absl::Milliseconds(1);
+  settings_.check_interval = absl::Milliseconds(1);
   StartWorker("echo last words >&2; kill -STOP $$");
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.signal(), SIGKILL);
@@ -267,8 +269,29 @@ TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
   EXPECT_EQ(exited.stderr_tail(0), "last words");
 }
 
+// Both are checked at the same times, and the one that was lost first lives when the other has had
+// its time.
+TEST_F(ElasticAgentTest, Replaced_AfterShutdown_IsNotKilled) {
+  settings_.check_interval = absl::Milliseconds(1);
+  StartWorker("test $HOROVOD_RANK = 1 && exec $HOLDER exec; $HOLDER rest,exec; exit 1");
+  const pid_t rests = NextPid();
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  SendStart(2, /*slot=*/1);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 2u);
+  const pb::WorkerExited exited = AwaitExited();
+  EXPECT_EQ(exited.worker_id(), 2u);
+  EXPECT_EQ(exited.signal(), SIGKILL);
+  EXPECT_EQ(exited.killed_for(),
+            "it executed another program (exec) without hvd.shutdown(), and no hvd.init() followed "
+            "in 60 s; call hvd.shutdown() before exec, or start the program as a child");
+  EXPECT_FALSE(IsGone(rests));
+  SendStop(1, 0);
+  EXPECT_EQ(AwaitExited().killed_for(), "");
+}
+
 TEST_F(ElasticAgentTest, Stopped_ProcessThatAskedBelowAShell_IsKilled) {
-  settings_.stopped_check_interval = absl::Milliseconds(10);
+  settings_.check_interval = absl::Milliseconds(10);
   StartWorker("$HOLDER; exit 1");
   const pid_t holder = NextPid();
   kill(holder, SIGSTOP);

@@ -379,7 +379,7 @@ class AgentSocketTest : public AgentTest {
   }
 };
 
-constexpr char kAll[] = "secret node7 training:4711 127.0.0.1 page 0 arena 0 stack 1\n";
+constexpr char kAll[] = "secret node7 training:4711 127.0.0.1 page 1 arena 0 stack 1\n";
 
 TEST_F(AgentSocketTest, OwnWorker_GetsCredentialsAndAddresses) {
   StartWorker("exec $HOLDER answer");

@@ -17,6 +17,10 @@ namespace {
 // the machine's memory.
 constexpr int kOomScoreMore = 100;
 
+constexpr char kReplacedFor[] =
+    "it executed another program (exec) without hvd.shutdown(), and no hvd.init() followed in "
+    "60 s; call hvd.shutdown() before exec, or start the program as a child";
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const LaunchPlan& plan,
@@ -83,6 +87,7 @@ bool Worker::Follow(pid_t asker) {
   auto process = os::OtherProcess::Open(asker);
   if (!process.ok()) return false;
   asker_ = *std::move(process);
+  replaced_.reset();
   probe_.reset();
   return true;
 }
@@ -111,8 +116,11 @@ void Worker::Sample(std::function<void(inspection::StackSample)> answer) {
 }
 
 void Worker::OnDeath() {
-  asker_.reset();
-  if (process_->running()) callbacks_.on_dying();
+  std::optional<os::OtherProcess> lost = std::exchange(asker_, std::nullopt);
+  // After hvd.shutdown() it may execute what it likes.
+  if (watch_->busy()) replaced_ = std::move(lost);
+  replaced_checks_ = 0;
+  if (process_->running()) callbacks_.on_lost();
 }
 
 void Worker::CheckStopped() {
@@ -124,6 +132,16 @@ void Worker::CheckStopped() {
   const bool stopped = inspection::IsStopped(pid()) || asker_is_stopped;
   stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
   if (stopped_checks_ >= kStoppedChecks) Kill();
+}
+
+bool Worker::CheckReplaced() {
+  if (!process_->running() || !replaced_.has_value() || replaced_->HasEnded()) {
+    replaced_.reset();
+    return false;
+  }
+  if (inspection::IsExiting(replaced_->pid())) return true;
+  if (++replaced_checks_ == kReplacedChecks) Kill();
+  return true;
 }
 
 void Worker::set_paused(bool paused) { process_->set_paused(paused); }
@@ -164,6 +182,7 @@ pb::WorkerExited Worker::Report(const process::ProcessEnd& end) const {
   report.set_out_of_memory(end.status.signal == SIGKILL && order_ != Order::kKill &&
                            oom_->HasGrown());
   if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
+  if (replaced_checks_ >= kReplacedChecks) report.set_killed_for(kReplacedFor);
   for (const std::string& line : end.stderr_tail) report.add_stderr_tail(line);
   return report;
 }

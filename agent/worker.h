@@ -28,9 +28,11 @@ class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
-    // The worker's process or the followed process (see Follow) is dying. May be called more than
-    // once.
+    // The worker's process is dying. May be called more than once.
     std::function<void()> on_dying;
+    // The followed process (see Follow) is dying or executes another program; CheckReplaced tells
+    // which.
+    std::function<void()> on_lost;
     // The process has ended, its output is complete, and a child's process group has been killed.
     // Last callback; it may destroy the worker.
     std::function<void(pb::WorkerExited)> on_exited;
@@ -38,6 +40,9 @@ class Worker {
 
   // The number of calls of CheckStopped that must find a worker stopped before it is killed.
   static constexpr int kStoppedChecks = 10;
+  // The same for CheckReplaced: the time for a program to call hvd.init(), as a script does that
+  // executes itself again.
+  static constexpr int kReplacedChecks = 60;
 
   // Starts a child as the worker, or makes `adoption`'s process the worker; nullptr: a child.
   // Errors: those of ChildProcess::Spawn or Adoption::Start.
@@ -84,6 +89,11 @@ class Worker {
   // found it stopped by a signal.
   void CheckStopped();
 
+  // To be called at a fixed interval after on_lost, as long as it returns true: kills the worker
+  // once kReplacedChecks calls have found that the followed process executes another program
+  // without hvd.shutdown(), and that no hvd.init() has followed. Returns whether that is possible.
+  bool CheckReplaced();
+
   // See WorkerProcess::set_paused.
   void set_paused(bool paused);
 
@@ -111,6 +121,10 @@ class Worker {
   std::shared_ptr<int> watch_token_;               // expired for callbacks from earlier watches
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
+  // The followed process that was lost without hvd.shutdown(), and may execute another program;
+  // empty: there is none, or it has ended.
+  std::optional<os::OtherProcess> replaced_;
+  int replaced_checks_ = 0;  // that found another program
   Order order_ = Order::kNone;
   std::optional<EventLoop::TimerId> kill_timer_;
 };

@@ -31,21 +31,18 @@ pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
 }  // namespace
 
 WorkerSet::WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan,
-                     WorkerPlace place, process::Adoption* adoption, Report report)
+                     WorkerPlace place, absl::Duration check_interval, process::Adoption* adoption,
+                     Report report)
     : loop_(loop),
       output_(output),
       plan_(std::move(plan)),
       place_(std::move(place)),
+      check_interval_(check_interval),
       adoption_(adoption),
       report_(std::move(report)) {}
 
 WorkerSet::~WorkerSet() {
   if (check_timer_.has_value()) loop_.Cancel(*check_timer_);
-}
-
-void WorkerSet::MakeElastic(absl::Duration check_interval) {
-  place_.elastic = true;
-  check_interval_ = check_interval;
 }
 
 void WorkerSet::Start(const pb::StartWorker& start) {
@@ -55,7 +52,7 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   absl::StatusOr<std::unique_ptr<Worker>> worker =
       Worker::Start(loop_, plan_, start, place_, adoption_,
                     {[this](pb::WorkerOutput output) { OnOutput(std::move(output)); },
-                     [this, id] { OnDying(id); },
+                     [this, id] { OnDying(id); }, [this, id] { OnLost(id); },
                      [this](pb::WorkerExited exited) { OnExited(std::move(exited)); }});
   pb::AgentMessage message;
   if (!worker.ok()) {
@@ -67,9 +64,7 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   (*worker)->set_paused(paused_);
   workers_.emplace(id, *std::move(worker));
   Send(std::move(message));
-  if (check_interval_ > absl::ZeroDuration() && !check_timer_.has_value()) {
-    check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
-  }
+  if (place_.elastic) CheckLater();
 }
 
 void WorkerSet::Send(pb::AgentMessage message) {
@@ -77,16 +72,31 @@ void WorkerSet::Send(pb::AgentMessage message) {
   report_(std::move(message));
 }
 
-void WorkerSet::CheckStopped() {
+void WorkerSet::CheckLater() {
+  if (check_timer_.has_value()) return;
+  check_timer_ = loop_.After(check_interval_, [this] { Check(); });
+}
+
+void WorkerSet::Check() {
   check_timer_.reset();
-  for (const auto& [id, worker] : workers_) worker->CheckStopped();
-  if (!empty()) check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+  bool more = place_.elastic && !empty();
+  for (const auto& [id, worker] : workers_) {
+    if (place_.elastic) worker->CheckStopped();
+    more = worker->CheckReplaced() || more;
+  }
+  if (more) CheckLater();
 }
 
 void WorkerSet::OnDying(uint64_t id) {
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(id);
   Send(std::move(message));
+}
+
+// In a static job the exit alone counts: how the process ended is the job's end.
+void WorkerSet::OnLost(uint64_t id) {
+  if (place_.elastic) OnDying(id);
+  CheckLater();
 }
 
 void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {

@@ -30,13 +30,14 @@ class WorkerSet {
 
   // `adoption`: the adopted process, which is then the only worker; borrowed. nullptr: workers are
   // children.
+  // `check_interval`: between two checks of workers (Worker::CheckStopped and CheckReplaced).
   WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan, WorkerPlace place,
-            process::Adoption* adoption, Report report);
+            absl::Duration check_interval, process::Adoption* adoption, Report report);
   ~WorkerSet();
 
-  // Makes the workers that are started after this call those of an elastic job. From now on a
-  // worker that a signal has stopped is killed after Worker::kStoppedChecks times `check_interval`.
-  void MakeElastic(absl::Duration check_interval);
+  // Makes the workers that are started after this call those of an elastic job, in which one that a
+  // signal has stopped is killed.
+  void MakeElastic() { place_.elastic = true; }
 
   // Sets the job of the workers that are started after this call.
   void set_job_id(const std::string& job_id) { place_.job_id = job_id; }
@@ -97,23 +98,25 @@ class WorkerSet {
  private:
   void OnOutput(pb::WorkerOutput output);
   void OnDying(uint64_t id);
+  void OnLost(uint64_t id);
   void OnExited(pb::WorkerExited exited);
   void Send(pb::AgentMessage message);
-  void CheckStopped();
+  void CheckLater();
+  void Check();
   bool OutlivedItsWorker(pid_t pid) const;
 
   EventLoop& loop_;
   output::AgentOutput& output_;
   const LaunchPlan plan_;
   WorkerPlace place_;
+  const absl::Duration check_interval_;
   process::Adoption* const adoption_;
   const Report report_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
   std::map<uint32_t, Fd> arenas_;  // by slot
   WorkerLog log_;
   bool paused_ = false;
-  absl::Duration check_interval_;                  // zero: never
-  std::optional<EventLoop::TimerId> check_timer_;  // only while workers run
+  std::optional<EventLoop::TimerId> check_timer_;  // only while a worker is to be checked
   std::function<void()> on_empty_;
 };
 

@@ -45,6 +45,15 @@ char StateOf(pid_t pid) {
 
 bool IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
 
+bool IsExiting(pid_t pid) {
+  constexpr size_t kFlags = 9 - 3;            // field 9
+  constexpr uint32_t kExiting = 0x4 | 0x200;  // the kernel's PF_EXITING and PF_DUMPCORE
+  const std::vector<std::string> stat = StatOf(pid);
+  uint32_t flags = 0;
+  const bool is_known = stat.size() > kFlags && absl::SimpleAtoi(stat[kFlags], &flags);
+  return is_known && (flags & kExiting) != 0;
+}
+
 std::vector<pid_t> CatchersOf(pid_t root, int signal) {
   if (Catches(root, signal)) return {root};
   std::vector<pid_t> catchers;

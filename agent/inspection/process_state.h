@@ -19,6 +19,10 @@ char StateOf(pid_t pid);
 // and if there is no such process.
 bool IsStopped(pid_t pid);
 
+// Whether the process has begun to end, frees its memory or writes its core file: it runs no code
+// of a program any more.
+bool IsExiting(pid_t pid);
+
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
 

@@ -40,6 +40,17 @@ TEST(ProcessStateTest, EndOf_ZombieOnly) {
   EXPECT_FALSE(EndOf(getpid()).has_value());
 }
 
+TEST(ProcessStateTest, IsExiting_NotReaped_IsSo) {
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(IsExiting(child));
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(IsExiting(child));
+  EXPECT_FALSE(IsExiting(getpid()));
+}
+
 TEST(ProcessStateTest, EndOf_Signal) {
   const pid_t child = fork();
   if (child == 0) pause();

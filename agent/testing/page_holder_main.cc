@@ -1,8 +1,9 @@
 // A stand-in for a worker in tests: asks the agent as a worker does, holds the liveness page that
 // comes with the answer, prints its pid, and waits to be killed. With the argument "leave" it exits
-// at once; with "arena" it only prints which file holds the commits, with "answer" the answer. With
-// "commit=NUMBER" it first makes a commit of that id; with "newest" it asks for the newest commit
-// of the host, which it prints.
+// at once, with "exec" it is busy and executes another program, with
+// "rest,exec" it is not busy any more; with "arena" it only prints which file holds the commits,
+// with "answer" the answer. With "commit=NUMBER" it first makes a commit of that id; with "newest"
+// it asks for the newest commit of the host, which it prints.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -116,8 +117,11 @@ int Run(absl::string_view what) {
     puts("no page");
     return 1;
   }
+  page->SetBusy(true);
+  if (absl::ConsumePrefix(&what, "rest,")) page->SetBusy(false);
   printf("%d\n", getpid());
   fflush(stdout);
+  if (what == "exec") execlp("sleep", "sleep", "1000", nullptr);
   while (what != "leave") pause();
   return 0;
 }

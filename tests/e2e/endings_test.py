@@ -82,6 +82,21 @@ def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
     assert "RuntimeError: The Horovod job failed: " in result.stderr and "Rank 1 raised:" in result.stderr
 
 
+def test_a_rank_that_executes_another_program_is_named_after_a_minute(horovodrun):
+    """Also while others start a child, or execute a program after hvd.shutdown(). It takes that minute."""
+    script = (
+        "import os, subprocess; import horovod.numpy as hvd; hvd.init(); rank = hvd.rank()\n"
+        "if rank == 0: subprocess.run(['sleep', '1000'])\n"
+        "if rank == 2: hvd.shutdown()\n"
+        "os.execlp('sleep', 'sleep', '1000')"
+    )
+    job = horovodrun.run("-np", "3", sys.executable, "-c", script, timeout=120)
+    assert job.returncode == 137, job.stderr
+    (cause,) = re.findall(r"rank .*(?=without hvd.shutdown)", job.stderr)
+    meaning = "killed by signal 9 (SIGKILL) by its agent: it executed another program (exec) "
+    assert cause == f"rank 1 on host localhost failed: {meaning}", job.stderr
+
+
 @pytest.mark.parametrize("flags", [[], ["--min-np", "1", "--grace", "1"]], ids=["static", "elastic"])
 def test_sigterm_ends_a_job_whose_output_nobody_reads(horovodrun, tmp_path, flags):
     os.mkfifo(tmp_path / "output")
