@@ -6,6 +6,8 @@ from typing import Any, Optional
 
 from horovod._keras.reducers import Reducer, reducer_of
 from horovod._keras.settings import Settings
+from horovod.common.ops import Average
+from horovod.common.process_sets import ProcessSet
 
 
 class Distribution:
@@ -52,6 +54,11 @@ class Distribution:
     def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Returns the reduced gradients of all ranks."""
         return self.reducer.reduce(grads, variables)
+
+    def averages_over(self) -> Optional[ProcessSet]:
+        """Returns the process set over which gradients are averaged, which changes no average; None if another reduction might."""
+        repeats_well = self.settings.op == Average and not self.reducer.has_local()
+        return self.settings.process_set if repeats_well else None
 
     def may_skip_alone(self, accumulates: bool) -> bool:
         """Returns whether a loss scale might see unreduced gradients, which can be finite on some ranks and not on others."""

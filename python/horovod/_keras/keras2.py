@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from horovod._keras.accumulation import Accumulation, as_dense
 from horovod._keras.distributed import DistributedOptimizerMixin
+from horovod.common.process_sets import ProcessSet
 from horovod.tensorflow import reduced_gradients
 
 Pairs = list[tuple[Any, Any]]  # of gradients and variables
@@ -39,12 +40,12 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         if self._hvd_may_skip_alone():
             return pairs  # still scaled, by a factor that changes
         reduced = self._hvd_reduced(pairs)
-        reduced_gradients.note(variable for grad, variable in pairs if grad is not None)
+        reduced_gradients.note(reduced, self._hvd_averages_over())
         return reduced
 
     def _hvd_aggregated(self, pairs: Pairs) -> Pairs:
         """Returns the gradients to be applied."""
-        places = [place for place, is_done in enumerate(taken(pairs)) if not is_done]
+        places = [place for place, is_done in enumerate(self._hvd_taken(pairs)) if not is_done]
         others = [pairs[place] for place in places]
         if any(grad is not None for grad, _ in others):
             others = self._hvd_reduced_alike(others) if self._hvd_may_skip_alone() else self._hvd_reduced(others)
@@ -52,6 +53,14 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         for place, pair in zip(places, others):
             results[place] = pair
         return results
+
+    def _hvd_taken(self, pairs: Pairs) -> list[bool]:
+        """Returns which of the gradients have been reduced, and clears these marks; see :mod:`horovod.tensorflow.reduced_gradients`."""
+        return reduced_gradients.take(pairs, self._hvd_averages_over())
+
+    def _hvd_averages_over(self) -> Optional[ProcessSet]:
+        """Returns the process set over which gradients are averaged; None if another reduction of an average might change it."""
+        return None if self._accumulation is not None else self._hvd.averages_over()
 
     def _hvd_may_skip_alone(self) -> bool:
         """Returns whether a loss scale around this optimizer might skip a step on this rank only."""
@@ -73,7 +82,7 @@ class Keras2Optimizer(DistributedOptimizerMixin):
 
     def _hvd_apply(self, pairs: Pairs, apply: Callable[[], Any]) -> Any:
         """Calls `apply` if the gradients are those of enough passes."""
-        taken(pairs)
+        self._hvd_taken(pairs)
         if self._accumulation is None:
             return apply()
 
@@ -124,7 +133,7 @@ class LegacyOptimizer(Keras2Optimizer):
         pairs = list(grads_and_vars)
         if self._accumulation is None:
             if not kwargs.get("experimental_aggregate_gradients", True):
-                taken(pairs)
+                self._hvd_taken(pairs)
             return base(pairs, *args, **kwargs)
         if kwargs.pop("experimental_aggregate_gradients", True):
             # Before the base class applies them, because the script may not ask it to.
@@ -148,8 +157,3 @@ def poisoned_unless(finite: Any, grad: Any) -> Any:
     if isinstance(grad, tf.IndexedSlices):
         return tf.IndexedSlices(poisoned_unless(finite, grad.values), grad.indices, grad.dense_shape)
     return tf.where(finite, grad, tf.constant(float("nan"), grad.dtype))
-
-
-def taken(pairs: Pairs) -> list[bool]:
-    """Returns which of the gradients have been reduced, and clears these marks; see :mod:`horovod.tensorflow.reduced_gradients`."""
-    return reduced_gradients.take(variable for _, variable in pairs)

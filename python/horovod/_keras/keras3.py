@@ -74,7 +74,7 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         check_no_distribution()
         present = [i for i, grad in enumerate(grads) if grad is not None]
         if self._hvd.backend == "tensorflow":
-            present = _not_taken(present, variables)
+            present = self._hvd_not_taken(present, grads, variables)
         replacing = [i for i in present if getattr(variables[i], "overwrite_with_gradient", False)]
         summed = [i for i in present if i not in replacing]
         results = list(grads)
@@ -84,6 +84,13 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         else:
             _put(results, summed, self._hvd.reduce([grads[i] for i in summed], [variables[i] for i in summed]))
         return results
+
+    def _hvd_not_taken(self, places: Sequence[int], grads: Sequence[Any], variables: Sequence[Any]) -> list[int]:
+        """Returns the places at which gradients are not reduced yet."""
+        from horovod.tensorflow import reduced_gradients
+
+        taken = reduced_gradients.take(((grads[i], variables[i]) for i in places), self._hvd.averages_over())
+        return [i for i, done in zip(places, taken) if not done]
 
     # With accumulation.
 
@@ -115,14 +122,6 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
         if passes == 1 or self._hvd_settings.average_aggregated_gradients:
             return results
         return [grad * passes for grad in results]
-
-
-def _not_taken(places: Sequence[int], variables: Sequence[Any]) -> list[int]:
-    """Those at which gradients are not reduced yet."""
-    from horovod.tensorflow import reduced_gradients
-
-    taken = reduced_gradients.take(variables[i] for i in places)
-    return [i for i, done in zip(places, taken) if not done]
 
 
 def _put(results: list[Any], places: Sequence[int], values: Sequence[Any]) -> None:

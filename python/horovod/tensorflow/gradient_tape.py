@@ -1,7 +1,7 @@
 """Tapes whose gradients are reduced over the ranks."""
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Optional
 
 from horovod.common.compression import Compressor
 from horovod.common.ops import Average
@@ -27,6 +27,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
 
     _reducer: GradientReducer
     _local: LocalVariables
+    _averaged_over: Optional[ProcessSet]
     _made_of: Any  # the tape, which may be recording
 
     def register_local_source(self, source: Any) -> None:
@@ -66,7 +67,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
 
         flat_sources = tf.nest.flatten(sources)
         reduced = self._local.reduce_others(tf.nest.flatten(grads), flat_sources, reduce)
-        reduced_gradients.note(source for source, grad in zip(flat_sources, reduced) if grad is not None)
+        reduced_gradients.note(zip(reduced, flat_sources), self._averaged_over, self._local)
         return tf.nest.pack_sequence_as(sources, reduced)
 
     @not_converted
@@ -169,6 +170,7 @@ def DistributedGradientTape(
     tape._recording = False  # the original tape ends its recording
     tape._reducer = GradientReducer("DistributedGradientTape", reduction)
     tape._local = LocalVariables(process_set, scale_local_gradients)
+    tape._averaged_over = process_set if op == Average else None
     return tape
 
 

@@ -2,24 +2,37 @@
 distributed tape and a distributed optimizer.
 
 A tape or a ``compute_gradients`` sets the marks, and the optimizer that applies the gradients clears them: within one
-traced function, or from one eager step to the next. The gradients may be changed in between, e.g. clipped.
+traced function, or from one eager step to the next. The gradients may be changed in between, e.g. clipped. The script may also
+have dropped them and computed others. Those of a graph show what they are computed from; those of eager execution do not. So an
+average that is not seen to come from the reduced gradient is averaged again, which changes nothing if it does.
 """
 
+import functools
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
+from horovod.common.process_sets import ProcessSet
+from horovod.tensorflow import _derivation
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.util import variable_of
 
-# By id. Weak references: marks that are never cleared, e.g. without a distributed optimizer, keep no variable alive.
-_Variables = weakref.WeakValueDictionary[int, Any]
-
-_eager: _Variables = weakref.WeakValueDictionary()
-_in_graphs: "weakref.WeakKeyDictionary[Any, _Variables]" = weakref.WeakKeyDictionary()
+Pairs = Iterable[tuple[Any, Any]]  # of gradients and variables
 
 
-def _noted() -> _Variables:
+class _Mark(NamedTuple):
+    variable: Any  # a weak reference: marks that are never cleared, e.g. without a distributed optimizer, keep no variable alive
+    gradient: _derivation.Origin
+    averaged_over: Optional[ProcessSet]  # None: another reduction, which must not be repeated
+
+
+_Marks = dict[int, _Mark]  # by the id of the variable
+
+_eager: _Marks = {}
+_in_graphs: "weakref.WeakKeyDictionary[Any, _Marks]" = weakref.WeakKeyDictionary()
+
+
+def _noted() -> _Marks:
     """Returns the marks of the function that is being traced, or of eager execution."""
     if tf.executing_eagerly():
         return _eager
@@ -28,18 +41,45 @@ def _noted() -> _Variables:
     # Branches of a condition, and functions called by a function, are graphs within its graph.
     while outer is not None and getattr(outer, "building_function", False):
         graph, outer = outer, getattr(outer, "outer_graph", None)
-    return _in_graphs.setdefault(graph, weakref.WeakValueDictionary())
+    return _in_graphs.setdefault(graph, {})
 
 
-def note(variables: Iterable[Any]) -> None:
-    """Marks variables whose gradients have just been reduced; tensors are not marked."""
+def _forget(marks: _Marks, key: int, _: Any) -> None:
+    marks.pop(key, None)
+
+
+def note(pairs: Pairs, averaged_over: Optional[ProcessSet], local: Any = ()) -> None:
+    """Marks variables whose gradients have just been reduced; tensors are not marked.
+
+    Args:
+      pairs: gradients, of which some may be None, and their variables.
+      averaged_over: the process set over which they were averaged; None if something else was done with them.
+      local: variables whose gradients were not reduced but scaled; anything with ``in``.
+    """
     noted = _noted()
-    for variable in map(variable_of, variables):
-        if isinstance(variable, tf.Variable):
-            noted[id(variable)] = variable
+    for gradient, source in pairs:
+        variable = variable_of(source)
+        if gradient is None or not isinstance(variable, tf.Variable):
+            continue
+        key = id(variable)
+        reference = weakref.ref(variable, functools.partial(_forget, noted, key))
+        origin = _derivation.Origin.of(gradient)
+        noted[key] = _Mark(reference, origin, None if source in local else averaged_over)
 
 
-def take(variables: Iterable[Any]) -> list[bool]:
-    """Returns, for each variable, whether its gradient has been marked as reduced, and clears that mark."""
+def take(pairs: Pairs, averaged_over: Optional[ProcessSet]) -> list[bool]:
+    """Returns, for each variable, whether the gradient with it is reduced, and clears the marks of all.
+
+    Args:
+      pairs: gradients, of which some may be None, and their variables.
+      averaged_over: the process set over which the caller averages the other gradients; None if it does something else with them.
+    """
     noted = _noted()
-    return [noted.pop(id(variable), None) is not None for variable in map(variable_of, variables)]
+    marks = [(gradient, noted.pop(id(variable_of(variable)), None)) for gradient, variable in pairs]
+    origins = _derivation.Origins(mark.gradient for _, mark in marks if mark is not None)
+    return [mark is not None and _is_reduced(gradient, mark, averaged_over, origins) for gradient, mark in marks]
+
+
+def _is_reduced(gradient: Any, mark: _Mark, averaged_over: Optional[ProcessSet], origins: _derivation.Origins) -> bool:
+    may_repeat = averaged_over is not None and mark.averaged_over is averaged_over
+    return not may_repeat or gradient is None or origins.include(gradient, mark.gradient)

@@ -318,6 +318,76 @@ def test_reduced_once_with_a_distributed_tape(kind, in_function):
 
 
 @pytest.mark.only("tensorflow")
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_a_distributed_tape_that_are_not_applied(kind, in_function):
+    """The script looks at them only, and applies others of the same variables, which are reduced."""
+    import tensorflow as tf
+
+    import horovod.tensorflow as hvd_tf
+
+    value = variable([0.0])
+    source = value if NAME == "keras2" else value.value
+    optimizer = hvd.DistributedOptimizer(plain(kind))
+    optimizer.build([value]) if kind == "new" else None
+
+    def step():
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_sum(tf.convert_to_tensor(value)) * (hvd.rank() + 1.0)
+        averaged = hvd_tf.DistributedGradientTape(tape).gradient(loss, [source])
+        optimizer.apply_gradients([(tape.gradient(loss, source), value)])
+        return tf.linalg.global_norm(averaged)
+
+    run = tf.function(step) if in_function else step
+    average = (hvd.size() + 1) / 2
+    for steps in (1, 2):
+        numpy.testing.assert_allclose(run(), average)
+        numpy.testing.assert_allclose(value_of(value), [-steps * average])
+
+
+def clipped(tf, gradient):
+    return tf.clip_by_global_norm([gradient], 1000.0)[0][0]
+
+
+def clipped_if_needed(tf, gradient):
+    return tf.cond(tf.reduce_sum(gradient) > 0.0, lambda: gradient * 1.0, lambda: gradient)
+
+
+@pytest.mark.only("tensorflow")
+@pytest.mark.parametrize("change", [clipped, clipped_if_needed])
+@pytest.mark.parametrize("in_condition", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_changed_gradients_of_a_tape_are_not_averaged_again_in_a_graph(kind, in_condition, change):
+    import tensorflow as tf
+
+    import horovod.tensorflow as hvd_tf
+
+    value = variable([0.0])
+    optimizer = hvd.DistributedOptimizer(plain(kind))
+    optimizer.build([value]) if kind == "new" else None
+    _ = optimizer.iterations
+    again = []
+    optimizer._hvd.reduce = lambda grads, _: again.extend(grads) or grads
+
+    @tf.function
+    def step():
+        with hvd_tf.DistributedGradientTape(tf.GradientTape()) as tape:
+            loss = tf.reduce_sum(tf.convert_to_tensor(value)) * (hvd.rank() + 1.0)
+        (gradient,) = tape.gradient(loss, [value if NAME == "keras2" else value.value])
+        gradient = change(tf, gradient)
+
+        def apply():
+            optimizer.apply_gradients([(gradient, value)])
+            return 0
+
+        tf.cond(tf.reduce_sum(gradient) > 0.0, apply, lambda: 0) if in_condition else apply()
+
+    step()
+    numpy.testing.assert_allclose(value_of(value), [-(hvd.size() + 1) / 2])
+    assert not again
+
+
+@pytest.mark.only("tensorflow")
 def test_a_distributed_tape_keeps_no_variable_alive():
     """Whose gradients no distributed optimizer applies."""
     import tensorflow as tf
