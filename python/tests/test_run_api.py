@@ -153,7 +153,7 @@ def test_exit_code_of_a_worker_is_no_refusal():
     def function():
         os._exit(2)
 
-    with pytest.raises(RuntimeError, match="horovodrun ended with status 2"):
+    with pytest.raises(RuntimeError, match=r"horovodrun ended with status 2\. Its last lines on stderr say why"):
         horovod.run(function)
 
 
@@ -186,6 +186,34 @@ def test_network_interfaces_are_names_or_none(given, flags):
 def test_numbers_and_lists_are_taken_as_horovod_takes_them(capfd):
     given = dict(verbose=2, disable_cache=1, use_gloo=1, network_interfaces=[])
     assert horovod.run(int, ("7",), num_proc=1, **given) == [7]
+
+
+@needs_launcher
+@pytest.mark.parametrize(
+    "settings, count",
+    [
+        (dict(num_proc="2"), 2),
+        (dict(num_proc="auto", hosts="localhost:2"), 2),
+        (dict(num_proc="2", min_num_proc="1", hosts="localhost:2"), 1),
+        (dict(num_proc=2, hosts=["localhost:1", "127.0.0.1:1"]), 2),
+    ],
+)
+def test_numbers_and_hosts_in_other_forms(settings, count):
+    assert horovod.run(int, ("7",), **settings) == [7] * count
+
+
+@pytest.mark.parametrize(
+    "settings, reason",
+    [
+        (dict(cooldown_range=5, min_num_proc=1), r"cooldown_range: 5 is not a pair of seconds, as \(5, 60\)"),
+        (dict(cooldown_range=(5,), min_num_proc=1), r"cooldown_range: \(5,\) is not a pair"),
+        (dict(hostfile=["a", "b"]), r"hostfile: \['a', 'b'\] is a list: give one value"),
+        (dict(ssh_port=(22, 23)), r"ssh_port: \(22, 23\) is a tuple: give one value"),
+    ],
+)
+def test_what_would_be_other_words_for_horovodrun_is_refused(settings, reason):
+    with pytest.raises(ValueError, match=reason):
+        horovod.run(print, **settings)
 
 
 def test_flags():

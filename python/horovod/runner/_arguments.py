@@ -113,6 +113,20 @@ def _as_arguments(flags: dict[str, Any]) -> list[str]:
             names = [value] if isinstance(value, str) else sorted(value)
             arguments += [flag, ",".join(names)] if any(names) else []
         elif value is not False:
-            values = value if isinstance(value, (list, tuple)) else [value]
-            arguments += [flag, *map(str, values)]
+            arguments += [flag, *_words_of(flag, value)]
     return arguments
+
+
+def _words_of(flag: str, value: Any) -> list[str]:
+    """Returns a setting as the words after its flag: one, or two for a range. Further words would be the command to horovodrun."""
+    is_list = isinstance(value, (list, tuple))
+    if flag == _FLAGS["cooldown_range"]:
+        if not is_list or len(value) != 2:
+            raise ValueError(f"cooldown_range: {value!r} is not a pair of seconds, as (5, 60)")
+        return [str(each) for each in value]
+    if is_list and flag == _FLAGS["hosts"]:
+        return [",".join(map(str, value))]
+    if is_list:
+        name = next(name for name, own in _FLAGS.items() if own == flag)
+        raise ValueError(f"{name}: {value!r} is a {type(value).__name__}: give one value")
+    return [str(value)]

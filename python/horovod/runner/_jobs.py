@@ -42,11 +42,17 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     if status != 0:
         raise RuntimeError(explain(status, handover.failures()))
     results = handover.results()
-    count = settings.min_num_proc or max(settings.num_proc, len(results))
+    count = _number_in(settings.min_num_proc) or max(_number_in(settings.num_proc), len(results))
     missing = [rank for rank in range(count) if rank not in results]
     if missing:
         raise RuntimeError(f"horovod.run: no result came back from ranks {missing}")
     return [results[rank] for rank in range(count)]
+
+
+def _number_in(setting: Any) -> int:
+    """Returns the number that horovodrun has taken a setting for, e.g. 2 for "2"; 0 for one that is no number: None or "auto"."""
+    text = str(setting)
+    return int(text) if text.isdecimal() else 0
 
 
 def _launch(arguments: Sequence[str]) -> int:
@@ -93,6 +99,8 @@ def _why_refused(arguments: Sequence[str]) -> str:
 def explain(status: int, failures: list[_handover.Failure], verdict: str = "") -> str:
     """Returns the error text for a failed job, with the first failure's traceback and the daemon's verdict."""
     text = "The Horovod job failed: " + (verdict or f"horovodrun ended with status {status}.")
+    if not failures and not verdict:
+        text += " Its last lines on stderr say why."
     if failures:
         text += f"\nRank {failures[0].rank} raised:\n{failures[0].text}"
     return text
