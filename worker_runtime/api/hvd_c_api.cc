@@ -164,6 +164,8 @@ int32_t hvd_join_world(void) {
   return Guarded([] { return TheRuntime().JoinWorld(); });
 }
 
+void hvd_set_join(void (*join)(void)) { TheRuntime().SetJoin(join); }
+
 int32_t hvd_reset(void) {
   return Guarded([] { return TheRuntime().Reset(); });
 }

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 20
+#define HVD_ABI_VERSION 21
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -88,6 +88,11 @@ HVD_EXPORT int32_t hvd_is_deferred(void); /* 1 or 0 */
  *   - HVD_FAILED_PRECONDITION: not initialized.
  *   - All errors of hvd_init. */
 HVD_EXPORT int32_t hvd_join_world(void);
+
+/* Sets what the first operation of a deferred process calls, on the thread that submits it: a
+ * function that calls hvd_join_world, and then does what all members do at the begin of a world.
+ * NULL: the operation calls hvd_join_world itself. */
+HVD_EXPORT void hvd_set_join(void (*join)(void));
 
 /* Leaves the current world, if there is one, and joins the next one. Waits for the next world, but
  * not for peers of the old one. Handles of the old world stay valid until they are released.

@@ -62,6 +62,8 @@ class Runtime {
   //   - FailedPrecondition: not initialized.
   //   - All errors of Init.
   absl::Status JoinWorld();
+  // See hvd_set_join.
+  void SetJoin(void (*join)()) { join_.store(join); }
   // See hvd_reset.
   // Errors: those of Init.
   absl::Status Reset();
@@ -222,6 +224,7 @@ class Runtime {
   absl::StatusOr<Pending> Take(Handle handle);
   std::shared_ptr<session::Session> session() const;
 
+  std::atomic<void (*)()> join_{nullptr};
   // Held while a world is joined or left, which may block for minutes. `mutex_` is held briefly
   // only, so queries never wait for a join.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

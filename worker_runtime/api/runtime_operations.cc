@@ -19,6 +19,9 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
     int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
+    // The language's part comes first: it may run operations that all members begin a world with.
+    // If it fails, the world is broken or was not joined, and what follows says why.
+    if (const auto join = join_.load(); join != nullptr && is_deferred()) join();
     RETURN_IF_ERROR(JoinWorld());
     world = active();
     if (world == nullptr) return NotInitializedError();  // another thread has just shut down

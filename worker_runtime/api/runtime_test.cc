@@ -231,6 +231,32 @@ TEST_F(RuntimeTest, Init_Deferred_FirstOperationJoins) {
   });
 }
 
+// What the members of the world do first, the newcomer does first, too.
+TEST_F(RuntimeTest, Init_Deferred_FirstOperationCallsWhatJoins) {
+  pb::JoinWorldResponse deferred;
+  deferred.mutable_deferred()->mutable_member()->mutable_placement()->set_size(2);
+  daemon_.AnswerNextJoin(kFirstWorker, deferred);
+  static Runtime* newcomer;
+  static int calls;
+  calls = 0;
+  OnEach(2, [](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    if (rank == 0) {
+      newcomer = &worker;
+      worker.SetJoin([] {
+        ++calls;
+        EXPECT_EQ(newcomer->JoinWorld(), absl::OkStatus());
+        EXPECT_EQ(CountRanks(*newcomer), 2);
+      });
+    } else {
+      EXPECT_EQ(CountRanks(worker), 2);
+    }
+    EXPECT_EQ(CountRanks(worker), 2);
+    EXPECT_EQ(CountRanks(worker), 2);
+  });
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   pb::JoinWorldResponse released;

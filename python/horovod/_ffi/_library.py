@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 20
+_ABI_VERSION = 21
 
 
 def library_path() -> str:
@@ -39,6 +39,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p, ctypes.c_int32], None
     library.hvd_note_checkpoints.argtypes = [int64, ctypes.c_double, ctypes.c_char_p, ctypes.c_char_p]
     library.hvd_note_checkpoints.restype = None
+    library.hvd_set_join.argtypes, library.hvd_set_join.restype = [ctypes.c_void_p], None
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_job_id.argtypes, library.hvd_job_id.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p

@@ -2,8 +2,8 @@
 
 import ctypes
 import os
-from collections.abc import Sequence
-from typing import Optional
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
 
 from horovod._ffi._library import check, library
 from horovod.common.exceptions import ALREADY_EXISTS, NOT_FOUND
@@ -22,6 +22,18 @@ def is_deferred() -> bool:
 def join_world() -> None:
     """Makes a deferred process a member of the next world. Blocks until that world is up."""
     check(library.hvd_join_world())
+
+
+_join: Any = None  # the library calls it as long as the process lives
+
+
+def set_join(join: Callable[[], None]) -> None:
+    """Sets what the library calls when a deferred process submits its first operation without Python's knowledge, from a graph of
+    TensorFlow, on that thread. It calls :func:`join_world` and raises nothing.
+    """
+    global _join
+    _join = ctypes.CFUNCTYPE(None)(join)
+    library.hvd_set_join(_join)
 
 
 def takes_device(device: int) -> bool:

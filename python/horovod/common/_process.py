@@ -2,7 +2,9 @@
 on it.
 """
 
+import contextlib
 import os
+import threading
 from typing import Callable, NamedTuple, Optional
 
 from horovod import _ffi
@@ -20,6 +22,8 @@ __all__ = [
 ]
 
 Hook = Callable[[], None]
+
+_join_lock = threading.RLock()
 
 
 class World(NamedTuple):
@@ -170,10 +174,21 @@ def join_world() -> None:
     if not process.deferred:
         return
     check_not_forked()
-    provisional = process.world
-    enter_later_world(_ffi.join_world)
-    process.moved = process.world != provisional
-    run_later_world_hooks()
+    with _join_lock:  # operations of a graph come on several threads
+        if not process.deferred:
+            return
+        provisional = process.world
+        enter_later_world(_ffi.join_world)
+        process.moved = process.world != provisional
+        run_later_world_hooks()
+
+
+def join_world_for_graph() -> None:
+    """Does what :func:`join_world` does, for an operation that a graph has submitted. Raises nothing: if it fails, so does the
+    operation, with the same error.
+    """
+    with contextlib.suppress(BaseException):  # also WorkerReleased
+        join_world()
 
 
 def take_move() -> bool:

@@ -82,6 +82,8 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     _install_hooks()
     _stack.show_on_request()
     process.deferred = _ffi.is_deferred()
+    if process.deferred:
+        _ffi.set_join(_process.join_world_for_graph)
     _process.note_world()
     try:
         _survive(lambda: process_set_recovery.enter_first(static_sets))

@@ -145,6 +145,9 @@ class GradientOptimizer(SharedParameters):
         self.take_parameters()
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
+        # First: the reductions of a backward pass must not begin in a provisional world and go on in another one.
+        if _process.is_deferred():
+            _process.join_world()
         if not self._reduces() or self._is_reduced_by_another(p):
             return
         self._check_world()
@@ -169,7 +172,9 @@ class GradientOptimizer(SharedParameters):
             self._backward_end.add(self._at_backward_end())
 
     def _check_world(self) -> None:
-        """Drops what another world has left behind."""
+        """Drops what another world has left behind, once this process is in one."""
+        if _process.is_deferred():
+            _process.join_world()
         if self._world is not _process.process.world:
             self._forget()
             self._backward_end = BackwardEnd()

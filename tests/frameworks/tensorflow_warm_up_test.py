@@ -1,0 +1,12 @@
+"""A newcomer to an elastic job whose first collective is in a graph, before its first run."""
+
+from pathlib import Path
+
+from growing import run_growing
+
+JOB = Path(__file__).resolve().parent / "jobs" / "tensorflow_warm_up.py"
+
+
+def test_its_step_meets_that_of_the_others_reset_callback(horovodrun, tmp_path):
+    weights = run_growing(horovodrun, tmp_path, JOB)
+    assert len(weights) == 2 and len(set(weights)) == 1
