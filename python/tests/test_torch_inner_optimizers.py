@@ -195,6 +195,55 @@ def test_the_same_without_a_wrapper(kind, change):
     assert trained(kind, wrapped=False, change=change, gradient=1.0) == [pytest.approx(values) for values in wanted]
 
 
+class Masters(torch.optim.SGD):
+    """Keeps momentum, and a copy in float32 of parameters in half precision."""
+
+    def __init__(self, params):
+        super().__init__(params, lr=0.1, momentum=0.9)
+
+    def step(self, closure=None):
+        super().step()
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p].setdefault("master", p.detach().float() + 1 / 3)
+
+
+def inner_states(optimizer):
+    return [
+        [(name, str(value.dtype), value.tolist()) for state in each.state.values() for name, value in state.items()]
+        for each in inner_ones(optimizer)
+    ]
+
+
+@pytest.mark.parametrize("change", [broadcast, synced])
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_ranks_get_the_state_of_inner_optimizers(kind, change):
+    """Also what the outer one's state dict lacks. Rank 0 has trained, and each other one has not."""
+    parameters = [torch.nn.Parameter(torch.zeros(2, dtype=torch.bfloat16)) for _ in range(2)]
+    optimizer = kind(parameters, Masters)
+    if hvd.rank() == 0:
+        step(parameters, optimizer, 1.0)
+    change(optimizer)
+    states = hvd.allgather_object(inner_states(optimizer))
+    assert states == [states[0]] * hvd.size() and any("torch.float32" in str(state) for state in states[0])
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_inner_optimizers_are_restored(kind, before):
+    """`before`: the number of steps before the save."""
+    parameters = [torch.nn.Parameter(torch.zeros(2, dtype=torch.bfloat16)) for _ in range(2)]
+    optimizer = kind(parameters, Masters)
+    for _ in range(before):
+        step(parameters, optimizer, 1.0)
+    state = hvd.elastic.TorchState(optimizer=optimizer)
+    saved = inner_states(optimizer)
+    step(parameters, optimizer, 2.0)
+    assert inner_states(optimizer) != saved
+    state.restore()
+    assert inner_states(optimizer) == saved
+
+
 def test_what_only_the_load_makes_one_object_is_one_object():
     """The inner optimizer has a list of its own until the first load, as in one process."""
 

@@ -28,33 +28,34 @@ def _dict_or_none(value: Any) -> Optional[dict[Any, Any]]:
     return value if isinstance(value, dict) else None
 
 
-@contextlib.contextmanager
-def same_groups_and_state(optimizer: Any) -> Iterator[None]:
-    """Within this the optimizer, and any that it is made around, may replace their groups and state. Afterwards they have the objects
-    that they had before, with the new contents, because others refer to them: schedulers, scripts, a wrapper. What was one object
-    in several optimizers is one again.
-    """
-    before = [(each, _Held.of(each)) for each in _with_inner(optimizer)]
-    yield
-    exchange = _Exchange([held for _, held in before])
-    for each, held in before:
-        exchange.note(held, _Held.of(each))
-    exchange.fill()
-    for each in _with_inner(optimizer):
-        exchange.put_back(each)
-
-
-def _with_inner(optimizer: Any) -> list[Any]:
+def with_inner(optimizer: Any) -> list[Any]:
     """Returns the optimizer and those that it has in its attributes, also in lists and dicts there; the outer ones first."""
     found: dict[int, Any] = {}
     waiting = [optimizer]
     for each in waiting:
         if id(each) not in found:
             found[id(each)] = each
+            passed = (*_NAMES, *vars(each).get("_ours", ()))  # the latter: a distributed optimizer's own attributes
             for name, value in vars(each).items():
-                if name not in _NAMES:
+                if name not in passed:
                     waiting += filter(_is_optimizer, [value, *_parts(value)])
     return list(found.values())
+
+
+@contextlib.contextmanager
+def same_groups_and_state(optimizer: Any) -> Iterator[None]:
+    """Within this the optimizer, and any that it is made around, may replace their groups and state. Afterwards they have the objects
+    that they had before, with the new contents, because others refer to them: schedulers, scripts, a wrapper. What was one object
+    in several optimizers is one again.
+    """
+    before = [(each, _Held.of(each)) for each in with_inner(optimizer)]
+    yield
+    exchange = _Exchange([held for _, held in before])
+    for each, held in before:
+        exchange.note(held, _Held.of(each))
+    exchange.fill()
+    for each in with_inner(optimizer):
+        exchange.put_back(each)
 
 
 def _parts(value: Any) -> list[Any]:

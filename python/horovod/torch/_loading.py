@@ -7,9 +7,11 @@ import torch
 
 from horovod.elastic.trees import Trees, mapped
 from horovod.torch import _tensors
-from horovod.torch._kept_objects import same_groups_and_state
+from horovod.torch._kept_objects import same_groups_and_state, with_inner
 
 TREES = Trees(_tensors)
+
+_INNER = "horovod.inner_optimizers"  # the key of their states, by number
 
 
 class _Given:
@@ -34,8 +36,49 @@ def tensors_of(value: Any) -> Any:
     return value.state_dict()
 
 
+def state_of(optimizer: torch.optim.Optimizer) -> Any:
+    """Returns the optimizer's state dict, with the tensors that it uses itself. If the optimizer is made around other ones whose state
+    this lacks, or would load with other dtypes, their state dicts are under a further key.
+    """
+    own, inner = optimizer.state_dict(), with_inner(optimizer)[1:]
+    if not inner or type(own) is not dict:
+        return own
+    apart = {number: each.state_dict() for number, each in enumerate(inner) if _lacks(own, each) or _is_cast(each)}
+    return {**own, _INNER: apart} if apart else own
+
+
+def _lacks(state_dict: Any, inner: Any) -> bool:
+    """Returns whether a tensor of an inner optimizer's state is not in `state_dict`."""
+    ids = {id(leaf) for leaf in _leaves(state_dict)}
+    return any(isinstance(leaf, torch.Tensor) and id(leaf) not in ids for _, _, leaf in _values_in(inner.state))
+
+
+def _is_cast(inner: Any) -> bool:
+    """Returns whether torch would cast a part of an inner optimizer's state when it loads it."""
+    values = [(p, leaf) for p, name, leaf in _values_in(inner.state) if name != "step"]
+    return any(isinstance(leaf, str) or getattr(leaf, "dtype", p.dtype) != p.dtype for p, leaf in values)
+
+
+def _values_in(state: Any) -> list[tuple[Any, Any, Any]]:
+    """Returns the parameter, the name and the value of each part of an optimizer's state."""
+    named = [(p, name, value) for p, parts in state.items() if isinstance(parts, dict) for name, value in parts.items()]
+    return [(p, name, leaf) for p, name, value in named for leaf in _leaves(value)]
+
+
+def _leaves(value: Any) -> list[Any]:
+    leaves: list[Any] = []
+    mapped(value, leaves.append)
+    return leaves
+
+
 def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
-    """Loads `state_dict`, whose tensors the optimizer may keep. Their dtypes stay, and so do the optimizer's group dicts."""
+    """Loads what :func:`state_of` has returned; the optimizer may keep its tensors. Their dtypes stay, and so do the groups' dicts."""
+    apart = state_dict.get(_INNER, {})
+    if apart:
+        state_dict = {key: value for key, value in state_dict.items() if key != _INNER}
+    inner = with_inner(optimizer)[1:]
+    present = optimizer.state_dict() if inner else None
+    began_later = [each for number, each in enumerate(inner) if number not in apart and _lacks(present, each)]
     kind: type = type(optimizer)
     like_torch = _loads_like_torch(kind)
     given = state_dict
@@ -45,6 +88,10 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any])
         optimizer.load_state_dict(given)
     if like_torch:
         _undo_casts(optimizer, state_dict)
+    for each in began_later:
+        each.state.clear()
+    for number, each in apart.items():
+        load_optimizer(with_inner(optimizer)[1:][number], each)
 
 
 def _undo_casts(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:

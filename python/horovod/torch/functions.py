@@ -78,8 +78,8 @@ def broadcast_optimizer_state(
 ) -> None:
     """Gives `optimizer` the state and the hyperparameters of rank `root_rank`'s optimizer.
 
-    Works for any optimizer, through its ``state_dict``. Only the root needs to have state. On a rank whose optimizer has no
-    state yet, the gradients of its parameters are zero afterwards; no step is taken.
+    Works for any optimizer, through its ``state_dict`` and those of the optimizers in its attributes. Only the root needs to have
+    state. On a rank whose optimizer has no state yet, the gradients of its parameters are zero afterwards; no step is taken.
 
     Args:
       optimizer: an optimizer of the same type, over the same parameters, on all ranks.
@@ -98,7 +98,7 @@ def broadcast_optimizer_state(
       >>> hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     """
     ops.check_ready()
-    own = optimizer.state_dict()
+    own = _loading.state_of(optimizer)
     if not own.get("state", optimizer.state):  # an optimizer of another kind may name its state differently
         _zero_gradients(optimizer, model)
     received = broadcast_tree(_loading.TREES, own, root_rank, "broadcast_optimizer_state", process_set)

@@ -68,6 +68,11 @@ class OptimizerStateHandler(StateDictHandler):
         self._groups_of_script = len(value.param_groups)
         super().set_value(value)
 
+    def state_dict(self) -> Any:
+        return _loading.state_of(self.value)
+
+    own_tensors = state_dict
+
     def load(self, saved: Any) -> None:
         self._drop_later_groups(saved)
         self.take(self.trees.copied(saved, self.own_tensors()))
