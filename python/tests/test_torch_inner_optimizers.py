@@ -1,5 +1,6 @@
 """Optimizers around other ones, whose groups and state stay shared when a state is loaded. On any number of ranks."""
 
+import argparse
 import copy
 from collections import defaultdict
 
@@ -203,6 +204,7 @@ class Masters(torch.optim.SGD):
 
     def step(self, closure=None):
         super().step()
+        self.state["all"] = {"count": torch.ones(1)}
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].setdefault("master", p.detach().float() + 1 / 3)
@@ -242,6 +244,25 @@ def test_inner_optimizers_are_restored(kind, before):
     assert inner_states(optimizer) != saved
     state.restore()
     assert inner_states(optimizer) == saved
+
+
+def test_other_objects_in_an_optimizer_are_no_optimizers():
+    class Model(torch.nn.Linear):
+        def param_groups(self):
+            return [{"params": list(self.parameters())}]
+
+    class Knows(torch.optim.SGD):
+        def __init__(self, model):
+            super().__init__(model.param_groups(), lr=0.1, momentum=0.9)
+            self.model, self.config = model, argparse.Namespace(param_groups=[{"lr": 0.1}])
+
+    model = Model(1, 1)
+    optimizer = hvd.DistributedOptimizer(Knows(model), named_parameters=model.named_parameters())
+    step(list(model.parameters()), optimizer, hvd.rank() + 1.0)
+    held = copy.copy(optimizer.config.param_groups)
+    broadcast(optimizer)
+    restored(optimizer)
+    assert optimizer.config.param_groups == held and "model" in vars(optimizer)
 
 
 def test_what_only_the_load_makes_one_object_is_one_object():

@@ -65,8 +65,11 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _is_optimizer(value: Any) -> bool:
-    is_object = hasattr(value, "__dict__") and not isinstance(value, type)
-    return is_object and ("param_groups" in vars(value) or hasattr(type(value), "param_groups"))
+    if isinstance(value, type) or not hasattr(value, "__dict__"):
+        return False
+    # Not isinstance: optimizers of other packages need not derive from torch's. Models may have a method of that name.
+    has_groups = isinstance(vars(value).get("param_groups"), list)
+    return has_groups or isinstance(getattr(type(value), "param_groups", None), property)
 
 
 class _Exchange:

@@ -50,17 +50,18 @@ def state_of(optimizer: torch.optim.Optimizer) -> Any:
 def _lacks(state_dict: Any, inner: Any) -> bool:
     """Returns whether a tensor of an inner optimizer's state is not in `state_dict`."""
     ids = {id(leaf) for leaf in _leaves(state_dict)}
-    return any(isinstance(leaf, torch.Tensor) and id(leaf) not in ids for _, _, leaf in _values_in(inner.state))
+    return any(isinstance(leaf, torch.Tensor) and id(leaf) not in ids for _, _, leaf in _values_in(inner))
 
 
 def _is_cast(inner: Any) -> bool:
     """Returns whether torch would cast a part of an inner optimizer's state when it loads it."""
-    values = [(p, leaf) for p, name, leaf in _values_in(inner.state) if name != "step"]
+    values = [(p, leaf) for p, name, leaf in _values_in(inner) if isinstance(p, torch.Tensor) and name != "step"]
     return any(isinstance(leaf, str) or getattr(leaf, "dtype", p.dtype) != p.dtype for p, leaf in values)
 
 
-def _values_in(state: Any) -> list[tuple[Any, Any, Any]]:
+def _values_in(optimizer: Any) -> list[tuple[Any, Any, Any]]:
     """Returns the parameter, the name and the value of each part of an optimizer's state."""
+    state = getattr(optimizer, "state", {})
     named = [(p, name, value) for p, parts in state.items() if isinstance(parts, dict) for name, value in parts.items()]
     return [(p, name, leaf) for p, name, value in named for leaf in _leaves(value)]
 
