@@ -84,6 +84,11 @@ OPERATIONS = {
 }
 
 
+def test_sparse_parameters_are_not_broadcast():
+    with pytest.raises(ValueError, match=r"^Tensor type torch\.sparse\.FloatTensor is not supported\. "):
+        hvd.broadcast_parameters([("sparse", torch.ones(2).to_sparse())], root_rank=0)
+
+
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_unsupported_tensors_fail(operation):
     for tensor in (torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8), torch.ones(2).to_sparse()):

@@ -68,3 +68,14 @@ def test_with_unused_gradients_and_accumulation():
     loss_of(model, batch).backward()
     with pytest.raises(HorovodRequestError, match=DIFFERENT):
         optimizer.step()
+
+
+def test_a_schedule_within_epochs_of_different_lengths():
+    model, optimizer = pair()
+    batch = batches(1)[1][0]
+    for epoch in range(2):
+        for number in range(2 + (hvd.rank() + epoch) % 2):
+            for group in optimizer.param_groups:
+                group["lr"] = 0.1 / (1 + number)
+            step(model, optimizer, batch)
+        hvd.broadcast_parameters(model.state_dict(), hvd.join())

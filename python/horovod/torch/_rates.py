@@ -11,27 +11,41 @@ from horovod.common.exceptions import HorovodRequestError
 _BYTES = 4
 _LARGEST = 255
 
+_joins = 0  # the calls of hvd.join()
+
+
+def forget() -> None:
+    """Makes all optimizers forget the rates of their last steps, which may be different ones: after hvd.join()."""
+    global _joins
+    _joins += 1
+
 
 class Rates:
     """The learning rates of a rank's last step.
 
-    `digest` has a checksum and its complement, or only zeros if the rank has not stepped in this world. The byte by byte maximum
+    `digest` has a checksum and its complement, or only zeros if the rank has not stepped in this world, or since hvd.join(). The byte by byte maximum
     over the ranks is a checksum and its complement again, unless two ranks have different ones.
     """
 
     def __init__(self) -> None:
         self._rates: list[Any] = []
-        self.digest = bytes(2 * _BYTES)
+        self._digest = bytes(2 * _BYTES)
+        self._joins = _joins
+
+    @property
+    def digest(self) -> bytes:
+        return self._digest if self._joins == _joins else bytes(2 * _BYTES)
 
     def note(self, groups: Iterable[dict[str, Any]]) -> None:
         """Takes the rates of a step with these parameter groups."""
+        self._joins = _joins
         rates = [_number(group.get("lr")) for group in groups]
         if rates == self._rates:
             return
         # Machines of other kinds may compute a schedule with another last bit.
         text = ",".join(rate if isinstance(rate, str) else f"{rate:.4e}" for rate in rates)
         checksum = zlib.crc32(text.encode()).to_bytes(_BYTES, "little")
-        self._rates, self.digest = rates, checksum + bytes(_LARGEST - byte for byte in checksum)
+        self._rates, self._digest = rates, checksum + bytes(_LARGEST - byte for byte in checksum)
 
     def check(self, largest: bytes) -> None:
         """Raises HorovodRequestError if `largest`, the maximum of the ranks' digests, shows that their rates differ."""

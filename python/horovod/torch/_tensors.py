@@ -28,11 +28,16 @@ _Tensor, _STRIDED = torch.Tensor, torch.strided
 _SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES or name in PARTS}
 
 
+def check_type(tensor: torch.Tensor) -> None:
+    """Raises ValueError for tensors of a dtype that no collective takes, and for sparse ones."""
+    if tensor.dtype not in _SUPPORTED or tensor.layout is not _STRIDED:
+        raise ValueError(f"Tensor type {tensor.type()} is not supported. {TAKEN}")
+
+
 def check(tensor: torch.Tensor) -> Optional[int]:
     if not isinstance(tensor, _Tensor):
         raise ValueError(f"A collective needs a torch.Tensor, got {type(tensor)}.")
-    if tensor.dtype not in _SUPPORTED or tensor.layout is not _STRIDED:
-        raise ValueError(f"Tensor type {tensor.type()} is not supported. {TAKEN}")
+    check_type(tensor)
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous. Call its contiguous() first.")
     # The memory of negative and conjugate views has another sign.

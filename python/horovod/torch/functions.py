@@ -59,6 +59,7 @@ def _broadcast_tensors(
     named = list(named)
     for name, tensor in named:
         _tensors.check_has_memory(tensor, name or "a tensor", "broadcast_parameters")
+        _tensors.check_type(tensor)
     started = []
     for name, tensor in named:
         tensor = tensor.detach()

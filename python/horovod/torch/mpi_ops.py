@@ -33,7 +33,7 @@ from horovod.common.process_sets import (
     remove_process_set,
 )
 from horovod.common.util import get_average_backwards_compatibility_fun
-from horovod.torch import _allgather, _allreduce, _alltoall, _broadcast, _reducescatter
+from horovod.torch import _allgather, _allreduce, _alltoall, _broadcast, _rates, _reducescatter
 from horovod.torch._allgather import *
 from horovod.torch._allgather import HorovodAllgather, HorovodGroupedAllgather
 from horovod.torch._allreduce import *
@@ -150,7 +150,9 @@ def join(device: int = -1) -> int:
       >>> hvd.join()
       0
     """
-    return ops.join()
+    last = ops.join()
+    _rates.forget()
+    return last
 
 
 barrier = not_compiled(process_sets.barrier)
