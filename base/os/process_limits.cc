@@ -73,12 +73,16 @@ void* AwaitEnd(void* end) {
 
 void AllowManyFiles() { files.Set(RLIM_INFINITY); }
 
-void AllowMoreFiles(size_t more) {
+size_t AllowMoreFiles(size_t more) {
   rlimit limit = {};
-  const size_t wanted = CountOpenFiles() + more;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-  setrlimit(RLIMIT_NOFILE, &limit);
+  const size_t open = CountOpenFiles();
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur < open + more) {
+    rlimit raised = limit;
+    raised.rlim_cur = std::min<rlim_t>(open + more, limit.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  }
+  return limit.rlim_cur > open ? limit.rlim_cur - open : 0;
 }
 
 size_t OpenFilesLimit() {

@@ -18,8 +18,8 @@ void AllowManyFiles();
 
 // Raises the soft limit of open files so that this process can open `more` files, as far as the
 // hard limit allows; child processes inherit the new limit. Does nothing if the limit is
-// sufficient. Thread-safe.
-void AllowMoreFiles(size_t more);
+// sufficient. Returns how many it can open now. Thread-safe.
+size_t AllowMoreFiles(size_t more);
 
 // The soft limit of open files, or 0 if it can't be read.
 size_t OpenFilesLimit();

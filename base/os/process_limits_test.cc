@@ -89,12 +89,15 @@ TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
   AllowMoreFiles(5);
   getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur != 40) _exit(1);
-  AllowMoreFiles(200);
+  if (AllowMoreFiles(200) != 200) _exit(4);
   for (int i = 0; i < 200; ++i) {
     if (fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) < 0) _exit(2);
   }
   getrlimit(RLIMIT_NOFILE, &limit);
-  _exit(limit.rlim_cur < 300 ? 0 : 3);
+  if (limit.rlim_cur >= 300) _exit(3);
+  limit.rlim_max = limit.rlim_cur;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  _exit(AllowMoreFiles(5) == 0 ? 0 : 5);
 }
 
 TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {

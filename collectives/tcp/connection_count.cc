@@ -1,5 +1,7 @@
 #include "collectives/tcp/connection_count.h"
 
+#include <limits>
+
 #include "absl/strings/str_format.h"
 
 namespace hvd::collectives::tcp {
@@ -10,24 +12,27 @@ namespace {
 constexpr double kClearlyFaster = 1.25;
 constexpr double kClearlySlower = 0.8;
 constexpr uint64_t kPatienceFactor = 4;
+constexpr uint64_t kComparable = 4;  // the other time has at most so many times the bytes
+
+// Whether an end has sent enough in both times to say anything of its direction.
+bool AreComparable(const SendPace& before, const SendPace& now) {
+  return before.is_held_up() && now.bytes * kComparable >= before.bytes;
+}
 
 bool IsFaster(const SendPace& before, const SendPace& now) {
-  if (!before.is_held_up()) return false;
+  if (!AreComparable(before, now)) return false;
   return !now.is_held_up() || now.gbits() >= kClearlyFaster * before.gbits();
 }
 
 bool IsSlower(const SendPace& before, const SendPace& now) {
-  if (!now.is_held_up() || !before.is_held_up()) return false;
+  if (!AreComparable(before, now) || !now.is_held_up()) return false;
   return now.gbits() <= kClearlySlower * before.gbits();
 }
 
 }  // namespace
 
 void ConnectionCount::Review(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
-  if (rule_.always) {
-    is_settled_ = true;
-    return;
-  }
+  if (rule_.always) return Settle();
   if (!is_trying_) {
     if (one_end.is_held_up() || other_end.is_held_up()) return Try(total, one_end, other_end);
     return Wait(total);
@@ -37,8 +42,18 @@ void ConnectionCount::Review(uint64_t total, const SendPace& one_end, const Send
       IsFaster(one_end_before_, one_end) || IsFaster(other_end_before_, other_end);
   const bool is_slower =
       IsSlower(one_end_before_, one_end) || IsSlower(other_end_before_, other_end);
-  is_settled_ = is_faster && !is_slower;
-  if (!is_settled_) Wait(total);
+  if (is_faster && !is_slower) return Settle();
+  Wait(total);
+}
+
+void ConnectionCount::Settle() {
+  is_settled_ = true;
+  next_review_ = std::numeric_limits<uint64_t>::max();
+}
+
+void ConnectionCount::StayWithOne() {
+  is_trying_ = is_settled_ = false;
+  next_review_ = std::numeric_limits<uint64_t>::max();
 }
 
 void ConnectionCount::Try(uint64_t total, const SendPace& one_end, const SendPace& other_end) {

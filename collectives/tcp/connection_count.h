@@ -23,8 +23,9 @@ struct SplitRule {
 // The pace at which one end has sent its large messages.
 struct SendPace {
   uint64_t bytes = 0;
-  // Of these, those that were sent while the kernel took no more, and for how long it did so. Their
-  // quotient is the pace of the network and of the peer, not of this rank.
+  // Of these, those that were sent while the kernel did not take all at once, and for how long that
+  // was. Their quotient is the pace of the network, of the peer, and of what this rank does
+  // meanwhile.
   uint64_t held_up_bytes = 0;
   uint64_t held_up_nanoseconds = 0;
 
@@ -46,20 +47,24 @@ class ConnectionCount {
       : rule_(rule), pause_bytes_(rule.review_bytes), next_review_(rule.review_bytes) {}
 
   // `total`: the bytes that have passed since the first message.
-  bool IsReviewDue(uint64_t total) const { return !is_settled_ && total >= next_review_; }
+  bool IsReviewDue(uint64_t total) const { return total >= next_review_; }
 
   // Decides by the paces of both ends since the last review.
   // REQUIRES: IsReviewDue(total).
   void Review(uint64_t total, const SendPace& one_end, const SendPace& other_end);
 
+  // Ends the reviews, and a try that has just begun: one connection is used from now on.
+  void StayWithOne();
+
   // Whether several connections are to be used from now on.
   bool uses_several() const { return is_trying_ || is_settled_; }
-  // Whether several have proved faster; there are no more reviews then.
+  // Whether several have proved faster. There are no more reviews then.
   bool is_settled() const { return is_settled_; }
 
  private:
   void Try(uint64_t total, const SendPace& one_end, const SendPace& other_end);
   void Wait(uint64_t total);
+  void Settle();
 
   SplitRule rule_;
   uint64_t pause_bytes_;

@@ -65,10 +65,24 @@ TEST(ConnectionCountTest, NotClearlyFaster_OneAgain_AndTheNextTryIsLater) {
   EXPECT_TRUE(count.IsReviewDue(700)) << "a try is as long as the first one";
 }
 
+TEST(ConnectionCountTest, WhoSentHardlyAnythingInTheTry_SaysNothing) {
+  ConnectionCount count = Trying(HeldUp(1), kNothingSent);
+  count.Review(200, kNothingSent, HeldUp(1));
+  EXPECT_FALSE(count.uses_several());
+  EXPECT_FALSE(count.is_settled());
+}
+
 TEST(ConnectionCountTest, OneDirectionFasterButTheOtherSlower_OneAgain) {
   ConnectionCount count = Trying(HeldUp(2), HeldUp(2));
   count.Review(200, HeldUp(8), HeldUp(1));
   EXPECT_FALSE(count.uses_several());
+}
+
+TEST(ConnectionCountTest, StayWithOne_EndsTheTryAndTheReviews) {
+  ConnectionCount count = Trying(HeldUp(1), HeldUp(1));
+  count.StayWithOne();
+  EXPECT_FALSE(count.uses_several());
+  EXPECT_FALSE(count.IsReviewDue(1'000'000));
 }
 
 TEST(ConnectionCountTest, TheEndsMayBeSwapped) {

@@ -1,7 +1,6 @@
 #include "collectives/tcp/connection_review.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +13,10 @@
 namespace hvd::collectives::tcp {
 namespace {
 
-// How long a further connection may take. Without it the first one goes on alone.
+// How long all further connections of a review may take, and which part of the operation's time.
+// Without them the first connection goes on alone.
 constexpr absl::Duration kFurtherPatience = absl::Seconds(5);
+constexpr int kPartOfTime = 4;
 
 }  // namespace
 
@@ -27,94 +28,136 @@ ConnectionReview::ConnectionReview(TcpLinks& links, const SplitRule& rule)
 
 absl::Status ConnectionReview::Run(const std::vector<int>& peers, absl::Time deadline,
                                    const Cancellation* cancellation) {
-  std::vector<int> due;
-  for (const int peer : peers) {
-    if (!on_one_host_ && !links_.mesh().IsElsewhere(peer)) continue;
-    if (counts_[peer].IsReviewDue(links_.LargeBytesStarted(peer))) due.push_back(peer);
-  }
+  std::vector<Case> due = FindDue(peers);
   if (due.empty()) return absl::OkStatus();
-  std::vector<SendPace> own(due.size()), theirs(due.size());
-  RETURN_IF_ERROR(ExchangePaces(due, own, theirs, deadline));
-  std::vector<int> first_tries;
-  for (size_t i = 0; i < due.size(); ++i) {
-    const int peer = due[i];
-    counts_[peer].Review(links_.LargeBytesStarted(peer), own[i], theirs[i]);
-    if (counts_[peer].is_settled()) Tell(peer, before_[peer], own[i]);
-    before_[peer] = own[i];
-    if (counts_[peer].uses_several() && links_.ConnectionsTo(peer) == 1)
-      first_tries.push_back(peer);
+  RETURN_IF_ERROR(ExchangeReports(due, deadline));
+  std::vector<Case> first_tries;
+  for (const Case& reviewed : due) {
+    Decide(reviewed);
+    const bool opens = counts_[reviewed.peer].uses_several();
+    if (opens && links_.ConnectionsTo(reviewed.peer) == 1) first_tries.push_back(reviewed);
   }
   RETURN_IF_ERROR(OpenFurther(first_tries, deadline, cancellation));
-  for (const int peer : due) links_.SplitLarge(peer, counts_[peer].uses_several());
+  for (const Case& reviewed : due) {
+    links_.SplitLarge(reviewed.peer, counts_[reviewed.peer].uses_several());
+    if (counts_[reviewed.peer].is_settled()) Tell(reviewed);
+    before_[reviewed.peer] = reviewed.own.pace;
+  }
   return absl::OkStatus();
 }
 
-absl::Status ConnectionReview::ExchangePaces(const std::vector<int>& due,
-                                             std::vector<SendPace>& own,
-                                             std::vector<SendPace>& theirs, absl::Time deadline) {
-  const auto sent = links_.MakeRegion(own.data(), own.size() * sizeof(SendPace));
-  const auto received = links_.MakeRegion(theirs.data(), theirs.size() * sizeof(SendPace));
-  for (size_t i = 0; i < due.size(); ++i) {
-    own[i] = links_.TakePace(due[i]);
-    RETURN_IF_ERROR(received->Receive(due[i], i * sizeof(SendPace), sizeof(SendPace)));
-    RETURN_IF_ERROR(sent->Send(due[i], i * sizeof(SendPace), sizeof(SendPace)));
+std::vector<ConnectionReview::Case> ConnectionReview::FindDue(const std::vector<int>& peers) {
+  std::vector<Case> due;
+  for (const int peer : peers) {
+    if (!on_one_host_ && !links_.mesh().IsElsewhere(peer)) continue;
+    if (counts_[peer].IsReviewDue(links_.LargeBytesStarted(peer))) due.push_back({peer, {}, {}});
   }
-  for (const int peer : due) {
-    RETURN_IF_ERROR(received->AwaitReceived(peer, deadline));
-    RETURN_IF_ERROR(sent->AwaitSent(peer, deadline));
+  for (Case& reviewed : due) {
+    reviewed.own = {links_.TakePace(reviewed.peer), RoomFor(reviewed.peer, due.size())};
+  }
+  return due;
+}
+
+int64_t ConnectionReview::RoomFor(int peer, size_t peers) {
+  const size_t connections = links_.ConnectionsTo(peer);
+  if (connections == 1) return links_.mesh().RoomForFurther(peers);
+  return links_.IsWhole(peer) ? static_cast<int64_t>(connections) - 1 : 0;
+}
+
+absl::Status ConnectionReview::ExchangeReports(std::vector<Case>& cases, absl::Time deadline) {
+  const auto region = links_.MakeRegion(cases.data(), cases.size() * sizeof(Case));
+  const auto offset = [&](const Report& report) {
+    return reinterpret_cast<const char*>(&report) - reinterpret_cast<const char*>(cases.data());
+  };
+  for (const Case& reviewed : cases) {
+    RETURN_IF_ERROR(region->Receive(reviewed.peer, offset(reviewed.theirs), sizeof(Report)));
+    RETURN_IF_ERROR(region->Send(reviewed.peer, offset(reviewed.own), sizeof(Report)));
+  }
+  for (const Case& reviewed : cases) {
+    RETURN_IF_ERROR(region->AwaitReceived(reviewed.peer, deadline));
+    RETURN_IF_ERROR(region->AwaitSent(reviewed.peer, deadline));
   }
   return absl::OkStatus();
+}
+
+void ConnectionReview::Decide(const Case& reviewed) {
+  ConnectionCount& count = counts_[reviewed.peer];
+  if (reviewed.own.room == 0 || reviewed.theirs.room == 0) return count.StayWithOne();
+  count.Review(links_.LargeBytesStarted(reviewed.peer), reviewed.own.pace, reviewed.theirs.pace);
 }
 
 // Free of deadlocks: ports answer on their own threads, so every rank opens its connections to
 // lower ranks, whatever those do, before it waits for a higher one's number.
-absl::Status ConnectionReview::OpenFurther(const std::vector<int>& peers, absl::Time deadline,
+absl::Status ConnectionReview::OpenFurther(std::vector<Case>& cases, absl::Time deadline,
                                            const Cancellation* cancellation) {
-  std::vector<int64_t> numbers(peers.size(), 0);
-  for (size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i] > links_.rank()) continue;
-    const absl::Time patience = std::min(deadline, Clock::Real().Now() + kFurtherPatience);
-    std::vector<net::Wire> further =
-        links_.mesh().DialFurther(peers[i], peer::kMostFurther, patience, cancellation);
-    numbers[i] = static_cast<int64_t>(further.size());
-    RETURN_IF_ERROR(links_.AddConnections(peers[i], std::move(further)));
+  RETURN_IF_ERROR(DialFurther(cases, deadline, cancellation));
+  RETURN_IF_ERROR(TellNumbers(cases, deadline));
+  RETURN_IF_ERROR(TakeFurther(cases, deadline, cancellation));
+  for (const Case& opened : cases) {
+    if (opened.further == 0) counts_[opened.peer].StayWithOne();
   }
-  RETURN_IF_ERROR(TellNumbers(peers, numbers, deadline));
-  for (size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i] < links_.rank()) continue;
-    if (numbers[i] < 0 || numbers[i] > peer::kMostFurther) {
-      return absl::InternalError(
-          absl::StrCat("rank ", peers[i], " tells of ", numbers[i], " further connections"));
-    }
-    ASSIGN_OR_RETURN(
-        std::vector<net::Wire> further,
-        links_.mesh().TakeFurther(peers[i], static_cast<int>(numbers[i]), deadline, cancellation));
-    RETURN_IF_ERROR(links_.AddConnections(peers[i], std::move(further)));
+  return absl::OkStatus();
+}
+
+// After the first one that fails no others are tried: they may fail as slowly.
+absl::Status ConnectionReview::DialFurther(std::vector<Case>& cases, absl::Time deadline,
+                                           const Cancellation* cancellation) {
+  const absl::Time now = Clock::Real().Now();
+  const absl::Time patience = now + std::min(kFurtherPatience, (deadline - now) / kPartOfTime);
+  bool fails = false;
+  for (Case& opened : cases) {
+    if (fails || opened.peer > links_.rank()) continue;
+    const int most = static_cast<int>(std::min(opened.own.room, opened.theirs.room));
+    std::vector<net::Wire> wires =
+        links_.mesh().DialFurther(opened.peer, most, patience, cancellation);
+    opened.further = static_cast<int64_t>(wires.size());
+    fails = opened.further < most;
+    RETURN_IF_ERROR(links_.AddConnections(opened.peer, std::move(wires)));
   }
   return absl::OkStatus();
 }
 
 // Sends the numbers of lower peers, and receives those of higher ones.
-absl::Status ConnectionReview::TellNumbers(const std::vector<int>& peers,
-                                           std::vector<int64_t>& numbers, absl::Time deadline) {
+absl::Status ConnectionReview::TellNumbers(std::vector<Case>& cases, absl::Time deadline) {
+  std::vector<int64_t> numbers;
+  for (const Case& opened : cases) numbers.push_back(opened.further);
   const auto region = links_.MakeRegion(numbers.data(), numbers.size() * sizeof(int64_t));
-  for (size_t i = 0; i < peers.size(); ++i) {
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const int peer = cases[i].peer;
     const size_t at = i * sizeof(int64_t);
-    RETURN_IF_ERROR(peers[i] < links_.rank() ? region->Send(peers[i], at, sizeof(int64_t))
-                                             : region->Receive(peers[i], at, sizeof(int64_t)));
+    RETURN_IF_ERROR(peer < links_.rank() ? region->Send(peer, at, sizeof(int64_t))
+                                         : region->Receive(peer, at, sizeof(int64_t)));
   }
-  for (const int peer : peers) {
-    RETURN_IF_ERROR(peer < links_.rank() ? region->AwaitSent(peer, deadline)
-                                         : region->AwaitReceived(peer, deadline));
+  for (const Case& opened : cases) {
+    RETURN_IF_ERROR(opened.peer < links_.rank() ? region->AwaitSent(opened.peer, deadline)
+                                                : region->AwaitReceived(opened.peer, deadline));
+  }
+  for (size_t i = 0; i < cases.size(); ++i) cases[i].further = numbers[i];
+  return absl::OkStatus();
+}
+
+absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl::Time deadline,
+                                           const Cancellation* cancellation) {
+  for (const Case& opened : cases) {
+    if (opened.peer < links_.rank()) continue;
+    if (opened.further < 0 || opened.further > opened.own.room) {
+      return absl::InternalError(absl::StrCat("rank ", opened.peer, " tells of ", opened.further,
+                                              " further connections"));
+    }
+    ASSIGN_OR_RETURN(std::vector<net::Wire> wires,
+                     links_.mesh().TakeFurther(opened.peer, static_cast<int>(opened.further),
+                                               deadline, cancellation));
+    RETURN_IF_ERROR(links_.AddConnections(opened.peer, std::move(wires)));
   }
   return absl::OkStatus();
 }
 
-void ConnectionReview::Tell(int peer, const SendPace& before, const SendPace& now) {
+void ConnectionReview::Tell(const Case& reviewed) {
   const auto& tell = links_.mesh().group().on_choice;
   if (!tell) return;
-  tell(absl::StrCat("uses ", links_.ConnectionsTo(peer), " connections to rank ", peer,
-                    " for large messages: from ", PaceText(before), " to ", PaceText(now)));
+  tell(absl::StrCat("uses ", links_.ConnectionsTo(reviewed.peer), " connections to rank ",
+                    reviewed.peer, " for large messages: from ", PaceText(before_[reviewed.peer]),
+                    " to ", PaceText(reviewed.own.pace)));
 }
 
 }  // namespace hvd::collectives::tcp

@@ -16,8 +16,8 @@ class TcpLinks;
 
 // At the begin of an operation, when enough has passed between two ranks of different addresses,
 // they tell each other the paces of their large messages. So both decide alike (ConnectionCount).
-// For the first try the dialer of their connection opens further ones, as many as it can, and tells
-// the number.
+// For the first try the dialer of their connection opens further ones, as many as it can and as
+// both have room for, and tells the number.
 //
 // Belongs to the thread that uses the links, and to these.
 class ConnectionReview {
@@ -32,13 +32,30 @@ class ConnectionReview {
                    const Cancellation* cancellation);
 
  private:
-  absl::Status ExchangePaces(const std::vector<int>& due, std::vector<SendPace>& own,
-                             std::vector<SendPace>& theirs, absl::Time deadline);
-  absl::Status OpenFurther(const std::vector<int>& peers, absl::Time deadline,
+  // What one end tells the other one.
+  struct Report {
+    SendPace pace;
+    int64_t room = 0;  // for further connections; 0: several can't be used
+  };
+  // A peer whose review is due.
+  struct Case {
+    int peer;
+    Report own, theirs;
+    int64_t further = 0;  // connections that the dialer has opened
+  };
+
+  std::vector<Case> FindDue(const std::vector<int>& peers);
+  int64_t RoomFor(int peer, size_t peers);
+  absl::Status ExchangeReports(std::vector<Case>& cases, absl::Time deadline);
+  void Decide(const Case& reviewed);
+  absl::Status OpenFurther(std::vector<Case>& cases, absl::Time deadline,
                            const Cancellation* cancellation);
-  absl::Status TellNumbers(const std::vector<int>& peers, std::vector<int64_t>& numbers,
-                           absl::Time deadline);
-  void Tell(int peer, const SendPace& before, const SendPace& now);
+  absl::Status DialFurther(std::vector<Case>& cases, absl::Time deadline,
+                           const Cancellation* cancellation);
+  absl::Status TellNumbers(std::vector<Case>& cases, absl::Time deadline);
+  absl::Status TakeFurther(const std::vector<Case>& cases, absl::Time deadline,
+                           const Cancellation* cancellation);
+  void Tell(const Case& reviewed);
 
   TcpLinks& links_;
   const bool on_one_host_;

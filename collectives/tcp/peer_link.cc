@@ -30,13 +30,16 @@ void PeerLink::AddConnections(std::vector<net::Wire> further) {
   for (net::Wire& wire : further) sockets_.emplace_back(std::move(wire));
 }
 
-bool PeerLink::Any(absl::FunctionRef<bool(const SocketLink&)> is_so) const {
-  return std::any_of(sockets_.begin(), sockets_.end(), is_so);
+bool PeerLink::AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const {
+  const auto end = splits_ ? sockets_.end() : sockets_.begin() + 1;
+  return std::any_of(sockets_.begin(), end, is_so);
 }
+
+bool PeerLink::IsWhole() const { return std::all_of(sockets_.begin(), sockets_.end(), IsOpen); }
 
 End PeerLink::end() const {
   for (const End end : {End::kGaveUp, End::kLost, End::kMalformed, End::kGoodbye}) {
-    if (Any([end](const SocketLink& socket) { return socket.end() == end; })) return end;
+    if (AnyInUse([end](const SocketLink& socket) { return socket.end() == end; })) return end;
   }
   return End::kOpen;
 }
@@ -138,12 +141,12 @@ void PeerLink::MeasureHoldUp() {
 SendPace PeerLink::TakePace() { return std::exchange(pace_, {}); }
 
 bool PeerLink::wants_to_move() const {
-  return Any(
+  return AnyInUse(
       [](const SocketLink& socket) { return socket.wants_to_read() || socket.wants_to_write(); });
 }
 
 bool PeerLink::is_stuck() const {
-  return Any([](const SocketLink& socket) { return socket.is_stuck(); });
+  return AnyInUse([](const SocketLink& socket) { return socket.is_stuck(); });
 }
 
 void PeerLink::AppendPolled(std::vector<pollfd>& polled) const {

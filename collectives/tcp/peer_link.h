@@ -33,9 +33,12 @@ class PeerLink {
   size_t connections() const { return sockets_.size(); }
   void SplitLarge(bool split) { splits_ = split; }
 
-  // kGaveUp if one connection has ended so, else the first of kLost, kMalformed and kGoodbye with
-  // which one has ended.
+  // kGaveUp if a connection has ended so, else the first of kLost, kMalformed and kGoodbye with
+  // which one has ended. Further connections count while large messages are split: a network may
+  // drop those that nothing is sent on.
   SocketLink::End end() const;
+  // Whether all further connections are open, so that they can be used again.
+  bool IsWhole() const;
   int cause() const;
   bool IsSilent();
   std::string Tampering() const;
@@ -79,7 +82,8 @@ class PeerLink {
   // Calls move(socket, offset, bytes) for each part of a message.
   void ForEachPart(size_t bytes, absl::FunctionRef<void(SocketLink&, size_t, size_t)> move);
   size_t PartsOf(size_t bytes) const;
-  bool Any(absl::FunctionRef<bool(const SocketLink&)> is_so) const;
+  // Among the connections that count for the link's end.
+  bool AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const;
   void Settle();
   void MeasureHoldUp();
 

@@ -123,6 +123,19 @@ TEST_F(PeerLinkTest, TheEndOfOneConnection_IsTheEndOfTheLink) {
   EXPECT_EQ(far_->end(), End::kLost);
 }
 
+// A network may drop connections that nothing is sent on.
+TEST_F(PeerLinkTest, TheEndOfAConnectionThatIsNotUsed_IsNotTheLinks) {
+  far_->SplitLarge(false);
+  EXPECT_TRUE(far_->IsWhole());
+  shutdown(near_->fds()[1], SHUT_RDWR);
+  far_->ReadHangUps();
+  EXPECT_EQ(far_->end(), End::kOpen);
+  EXPECT_FALSE(far_->IsWhole());
+  shutdown(near_->fds()[0], SHUT_RDWR);
+  far_->ReadHangUps();
+  EXPECT_EQ(far_->end(), End::kLost);
+}
+
 TEST_F(PeerLinkTest, ALastMessageOnOneConnection_ExplainsTheLossOfAnother) {
   near_->SayGaveUp(7);
   shutdown(far_->fds()[0], SHUT_RD);  // its last message is lost

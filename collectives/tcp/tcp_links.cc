@@ -180,6 +180,11 @@ size_t TcpLinks::ConnectionsTo(int peer) {
   return links_[peer]->connections();
 }
 
+bool TcpLinks::IsWhole(int peer) {
+  absl::MutexLock lock(&io_mutex_);
+  return links_[peer]->IsWhole();
+}
+
 void TcpLinks::SplitLarge(int peer, bool split) {
   absl::MutexLock lock(&io_mutex_);
   links_[peer]->SplitLarge(split);

@@ -48,6 +48,7 @@ class TcpLinks : public links::Links {
   uint64_t LargeBytesStarted(int peer);
   SendPace TakePace(int peer);
   size_t ConnectionsTo(int peer);
+  bool IsWhole(int peer);
   void SplitLarge(int peer, bool split);
   // Errors: status().
   absl::Status AddConnections(int peer, std::vector<net::Wire> further);

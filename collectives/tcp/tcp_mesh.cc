@@ -1,5 +1,6 @@
 #include "collectives/tcp/tcp_mesh.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/os/process_limits.h"
@@ -63,9 +64,14 @@ bool TcpMesh::IsElsewhere(int peer) const {
   return host(addresses_[peer]) != host(address_);
 }
 
+int TcpMesh::RoomForFurther(size_t peers) const {
+  const size_t allowed = os::AllowMoreFiles(peer::kMostFurther * peers + kSpareFiles);
+  const size_t room = allowed > kSpareFiles ? (allowed - kSpareFiles) / peers : 0;
+  return static_cast<int>(std::min<size_t>(room, peer::kMostFurther));
+}
+
 std::vector<net::Wire> TcpMesh::DialFurther(int peer, int most, absl::Time deadline,
                                             const Cancellation* cancellation) {
-  os::AllowMoreFiles(static_cast<size_t>(most) * group_.size + kSpareFiles);
   std::vector<net::Wire> wires;
   while (static_cast<int>(wires.size()) < most) {
     absl::StatusOr<net::Wire> wire =

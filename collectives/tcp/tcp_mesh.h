@@ -47,6 +47,9 @@ class TcpMesh {
   // host. REQUIRES: its address is known, or `peer` is this rank.
   bool IsElsewhere(int peer) const;
 
+  // The number of further connections that this process has descriptors for, for each of so many
+  // peers: 0 to peer::kMostFurther.
+  int RoomForFurther(size_t peers) const;
   // Opens further connections to a lower rank that is connected; at most `most`, and fewer once one
   // fails.
   std::vector<net::Wire> DialFurther(int peer, int most, absl::Time deadline,

@@ -90,8 +90,9 @@ HVD_EXPORT int32_t hvd_is_deferred(void); /* 1 or 0 */
 HVD_EXPORT int32_t hvd_join_world(void);
 
 /* Sets what the first operation of a deferred process calls, on the thread that submits it: a
- * function that calls hvd_join_world, and then does what all members do at the begin of a world.
- * NULL: the operation calls hvd_join_world itself. */
+ * function that calls hvd_join_world, and then does what all members do at the begin of a world. If
+ * it has joined none, the operation fails with the error of that hvd_join_world. NULL: the
+ * operation calls hvd_join_world itself. */
 HVD_EXPORT void hvd_set_join(void (*join)(void));
 
 /* Leaves the current world, if there is one, and joins the next one. Waits for the next world, but

@@ -329,7 +329,10 @@ absl::Status Runtime::JoinWorld() {
   if (active() != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(released_);
   if (!place().has_value()) return NotInitializedError();
-  return Join(/*may_defer=*/false);
+  absl::Status joined = Join(/*may_defer=*/false);
+  absl::MutexLock lock(&mutex_);
+  last_join_ = joined;
+  return joined;
 }
 
 absl::Status Runtime::Reset() {

@@ -214,6 +214,8 @@ class Runtime {
   // Returns the engine of the world or of one of its process sets; see Start.
   absl::StatusOr<std::shared_ptr<engine::Engine>> PrepareEngine(
       int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures);
+  // Joins the world that was deferred, by what SetJoin has set.
+  absl::Status JoinForOperation();
   // Returns the callback thread of this process; starts it if there is none.
   TaskThread& StartCallbacks();
   // Returns the callback thread, or nullptr if this process has none.
@@ -225,6 +227,7 @@ class Runtime {
   std::shared_ptr<session::Session> session() const;
 
   std::atomic<void (*)()> join_{nullptr};
+  absl::Status last_join_ ABSL_GUARDED_BY(mutex_);  // how the last JoinWorld has ended
   // Held while a world is joined or left, which may block for minutes. `mutex_` is held briefly
   // only, so queries never wait for a join.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -19,15 +19,23 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
     int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
-    // The language's part comes first: it may run operations that all members begin a world with.
-    // If it fails, the world is broken or was not joined, and what follows says why.
-    if (const auto join = join_.load(); join != nullptr && is_deferred()) join();
-    RETURN_IF_ERROR(JoinWorld());
+    RETURN_IF_ERROR(JoinForOperation());
     world = active();
     if (world == nullptr) return NotInitializedError();  // another thread has just shut down
   }
   if (process_set == 0) return world->engine();
   return world->process_sets().Prepare(process_set, signatures);
+}
+
+absl::Status Runtime::JoinForOperation() {
+  const auto join = join_.load();
+  if (join == nullptr || !is_deferred()) return JoinWorld();
+  join();
+  // A join from here would leave out what all members do first, and both would wait for ever.
+  absl::MutexLock lock(&mutex_);
+  if (active_ != nullptr) return absl::OkStatus();
+  if (!last_join_.ok()) return last_join_;
+  return absl::FailedPreconditionError("this process has joined no world, as its program refused");
 }
 
 absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,

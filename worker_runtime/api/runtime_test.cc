@@ -257,6 +257,21 @@ TEST_F(RuntimeTest, Init_Deferred_FirstOperationCallsWhatJoins) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(RuntimeTest, Init_Deferred_JoinFails_OperationFailsAndJoinsNothing) {
+  pb::JoinWorldResponse deferred;
+  deferred.mutable_deferred()->mutable_member()->mutable_placement()->set_size(2);
+  daemon_.AnswerNextJoin(kFirstWorker, deferred);
+  OnEach(1, [](int, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    worker.SetJoin([] {});
+    std::vector<float> data{1};
+    const absl::Status status =
+        RunOn(worker, Request(negotiation::OpKind::kAllReduce, "data", &data));
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_TRUE(worker.is_deferred());
+  });
+}
+
 TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   pb::JoinWorldResponse released;

@@ -28,12 +28,13 @@ _join: Any = None  # the library calls it as long as the process lives
 
 
 def set_join(join: Callable[[], None]) -> None:
-    """Sets what the library calls when a deferred process submits its first operation without Python's knowledge, from a graph of
+    """Sets, once in a process, what the library calls when a deferred process submits its first operation without Python's knowledge, from a graph of
     TensorFlow, on that thread. It calls :func:`join_world` and raises nothing.
     """
     global _join
-    _join = ctypes.CFUNCTYPE(None)(join)
-    library.hvd_set_join(_join)
+    if _join is None:
+        _join = ctypes.CFUNCTYPE(None)(join)
+        library.hvd_set_join(_join)
 
 
 def takes_device(device: int) -> bool:

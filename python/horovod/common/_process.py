@@ -2,7 +2,7 @@
 on it.
 """
 
-import contextlib
+import ctypes
 import os
 import threading
 from typing import Callable, NamedTuple, Optional
@@ -184,11 +184,22 @@ def join_world() -> None:
 
 
 def join_world_for_graph() -> None:
-    """Does what :func:`join_world` does, for an operation that a graph has submitted. Raises nothing: if it fails, so does the
-    operation, with the same error.
+    """Does what :func:`join_world` does, for an operation that a graph has submitted. Raises nothing: if no world was joined, the
+    operation fails with the reason. What a signal handler of the script raises meanwhile is raised when Python goes on.
     """
-    with contextlib.suppress(BaseException):  # also WorkerReleased
+    try:
         join_world()
+    except (Exception, WorkerReleased):
+        pass
+    except BaseException as error:
+        _raise_soon(error)
+
+
+def _raise_soon(error: BaseException) -> None:
+    """Has this thread raise the error after its present call from C."""
+    kind, arguments = type(error), error.args
+    again = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *arguments)})
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(again))
 
 
 def take_move() -> bool:
