@@ -141,8 +141,8 @@ absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl:
   for (const Case& opened : cases) {
     if (opened.peer < links_.rank()) continue;
     if (opened.further < 0 || opened.further > opened.own.room) {
-      return absl::InternalError(absl::StrCat("rank ", opened.peer, " tells of ", opened.further,
-                                              " further connections"));
+      return absl::InternalError(
+          absl::StrCat("rank ", opened.peer, " tells of ", opened.further, " further connections"));
     }
     ASSIGN_OR_RETURN(std::vector<net::Wire> wires,
                      links_.mesh().TakeFurther(opened.peer, static_cast<int>(opened.further),

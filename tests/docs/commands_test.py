@@ -121,7 +121,10 @@ ELSEWHERE = {
     r"(\./)?tools/build_wheel": ("tools/gate/packages", "tools/build_wheel"),
     r"\./tools/deb": ("tools/gate/packages", "tools/deb"),
     r"tools/build": ("tools/gate/table.py", '"tools/build"'),
-    r"\./tools/setup --torch pip --lightning": ("tools/gate/table.py", '"tools/setup", "--torch", "pip", "--lightning"'),
+    r"\./tools/setup --torch pip --lightning": (
+        "tools/gate/table.py",
+        '"tools/setup", "--torch", "pip", "--lightning"',
+    ),
     r"tools/check_packages dist/.*": ("tools/gate/packages", 'tools/check_packages" "${packages[@]}"'),
     r"apt-get install \./dist/horovod_\*\.deb python3-torch": ("tools/check_packages", "apt-get install -y"),
     r"pkg-config --libs horovod-rendezvous": ("tools/check_packages", "pkg-config --cflags --libs horovod-rendezvous"),
