@@ -8,6 +8,7 @@ import torch
 import torch.nn as nn
 
 import horovod.torch as hvd
+from horovod.common.exceptions import HorovodRequestError
 
 KINDS = [dict(), dict(groups=1), dict(op=hvd.Adasum)]
 
@@ -89,3 +90,21 @@ def test_in_an_elastic_job_the_error_says_what_to_pass(monkeypatch):
             hvd.allreduce_async(torch.ones(1), name="same")
     hvd.barrier()
     hvd.synchronize(handle if hvd.rank() == 0 else hvd.allreduce_async(torch.ones(1), name="same"))
+
+
+@pytest.mark.several_ranks
+def test_ranks_that_leave_out_different_networks():
+    """Within backward() each rank waits for another optimizer's gradients; without synchronization the steps agree."""
+    pair = networks()
+    first, second = (distributed(network) for network in pair)
+    with pytest.raises(HorovodRequestError, match=r"backward\(\) in no_sync\(\) of each optimizer, then step\(\)"):
+        pair[hvd.rank() % 2](torch.ones(2, 3)).sum().backward()
+    first, second = (distributed(network) for network in pair)
+    for step in range(2):
+        first.zero_grad()
+        second.zero_grad()
+        with first.no_sync(), second.no_sync():
+            pair[(hvd.rank() + step) % 2](torch.ones(2, 3) * (hvd.rank() + 1)).sum().backward()
+        first.step()
+        second.step()
+    assert_same_on_all_ranks(*pair)

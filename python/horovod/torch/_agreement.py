@@ -15,15 +15,23 @@ _NUMBERS = 256  # that a byte can tell apart
 
 
 _PREFIX = "horovod.gradients."  # of the operations' names
+_OTHER_ORDER = "Mismatched order of operations"
 
 
 def explained(error: HorovodRequestError, parameters: int) -> HorovodRequestError:
-    """Returns the error of an optimizer's operations, with what an agreement is if its text names one.
+    """Returns the error of an optimizer's operations, with what an agreement is if its text names one, or with what to do if the
+    ranks wait for different gradients.
 
     Args:
       error: the error.
       parameters: how many the optimizer of this rank has.
     """
+    if _PREFIX not in str(error) and _OTHER_ORDER in str(error):
+        text = (
+            f"{error}. If ranks use parameters of different optimizers in a backward(): one optimizer for all of them, or "
+            "backward() in no_sync() of each optimizer, then step() in the same order"
+        )
+        return HorovodRequestError(text, code=error.code)
     if _PREFIX not in str(error):
         return error
     text = (
