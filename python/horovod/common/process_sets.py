@@ -58,7 +58,7 @@ class ProcessSet:
 
     process_set_id: Optional[int] = None
     mpi_comm: Any = None
-    _declared = False  # registered by a deferred process, whose ranks are provisional
+    _declared = False  # passed to the init of a deferred process, whose ranks are provisional
     _gone: Optional[str] = None  # why it could not come into this world
 
     def __init__(self, ranks_or_comm: Optional[Sequence[int]] = None, rule: Optional[Rule] = None) -> None:
@@ -343,7 +343,7 @@ def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> list[ProcessSet
 
 
 def declare(process_set: ProcessSet) -> None:
-    """Records a set in a deferred process. The world's members have registered it already, or are about to.
+    """Records a set that was passed to init in a deferred process. The world's members have registered it already.
 
     Args:
       process_set: the set.
@@ -365,18 +365,21 @@ def register(process_set: ProcessSet) -> ProcessSet:
     """
     ranks = process_set._wanted(_process.size())
     with _registering:
-        process_set_id, is_new = _ffi.add_process_set(ranks)
-        if is_new:
-            entry = registry.append(process_set)
-            entry.members = members_of(ranks)
-        else:
-            # A script may add the same sets again after each change of the world: it gets the existing ones.
-            returned = [entry for entry in registry.of_id(process_set_id) if entry.returned]
-            if not returned:
-                raise ValueError(_DUPLICATE)
-            entry = returned[0]
+        # A script may add the same sets again after each change of the world: it gets the existing ones, without an operation,
+        # because a newcomer adds them too, and the others may not.
+        entry = next(
+            (each for each in registry.entries.values() if each.returned and each.process_set.ranks == ranks), None
+        )
+        if entry is not None:
+            process_set_id = entry.process_set.process_set_id
             entry.returned = False
             entry.take(process_set)
+        else:
+            process_set_id, is_new = _ffi.add_process_set(ranks)
+            if not is_new:
+                raise ValueError(_DUPLICATE)
+            entry = registry.append(process_set)
+            entry.members = members_of(ranks)
         entry.become(process_set_id, ranks)
     return process_set
 
@@ -402,7 +405,8 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     """Registers a set after init. Needs ``hvd.init(process_sets="dynamic")`` or HOROVOD_DYNAMIC_PROCESS_SETS=1.
 
     All ranks must call it, members or not; it blocks until all have called it and the members are connected. Sets may
-    overlap. In an elastic job a set of the same ranks may be added once more in each new world.
+    overlap. In an elastic job a set of the same ranks may be added once more in each new world. In a process that starts
+    while others train it counts as a collective: the process joins the world.
 
     Args:
       process_set: a :class:`ProcessSet`, or a list of ranks in the world.
@@ -424,9 +428,7 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
         process_set = ProcessSet(process_set)
     if process_set is global_process_set:
         raise ValueError(_DUPLICATE)
-    if _process.is_deferred():
-        declare(process_set)
-        return process_set
+    ops.check_ready()
     return register(process_set)
 
 
@@ -450,8 +452,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         return False
     if process_set._declared:
         _check_dynamic()
-        process_set._become(None, process_set.ranks)
-        return True
+        ops.check_ready()
     with _registering:
         number = registry.number_of(process_set)
         if number is None:
