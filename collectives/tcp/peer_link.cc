@@ -38,6 +38,7 @@ bool PeerLink::AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const 
 bool PeerLink::IsWhole() const { return std::all_of(sockets_.begin(), sockets_.end(), IsOpen); }
 
 End PeerLink::end() const {
+  if (!splits_) return sockets_.front().end();  // asked after each step of a small message
   for (const End end : {End::kGaveUp, End::kLost, End::kMalformed, End::kGoodbye}) {
     if (AnyInUse([end](const SocketLink& socket) { return socket.end() == end; })) return end;
   }
@@ -106,7 +107,7 @@ void PeerLink::Receive(char* data, size_t bytes, size_t* completed) {
 bool PeerLink::Advance() {
   bool moved = false;
   for (SocketLink& socket : sockets_) moved |= socket.Advance();
-  Settle();
+  if (moved) Settle();
   return moved;
 }
 
