@@ -3,8 +3,8 @@ distributed tape and a distributed optimizer.
 
 A tape or a ``compute_gradients`` sets the marks, and the optimizer that applies the gradients clears them: within one
 traced function, or from one eager step to the next. The gradients may be changed in between, e.g. clipped. The script may also
-have dropped them and computed others. Those of a graph show what they are computed from; those of eager execution do not. So an
-average that is not seen to come from the reduced gradient is averaged again, which changes nothing if it does.
+have dropped them and computed others, and local gradients may have been scaled by something of the reduced ones. So an average that
+is not the reduced gradient itself is averaged again, which changes nothing if it comes from that.
 """
 
 import functools
@@ -76,10 +76,9 @@ def take(pairs: Pairs, averaged_over: Optional[ProcessSet]) -> list[bool]:
     """
     noted = _noted()
     marks = [(gradient, noted.pop(id(variable_of(variable)), None)) for gradient, variable in pairs]
-    origins = _derivation.Origins(mark.gradient for _, mark in marks if mark is not None)
-    return [mark is not None and _is_reduced(gradient, mark, averaged_over, origins) for gradient, mark in marks]
+    return [mark is not None and _is_reduced(gradient, mark, averaged_over) for gradient, mark in marks]
 
 
-def _is_reduced(gradient: Any, mark: _Mark, averaged_over: Optional[ProcessSet], origins: _derivation.Origins) -> bool:
+def _is_reduced(gradient: Any, mark: _Mark, averaged_over: Optional[ProcessSet]) -> bool:
     may_repeat = averaged_over is not None and mark.averaged_over is averaged_over
-    return not may_repeat or gradient is None or origins.include(gradient, mark.gradient)
+    return not may_repeat or gradient is None or mark.gradient.is_unchanged(gradient)

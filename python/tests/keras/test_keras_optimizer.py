@@ -345,6 +345,47 @@ def test_gradients_of_a_distributed_tape_that_are_not_applied(kind, in_function)
         numpy.testing.assert_allclose(value_of(value), [-steps * average])
 
 
+@pytest.mark.only("tensorflow")
+@pytest.mark.parametrize("scales", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_local_gradients_beside_those_of_a_distributed_tape_in_a_function(kind, scales):
+    """The averages come from a function within the function, or scale the local gradient."""
+    import tensorflow as tf
+
+    import horovod.tensorflow as hvd_tf
+
+    value = variable([0.0])
+    source = value if NAME == "keras2" else value.value
+    optimizer = hvd.DistributedOptimizer(plain(kind))
+    optimizer.build([value]) if kind == "new" else None
+    _ = optimizer.iterations
+
+    def loss_of():
+        return tf.reduce_sum(tf.convert_to_tensor(value)) * (hvd.rank() + 1.0)
+
+    def norm_of_averages():
+        with tf.GradientTape() as tape:
+            loss = loss_of()
+        return tf.linalg.global_norm(hvd_tf.DistributedGradientTape(tape).gradient(loss, [source]))
+
+    within = norm_of_averages if scales else tf.function(norm_of_averages)
+
+    @tf.function
+    def step():
+        norm = within()
+        with tf.GradientTape() as tape:
+            loss = loss_of()
+        gradient = tape.gradient(loss, source)
+        optimizer.apply_gradients([(gradient * tf.minimum(1.0, 100.0 / norm) if scales else gradient, value)])
+
+    step()
+    numpy.testing.assert_allclose(value_of(value), [-(hvd.size() + 1) / 2])
+
+
+def unchanged(tf, gradient):
+    return tf.identity(gradient)
+
+
 def clipped(tf, gradient):
     return tf.clip_by_global_norm([gradient], 1000.0)[0][0]
 
@@ -354,10 +395,10 @@ def clipped_if_needed(tf, gradient):
 
 
 @pytest.mark.only("tensorflow")
-@pytest.mark.parametrize("change", [clipped, clipped_if_needed])
+@pytest.mark.parametrize("change", [unchanged, clipped, clipped_if_needed])
 @pytest.mark.parametrize("in_condition", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_changed_gradients_of_a_tape_are_not_averaged_again_in_a_graph(kind, in_condition, change):
+def test_gradients_of_a_tape_are_averaged_again_in_a_graph_if_they_have_changed(kind, in_condition, change):
     import tensorflow as tf
 
     import horovod.tensorflow as hvd_tf
@@ -384,7 +425,7 @@ def test_changed_gradients_of_a_tape_are_not_averaged_again_in_a_graph(kind, in_
 
     step()
     numpy.testing.assert_allclose(value_of(value), [-(hvd.size() + 1) / 2])
-    assert not again
+    assert (not again) == (change is unchanged)
 
 
 @pytest.mark.only("tensorflow")

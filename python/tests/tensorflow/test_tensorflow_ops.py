@@ -139,7 +139,7 @@ def test_allreduce_and_broadcast_of_complex_tensors(mode):
 
     totals, averages, sent = run(mode, reduce, *[complex_of(hvd.rank(), *kind) for kind in COMPLEX])
     for i, kind in enumerate(COMPLEX):
-        total = sum(complex_of(rank, *kind) for rank in range(hvd.size()))
+        total = numpy.sum([complex_of(rank, *kind) for rank in range(hvd.size())], axis=0)
         assert_same(totals[i], total)
         assert_same(averages[i], (total / hvd.size()).astype(kind[1]), 1e-6)
         assert_same(sent[i], complex_of(0, *kind))
