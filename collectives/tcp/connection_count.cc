@@ -14,22 +14,21 @@ constexpr double kClearlySlower = 0.8;
 constexpr uint64_t kPatienceFactor = 4;
 constexpr uint64_t kComparable = 4;  // the other time has at most so many times the bytes
 
-// Whether an end has sent enough in both times to say anything of its direction.
-bool AreComparable(const SendPace& before, const SendPace& now) {
-  return before.is_held_up() && now.bytes * kComparable >= before.bytes;
+}  // namespace
+
+bool ConnectionCount::AreComparable(const SendPace& before, const SendPace& now) const {
+  return before.is_held_up() && now.bytes * kComparable >= before.bytes / tries_before_;
 }
 
-bool IsFaster(const SendPace& before, const SendPace& now) {
+bool ConnectionCount::IsFaster(const SendPace& before, const SendPace& now) const {
   if (!AreComparable(before, now)) return false;
   return !now.is_held_up() || now.gbits() >= kClearlyFaster * before.gbits();
 }
 
-bool IsSlower(const SendPace& before, const SendPace& now) {
+bool ConnectionCount::IsSlower(const SendPace& before, const SendPace& now) const {
   if (!AreComparable(before, now) || !now.is_held_up()) return false;
   return now.gbits() <= kClearlySlower * before.gbits();
 }
-
-}  // namespace
 
 void ConnectionCount::Review(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
   if (rule_.always) return Settle();
@@ -58,6 +57,7 @@ void ConnectionCount::StayWithOne() {
 
 void ConnectionCount::Try(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
   is_trying_ = true;
+  tries_before_ = pause_bytes_ / rule_.review_bytes;
   one_end_before_ = one_end;
   other_end_before_ = other_end;
   next_review_ = total + rule_.review_bytes;

@@ -62,6 +62,10 @@ class ConnectionCount {
   bool is_settled() const { return is_settled_; }
 
  private:
+  bool IsFaster(const SendPace& before, const SendPace& now) const;
+  bool IsSlower(const SendPace& before, const SendPace& now) const;
+  // Whether an end has sent enough in both times to say anything of its direction.
+  bool AreComparable(const SendPace& before, const SendPace& now) const;
   void Try(uint64_t total, const SendPace& one_end, const SendPace& other_end);
   void Wait(uint64_t total);
   void Settle();
@@ -71,7 +75,8 @@ class ConnectionCount {
   uint64_t next_review_;
   bool is_trying_ = false;
   bool is_settled_ = false;
-  // With one connection.
+  // With one connection, in so many times the bytes of a try.
+  uint64_t tries_before_ = 1;
   SendPace one_end_before_;
   SendPace other_end_before_;
 };

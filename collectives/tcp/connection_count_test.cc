@@ -65,6 +65,22 @@ TEST(ConnectionCountTest, NotClearlyFaster_OneAgain_AndTheNextTryIsLater) {
   EXPECT_TRUE(count.IsReviewDue(700)) << "a try is as long as the first one";
 }
 
+// The time before a late try is longer than the try.
+TEST(ConnectionCountTest, ALateTryMayBeKept) {
+  ConnectionCount count = NewCount();
+  uint64_t total = 100;
+  for (uint64_t pause = 400; pause <= 6400; pause *= 4) {
+    count.Review(total, kFree, kFree);
+    total += pause;
+    ASSERT_TRUE(count.IsReviewDue(total));
+  }
+  const SendPace before = {64 * 1000, 64 * 800, 8 * 64 * 800};
+  count.Review(total, before, before);
+  EXPECT_TRUE(count.uses_several());
+  count.Review(total + 100, HeldUp(8), HeldUp(8));
+  EXPECT_TRUE(count.is_settled());
+}
+
 TEST(ConnectionCountTest, WhoSentHardlyAnythingInTheTry_SaysNothing) {
   ConnectionCount count = Trying(HeldUp(1), kNothingSent);
   count.Review(200, kNothingSent, HeldUp(1));

@@ -38,8 +38,11 @@ bool PeerLink::AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const 
 bool PeerLink::IsWhole() const { return std::all_of(sockets_.begin(), sockets_.end(), IsOpen); }
 
 End PeerLink::end() const {
-  if (!splits_) return sockets_.front().end();  // asked after each step of a small message
-  for (const End end : {End::kGaveUp, End::kLost, End::kMalformed, End::kGoodbye}) {
+  // Asked after each step of a small message.
+  if (!splits_ && IsOpen(sockets_.front())) return End::kOpen;
+  const auto gave_up = [](const SocketLink& socket) { return socket.end() == End::kGaveUp; };
+  if (std::any_of(sockets_.begin(), sockets_.end(), gave_up)) return End::kGaveUp;
+  for (const End end : {End::kLost, End::kMalformed, End::kGoodbye}) {
     if (AnyInUse([end](const SocketLink& socket) { return socket.end() == end; })) return end;
   }
   return End::kOpen;
@@ -135,7 +138,7 @@ void PeerLink::MeasureHoldUp() {
     return;
   }
   pace_.held_up_nanoseconds +=
-      static_cast<uint64_t>(absl::ToInt64Nanoseconds(now - *held_up_since_));
+      static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *held_up_since_)));
   held_up_since_.reset();
 }
 

@@ -144,6 +144,15 @@ TEST_F(PeerLinkTest, ALastMessageOnOneConnection_ExplainsTheLossOfAnother) {
   EXPECT_EQ(far_->cause(), 7);
 }
 
+TEST_F(PeerLinkTest, ALastMessageOnAConnectionThatIsNotUsed_ExplainsTheLossOfTheFirst) {
+  far_->SplitLarge(false);
+  near_->SayGaveUp(7);
+  shutdown(far_->fds()[0], SHUT_RD);
+  far_->ReadHangUps();
+  EXPECT_EQ(far_->end(), End::kGaveUp);
+  EXPECT_EQ(far_->cause(), 7);
+}
+
 TEST_F(PeerLinkTest, WhatCameBeforeAHangUp_IsKeptForLater) {
   const std::string large(3 * kLargeBytes, 'l');
   near_->Send(large.data(), large.size(), &sent_);

@@ -353,7 +353,7 @@ void TcpLinks::OnHangUp(int peer, int fd) {
     absl::MutexLock lock(&io_mutex_);
     if (broken()) return;
     links_[peer]->ReadToEnd(fd);
-    has_end_ = true;
+    has_end_ |= links_[peer]->end() != SocketLink::End::kOpen;
     failure = FindFailure();
   }
   if (!failure.why.ok()) Break(failure.why, failure.cause);

@@ -62,5 +62,12 @@ def after_each_accumulation(p, change):
     """Calls `change(p)` whenever backward() has added to p.grad. Returns the hook."""
     if hasattr(p, "register_post_accumulate_grad_hook"):
         return p.register_post_accumulate_grad_hook(change)
-    accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
-    return accumulator.register_hook(lambda *_, kept=accumulator: change(p))
+    return _Hook(p, change)
+
+
+class _Hook:
+    """A hook of torch before 2.1. It keeps the node of the graph, which is all that keeps the hook."""
+
+    def __init__(self, p, change):
+        self._node = p.expand_as(p).grad_fn.next_functions[0][0]
+        self.remove = self._node.register_hook(lambda *_: change(p)).remove

@@ -40,7 +40,9 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         if self._hvd_may_skip_alone():
             return pairs  # still scaled, by a factor that changes
         reduced = self._hvd_reduced(pairs)
-        reduced_gradients.note(reduced, self._hvd_averages_over())
+        # With a loss scale around this optimizer they come back unscaled, so as other tensors.
+        is_scaled = self._is_wrapped_by_loss_scale_optimizer
+        reduced_gradients.note(reduced, None if is_scaled else self._hvd_averages_over())
         return reduced
 
     def _hvd_aggregated(self, pairs: Pairs) -> Pairs:

@@ -4,7 +4,9 @@ on it.
 
 import ctypes
 import os
+import sys
 import threading
+import time
 from typing import Callable, NamedTuple, Optional
 
 from horovod import _ffi
@@ -196,10 +198,22 @@ def join_world_for_graph() -> None:
 
 
 def _raise_soon(error: BaseException) -> None:
-    """Has this thread raise the error after its present call from C."""
-    kind, arguments = type(error), error.args
+    """Has this thread raise the error once it has left the present call from C, which would drop it."""
+    kind, arguments, caller = type(error), error.args, threading.get_ident()
     again = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *arguments)})
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(again))
+
+    def is_in_call() -> bool:
+        frame = sys._current_frames().get(caller)
+        while frame is not None and frame.f_code is not join_world_for_graph.__code__:
+            frame = frame.f_back
+        return frame is not None
+
+    def raise_in_caller() -> None:
+        while is_in_call():
+            time.sleep(0.001)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), ctypes.py_object(again))
+
+    threading.Thread(target=raise_in_caller, daemon=True).start()
 
 
 def take_move() -> bool:

@@ -170,7 +170,7 @@ class Entry:
     def __init__(self, process_set: ProcessSet) -> None:
         self.process_set = process_set
         self.members: list[tuple[int, int]] = []
-        self.returned = False  # came into this world by itself, and was not added again yet
+        self.returned = False  # came into this world by itself: to add it again is no operation
         self._others: weakref.WeakSet[ProcessSet] = weakref.WeakSet()
 
     def take(self, process_set: ProcessSet) -> None:
@@ -372,7 +372,6 @@ def register(process_set: ProcessSet) -> ProcessSet:
         )
         if entry is not None:
             process_set_id = entry.process_set.process_set_id
-            entry.returned = False
             entry.take(process_set)
         else:
             process_set_id, is_new = _ffi.add_process_set(ranks)

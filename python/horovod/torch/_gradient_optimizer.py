@@ -399,7 +399,6 @@ class GradientOptimizer(SharedParameters):
         self._synchronized = False
         if not self._ready:
             self._start_step()
-        self._kept.renew()
         self._early.renew()
         return result
 

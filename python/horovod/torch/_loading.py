@@ -41,16 +41,26 @@ def state_of(optimizer: torch.optim.Optimizer) -> Any:
     this lacks, or would load with other dtypes, their state dicts are under a further key.
     """
     own, inner = optimizer.state_dict(), with_inner(optimizer)[1:]
-    if not inner or type(own) is not dict:
+    if not inner or not isinstance(own, dict):
         return own
-    apart = {number: each.state_dict() for number, each in enumerate(inner) if _lacks(own, each) or _is_cast(each)}
-    return {**own, _INNER: apart} if apart else own
+    apart = {
+        number: each.state_dict()
+        for number, each in enumerate(inner)
+        if hasattr(each, "state_dict") and (_lacks(own, each) or _is_cast(each) or _has_own_groups(optimizer, each))
+    }
+    return {**own, _INNER: apart}
 
 
 def _lacks(state_dict: Any, inner: Any) -> bool:
     """Returns whether a tensor of an inner optimizer's state is not in `state_dict`."""
     ids = {id(leaf) for leaf in _leaves(state_dict)}
     return any(isinstance(leaf, torch.Tensor) and id(leaf) not in ids for _, _, leaf in _values_in(inner))
+
+
+def _has_own_groups(outer: Any, inner: Any) -> bool:
+    """Returns whether an inner optimizer has groups, with a learning rate, that are not the outer one's."""
+    ids = set(map(id, outer.param_groups))
+    return any(id(group) not in ids for group in inner.param_groups)
 
 
 def _is_cast(inner: Any) -> bool:
@@ -62,6 +72,8 @@ def _is_cast(inner: Any) -> bool:
 def _values_in(optimizer: Any) -> list[tuple[Any, Any, Any]]:
     """Returns the parameter, the name and the value of each part of an optimizer's state."""
     state = getattr(optimizer, "state", {})
+    if not isinstance(state, dict):
+        return []
     named = [(p, name, value) for p, parts in state.items() if isinstance(parts, dict) for name, value in parts.items()]
     return [(p, name, leaf) for p, name, value in named for leaf in _leaves(value)]
 
@@ -74,12 +86,12 @@ def _leaves(value: Any) -> list[Any]:
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
     """Loads what :func:`state_of` has returned; the optimizer may keep its tensors. Their dtypes stay, and so do the groups' dicts."""
-    apart = state_dict.get(_INNER, {})
-    if apart:
+    apart, began_later = {}, []
+    if isinstance(state_dict, dict) and _INNER in state_dict:
+        apart = state_dict[_INNER]
         state_dict = {key: value for key, value in state_dict.items() if key != _INNER}
-    inner = with_inner(optimizer)[1:]
-    present = optimizer.state_dict() if inner else None
-    began_later = [each for number, each in enumerate(inner) if number not in apart and _lacks(present, each)]
+        inner, present = with_inner(optimizer)[1:], optimizer.state_dict()
+        began_later = [each for number, each in enumerate(inner) if number not in apart and _lacks(present, each)]
     kind: type = type(optimizer)
     like_torch = _loads_like_torch(kind)
     given = state_dict

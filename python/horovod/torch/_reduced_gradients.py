@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from horovod.torch._reductions import is_part
-
 
 class _Seen(NamedTuple):
     """A gradient as it was, without keeping its memory. `grad` refers to nothing if there was none."""
@@ -47,13 +45,9 @@ class ReducedGradients:
         self._seen.clear()
 
     def has(self, p: torch.Tensor) -> bool:
-        """Returns whether the gradient of `p` is the noted object. Its values may differ."""
+        """Returns whether the gradient of `p` is the noted object, and not all zeros. Its values may differ."""
         seen = self._seen.get(p)
-        return seen is not None and p.grad is not None and seen.grad() is p.grad
-
-    def is_changed(self, p: torch.Tensor) -> bool:
-        """Returns whether the values of a gradient that :meth:`has` knows have changed. Not seen in a part of a larger block."""
-        return self._seen[p].version != p.grad._version and not is_part(p.grad)
+        return seen is not None and p.grad is not None and seen.grad() is p.grad and not _is_zero(p.grad)
 
     def takes_none_since(self, p: torch.Tensor) -> bool:
         """Returns whether backward() has added nothing to the gradient of `p` since it was noted, and forgets that gradient. The
@@ -64,5 +58,9 @@ class ReducedGradients:
             return False
         if p.grad is None or (seen.grad() is p.grad and seen.version == p.grad._version):
             return True
-        values = p.grad._values() if p.grad.is_sparse else p.grad
-        return not bool(values.any())
+        return _is_zero(p.grad)
+
+
+def _is_zero(gradient: torch.Tensor) -> bool:
+    values = gradient._values() if gradient.is_sparse else gradient
+    return not bool(values.any())

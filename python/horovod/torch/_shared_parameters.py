@@ -10,9 +10,9 @@ from horovod.torch._gradient_forms import GradientForms
 from horovod.torch._reduced_gradients import ReducedGradients
 from horovod.torch.mpi_ops import Average
 
-_CHANGED_BETWEEN_STEPS = (
-    "the gradient of {name} was reduced for another optimizer of this parameter, and changed after that optimizer's step: a second "
-    "reduction would add up the ranks' results. Change it before the first step, or call zero_grad() before the next backward()"
+_SUMMED_FOR_ANOTHER = (
+    "the gradient of {name} was reduced for another optimizer of this parameter, which has stepped: a second reduction would add up "
+    "the ranks' results; step last with the one that was made or zeroed last"
 )
 
 # Of optimizers that share a parameter, the one that reduces its gradient, by the parameter's id.
@@ -38,14 +38,14 @@ class SharedParameters(GradientForms):
         """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place.
 
         Args:
-          to_reduce: whether it reduces the present gradients next. RuntimeError if it can't know whether they are reduced already.
+          to_reduce: whether it reduces the present gradients next. RuntimeError if that would sum them again.
         """
         for p in self._parameters():
             other = _reducers.get(id(p))
             if other is not self:
-                _reducers[id(p)] = self
                 if other is not None:
                     self._take_from(other, p, to_reduce)
+                _reducers[id(p)] = self
         self._successor = None  # not before: what it has reduced is taken over
 
     def _take_from(self, other: "SharedParameters", p: torch.Tensor, to_reduce: bool) -> None:
@@ -56,11 +56,10 @@ class SharedParameters(GradientForms):
             return
         if p in other._done:
             self._done.add(p)
-        elif other._kept.has(p):
-            if not other._kept.is_changed(p):
-                self._done.add(p)
-            elif to_reduce and self.op != Average:
-                raise RuntimeError(_CHANGED_BETWEEN_STEPS.format(name=self._parameter_names[p]))
+        elif to_reduce and self.op != Average and p not in self._done and other._kept.has(p):
+            # Not taken for reduced: what a rank sees of a gradient may differ from what the others see, and one that goes on while
+            # they ask would mix its steps with theirs.
+            raise RuntimeError(_SUMMED_FOR_ANOTHER.format(name=self._parameter_names[p]))
 
     def _leave_parameter(self, p: torch.Tensor) -> None:
         if _reducers.get(id(p)) is self:
