@@ -297,3 +297,38 @@ def test_groups_that_a_load_adds_or_drops():
     restore.load_state_dict(saved)
     assert restore.param_groups is groups and groups[0] is held
     assert [group["lr"] for group in groups] == [0.5] * 3
+
+
+class OwnGroups(torch.optim.Optimizer):
+    """Has an optimizer whose groups are not its own."""
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": 1.0})
+        self.inner = torch.optim.SGD(params, lr=0.1)
+
+
+def test_all_ranks_get_the_groups_of_inner_optimizers():
+    optimizer = OwnGroups([torch.nn.Parameter(torch.zeros(1))])
+    optimizer.inner.param_groups[0]["lr"] = 0.1 / (1 + hvd.rank())
+    hvd.broadcast_optimizer_state(optimizer, hvd.size() - 1)
+    assert optimizer.inner.param_groups[0]["lr"] == 0.1 / hvd.size()
+
+
+class ListOfStates(OwnGroups):
+    """Has a list as its state dict."""
+
+    def state_dict(self):
+        return [super().state_dict(), self.inner.state_dict()]
+
+    def load_state_dict(self, state_dict):
+        super().load_state_dict(state_dict[0])
+        self.inner.load_state_dict(state_dict[1])
+
+
+def test_a_state_dict_may_be_a_list():
+    optimizer = ListOfStates([torch.nn.Parameter(torch.zeros(1))])
+    state = hvd.elastic.TorchState(optimizer=optimizer)
+    state.save()
+    optimizer.inner.param_groups[0]["lr"] = 7.0
+    state.restore()
+    assert optimizer.inner.param_groups[0]["lr"] == 0.1
