@@ -104,8 +104,8 @@ std::vector<pb::JobFile> JobsMeant(const cli::ControlOptions& options,
   return meant;
 }
 
-absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std::string& realm) {
-  const std::vector<pb::JobFile> jobs = job::RunningJobs(realm);
+absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options,
+                                  const std::vector<pb::JobFile>& jobs) {
   const std::vector<pb::JobFile> meant = JobsMeant(options, jobs);
   if (meant.size() == 1) return DaemonOf(meant[0]);
   if (jobs.empty() && options.job.empty())
@@ -214,14 +214,17 @@ absl::StatusOr<ControlAnswer> Stop(const cli::ControlOptions& options, const Dae
 absl::StatusOr<ControlAnswer> Control(const cli::ControlOptions& options,
                                       const std::string& job_realm) {
   using Action = cli::ControlOptions::Action;
-  if (options.action == Action::kStatus && options.connect.empty() && !options.json) {
-    // For people several jobs are a list. Any other command must not guess, so DaemonHere refuses
-    // them.
-    const std::vector<pb::JobFile> meant = JobsMeant(options, job::RunningJobs(job_realm));
-    if (meant.size() > 1) return ControlAnswer{JobList(meant)};
+  // Looked for once: another job may begin or end meanwhile.
+  std::vector<pb::JobFile> jobs;
+  if (options.connect.empty()) jobs = job::RunningJobs(job_realm);
+  // For people several jobs are a list. Any other command must not guess, so DaemonHere refuses
+  // them.
+  const std::vector<pb::JobFile> meant = JobsMeant(options, jobs);
+  if (options.action == Action::kStatus && !options.json && meant.size() > 1) {
+    return ControlAnswer{JobList(meant)};
   }
-  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
-                                                                : DaemonElsewhere(options));
+  ASSIGN_OR_RETURN(const Daemon daemon,
+                   options.connect.empty() ? DaemonHere(options, jobs) : DaemonElsewhere(options));
   // To stop what has ended is no error. A wrong id or token may be one, and the job may go on.
   if (!daemon.over.empty() && options.action == Action::kStop)
     return ControlAnswer{daemon.over + "\n"};
