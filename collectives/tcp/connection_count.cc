@@ -7,9 +7,9 @@
 namespace hvd::collectives::tcp {
 namespace {
 
-// Several connections are kept if one direction is this much faster, and the other one not this
-// much slower: less may be chance.
-constexpr double kClearlyFaster = 1.25;
+// Several connections are kept if one end sees this much more pace, and the other one not this much
+// less: a smaller difference may be chance.
+constexpr double kClearlyFaster = 1.5;
 constexpr double kClearlySlower = 0.8;
 constexpr uint64_t kPatienceFactor = 4;
 constexpr uint64_t kComparable = 4;  // the other time has at most so many times the bytes
@@ -17,21 +17,28 @@ constexpr uint64_t kComparable = 4;  // the other time has at most so many times
 }  // namespace
 
 bool ConnectionCount::AreComparable(const SendPace& before, const SendPace& now) const {
-  return before.is_held_up() && now.bytes * kComparable >= before.bytes / tries_before_;
+  return before.moved_bytes > 0 &&
+         now.moved_bytes * kComparable >= before.moved_bytes / tries_before_;
 }
 
 bool ConnectionCount::IsFaster(const SendPace& before, const SendPace& now) const {
   if (!AreComparable(before, now)) return false;
-  return !now.is_held_up() || now.gbits() >= kClearlyFaster * before.gbits();
+  return now.gbits() >= kClearlyFaster * before.gbits();
 }
 
 bool ConnectionCount::IsSlower(const SendPace& before, const SendPace& now) const {
-  if (!AreComparable(before, now) || !now.is_held_up()) return false;
+  if (!AreComparable(before, now)) return false;
   return now.gbits() <= kClearlySlower * before.gbits();
 }
 
 void ConnectionCount::Review(uint64_t total, const SendPace& one_end, const SendPace& other_end) {
   if (rule_.always) return Settle();
+  // The first messages meet cold memory and connections that have to learn the network's pace.
+  if (!is_warm_) {
+    is_warm_ = true;
+    next_review_ = total + rule_.review_bytes;
+    return;
+  }
   if (!is_trying_) {
     if (one_end.is_held_up() || other_end.is_held_up()) return Try(total, one_end, other_end);
     return Wait(total);
@@ -68,9 +75,6 @@ void ConnectionCount::Wait(uint64_t total) {
   next_review_ = total + pause_bytes_;
 }
 
-std::string PaceText(const SendPace& pace) {
-  if (!pace.is_held_up()) return "the pace of this rank";
-  return absl::StrFormat("%.1f Gbit/s", pace.gbits());
-}
+std::string PaceText(const SendPace& pace) { return absl::StrFormat("%.1f Gbit/s", pace.gbits()); }
 
 }  // namespace hvd::collectives::tcp

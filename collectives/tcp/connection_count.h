@@ -20,7 +20,7 @@ struct SplitRule {
   bool always = false;
 };
 
-// The pace at which one end has sent its large messages.
+// The pace at which one end has sent and received its large messages.
 struct SendPace {
   uint64_t bytes = 0;
   // Of these, those that were sent while the kernel did not take all at once, and for how long that
@@ -28,12 +28,17 @@ struct SendPace {
   // meanwhile.
   uint64_t held_up_bytes = 0;
   uint64_t held_up_nanoseconds = 0;
+  // All large messages, received ones too, and for how long any was under way: what several
+  // connections are judged by. They have more buffers, so less is held up, faster or not.
+  uint64_t moved_bytes = 0;
+  uint64_t moving_nanoseconds = 0;
 
   // Whether most of the bytes had to wait.
   bool is_held_up() const { return held_up_nanoseconds > 0 && held_up_bytes * 2 >= bytes; }
-  // In gigabits a second. REQUIRES: is_held_up().
+  // Of both directions, in gigabits a second; 0 if nothing has moved.
   double gbits() const {
-    return 8 * static_cast<double>(held_up_bytes) / static_cast<double>(held_up_nanoseconds);
+    if (moving_nanoseconds == 0) return 0;
+    return 8 * static_cast<double>(moved_bytes) / static_cast<double>(moving_nanoseconds);
   }
 };
 
@@ -73,6 +78,7 @@ class ConnectionCount {
   SplitRule rule_;
   uint64_t pause_bytes_;
   uint64_t next_review_;
+  bool is_warm_ = false;  // had a first review, which decides nothing
   bool is_trying_ = false;
   bool is_settled_ = false;
   // With one connection, in so many times the bytes of a try.

@@ -6,12 +6,18 @@ namespace hvd::collectives::tcp {
 namespace {
 
 // Most of the bytes waited for the network, which took `gbits` in a nanosecond.
-SendPace HeldUp(uint64_t gbits) { return {1000, 800, 8 * 800 / gbits}; }
-// The kernel took nearly all at once.
-const SendPace kFree = {1000, 100, 100};
+SendPace HeldUp(uint64_t gbits) { return {1000, 800, 100, 2000, 8 * 2000 / gbits}; }
+// The kernel took nearly all at once, at 8 Gbit/s.
+const SendPace kFree = {1000, 100, 100, 2000, 2000};
 const SendPace kNothingSent = {};
 
-ConnectionCount NewCount() { return ConnectionCount({.large_bytes = 1, .review_bytes = 100}); }
+// A count after its first review, which decides nothing.
+ConnectionCount NewCount() {
+  ConnectionCount count({.large_bytes = 1, .review_bytes = 100});
+  count.Review(0, HeldUp(1), HeldUp(1));
+  EXPECT_FALSE(count.uses_several());
+  return count;
+}
 
 // A count in its first try; the next review is due at 200 bytes.
 ConnectionCount Trying(const SendPace& one_end, const SendPace& other_end) {
@@ -55,6 +61,13 @@ TEST(ConnectionCountTest, ClearlyFaster_StaysWithSeveral) {
   }
 }
 
+// The buffers of several connections take more at once.
+TEST(ConnectionCountTest, NotHeldUpAnyMoreButNoFaster_OneAgain) {
+  ConnectionCount count = Trying(HeldUp(8), HeldUp(8));
+  count.Review(200, kFree, kFree);
+  EXPECT_FALSE(count.uses_several());
+}
+
 TEST(ConnectionCountTest, NotClearlyFaster_OneAgain_AndTheNextTryIsLater) {
   ConnectionCount count = Trying(HeldUp(8), HeldUp(8));
   count.Review(200, HeldUp(9), HeldUp(8));
@@ -74,7 +87,7 @@ TEST(ConnectionCountTest, ALateTryMayBeKept) {
     total += pause;
     ASSERT_TRUE(count.IsReviewDue(total));
   }
-  const SendPace before = {64 * 1000, 64 * 800, 8 * 64 * 800};
+  const SendPace before = {64 * 1000, 64 * 800, 100, 64 * 2000, 8 * 64 * 2000};
   count.Review(total, before, before);
   EXPECT_TRUE(count.uses_several());
   count.Review(total + 100, HeldUp(8), HeldUp(8));
@@ -112,7 +125,7 @@ TEST(ConnectionCountTest, TheEndsMayBeSwapped) {
 
 TEST(ConnectionCountTest, PaceText_IsForPeople) {
   EXPECT_EQ(PaceText(HeldUp(4)), "4.0 Gbit/s");
-  EXPECT_EQ(PaceText(kFree), "the pace of this rank");
+  EXPECT_EQ(PaceText(kNothingSent), "0.0 Gbit/s");
 }
 
 }  // namespace

@@ -118,28 +118,31 @@ void PeerLink::Settle() {
   for (; !received_.empty() && received_.front().moved_parts == received_.front().parts;
        received_.pop_front()) {
     ++*received_.front().completed;
+    if (IsLarge(received_.front().bytes)) pace_.moved_bytes += received_.front().bytes;
   }
   for (; !sent_.empty() && sent_.front().moved_parts == sent_.front().parts; sent_.pop_front()) {
     const Message& message = sent_.front();
     ++*message.completed;
     if (!IsLarge(message.bytes)) continue;
     pace_.bytes += message.bytes;
+    pace_.moved_bytes += message.bytes;
     if (held_up_since_.has_value()) pace_.held_up_bytes += message.bytes;
   }
-  MeasureHoldUp();
+  // A message that was started is sent at once, as far as the kernel takes it.
+  Measure(!sent_.empty(), held_up_since_, pace_.held_up_nanoseconds);
+  Measure(!sent_.empty() || !received_.empty(), moving_since_, pace_.moving_nanoseconds);
 }
 
-// A message that was started is sent at once, as far as the kernel takes it.
-void PeerLink::MeasureHoldUp() {
-  if (held_up_since_.has_value() == !sent_.empty()) return;
+void PeerLink::Measure(bool goes_on, std::optional<absl::Time>& since, uint64_t& nanoseconds) {
+  if (since.has_value() == goes_on) return;
   const absl::Time now = Clock::Real().Now();
-  if (!held_up_since_.has_value()) {
-    held_up_since_ = now;
+  if (goes_on) {
+    since = now;
     return;
   }
-  pace_.held_up_nanoseconds +=
-      static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *held_up_since_)));
-  held_up_since_.reset();
+  const int64_t passed = std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *since));
+  nanoseconds += static_cast<uint64_t>(passed);
+  since.reset();
 }
 
 SendPace PeerLink::TakePace() { return std::exchange(pace_, {}); }

@@ -85,7 +85,8 @@ class PeerLink {
   // Among the connections that count for the link's end.
   bool AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const;
   void Settle();
-  void MeasureHoldUp();
+  // Begins or ends the measured time from `since` on; adds an ended one to `nanoseconds`.
+  static void Measure(bool goes_on, std::optional<absl::Time>& since, uint64_t& nanoseconds);
 
   const size_t large_bytes_;
   std::deque<SocketLink> sockets_;  // the first connection, and further ones
@@ -94,7 +95,7 @@ class PeerLink {
   Messages sent_, received_;
   uint64_t large_bytes_started_ = 0;
   SendPace pace_;
-  std::optional<absl::Time> held_up_since_;
+  std::optional<absl::Time> held_up_since_, moving_since_;
 };
 
 }  // namespace hvd::collectives::tcp

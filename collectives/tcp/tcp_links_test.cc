@@ -72,6 +72,7 @@ class TcpLinksTest : public testing::Test {
 TEST_F(TcpLinksTest, MessagesThatTheNetworkHoldsUp_AreTriedOverSeveralConnections) {
   Link("127.0.0.2");
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1}));
+  EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1})) << "the first review decides nothing";
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{8}, size_t{8})) << "in the try";
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{8}, size_t{8})) << "whatever the try has shown";
   EXPECT_EQ(choices_[0].empty(), choices_[1].empty()) << choices_[0] << "; " << choices_[1];
@@ -84,6 +85,7 @@ TEST_F(TcpLinksTest, OnOneHost_OneConnection) {
 
 TEST_F(TcpLinksTest, FurtherConnectionsFail_TheFirstOneGoesOn) {
   Link("127.0.0.2");
+  EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1}));
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1}));
   std::string nobody = links_[0]->mesh().address();
   nobody[kLinkHostBytes - 1] = 3;  // 127.0.0.3, where the port is closed
