@@ -18,6 +18,6 @@ def test_large_messages_use_several_connections(cluster, tmp_path, flags):
     assert job.wait(120) == 0, job.stderr.text
     assert "right" in job.stdout.text
     for rank in (0, 1):
-        choice = f"uses 8 connections to rank {1 - rank} for large messages: from 0.0 Gbit/s to "
+        choice = f"uses 8 connections to rank {1 - rank} for large messages: from 0.1 Gbit/s to "
         assert choice in job.stderr.text, job.stderr.text
     assert "uses 8 connections to rank 1" in timeline.read_text()
