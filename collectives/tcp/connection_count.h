@@ -12,9 +12,9 @@ namespace hvd::collectives::tcp {
 struct SplitRule {
   // Messages of at least this size are large.
   size_t large_bytes = 256 << 10;
-  // A review takes place when so many bytes of large messages have passed, in both directions
-  // together: from the first message to the first review, and from the begin to the end of a try.
-  // After each review that leaves one connection it is four times as many as before it.
+  // The bytes of large messages, in both directions together, from the first message to the first
+  // review, which decides nothing, from that to the second one, and from the begin to the end of a
+  // try. After each review that leaves one connection the pause is four times as long as before it.
   uint64_t review_bytes = 64 << 20;
   // From the first review on, on one host as well, and whatever the paces are. For tests.
   bool always = false;
@@ -23,18 +23,14 @@ struct SplitRule {
 // The pace at which one end has sent and received its large messages.
 struct SendPace {
   uint64_t bytes = 0;
-  // Of these, those that were sent while the kernel did not take all at once, and for how long that
-  // was. Their quotient is the pace of the network, of the peer, and of what this rank does
-  // meanwhile.
-  uint64_t held_up_bytes = 0;
-  uint64_t held_up_nanoseconds = 0;
+  uint64_t held_up_bytes = 0;  // of these, those that the kernel did not take at once
   // All large messages, received ones too, and for how long any was under way: what several
   // connections are judged by. They have more buffers, so less is held up, faster or not.
   uint64_t moved_bytes = 0;
   uint64_t moving_nanoseconds = 0;
 
   // Whether most of the bytes had to wait.
-  bool is_held_up() const { return held_up_nanoseconds > 0 && held_up_bytes * 2 >= bytes; }
+  bool is_held_up() const { return held_up_bytes > 0 && held_up_bytes * 2 >= bytes; }
   // Of both directions, in gigabits a second; 0 if nothing has moved.
   double gbits() const {
     if (moving_nanoseconds == 0) return 0;
@@ -69,7 +65,7 @@ class ConnectionCount {
  private:
   bool IsFaster(const SendPace& before, const SendPace& now) const;
   bool IsSlower(const SendPace& before, const SendPace& now) const;
-  // Whether an end has sent enough in both times to say anything of its direction.
+  // Whether enough has moved in both times.
   bool AreComparable(const SendPace& before, const SendPace& now) const;
   void Try(uint64_t total, const SendPace& one_end, const SendPace& other_end);
   void Wait(uint64_t total);

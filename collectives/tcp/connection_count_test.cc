@@ -6,9 +6,9 @@ namespace hvd::collectives::tcp {
 namespace {
 
 // Most of the bytes waited for the network, which took `gbits` in a nanosecond.
-SendPace HeldUp(uint64_t gbits) { return {1000, 800, 100, 2000, 8 * 2000 / gbits}; }
+SendPace HeldUp(uint64_t gbits) { return {1000, 800, 2000, 8 * 2000 / gbits}; }
 // The kernel took nearly all at once, at 8 Gbit/s.
-const SendPace kFree = {1000, 100, 100, 2000, 2000};
+const SendPace kFree = {1000, 100, 2000, 2000};
 const SendPace kNothingSent = {};
 
 // A count after its first review, which decides nothing.
@@ -87,7 +87,7 @@ TEST(ConnectionCountTest, ALateTryMayBeKept) {
     total += pause;
     ASSERT_TRUE(count.IsReviewDue(total));
   }
-  const SendPace before = {64 * 1000, 64 * 800, 100, 64 * 2000, 8 * 64 * 2000};
+  const SendPace before = {64 * 1000, 64 * 800, 64 * 2000, 8 * 64 * 2000};
   count.Review(total, before, before);
   EXPECT_TRUE(count.uses_several());
   count.Review(total + 100, HeldUp(8), HeldUp(8));

@@ -126,23 +126,23 @@ void PeerLink::Settle() {
     if (!IsLarge(message.bytes)) continue;
     pace_.bytes += message.bytes;
     pace_.moved_bytes += message.bytes;
-    if (held_up_since_.has_value()) pace_.held_up_bytes += message.bytes;
+    if (is_held_up_) pace_.held_up_bytes += message.bytes;
   }
-  // A message that was started is sent at once, as far as the kernel takes it.
-  Measure(!sent_.empty(), held_up_since_, pace_.held_up_nanoseconds);
-  Measure(!sent_.empty() || !received_.empty(), moving_since_, pace_.moving_nanoseconds);
+  is_held_up_ = !sent_.empty();  // what was started is sent at once, as far as the kernel takes it
+  MeasureMoving();
 }
 
-void PeerLink::Measure(bool goes_on, std::optional<absl::Time>& since, uint64_t& nanoseconds) {
-  if (since.has_value() == goes_on) return;
+void PeerLink::MeasureMoving() {
+  const bool moves = !sent_.empty() || !received_.empty();
+  if (moving_since_.has_value() == moves) return;
   const absl::Time now = Clock::Real().Now();
-  if (goes_on) {
-    since = now;
+  if (moves) {
+    moving_since_ = now;
     return;
   }
-  const int64_t passed = std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *since));
-  nanoseconds += static_cast<uint64_t>(passed);
-  since.reset();
+  const int64_t passed = std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *moving_since_));
+  pace_.moving_nanoseconds += static_cast<uint64_t>(passed);
+  moving_since_.reset();
 }
 
 SendPace PeerLink::TakePace() { return std::exchange(pace_, {}); }

@@ -85,8 +85,7 @@ class PeerLink {
   // Among the connections that count for the link's end.
   bool AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const;
   void Settle();
-  // Begins or ends the measured time from `since` on; adds an ended one to `nanoseconds`.
-  static void Measure(bool goes_on, std::optional<absl::Time>& since, uint64_t& nanoseconds);
+  void MeasureMoving();
 
   const size_t large_bytes_;
   std::deque<SocketLink> sockets_;  // the first connection, and further ones
@@ -95,7 +94,8 @@ class PeerLink {
   Messages sent_, received_;
   uint64_t large_bytes_started_ = 0;
   SendPace pace_;
-  std::optional<absl::Time> held_up_since_, moving_since_;
+  bool is_held_up_ = false;  // the kernel has not taken all of the large messages
+  std::optional<absl::Time> moving_since_;
 };
 
 }  // namespace hvd::collectives::tcp
