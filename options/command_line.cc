@@ -1,7 +1,6 @@
 #include "options/command_line.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/text/edit_distance.h"
 
 namespace hvd::options {
 namespace {
@@ -75,8 +75,8 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
     for (const std::string& spelling : flag.spellings) {
       // One letter resembles everything.
       if (WithoutDashes(spelling).size() < 2) continue;
-      const std::pair<int, int> distance(EditDistance(bare, WithoutDashes(spelling)),
-                                         EditDistance(written, spelling));
+      const std::pair<int, int> distance(text::EditDistance(bare, WithoutDashes(spelling)),
+                                         text::EditDistance(written, spelling));
       if (distance.first > allowed || distance >= best_distance) continue;
       best_distance = distance;
       best = spelling;
@@ -202,23 +202,6 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
   }
   result.command.assign(args.begin() + next, args.end());
   return result;
-}
-
-int EditDistance(absl::string_view a, absl::string_view b) {
-  // The Wagner-Fischer algorithm with a single row of the table: row[j] is the distance between the
-  // part of `a` that was processed so far and b[0..j); `diagonal` is the previous row's entry at j.
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i) + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace hvd::options

@@ -36,10 +36,6 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
                                                 const std::vector<std::string>& args,
                                                 const std::string& program);
 
-// The Levenshtein distance: the smallest number of insertions, deletions and replacements that turn
-// `a` into `b`.
-int EditDistance(absl::string_view a, absl::string_view b);
-
 }  // namespace hvd::options
 
 #endif  // OPTIONS_COMMAND_LINE_H_

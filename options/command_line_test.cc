@@ -103,11 +103,5 @@ TEST(SplitArguments, ExactFlagIsMeantByItsWholeNameOnly) {
   EXPECT_EQ(Error({"--hostin", "a"}), "unknown option --hostin; did you mean --hosts?");
 }
 
-TEST(EditDistance, CountsSingleChanges) {
-  EXPECT_EQ(EditDistance("", "abc"), 3);
-  EXPECT_EQ(EditDistance("abc", "abc"), 0);
-  EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
-}
-
 }  // namespace
 }  // namespace hvd::options

@@ -13,7 +13,7 @@ ALLOWED = {
     "base/net": ["base", "base/text"],
     "base/net/peer": ["base", "base/net"],
     "base/console": ["base", "base/os", "base/text"],
-    "base/settings": ["base"],
+    "base/settings": ["base", "base/text"],
     "proto": [],
     "rendezvous/placement": [],
     "rendezvous/phrases": ["base/text/names.h"],

@@ -3,13 +3,18 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/settings/setting_readers.h"
+#include "base/text/edit_distance.h"
 
 namespace hvd::settings {
 namespace {
 
 using Kind = RuntimeSetting::Kind;
+
+constexpr absl::string_view kPrefix = "HOROVOD_";
+constexpr int kMisspeltLetters = 2;
 
 // A builder of table rows, whose methods name the fields that they set.
 struct Row : RuntimeSetting {
@@ -281,8 +286,47 @@ Environment ReadRuntimeVariables() {
   std::vector<std::string> names;
   for (const RuntimeSetting& setting : RuntimeSettings()) names.emplace_back(setting.variable);
   for (const MeaninglessVariable& each : MeaninglessVariables()) names.emplace_back(each.name);
-  return ReadVariables(names);
+  Environment result = ReadVariables(names);
+  for (const auto& [name, value] : ReadEnvironment()) {
+    if (absl::StartsWith(name, kPrefix)) result.emplace(name, value);
+  }
+  return result;
 }
+
+namespace {
+
+void NoteMeaningless(const Environment& environment, std::vector<std::string>* notes) {
+  for (const MeaninglessVariable& variable : MeaninglessVariables()) {
+    const auto found = environment.find(std::string(variable.name));
+    // horovodrun itself sets some of these to their neutral values.
+    const bool is_news = found != environment.end() && !found->second.empty() &&
+                         absl::AsciiStrToLower(found->second) != variable.neutral_value;
+    if (!is_news) continue;
+    notes->push_back(
+        absl::StrCat(variable.name, "=", found->second, " has no meaning here: ", variable.reason));
+  }
+}
+
+// The setting whose variable is probably meant by `name`; empty: `name` is one, or resembles none.
+absl::string_view SettingMeantBy(absl::string_view name) {
+  absl::string_view meant;
+  for (const RuntimeSetting& setting : RuntimeSettings()) {
+    const int distance = text::EditDistance(name, setting.variable);
+    if (distance == 0) return {};
+    if (distance <= kMisspeltLetters && !setting.is_internal) meant = setting.variable;
+  }
+  return meant;
+}
+
+void NoteMisspelt(const Environment& environment, std::vector<std::string>* notes) {
+  for (const auto& [name, value] : environment) {
+    const absl::string_view meant = SettingMeantBy(name);
+    if (meant.empty()) continue;
+    notes->push_back(absl::StrCat(name, "=", value, " has no effect: did you mean ", meant, "?"));
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
   RuntimeEnv result;
@@ -300,15 +344,8 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
         "HOROVOD_CPU_OPERATIONS=GLOO: Gloo's connections can't be encrypted, as "
         "HOROVOD_ENCRYPT_DATA=1 wants; TCP's can");
   }
-  for (const MeaninglessVariable& variable : MeaninglessVariables()) {
-    const auto found = environment.find(std::string(variable.name));
-    // horovodrun itself sets some of these to their neutral values.
-    const bool is_news = found != environment.end() && !found->second.empty() &&
-                         absl::AsciiStrToLower(found->second) != variable.neutral_value;
-    if (!is_news) continue;
-    result.notes.push_back(
-        absl::StrCat(variable.name, "=", found->second, " has no meaning here: ", variable.reason));
-  }
+  NoteMeaningless(environment, &result.notes);
+  NoteMisspelt(environment, &result.notes);
   return result;
 }
 

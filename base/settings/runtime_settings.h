@@ -53,7 +53,8 @@ struct MeaninglessVariable {
 };
 const std::vector<MeaninglessVariable>& MeaninglessVariables();
 
-// Returns the variables of RuntimeSettings() and of MeaninglessVariables() that are set.
+// Returns the variables of RuntimeSettings() and of MeaninglessVariables() that are set, and all
+// others that begin with HOROVOD_, among which may be misspelt ones.
 Environment ReadRuntimeVariables();
 
 // Parses the settings' variables in `environment`. An empty value means "not set", as for shells

@@ -259,6 +259,15 @@ TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) 
   }
 }
 
+TEST(ParseRuntimeEnvTest, MisspeltVariables_AreNoted) {
+  EXPECT_THAT(ParseRuntimeEnv({{"HOROVOD_FUSION_TRESHOLD", "7"}})->notes,
+              ElementsAre("HOROVOD_FUSION_TRESHOLD=7 has no effect: did you mean "
+                          "HOROVOD_FUSION_THRESHOLD?"));
+  for (const char* other : {"HOROVOD_RANK", "HOROVOD_MY_OWN", "HOROVOD_AGENT_SOCKETS"}) {
+    EXPECT_TRUE(ParseRuntimeEnv({{other, "7"}})->notes.empty()) << other;
+  }
+}
+
 TEST(RuntimeSettingsTest, EverySetting_HasAMeaning_AndASwitchTwo) {
   for (const RuntimeSetting& setting : RuntimeSettings()) {
     EXPECT_FALSE(setting.meaning.empty()) << setting.variable;

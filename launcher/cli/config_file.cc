@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/edit_distance.h"
 #include "options/command_line.h"
 
 namespace hvd::launcher::cli {
@@ -103,7 +104,7 @@ std::string UnknownKey(const std::string& name) {
   int best = std::max<int>(1, name.size() / 3) + 1;
   absl::string_view closest;
   for (const Key& key : Keys()) {
-    const int distance = options::EditDistance(name, key.name);
+    const int distance = text::EditDistance(name, key.name);
     if (distance >= best) continue;
     best = distance;
     closest = key.name;

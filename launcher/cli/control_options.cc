@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/text/edit_distance.h"
 #include "options/command_line.h"
 #include "options/daemon_addresses.h"
 #include "options/flag_table.h"
@@ -164,7 +165,7 @@ class Parser {
 std::string SimilarControlCommand(const std::string& word) {
   for (const auto& [name, action] : kActions) {
     // 2: letters that are swapped count twice. A word that is much shorter resembles nothing.
-    if (word.size() >= 3 && options::EditDistance(word, name) <= 2) return name;
+    if (word.size() >= 3 && text::EditDistance(word, name) <= 2) return name;
   }
   return "";
 }
