@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
-
 namespace hvd::collectives::tcp {
 namespace {
 
@@ -12,6 +10,10 @@ using End = SocketLink::End;
 
 // Parts begin at multiples of a cache line.
 constexpr size_t kPartAlignment = 64;
+
+// A longer pause counts as this long: the peer came late to its operation, or its process stood
+// still, which says nothing about the network.
+constexpr absl::Duration kLongestPause = absl::Milliseconds(10);
 
 bool IsOpen(const SocketLink& socket) { return socket.end() == End::kOpen; }
 
@@ -22,7 +24,8 @@ void ReadIfHungUp(SocketLink& socket) {
 
 }  // namespace
 
-PeerLink::PeerLink(net::Wire first, size_t large_bytes) : large_bytes_(large_bytes) {
+PeerLink::PeerLink(net::Wire first, size_t large_bytes, Clock& clock)
+    : large_bytes_(large_bytes), clock_(clock) {
   sockets_.emplace_back(std::move(first));
 }
 
@@ -132,17 +135,17 @@ void PeerLink::Settle() {
   MeasureMoving();
 }
 
+// After each step that has moved something.
 void PeerLink::MeasureMoving() {
   const bool moves = !sent_.empty() || !received_.empty();
-  if (moving_since_.has_value() == moves) return;
-  const absl::Time now = Clock::Real().Now();
-  if (moves) {
-    moving_since_ = now;
-    return;
+  if (!moves && !moved_at_.has_value()) return;
+  const absl::Time now = clock_.Now();
+  if (moved_at_.has_value()) {
+    const absl::Duration passed = std::clamp(now - *moved_at_, absl::ZeroDuration(), kLongestPause);
+    pace_.moving_nanoseconds += static_cast<uint64_t>(absl::ToInt64Nanoseconds(passed));
   }
-  const int64_t passed = std::max<int64_t>(0, absl::ToInt64Nanoseconds(now - *moving_since_));
-  pace_.moving_nanoseconds += static_cast<uint64_t>(passed);
-  moving_since_.reset();
+  moved_at_.reset();
+  if (moves) moved_at_ = now;
 }
 
 SendPace PeerLink::TakePace() { return std::exchange(pace_, {}); }

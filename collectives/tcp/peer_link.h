@@ -13,6 +13,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/net/wire.h"
 #include "collectives/tcp/connection_count.h"
 #include "collectives/tcp/socket_link.h"
@@ -26,8 +27,8 @@ namespace hvd::collectives::tcp {
 // Not thread-safe. See SocketLink for what is not described here.
 class PeerLink {
  public:
-  // Messages of `large_bytes` or more are large.
-  PeerLink(net::Wire first, size_t large_bytes);
+  // Messages of `large_bytes` or more are large. `clock` must outlive the link.
+  PeerLink(net::Wire first, size_t large_bytes, Clock& clock = Clock::Real());
 
   void AddConnections(std::vector<net::Wire> further);
   size_t connections() const { return sockets_.size(); }
@@ -88,14 +89,15 @@ class PeerLink {
   void MeasureMoving();
 
   const size_t large_bytes_;
+  Clock& clock_;
   std::deque<SocketLink> sockets_;  // the first connection, and further ones
   bool splits_ = false;
   // Those that were not counted yet: large messages, and small ones behind them.
   Messages sent_, received_;
   uint64_t large_bytes_started_ = 0;
   SendPace pace_;
-  bool is_held_up_ = false;  // the kernel has not taken all of the large messages
-  std::optional<absl::Time> moving_since_;
+  bool is_held_up_ = false;             // the kernel has not taken all of the large messages
+  std::optional<absl::Time> moved_at_;  // the last step, while large messages are under way
 };
 
 }  // namespace hvd::collectives::tcp

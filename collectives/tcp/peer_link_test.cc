@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/standing_clock_test_util.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives::tcp {
@@ -36,8 +37,8 @@ class PeerLinkTest : public testing::Test {
     far_ = MakeLink(std::move(far));
   }
 
-  static std::unique_ptr<PeerLink> MakeLink(std::vector<net::Wire> wires) {
-    auto link = std::make_unique<PeerLink>(std::move(wires.front()), kLargeBytes);
+  std::unique_ptr<PeerLink> MakeLink(std::vector<net::Wire> wires) {
+    auto link = std::make_unique<PeerLink>(std::move(wires.front()), kLargeBytes, clock_);
     wires.erase(wires.begin());
     link->AddConnections(std::move(wires));
     link->SplitLarge(true);
@@ -57,6 +58,7 @@ class PeerLinkTest : public testing::Test {
     return got < 0 ? 0 : static_cast<size_t>(got);
   }
 
+  StandingClock clock_{absl::UnixEpoch()};
   std::unique_ptr<PeerLink> near_, far_;
   size_t sent_ = 0, received_ = 0;
 };
@@ -196,6 +198,23 @@ TEST_F(PeerLinkTest, Pace_CountsLargeMessages_AndThoseThatTheKernelHeldUp) {
   EXPECT_EQ(near_->TakePace().bytes, 0u);
   EXPECT_EQ(near_->large_bytes_started(), kLargeBytes + text.size());
   EXPECT_EQ(far_->large_bytes_started(), kLargeBytes + text.size());
+}
+
+TEST_F(PeerLinkTest, Pace_IsOfTheTimeInWhichMessagesMove) {
+  std::string text(kLargeBytes, 't'), memory(text.size(), '?');
+  far_->Receive(&memory[0], memory.size(), &received_);
+  clock_.Advance(absl::Milliseconds(3));
+  near_->Send(text.data(), text.size(), &sent_);
+  Exchange();
+  clock_.Advance(absl::Milliseconds(5));  // between two messages
+  EXPECT_EQ(far_->TakePace().moving_nanoseconds, 3'000'000u);
+
+  // The peer comes late to its operation.
+  far_->Receive(&memory[0], memory.size(), &received_);
+  clock_.Advance(absl::Seconds(1));
+  near_->Send(text.data(), text.size(), &sent_);
+  Exchange();
+  EXPECT_EQ(far_->TakePace().moving_nanoseconds, 10'000'000u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "worker_runtime/timeline/recorder.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/standing_clock_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/timeline.pb.h"

@@ -1,4 +1,4 @@
-// Test helpers for timelines: a clock, signatures, a reader of traces.
+// Test helpers for timelines: signatures, a reader of traces.
 #ifndef WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 
@@ -9,25 +9,9 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/time/time.h"
-#include "base/clock.h"
 #include "worker_runtime/timeline/event.h"
 
 namespace hvd::worker_runtime::timeline {
-
-// A clock that a test sets by hand. Not thread-safe; a wait returns at once.
-class StandingClock : public Clock {
- public:
-  explicit StandingClock(absl::Time now) : now_(now) {}
-  absl::Time Now() override { return now_; }
-  bool AwaitWithDeadline(absl::Mutex&, const absl::Condition& condition, absl::Time) override {
-    return condition.Eval();
-  }
-  void Advance(absl::Duration duration) { now_ += duration; }
-
- private:
-  absl::Time now_;
-};
 
 inline negotiation::SignaturePtr TensorOf(
     std::string name, std::vector<int64_t> shape = {2, 3},
