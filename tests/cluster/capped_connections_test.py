@@ -1,5 +1,6 @@
 """The network caps each connection: large messages use several."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ def test_large_messages_use_several_connections(cluster, tmp_path, flags):
     assert job.wait(120) == 0, job.stderr.text
     assert "right" in job.stdout.text
     for rank in (0, 1):
-        choice = f"uses 8 connections to rank {1 - rank} for large messages: from 0.1 Gbit/s to "
-        assert choice in job.stderr.text, job.stderr.text
+        # What one connection moved depends on the machine, too: a slow one does not fill it.
+        choice = rf"uses 8 connections to rank {1 - rank} for large messages: from (\S+) Gbit/s to (\S+) Gbit/s"
+        found = re.search(choice, job.stderr.text)
+        assert found, job.stderr.text
+        assert float(found[2]) > float(found[1]), found[0]
     assert "uses 8 connections to rank 1" in timeline.read_text()
