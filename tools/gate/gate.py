@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -62,7 +63,7 @@ class Gate:
         for suite, outcome in self._to_repeat:
             self._repeat(suite, outcome)
         for outcome in sorted(self._outcomes, key=lambda outcome: -outcome.seconds):
-            _say(f"{outcome.seconds:5.0f} s  {outcome.name}")
+            _say(f"{outcome.seconds:5.0f} s, processors {outcome.busy:5.0f} s  {outcome.name}")
         bad = [outcome for outcome in self._outcomes if outcome.failed]
         if bad:
             _say("failed: " + "; ".join(outcome.name for outcome in bad))
@@ -120,8 +121,8 @@ class Gate:
         log = self.results / f"{suite.slug}{'.again' if again else ''}.log"
         command = [self._filled(suite, word) for word in (*suite.command, *(suite.repeats if again else ()))]
         begun = time.monotonic()
-        code = self._call(command, self._environment(suite), log, _SUITE_TIMEOUT_S if suite.venv else None)
-        outcome = Outcome(suite.name, code, time.monotonic() - begun)
+        code, busy = self._call(command, self._environment(suite), log, _SUITE_TIMEOUT_S if suite.venv else None)
+        outcome = Outcome(suite.name, code, time.monotonic() - begun, busy)
         text = log.read_text(errors="replace")
         if suite.report == "bazel":
             read_bazel(outcome, text)
@@ -136,25 +137,30 @@ class Gate:
         word = word.replace("{report}", str(report_of(suite, self.results)))
         return word.replace("{cache}", str(self.results / "cache" / suite.slug)).replace("{dev}", str(self._dev))
 
-    def _call(self, command: list[str], environment: dict[str, str], log: Path, timeout_s: Optional[int]) -> int:
-        """Runs a command in a session of its own. Returns its exit code; 124 if it took too long, 1 if the gate is being stopped."""
+    def _call(
+        self, command: list[str], environment: dict[str, str], log: Path, timeout_s: Optional[int]
+    ) -> tuple[int, float]:
+        """Runs a command in a session of its own. Returns its exit code and its processor seconds; the code is 124 if it took too long, 1 if the
+        gate is being stopped.
+        """
         if command[0] == "as-root":
             command = [*_root_prefix(environment), *command[1:]]
         with open(log, "wb") as output:
             with self._lock:
                 if self._stopping:
-                    return 1
+                    return 1, 0
                 process = subprocess.Popen(
                     command, cwd=self._root, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )  # fmt: skip
                 self._running.add(process)
             try:
-                return process.wait(timeout_s)
+                busy = _wait(process, timeout_s)
+                return process.wait(), busy
             except subprocess.TimeoutExpired:
                 _end(process)
                 output.write(f"the suite took longer than {timeout_s} s\n".encode())
-                return 124
+                return 124, 0
             finally:
                 _end(process)
                 with self._lock:
@@ -188,6 +194,22 @@ def _root_prefix(environment: dict[str, str]) -> list[str]:
         return []
     kept = ("HOME", "PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
     return ["sudo", "env", *(f"{name}={environment[name]}" for name in kept if name in environment)]
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: Optional[int]) -> float:
+    """Waits for a process. Returns the seconds of processors that it and the processes that it waited for have used.
+
+    Errors:
+    subprocess.TimeoutExpired
+    """
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        if not select.select([descriptor], [], [], timeout_s)[0]:
+            raise subprocess.TimeoutExpired(process.args, timeout_s or 0)
+    finally:
+        os.close(descriptor)
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()  # it has ended, but is not reaped
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
