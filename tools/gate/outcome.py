@@ -11,8 +11,8 @@ _BAZEL_LINE = re.compile(r"^(//\S+) .*?(PASSED|FAILED|TIMEOUT|NO STATUS|FLAKY)")
 
 @dataclasses.dataclass
 class Outcome:
-    """Counts of one run. `busy`: seconds of processors. `failed_tests`: as pytest or Bazel names them, with the reason if there is one. `flaky`: those of Bazel that passed
-    when they were repeated.
+    """Counts of one run. `busy`: seconds of processors. `failed_tests`: as pytest or Bazel names them, with the reason if there is
+    one. `flaky`: those of Bazel that passed when they were repeated.
     """
 
     name: str
