@@ -91,6 +91,22 @@ class DistributedOptimizerMixin:
     def _hvd_distribute(self) -> None:
         self._hvd = Distribution(self._hvd_backend, self._hvd_name, self._hvd_settings)
 
+    def _hvd_open_group(self) -> int:
+        """Returns of how many passes the group of accumulated gradients is that has begun; 0: none has."""
+        raise NotImplementedError
+
     def register_local_var(self, var: Any) -> None:
         """Excludes `var`, a variable that each rank has for itself, from the reduction; see `scale_local_gradients`."""
         self._hvd.add_local_variable(var)
+
+
+def open_group_of(value: Any) -> str:
+    """Returns what has made an optimizer accumulate gradients that are not reduced yet, for a message; "": it has none, or `value`
+    is no distributed optimizer.
+
+    Args:
+      value: anything; a LossScaleOptimizer counts as the optimizer in it.
+    """
+    inner = getattr(value, "inner_optimizer", value)
+    passes = inner._hvd_open_group() if isinstance(inner, DistributedOptimizerMixin) else 0
+    return f"backward_passes_per_step={passes}" if passes else ""

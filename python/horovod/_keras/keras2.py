@@ -35,6 +35,11 @@ class Keras2Optimizer(DistributedOptimizerMixin):
                 raise ValueError(_GRAPHS)
             self._accumulation = Accumulation(passes, self._hvd_settings.average_aggregated_gradients)
 
+    def _hvd_open_group(self) -> int:
+        if self._accumulation is None or int(self._accumulation.counter) == 0:
+            return 0
+        return self._hvd_settings.backward_passes_per_step
+
     def _hvd_computed(self, pairs: Pairs) -> Pairs:
         """Returns the result of compute_gradients."""
         if self._hvd_may_skip_alone():

@@ -94,6 +94,10 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
 
     # With accumulation.
 
+    def _hvd_open_group(self) -> int:
+        passes = self.gradient_accumulation_steps or 1
+        return passes if passes > 1 and int(self._iterations) % passes else 0
+
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
         self._hvd.applied = list(trainable_variables)
         super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Union
 import numpy
 
 from horovod._keras import tensors
+from horovod._keras.distributed import open_group_of
 from horovod._keras.packages import is_keras3, package_of
 from horovod.common.class_names import class_of
 from horovod.elastic import handlers, reading
@@ -53,6 +54,9 @@ class VariablesHandler(handlers.StateDictHandler):
 
     def given(self) -> None:
         tensors.drop_passes(self.value)
+
+    def open_group(self) -> str:
+        return open_group_of(self.value)
 
 
 class ModelHandler(VariablesHandler):

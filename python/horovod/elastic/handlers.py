@@ -46,6 +46,10 @@ class StateHandler:
     def reset(self) -> None:
         """Is called in a new world, before the value is used there."""
 
+    def open_group(self) -> str:
+        """Returns what has made the value accumulate gradients that are not reduced yet, for a message; "": it has none."""
+        return ""
+
     def set_value(self, value: Any) -> None:
         """Replaces the value.
 

@@ -283,6 +283,10 @@ class PartsHandler(StateDictHandler):
         for _, handler in self._parts.parts_in(self.value):
             handler.reset()
 
+    def open_group(self) -> str:
+        groups = (handler.open_group() for _, handler in self._parts.parts_in(self.value))
+        return next(filter(None, groups), "")
+
     def install_plain(self, saved: Any) -> None:
         """Makes `saved`, the value when it had no parts, the last save."""
         self._saved, self._spare = saved, None

@@ -11,7 +11,8 @@ from horovod.common.class_names import with_article
 from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
-from horovod.elastic import commit_store, commits, stream, tree_store
+from horovod.common.util import is_elastic
+from horovod.elastic import commit_store, commits, open_groups, stream, tree_store
 from horovod.elastic.best_checkpoint import Best
 from horovod.elastic.checkpoint_options import check_numbers
 from horovod.elastic.checkpoints import Checkpoints
@@ -331,6 +332,8 @@ class TensorState(ObjectState):
         return True
 
     def _committed(self, number: int) -> None:
+        if is_elastic() or self._outlives_job():
+            open_groups.warn(self._handlers.values())
         if self._checkpoints is None or rank() != 0:
             return
         values, trees = self._saved()

@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional, Union
 
 import numpy
 
+from horovod._keras.distributed import open_group_of
 from horovod._keras.packages import package_of
 from horovod._keras.tensors import drop_passes, variables_of_optimizer
 from horovod.common.class_names import class_of
@@ -88,6 +89,9 @@ class OptimizerHandler(VariablesHandler):
         super().given()
         if self._session is None:
             drop_passes(self.value)
+
+    def open_group(self) -> str:
+        return open_group_of(self.value) if self._session is None else ""
 
 
 def _view(value: Any) -> numpy.ndarray:

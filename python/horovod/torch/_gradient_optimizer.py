@@ -350,6 +350,13 @@ class GradientOptimizer(SharedParameters):
         self._local_gradients.warn_of_change(self._parameter_names)
         collections.deque(self._reduce_arrived(), maxlen=0)
 
+    def _open_group(self) -> str:
+        """Returns the setting by which backward() has left gradients unreduced, for a message; "": there are none."""
+        if not self._arrived or self._world is not _process.process.world:
+            return ""
+        passes = self.backward_passes_per_step
+        return "no_sync()" if self._local_only or passes == 1 else f"backward_passes_per_step={passes}"
+
     # The public methods.
 
     @not_compiled

@@ -86,6 +86,9 @@ class OptimizerStateHandler(StateDictHandler):
         if isinstance(self.value, GradientOptimizer):
             self.value.take_parameters()  # newcomers have made their optimizers, but not used them
 
+    def open_group(self) -> str:
+        return self.value._open_group() if isinstance(self.value, GradientOptimizer) else ""
+
     def _drop_later_groups(self, saved: Any) -> None:
         """Drops groups that the script has added after the save. Those that it had when it made the state stay: if they do not fit,
         the save is of another script.
