@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "rendezvous/daemon/changed_options.h"
 #include "rendezvous/journal/spec_codec.h"
-#include "rendezvous/store/credentials_message.h"
+#include "rendezvous/security/credentials_message.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -19,8 +19,8 @@ pb::journal::Job ToMessage(const PersistentJob& job, const policy::JobSpec& spec
   pb::journal::Job message;
   message.set_job_id(job.job_id);
   *message.mutable_spec() = journal::ToSpecMessage(spec);
-  *message.mutable_daemon() = store::ToMessage(job.daemon);
-  *message.mutable_hosts() = store::ToMessage(job.hosts);
+  *message.mutable_daemon() = security::ToMessage(job.daemon);
+  *message.mutable_hosts() = security::ToMessage(job.hosts);
   message.set_secret_key(job.secret_key);
   for (const std::string& address : job.listen) message.add_listen(address);
   return message;
@@ -63,8 +63,8 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(store::JobStore& store, const po
                      ", which was started with other options (", absl::StrJoin(changed, ", "),
                      "); give the same ones, or another ", terms.option, " for another job"));
   }
-  PersistentJob job{kept.job_id(), store::FromMessage(kept.daemon()),
-                    store::FromMessage(kept.hosts()), kept.secret_key(), listen};
+  PersistentJob job{kept.job_id(), security::FromMessage(kept.daemon()),
+                    security::FromMessage(kept.hosts()), kept.secret_key(), listen};
   if (terms.keeps_addresses && kept.addresses_size() > 0)
     // Agents and workers look for the daemon at the earlier ports.
     job.listen.assign(kept.addresses().begin(), kept.addresses().end());

@@ -32,7 +32,8 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "The file of --token-file contains the credentials that agents and workers need, and is\n"
     "secret: only its owner can read it, no two jobs may share it, and it is removed when the job\n"
-    "ends. It is a message hvd.pb.Credentials (proto/agent.proto) in Protobuf's text format:\n"
+    "ends. It is a message hvd.pb.Credentials (proto/credentials.proto) in Protobuf's text "
+    "format:\n"
     "  token, sent as metadata x-horovod-token with every call;\n"
     "  ca_certificate, certificate and private_key, PEM texts, for mutual TLS with a server whose\n"
     "  certificate has the name horovod-rendezvous.\n"

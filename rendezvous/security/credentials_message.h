@@ -1,8 +1,8 @@
-// Conversion between credentials and their message in control calls and files. Pure.
+// Conversion between credentials and their message. Pure.
 #ifndef RENDEZVOUS_SECURITY_CREDENTIALS_MESSAGE_H_
 #define RENDEZVOUS_SECURITY_CREDENTIALS_MESSAGE_H_
 
-#include "proto/agent.pb.h"
+#include "proto/credentials.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd::rendezvous::security {

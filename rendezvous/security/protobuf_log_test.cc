@@ -1,16 +1,16 @@
 #include "rendezvous/security/protobuf_log.h"
 
 #include "gtest/gtest.h"
-#include "proto/agent.pb.h"
+#include "proto/credentials.pb.h"
 
 namespace hvd::rendezvous::security {
 namespace {
 
 std::string PrintedByABadMessage() {
-  pb::AgentHello hello;
-  hello.set_host("\xff");
+  pb::Credentials message;
+  message.set_token("\xff");
   ::testing::internal::CaptureStderr();
-  EXPECT_FALSE(pb::AgentHello().ParseFromString(hello.SerializeAsString()));
+  EXPECT_FALSE(pb::Credentials().ParseFromString(message.SerializeAsString()));
   return ::testing::internal::GetCapturedStderr();
 }
 

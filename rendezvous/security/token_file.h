@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "proto/agent.pb.h"
+#include "proto/credentials.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd::rendezvous::security {

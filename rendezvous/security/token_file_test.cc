@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "proto/agent.pb.h"
+#include "proto/credentials.pb.h"
 
 namespace hvd::rendezvous::security {
 namespace {

@@ -11,13 +11,13 @@
 #include "base/status_macros.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/reporting/metrics.h"
+#include "rendezvous/security/credentials_message.h"
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/job.h"
 #include "rendezvous/server/job_router.h"
 #include "rendezvous/server/saved_job.h"
 #include "rendezvous/server/served_job.h"
 #include "rendezvous/server/server.h"
-#include "rendezvous/store/credentials_message.h"
 #include "rendezvous/store/kept_job.h"
 #include "rendezvous/store/server_store.h"
 #include "rendezvous/transport/connection.h"
@@ -38,8 +38,8 @@ absl::StatusOr<pb::journal::Server> NewIdentity(const std::vector<std::string>& 
   ASSIGN_OR_RETURN(const security::PeerCredentials hosts,
                    authority->IssueForHost(security::kAnyHost));
   pb::journal::Server made;
-  *made.mutable_daemon() = store::ToMessage(daemon);
-  *made.mutable_hosts() = store::ToMessage(hosts);
+  *made.mutable_daemon() = security::ToMessage(daemon);
+  *made.mutable_hosts() = security::ToMessage(hosts);
   for (const std::string& address : listen) made.add_listen(address);
   return made;
 }
@@ -73,14 +73,14 @@ class RendezvousServerImpl final : public RendezvousServer {
     if (options.listen.empty()) return absl::InvalidArgumentError("no address to listen on");
     absl::MutexLock lock(&mu_);
     ASSIGN_OR_RETURN(pb::journal::Server identity, OpenIdentity(options));
-    hosts_ = store::FromMessage(identity.hosts());
+    hosts_ = security::FromMessage(identity.hosts());
     const auto& kept = identity.addresses();
     const std::vector<std::string> addresses(kept.begin(), kept.end());
     // Before Listen: agents of kept jobs reconnect as soon as the port is open, and must not get
     // "no such job".
     AwaitKeptJobs();
     RETURN_IF_ERROR(door_.Listen(addresses.empty() ? options.listen : addresses,
-                                 store::FromMessage(identity.daemon()),
+                                 security::FromMessage(identity.daemon()),
                                  transport::kProcessPatience));
     if (store_ == nullptr) return absl::OkStatus();
     // With the real ports: a later process must listen there, since the agents and workers of its
