@@ -48,6 +48,17 @@ TEST_F(ContinuationTest, Failures_WithANewerCommit_AreCountedAnew) {
   EXPECT_EQ(epochs_.without_progress, 0);
 }
 
+TEST_F(ContinuationTest, Failures_WithACommitOfAPlannedWorldInBetween_AreCountedAnew) {
+  EXPECT_TRUE(Decide(5));
+  EXPECT_TRUE(Decide(5));
+  epochs_.failed_world = false;
+  EXPECT_TRUE(Decide(6));
+  epochs_.formed_commit = 6;
+  epochs_.failed_world = true;
+  EXPECT_TRUE(Decide(6));
+  EXPECT_EQ(limit_reached_, "");
+}
+
 TEST_F(ContinuationTest, LossOfAHost_IsNoFailureWithoutProgress) {
   epochs_.lost_hosts = true;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(Decide(5));
