@@ -40,6 +40,10 @@ bool PeerLink::AnyInUse(absl::FunctionRef<bool(const SocketLink&)> is_so) const 
 
 bool PeerLink::IsWhole() const { return std::all_of(sockets_.begin(), sockets_.end(), IsOpen); }
 
+bool PeerLink::HasLost() const {
+  return AnyInUse([](const SocketLink& socket) { return socket.end() == End::kLost; });
+}
+
 End PeerLink::end() const {
   // Asked after each step of a small message.
   if (!splits_ && IsOpen(sockets_.front())) return End::kOpen;

@@ -38,6 +38,8 @@ class PeerLink {
   // which one has ended. Further connections count while large messages are split: a network may
   // drop those that nothing is sent on.
   SocketLink::End end() const;
+  // Whether a connection that counts was lost, even if another one ended in kGaveUp.
+  bool HasLost() const;
   // Whether all further connections are open, so that they can be used again.
   bool IsWhole() const;
   int cause() const;

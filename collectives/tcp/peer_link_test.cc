@@ -123,6 +123,11 @@ TEST_F(PeerLinkTest, TheEndOfOneConnection_IsTheEndOfTheLink) {
   shutdown(near_->fds()[1], SHUT_RDWR);
   far_->ReadHangUps();
   EXPECT_EQ(far_->end(), End::kLost);
+  near_->SayGaveUp(1);  // over the others, because of the lost one
+  far_->ReadHangUps();
+  EXPECT_EQ(far_->end(), End::kGaveUp);
+  EXPECT_EQ(far_->cause(), 1);
+  EXPECT_TRUE(far_->HasLost());
 }
 
 // A network may drop connections that nothing is sent on.
@@ -132,6 +137,7 @@ TEST_F(PeerLinkTest, TheEndOfAConnectionThatIsNotUsed_IsNotTheLinks) {
   shutdown(near_->fds()[1], SHUT_RDWR);
   far_->ReadHangUps();
   EXPECT_EQ(far_->end(), End::kOpen);
+  EXPECT_FALSE(far_->HasLost());
   EXPECT_FALSE(far_->IsWhole());
   shutdown(near_->fds()[0], SHUT_RDWR);
   far_->ReadHangUps();

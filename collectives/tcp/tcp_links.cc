@@ -28,8 +28,9 @@ void SortOnce(std::vector<int>& ranks) {
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
 }
 
-absl::Status Gone(absl::string_view ranks, absl::string_view why) {
-  return absl::UnavailableError(absl::StrCat("rank ", ranks, " is gone", why));
+absl::Status Gone(absl::string_view ranks, absl::string_view tampering) {
+  const std::string text = absl::StrCat("rank ", ranks, " is gone", tampering);
+  return tampering.empty() ? absl::UnavailableError(text) : absl::DataLossError(text);
 }
 
 }  // namespace
@@ -278,7 +279,7 @@ void TcpLinks::EndWaits(int cause) {
 // this rank still waits for it.
 TcpLinks::Failure TcpLinks::FindFailure() {
   using End = SocketLink::End;
-  Failure lost = FindLost();
+  const Failure lost = FindLost();
   for (int peer = 0; peer < size(); ++peer) {
     const PeerLink* link = links_[peer].get();
     if (link == nullptr || link->end() != End::kGaveUp) continue;
@@ -290,6 +291,11 @@ TcpLinks::Failure TcpLinks::FindFailure() {
               peer};
     }
     if (cause == peer) return {Gone(absl::StrCat(peer), ""), cause};
+    // Of several connections one is lost, and the peer has seen it first: the same as with one.
+    if (cause == rank()) links_[peer]->ReadHangUps();
+    if (cause == rank() && link->HasLost()) {
+      return {Gone(absl::StrCat(peer), TamperingWith(peer)), peer};
+    }
     return {absl::UnavailableError(absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
             cause};
   }
@@ -318,12 +324,17 @@ TcpLinks::Failure TcpLinks::FindLost() {
   for (int peer = 0; peer < size(); ++peer) {
     if (!is_lost(links_[peer])) continue;
     lost.push_back(peer);
-    const std::string tampering = links_[peer]->Tampering();
-    if (!tampering.empty()) why = absl::StrCat("; rank ", peer, ": ", tampering);
+    const std::string tampering = TamperingWith(peer);
+    if (!tampering.empty()) why = tampering;
   }
   // A peer whose last message has come over another connection is not lost.
   if (lost.empty()) return {};
   return {Gone(absl::StrJoin(lost, ", "), why), lost.front()};
+}
+
+std::string TcpLinks::TamperingWith(int peer) const {
+  const std::string tampering = links_[peer]->Tampering();
+  return tampering.empty() ? "" : absl::StrCat("; rank ", peer, ": ", tampering);
 }
 
 std::optional<int> TcpLinks::FindUnreached() {

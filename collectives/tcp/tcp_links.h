@@ -80,6 +80,8 @@ class TcpLinks : public links::Links {
   // What the ends of links mean.
   Failure FindFailure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
   Failure FindLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
+  // For the end of an error; empty: none was seen.
+  std::string TamperingWith(int peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
   void ReadHangUps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(io_mutex_);
 
   // On the port's thread.

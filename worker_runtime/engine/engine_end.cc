@@ -96,7 +96,8 @@ void EngineLoop::ReportToMembers(const absl::Status& status) {
 }
 
 void EngineLoop::ReportToRoot(const absl::Status& status) {
-  const bool consequence = collective_failed_ && !aborted_.load();
+  // What was changed on the way is seen by its receiver only: the others just lose a connection.
+  const bool consequence = collective_failed_ && !aborted_.load() && !absl::IsDataLoss(status);
   const negotiation::EndKind kind =
       consequence ? negotiation::EndKind::kCollectiveFailed : negotiation::EndKind::kBroken;
   const negotiation::Announcement announcement{
