@@ -28,6 +28,11 @@ int Parts::least_workers() const {
   return epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
 }
 
+absl::Time Parts::WaitEnds() const {
+  if (ending.has_value()) return ending->deadline;
+  return epochs.together_since + spec.elastic->elastic_timeout;
+}
+
 std::string Parts::Name(const Worker& worker) const {
   const std::string& host = HostOf(worker).slots.host;
   if (elastic() && worker.last_world == Epoch(0)) {

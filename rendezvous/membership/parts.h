@@ -52,6 +52,9 @@ struct Parts {
   // The number of workers that the first world needs, and the next one.
   int start_workers() const;
   int least_workers() const;
+  // The end of the wait for the next world, or for the exits in a job that ends. REQUIRES: an
+  // elastic job that waits (Epochs::together_since).
+  absl::Time WaitEnds() const;
   // In a job that ends: see CommitPlaces::Unwritten.
   uint64_t UnwrittenCommit() const { return ending.has_value() ? commits.Unwritten() : 0; }
   const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }

@@ -76,7 +76,8 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
-  if (now < epochs.together_since + spec.elastic->elastic_timeout) return;
+  // A job that ends waits for its own deadline (EndWhenAllHaveLeft).
+  if (ending.has_value() || now < WaitEnds()) return;
   GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ",
                       views::Explain(*this)),
          now);
@@ -211,7 +212,7 @@ absl::Time Membership::State::NextElasticDeadline() {
     }
   }
   if (epochs.idle_until > last_time) next = std::min(next, epochs.idle_until);
-  return std::min(next, epochs.together_since + spec.elastic->elastic_timeout);
+  return std::min(next, WaitEnds());
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -28,7 +28,7 @@ absl::Time WaitsUntil(const Parts& parts, Membership::Wait wait) {
     case Membership::Wait::kHosts:
       return parts.start_deadline;
     case Membership::Wait::kWorkers:
-      return parts.epochs.together_since + parts.spec.elastic->elastic_timeout;
+      return parts.WaitEnds();
     case Membership::Wait::kMembers:
       return parts.epochs.together_since + parts.spec.elastic->rejoin_timeout;
     case Membership::Wait::kNothing:
