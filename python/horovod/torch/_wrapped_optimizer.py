@@ -15,6 +15,7 @@ from horovod.common import _process, process_sets
 from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
+from horovod.torch._dropped_optimizers import DropWatch
 from horovod.torch._kept_objects import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
 
@@ -104,6 +105,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self._parameter_names: dict[torch.Tensor, str] = {}
         self._grad_accumulators: dict[torch.Tensor, Any] = {}
         self._hooks: dict[torch.Tensor, Any] = {}
+        self._drop_watch = DropWatch(self)
         self._adopted: list[torch.Tensor] = []
         if named_parameters is not None:
             self._parameter_names.update(self._checked_names(named_parameters))
@@ -191,6 +193,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             for p in own:
                 if p not in self._hooks and _can_be_trained(p):
                     self._install_hook(p)
+                    self._drop_watch.add(p)
         return [p for p in own if p not in before]
 
     def _free_name(self, name: str) -> str:
@@ -208,13 +211,14 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def _install_hook(self, p: torch.Tensor) -> None:
         check_has_memory(p, f"parameter {self._parameter_names[p]}", "DistributedOptimizer")
-        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the script has dropped
+        # A parameter must not keep an optimizer alive that the script has dropped, nor itself.
+        this, of = weakref.ref(self), weakref.ref(p)
 
         @not_compiled
         def hook(*_: Any) -> None:
-            optimizer = this()
-            if optimizer is not None:
-                optimizer._gradient_arrived(p)
+            optimizer, parameter = this(), of()
+            if optimizer is not None and parameter is not None:
+                optimizer._gradient_arrived(parameter)
 
         with _trained_meanwhile(p):
             if hasattr(p, "register_post_accumulate_grad_hook"):
@@ -271,6 +275,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         self._renew_hooks()
 
     def _step_as_wrapped(self, closure: Any, kwargs: dict[str, Any]) -> Any:
+        self._drop_watch.end()
         result = super().step(**kwargs) if closure is None else super().step(closure, **kwargs)
         _ffi.count_step()
         self._renew_hooks()

@@ -1,0 +1,66 @@
+"""The warning for a distributed optimizer that the script has dropped without a step, while its parameters are still trained."""
+
+import weakref
+from typing import Any
+
+import torch
+
+from horovod.common import _warnings
+from horovod.common.basics import is_initialized
+from horovod.torch._tensors import not_compiled
+
+_DROPPED = (
+    "a hvd.DistributedOptimizer was dropped before its first step, and its parameters are trained without it: each rank steps with "
+    "its own gradients. Keep what hvd.DistributedOptimizer returns, and step with it: optimizer = hvd.DistributedOptimizer(optimizer, ...)"
+)
+
+# The distributed optimizers that exist.
+_existing: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+class DropWatch:
+    """Looks whether an optimizer is dropped before :meth:`end`. If so, the next gradient of its parameters causes the warning, unless
+    another distributed optimizer has that parameter.
+
+    The gradient is waited for because scripts may drop an optimizer rightly, together with the model or to make it anew.
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        _existing.add(optimizer)
+        self._parameters: list[weakref.ref[torch.Tensor]] = []
+        self._finalizer = weakref.finalize(optimizer, _await_gradient, self._parameters)
+        self._finalizer.atexit = False
+
+    def add(self, p: torch.Tensor) -> None:
+        """Adds a parameter of the optimizer."""
+        self._parameters.append(weakref.ref(p))
+
+    def end(self) -> None:
+        """Ends the watch: the optimizer is in use."""
+        self._finalizer.detach()
+
+
+def _await_gradient(parameters: list["weakref.ref[torch.Tensor]"]) -> None:
+    is_told = False
+
+    def hook_of(p: torch.Tensor) -> Any:
+        this = weakref.ref(p)  # a hook must not keep its own tensor alive
+
+        @not_compiled
+        def hook(_: torch.Tensor) -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                _warn_unless_reduced(this())
+
+        return hook
+
+    for each in parameters:
+        p = each()
+        if p is not None and p.requires_grad:
+            p.register_hook(hook_of(p))
+
+
+def _warn_unless_reduced(p: Any) -> None:
+    if p is not None and is_initialized() and not any(p in other._hooks for other in list(_existing)):
+        _warnings.warn(_DROPPED)
