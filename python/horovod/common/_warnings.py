@@ -3,7 +3,8 @@
 import sys
 import warnings
 
-_NOT_THE_SCRIPT = ("horovod", "torch", "tensorflow", "keras", "jax", "mxnet")
+# "": code that a compiler has generated.
+_NOT_THE_SCRIPT = ("", "horovod", "torch", "tensorflow", "keras", "jax", "mxnet")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -7,9 +7,18 @@ from typing import Any, Optional
 
 import torch
 
+from horovod.common import _warnings
+from horovod.common.process_sets import ProcessSet
 from horovod.torch._tensors import not_compiled
 
 _BACKWARD_OF_A_FUNCTION = torch.autograd.function.BackwardCFunction.apply.__code__
+
+_UNSEEN = (
+    "torch._dynamo.config.compiled_autograd: backward() can't wait for the reductions, so gradients are reduced only in "
+    "step(). Call optimizer.synchronize() before you read or clip them, then step() within "
+    "`with optimizer.skip_synchronize():`"
+)
+_has_warned = False
 
 
 def is_nested() -> bool:
@@ -22,6 +31,18 @@ def is_nested() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def warn_if_unseen(process_set: ProcessSet) -> None:
+    """Warns, once in the process, if torch has compiled the present backward pass: it calls nothing at the end of such a pass. Of
+    the ranks of the set its first one does so.
+    """
+    global _has_warned
+    compiled = sys.modules.get("torch._dynamo.compiled_autograd")
+    if _has_warned or not getattr(compiled, "in_compiled_autograd_region", False) or process_set.rank() != 0:
+        return
+    _has_warned = True
+    _warnings.warn(_UNSEEN)
 
 
 class _Work:

@@ -12,7 +12,7 @@ from horovod.common.collective import Call, reduction
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.util import is_elastic, split_list
 from horovod.torch._agreement import Agreement, explained
-from horovod.torch._backward_end import BackwardEnd, is_nested
+from horovod.torch._backward_end import BackwardEnd, is_nested, warn_if_unseen
 from horovod.torch._closure_loss import decides_by_loss, loss_of_all
 from horovod.torch._differentiable import collectives
 from horovod.torch._local_gradients import LocalGradients
@@ -169,6 +169,7 @@ class GradientOptimizer(SharedParameters):
             with self._forgetting_on_error():
                 self._start(p)
         if not self._backward_end.is_awaited() and not (is_nested() and self._lacks_gradients()):
+            warn_if_unseen(self.process_set)
             self._backward_end.add(self._at_backward_end())
 
     def _check_world(self) -> None:
