@@ -1,10 +1,13 @@
 """ElasticSampler, alone and in a TorchState, in a world that stays. Runs on any number of ranks."""
 
+import warnings
+
 import pytest
 import torch
 from torch.utils.data.distributed import DistributedSampler
 
 import horovod.torch as hvd
+from horovod.torch.elastic import _old_samplers
 
 BATCH = 2
 OF_EACH = 8  # samples a rank gets of a whole epoch
@@ -48,6 +51,46 @@ def test_sampler_of_torch_stays_and_gets_its_progress(kind, name):
     setattr(sampler, name, 7)
     state.restore()
     assert getattr(sampler, name) == 3 and state.sampler is sampler and sampler.dataset is dataset
+
+
+class Loader:
+    """Stands for a loader of torchdata, which has a state of its own."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state_dict):
+        pass
+
+
+@pytest.mark.parametrize("within", [lambda sampler: sampler, Loader, lambda sampler: [sampler]])
+@pytest.mark.parametrize(
+    "ranks, remedy, warns",
+    [
+        (0, None, True),
+        (0, lambda sampler: setattr(sampler, "num_replicas", hvd.size() + 1), False),
+        (5, None, False),  # it was for others from the start
+    ],
+)
+def test_a_sampler_of_torch_for_a_former_world_causes_a_warning(monkeypatch, within, ranks, remedy, warns):
+    sampler = DistributedSampler(range(8), num_replicas=ranks or hvd.size(), rank=hvd.rank() % 5)
+    state = hvd.elastic.TorchState(data=within(sampler))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        state.commit()
+        assert not caught
+        larger = hvd.size() + 1
+        monkeypatch.setattr(_old_samplers, "size", lambda: larger)
+        if remedy is not None:
+            remedy(sampler)
+        for _ in range(2):
+            state._samplers._world = None  # as in another one
+            state.commit()
+    text = f"still deals an epoch to {hvd.size()} ranks, but the world has {larger} now"
+    assert [text in str(one.message) for one in caught] == [True] * (warns and hvd.rank() == 0)
 
 
 def test_length_stays_and_the_count_grows(loop):

@@ -13,6 +13,7 @@ from horovod.elastic.state import ObjectState, State
 from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import mapped
 from horovod.torch._loading import TREES
+from horovod.torch.elastic._old_samplers import SamplerWatch
 from horovod.torch.elastic.handlers import (
     ModelStateHandler,
     OptimizerStateHandler,
@@ -94,6 +95,13 @@ class TorchState(TensorState):
     ) -> None:
         kwargs.update(model=model, optimizer=optimizer)
         super().__init__(TREES, handler_of, checkpoint_dir, checkpoint_every, **kwargs)
+        self._samplers = SamplerWatch()
+        self._samplers.look(self._all_parts())
+
+    def commit(self) -> None:
+        # Not in the reset: the function that trains may make its samplers anew after it.
+        self._samplers.look(self._all_parts())
+        super().commit()
 
     def restore(self) -> None:
         super().restore()
