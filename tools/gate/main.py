@@ -37,6 +37,8 @@ def _interrupt(number: int, frame: object) -> None:
 def main(kind: str) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    # A background command of a shell ignores SIGINT, and so would the suites' jobs, whose tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gate = Gate(_ROOT)
     try:
         run(gate, kind)
