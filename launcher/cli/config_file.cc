@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
@@ -99,7 +100,13 @@ bool IsGroup(absl::string_view name) {
   });
 }
 
-std::string UnknownKey(const std::string& name) {
+// The keys of this name in any group; else the one that resembles it most, if any does.
+std::vector<std::string> KeysMeantBy(const std::string& name) {
+  std::vector<std::string> meant;
+  for (const Key& key : Keys()) {
+    if (absl::EndsWith(key.name, absl::StrCat(".", name))) meant.emplace_back(key.name);
+  }
+  if (!meant.empty()) return meant;
   // As for flags: a third of the letters may be wrong.
   int best = std::max<int>(1, name.size() / 3) + 1;
   absl::string_view closest;
@@ -109,8 +116,15 @@ std::string UnknownKey(const std::string& name) {
     best = distance;
     closest = key.name;
   }
-  return absl::StrCat("unknown key ", name,
-                      closest.empty() ? "" : absl::StrCat("; did you mean ", closest, "?"));
+  if (!closest.empty()) meant.emplace_back(closest);
+  return meant;
+}
+
+std::string UnknownKey(const std::string& name) {
+  const std::vector<std::string> meant = KeysMeantBy(name);
+  return absl::StrCat(
+      "unknown key ", name,
+      meant.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(meant, " or "), "?"));
 }
 
 absl::StatusOr<std::string> SwitchArgument(const Key& key, const options::Setting& setting) {

@@ -304,7 +304,7 @@ TEST_F(ConfigFileTest, ParseOptions_MistakesInTheJobAreNamed) {
             start + ":2: job.np: -np: 'two' is neither a whole number nor auto");
   EXPECT_EQ(Error(With("job: {nproc: 2}\n", "")),
             start + ":1: unknown key job.nproc; did you mean job.np?");
-  EXPECT_EQ(Error(With("np: 2\n", "")), start + ":1: unknown key np");
+  EXPECT_EQ(Error(With("np: 2\n", "")), start + ":1: unknown key np; did you mean job.np?");
   EXPECT_THAT(Error(With("job: {hosts: 'a:1', hostfile: f}\n", "")),
               HasSubstr("exclude each other"));
   EXPECT_EQ(
