@@ -149,6 +149,13 @@ def test_what_horovodrun_refuses_is_a_value_error():
 
 
 @needs_launcher
+def test_the_error_of_horovodrun_is_in_the_exception_where_it_is_passed_on(capsys):
+    with pytest.raises(RuntimeError, match=r"^The Horovod job failed: no-such-host\.invalid: "):
+        horovod.run(print, hosts="no-such-host.invalid:2", num_proc=2)
+    assert "horovodrun: error: no-such-host.invalid: " in capsys.readouterr().err
+
+
+@needs_launcher
 def test_exit_code_of_a_worker_is_no_refusal():
     def function():
         os._exit(2)

@@ -239,6 +239,10 @@ def test_export_says_in_a_line_what_is_wrong(tmp_path):
     assert (result.returncode, result.stdout) == (2, "") and not (tmp_path / "out.pt").exists()
     assert result.stderr == f"horovod.elastic.export: {tmp_path} has no checkpoint\n"
     assert export().returncode == 2
+    (tmp_path / "best.pt").touch()
+    other = export(tmp_path / "best.pt")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert other.stderr == f"horovod.elastic.export: {tmp_path}/best.pt is no checkpoint: their names end with .hvd\n"
     missing = tmp_path / "nope"
     for path in (missing, missing / "checkpoint-1-w1.hvd"):
         result = export(path)

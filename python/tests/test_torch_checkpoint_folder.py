@@ -56,11 +56,18 @@ def refuse(folder, error):
 
 def test_folder_that_cannot_be_used_is_named_at_once(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    for bad, reason in (("/proc/none/here", "No such file or directory"), (tmp_path / "file", "File exists")):
-        with pytest.raises(OSError, match=f"^checkpoint_dir {bad} can't be made: {reason}$"):
+    missing = "can't be made: No such file or directory"
+    for bad, reason in (("/proc/none/here", missing), (tmp_path / "file", "is a file: give a folder")):
+        with pytest.raises(OSError, match=f"^checkpoint_dir {bad} {reason}$"):
             state_in(bad)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # as root, one may write everywhere
     with pytest.raises(PermissionError, match=f"^checkpoint_dir {tmp_path} can't be written to by this user$"):
+        state_in(tmp_path)
+    read_only = os.statvfs_result([0] * 8 + [os.ST_RDONLY, 255, 0])
+    monkeypatch.setattr(os, "statvfs", lambda path: read_only)
+    with pytest.raises(
+        PermissionError, match=f"^checkpoint_dir {tmp_path} can't be written to on a read-only file system$"
+    ):
         state_in(tmp_path)
 
 

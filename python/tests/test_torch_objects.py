@@ -60,8 +60,16 @@ def test_broadcast_parameters():
     transposed = torch.full((3, 2), float(hvd.rank())).t()  # not contiguous
     hvd.broadcast_parameters([transposed], root_rank=0)
     assert (transposed == 0).all()
-    with pytest.raises(ValueError, match="invalid params of type"):
-        hvd.broadcast_parameters(model.named_parameters(), root_rank=0)
+    for wrong in (model.named_parameters(), model):
+        with pytest.raises(ValueError, match=r"invalid params of type: .*; pass model.state_dict\(\), or a list"):
+            hvd.broadcast_parameters(wrong, root_rank=0)
+
+
+def test_broadcast_optimizer_state_of_no_optimizer():
+    model = torch.nn.Linear(3, 4)
+    for wrong, name in ((model, "Linear"), (model.state_dict(), "OrderedDict")):
+        with pytest.raises(TypeError, match=f"needs the optimizer itself, got .*{name}"):
+            hvd.broadcast_optimizer_state(wrong, root_rank=0)
 
 
 def test_broadcast_parameters_of_a_process_set(ends):

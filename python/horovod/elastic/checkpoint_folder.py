@@ -173,11 +173,17 @@ class CheckpointFolder(Place):
     def make(self) -> None:
         try:
             os.makedirs(self.path, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(f"checkpoint_dir {self.path} is a file: give a folder") from None
         except OSError as error:
             raise type(error)(f"checkpoint_dir {self.path} can't be made: {error.strerror}") from None
         self._check("checkpoint_dir ")
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise PermissionError(f"checkpoint_dir {self.path} can't be written to by this user")
+            raise PermissionError(f"checkpoint_dir {self.path} can't be written to {self._why_not_written()}")
+
+    def _why_not_written(self) -> str:
+        is_read_only = os.statvfs(self.path).f_flag & os.ST_RDONLY
+        return "on a read-only file system" if is_read_only else "by this user"
 
     def open(self) -> None:
         self._check()

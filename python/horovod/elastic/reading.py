@@ -22,6 +22,8 @@ def newest_in(trees: Trees, path: Union[str, "os.PathLike[str]"]) -> Checkpoint:
       PermissionError: the folder belongs to another user, in one that all users may write to.
     """
     text = os.fspath(path)
+    if not text.endswith(_SUFFIX) and os.path.isfile(text):
+        raise ValueError(f"{text} is no checkpoint: their names end with {_SUFFIX}")
     folder, name = os.path.split(text) if text.endswith(_SUFFIX) else (text, "")
     place = checkpoint_url.place_of(folder or ".")
     place.open()

@@ -25,9 +25,9 @@ def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
         raise ValueError("One of run_func and command must be given.")
     if settings.run_func is not None:
         return run_function(settings)
-    status = _launch(flags_of(settings) + list(settings.command))
+    status, reason = _launch(flags_of(settings) + list(settings.command))
     if status != 0:
-        raise RuntimeError(explain(status, []))
+        raise RuntimeError(explain(status, [], reason))
     return None
 
 
@@ -38,9 +38,9 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     python = settings.executable or sys.executable
     task = module_command("horovod.runner.run_task", python)
     handover = _handover.Handover(settings.run_func)
-    status = _launch_with(handover, flags_of(settings) + task, python)
+    status, reason = _launch_with(handover, flags_of(settings) + task, python)
     if status != 0:
-        raise RuntimeError(explain(status, handover.failures()))
+        raise RuntimeError(explain(status, handover.failures(), reason))
     results = handover.results()
     count = _number_in(settings.min_num_proc) or max(_number_in(settings.num_proc), len(results))
     missing = [rank for rank in range(count) if rank not in results]
@@ -55,17 +55,17 @@ def _number_in(setting: Any) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _launch(arguments: Sequence[str]) -> int:
-    """Runs horovodrun and returns its exit status. An exception, such as KeyboardInterrupt, ends horovodrun first."""
+def _launch(arguments: Sequence[str]) -> tuple[int, str]:
+    """Runs horovodrun and returns its exit status, and its error if that is known. An exception, such as KeyboardInterrupt, ends horovodrun first."""
     launcher = Launcher(arguments)
     try:
-        return launcher.wait()
+        return launcher.wait(), launcher.error()
     finally:
         launcher.stop()
 
 
-def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python: str) -> int:
-    """Runs horovodrun for workers that get their function from `handover`; returns its exit status. Raises ValueError if it
+def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python: str) -> tuple[int, str]:
+    """Runs horovodrun for workers that get their function from `handover`; returns as :func:`_launch`. Raises ValueError if it
     refuses the arguments.
     """
     taken = False
@@ -84,7 +84,7 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str], python:
         status = launcher.wait()
         if status == _REFUSED and not taken:
             raise ValueError(f"horovodrun refused the arguments of horovod.run: {_why_refused(arguments)}")
-        return status
+        return status, launcher.error()
 
 
 def _why_refused(arguments: Sequence[str]) -> str:

@@ -14,6 +14,8 @@ from typing import IO, Any, Optional
 from horovod.runner._programs import find_program
 from horovod.runner._python import with_package
 
+_ERROR = "horovodrun: error: "
+_TAIL = 1 << 13  # characters that are kept
 _STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
 
 
@@ -46,6 +48,11 @@ class Launcher:
         """Returns its exit status, after it has ended and its output was passed on."""
         self._relay(None)
         return self._process.wait()
+
+    def error(self) -> str:
+        """Returns the last line in which it told of an error; "" if there is none, or it has gone to this process's descriptor."""
+        lines = [line for line in self._relays[1].tail.splitlines() if line.startswith(_ERROR)]
+        return lines[-1].removeprefix(_ERROR) if lines else ""
 
     def stop(self) -> None:
         """Ends it if it still runs."""
@@ -93,6 +100,7 @@ class _Relay:
     def __init__(self, stream: Any, number: int) -> None:
         self._stream = stream
         self.pipe: Optional[IO[bytes]] = None
+        self.tail = ""  # the last of what was passed on
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.child_end = None if _is_descriptor(stream, number) else subprocess.PIPE
         if stream is not None:
@@ -111,9 +119,11 @@ class _Relay:
             data = os.read(self.pipe.fileno(), 1 << 16)
         except BlockingIOError:
             return False
+        text = self._decoder.decode(data, final=not data)
+        self.tail = (self.tail + text)[-_TAIL:]
         stream, self._stream = self._stream, None  # one that fails is not tried again
         if stream is not None:
-            stream.write(self._decoder.decode(data, final=not data))
+            stream.write(text)
             stream.flush()
             self._stream = stream
         return bool(data)

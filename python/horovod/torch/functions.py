@@ -6,7 +6,7 @@ from typing import Optional, Union
 import torch
 
 from horovod.common import objects, ops
-from horovod.common.class_names import with_article
+from horovod.common.class_names import class_of, with_article
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.elastic.stream import broadcast_tree
 from horovod.torch import _loading, _tensors
@@ -24,7 +24,7 @@ def _named(params: Params) -> list[tuple[Optional[str], torch.Tensor]]:
     elif isinstance(params, list):
         named = [item if isinstance(item, tuple) else (None, item) for item in params]
     else:
-        raise ValueError(f"invalid params of type: {type(params)}")
+        raise ValueError(f"invalid params of type: {type(params)}; pass model.state_dict(), or a list of named tensors")
     for name, tensor in named:
         if not isinstance(tensor, torch.Tensor):
             raise ValueError(f"{name!r} is {with_article(tensor)}, not a tensor")
@@ -90,6 +90,7 @@ def broadcast_optimizer_state(
 
     Raises:
       HorovodInternalError: Horovod is not initialized, or the world is broken.
+      TypeError: `optimizer` is no optimizer.
       Exception: whatever the optimizer's ``load_state_dict`` raises.
 
     Example:
@@ -98,6 +99,8 @@ def broadcast_optimizer_state(
       >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
       >>> hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     """
+    if isinstance(optimizer, torch.nn.Module) or not hasattr(optimizer, "state_dict"):
+        raise TypeError(f"hvd.broadcast_optimizer_state needs the optimizer itself, got {class_of(optimizer)}")
     ops.check_ready()
     own = _loading.state_of(optimizer)
     if not own.get("state", optimizer.state):  # an optimizer of another kind may name its state differently
