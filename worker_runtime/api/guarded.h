@@ -1,9 +1,10 @@
-// The wrapper of all C ABI functions: catches exceptions and converts errors to status codes.
+// The wrappers of all C ABI functions: catch exceptions and convert errors to status codes.
 #ifndef WORKER_RUNTIME_API_GUARDED_H_
 #define WORKER_RUNTIME_API_GUARDED_H_
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "base/os/process_limits.h"
@@ -29,6 +30,21 @@ int32_t Guarded(Function function) {
   } catch (const std::exception& error) {
     return ToCode(os::StatusOf(error));
   }
+}
+
+// Calls function(world) within Guarded.
+// Errors:
+//   - FailedPrecondition: this process is in no world.
+//   - The status of function.
+template <typename Function>
+int32_t WithWorld(Function function) {
+  return Guarded([&]() -> absl::Status {
+    const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
+    if (active == nullptr) {
+      return absl::FailedPreconditionError("this process is in no world");
+    }
+    return function(*active);
+  });
 }
 
 }  // namespace hvd::worker_runtime::api

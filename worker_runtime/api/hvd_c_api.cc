@@ -12,7 +12,6 @@
 #include "collectives/nccl/nccl_backend.h"
 #include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/runtime.h"
-#include "worker_runtime/api/with_world.h"
 
 namespace runtime = hvd::worker_runtime;
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/hvd_c_api.h"
 #include "worker_runtime/api/object_seals.h"
-#include "worker_runtime/api/with_world.h"
 
 static_assert(HVD_SEAL_BYTES == hvd::worker_runtime::api::kSealBytes,
               "the C ABI and its library differ");

@@ -4,15 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/crypto.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/unreached_rank.h"
-#include "rendezvous/client/grpc_rendezvous_client.h"
-#include "rendezvous/security/credentials_message.h"
 #include "worker_runtime/api/backends.h"
-#include "worker_runtime/session/bootstrap.h"
 
 namespace hvd::worker_runtime::api {
 namespace {
@@ -20,58 +16,12 @@ namespace {
 // Ranks may arrive minutes apart (imports from a slow file system). The daemon reports which ranks
 // it is waiting for.
 constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
-constexpr absl::Duration kReportTimeout = absl::Seconds(1);
-constexpr absl::Duration kConfirmTimeout = absl::Seconds(5);
 // After a failure to connect, this worker asks for the next world: the daemon may have noticed by
 // then that the unreachable member is dead. After this many failures the call returns the error;
 // hvd.elastic.run then calls again (elastic/loop.py), until the daemon gives up.
 constexpr int kMostConnectFailures = 3;
 constexpr char kLoneAddress[] = "127.0.0.1";
 constexpr char kReleasedPayload[] = "hvd.released";
-
-Incarnation NewIncarnation() {
-  const std::string bytes = RandomBytes(sizeof(uint64_t));
-  uint64_t value;
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&value));
-  return Incarnation(value | 1);  // 0 means none
-}
-
-// Best effort: without the page the agent notices the end of this process a little later, and not
-// that it executes another program. Empty if another process holds the page already, e.g. the
-// parent that has started this one.
-std::optional<os::LivenessPage> HoldLiveness(Fd fd) {
-  if (!fd.valid()) return std::nullopt;
-  absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(std::move(fd));
-  if (!page.ok() || !page->HoldForever().ok()) return std::nullopt;
-  return *std::move(page);
-}
-
-// Best effort: without the store this worker's commits are lost when it ends.
-std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& job) {
-  if (!fd.valid()) return nullptr;
-  absl::StatusOr<std::unique_ptr<commit_store::CommitArena>> arena =
-      commit_store::CommitArena::Open(std::move(fd), job);
-  return arena.ok() ? *std::move(arena) : nullptr;
-}
-
-std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
-                                              absl::Duration patience) {
-  const rendezvous::security::PeerCredentials credentials =
-      rendezvous::security::FromMessage(bootstrap.credentials());
-  const session::WorkerStanding standing{
-      WorkerId(bootstrap.worker_id()),
-      bootstrap.advertise_address(),
-      bootstrap.elastic(),
-      absl::Milliseconds(bootstrap.reattach_ms()),
-      {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
-  rendezvous::client::Patience with_daemon =
-      rendezvous::client::PatienceFor(patience, standing.reattach);
-  if (bootstrap.away_ms() > 0) with_daemon.away = absl::Milliseconds(bootstrap.away_ms());
-  return std::make_shared<session::Session>(
-      standing, NewIncarnation(),
-      rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials,
-                                                with_daemon));
-}
 
 // Whether the daemon has ended the epoch, so that it has, or will have, a newer one.
 bool IsDaemonsWord(const absl::Status& status) {
@@ -123,66 +73,6 @@ bool Runtime::TakesDevice(int device) {
   return device_ == device;
 }
 
-absl::Status Runtime::MeetAgent() {
-  ASSIGN_OR_RETURN(session::AgentAnswer answer,
-                   session::FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
-                                           env_.worker_word, env_.agent_timeout));
-  liveness_ = HoldLiveness(std::move(answer.liveness_page));
-  std::unique_ptr<commit_store::CommitArena> store =
-      OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
-  // Sent with the request to join: the daemon gives rank 0 to a worker with the newest commit.
-  if (store != nullptr) {
-    progress_.Restore(store->Newest().value_or(commit_store::CommitArena::Commit()).number);
-  }
-  std::shared_ptr<session::Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
-  absl::MutexLock lock(&mutex_);
-  job_id_ = answer.bootstrap.job_id();
-  store_ = std::move(store);
-  stack_pipe_ = std::move(answer.stack_pipe);
-  stack_signal_ = answer.bootstrap.stack_signal();
-  session_ = std::move(session);
-  return absl::OkStatus();
-}
-
-commit_store::CommitArena* Runtime::store() const {
-  absl::MutexLock lock(&mutex_);
-  return store_.get();
-}
-
-absl::Status Runtime::TakeKeptCommit() {
-  // While the commit is read its arena's owner may replace it, or another worker of the host may
-  // release it. TakeOver then returns Aborted, and the next attempt sees the new state.
-  constexpr int kAttempts = 5;
-  commit_store::CommitArena* const store = this->store();
-  absl::Status taken = absl::NotFoundError("no commits are kept here");
-  if (store == nullptr) return taken;
-  const settings::RuntimeEnv env = [this] {
-    absl::MutexLock lock(&init_mutex_);
-    return env_;
-  }();
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(Fd newest,
-                     session::FetchNewestCommit(env.agent_socket, WorkerId(env.worker_id),
-                                                env.worker_word, env.agent_timeout));
-    if (!newest.valid()) return taken;
-    commit_store::ArenaView view(std::move(newest), job_id());
-    taken = store->TakeOver(view);
-    if (!absl::IsAborted(taken)) return taken;
-  }
-  return absl::NotFoundError(taken.message());
-}
-
-std::string Runtime::job_id() const {
-  absl::MutexLock lock(&mutex_);
-  return job_id_;
-}
-
-std::optional<Runtime::StackRequest> Runtime::stack_request() const {
-  absl::MutexLock lock(&mutex_);
-  if (!stack_pipe_.valid()) return std::nullopt;
-  return StackRequest{stack_pipe_.get(), stack_signal_};
-}
-
 absl::StatusOr<session::JoinAnswer> Runtime::Ask(const collectives::peer::PeerPort& port,
                                                  bool may_defer) {
   const std::shared_ptr<session::Session> session = this->session();
@@ -197,49 +87,6 @@ absl::StatusOr<session::JoinAnswer> Runtime::Ask(const collectives::peer::PeerPo
   world.own = world.root = {"localhost", kLoneAddress, port.number()};
   world.members = std::make_shared<session::Members>(std::vector<session::Peer>{world.own});
   return world;
-}
-
-void Runtime::SetCommit(uint64_t number) {
-  progress_.SetCommit(number);
-  if (number == 0) return;
-  if (const std::shared_ptr<session::Session> session = this->session())
-    session->NoteCommit(number);
-}
-
-void Runtime::BeginTraining() {
-  progress_.BeginTraining();
-  if (const std::shared_ptr<ActiveWorld> world = active()) world->NoteBegin(progress_.commit());
-}
-
-void Runtime::NoteCheckpoints(const session::Session::Checkpoints& checkpoints) {
-  const std::shared_ptr<session::Session> session = this->session();
-  if (session == nullptr || !session->standing().elastic) return;
-  session->NoteCheckpoints(checkpoints);
-  const std::shared_ptr<ActiveWorld> world = active();
-  const Epoch epoch = world == nullptr ? session->last_epoch() : world->world().epoch;
-  session->ReportProgress(epoch, kReportTimeout).IgnoreError();
-}
-
-absl::Status Runtime::CheckWorld() {
-  const std::shared_ptr<ActiveWorld> world = active();
-  return world == nullptr ? absl::OkStatus() : world->CheckLease();
-}
-
-absl::Status Runtime::ConfirmWorld() {
-  const std::shared_ptr<session::Session> session = this->session();
-  if (session == nullptr) return absl::OkStatus();
-  const std::shared_ptr<ActiveWorld> world = active();
-  const Epoch epoch = world == nullptr ? session->last_epoch() : world->world().epoch;
-  const absl::Status confirmed = session->ReportProgress(epoch, kConfirmTimeout);
-  if (absl::IsFailedPrecondition(confirmed) || absl::IsNotFound(confirmed)) {
-    return absl::AbortedError(confirmed.message());
-  }
-  const bool silent = absl::IsUnavailable(confirmed) || absl::IsDeadlineExceeded(confirmed);
-  // Without an answer: while the lease holds, no other world can have been formed. After a clean
-  // shutdown there is no lease, but the daemon has confirmed the end of that world, which may have
-  // been the job's last.
-  if (silent && world != nullptr) return world->CheckLease();
-  return silent && left_well_.load() ? absl::OkStatus() : confirmed;
 }
 
 absl::Status Runtime::Join(bool may_defer) {
@@ -451,21 +298,6 @@ bool Runtime::is_deferred() const {
 std::shared_ptr<ActiveWorld> Runtime::active() const {
   absl::MutexLock lock(&mutex_);
   return active_;
-}
-
-void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
-  std::shared_ptr<session::Session> session;
-  Epoch epoch;
-  uint64_t commit = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    session = session_;
-    if (store_ != nullptr) commit = store_->newest_number();
-    if (active_ != nullptr) epoch = active_->world().epoch;
-  }
-  if (session == nullptr) return;
-  // Best effort: if the daemon can't be reached, the agent still reports the exit code.
-  session->ReportFailure(epoch, message, caused_by_peer, commit, kReportTimeout).IgnoreError();
 }
 
 }  // namespace hvd::worker_runtime::api
