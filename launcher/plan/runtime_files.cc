@@ -1,6 +1,10 @@
 #include "launcher/plan/runtime_files.h"
 
+#include <sys/file.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -20,13 +24,27 @@ bool AllAreHere(const JobPlan& plan) {
                      [](const PlannedHost& host) { return host.target.local; });
 }
 
+// Locks the file, whose descriptor the job keeps. Two jobs would empty and mix it; a pipe mixes
+// what they write on purpose. A file system without locks has no such check.
+bool IsOfAnotherJob(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 absl::StatusOr<Fd> Open(const JobPlan& plan, const char* setting, const std::string& path) {
   const std::string place =
       absl::StartsWith(path, "/") ? path : absl::StrCat(plan.working_directory, "/", path);
   absl::StatusOr<Fd> file = os::OpenOutputFile(place, os::OldContent::kKept, 0666);
-  if (file.ok()) return file;
-  return absl::InvalidArgumentError(
-      absl::StrCat(setting, ": can't write ", path, ": ", file.status().message()));
+  if (!file.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(setting, ": can't write ", path, ": ", file.status().message()));
+  }
+  if (IsOfAnotherJob(file->get())) {
+    return absl::FailedPreconditionError(absl::StrCat(setting, ": another running job writes to ",
+                                                      path, "; give each job a file of its own"));
+  }
+  return file;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace hvd::launcher::plan {
 // until the job has ended: the reader of a pipe would otherwise see its end at once.
 // Errors:
 //   - InvalidArgument: a file can't be written; names the setting, the file and the reason.
+//   - FailedPrecondition: another job on this machine writes to it; names both.
 absl::StatusOr<std::vector<Fd>> OpenRuntimeFiles(const JobPlan& plan);
 
 }  // namespace hvd::launcher::plan

@@ -54,6 +54,18 @@ TEST_F(OpenRuntimeFilesTest, OldFile_IsLeftAsItIs) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "old");
 }
 
+TEST_F(OpenRuntimeFilesTest, FileOfAnotherJob_IsRefusedUntilThatEnds) {
+  plan_.environment = {{"HOROVOD_TIMELINE", "t.json"}};
+  {
+    const auto other = OpenRuntimeFiles(plan_);
+    ASSERT_TRUE(other.ok());
+    EXPECT_EQ(Refusal("HOROVOD_TIMELINE", "t.json"),
+              "--timeline-filename (HOROVOD_TIMELINE): another running job writes to t.json; give "
+              "each job a file of its own");
+  }
+  EXPECT_EQ(Refusal("HOROVOD_TIMELINE", "t.json"), "");
+}
+
 TEST_F(OpenRuntimeFilesTest, FilesThatNobodyWritesHere_AreNotLookedAt) {
   EXPECT_EQ(Refusal("HOROVOD_TIMELINE", "DYNAMIC"), "");
   EXPECT_FALSE(std::filesystem::exists(In("DYNAMIC")));
