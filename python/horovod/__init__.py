@@ -44,6 +44,8 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module("horovod.torch")
         except ImportError as error:
             raise AttributeError(f"horovod.torch can't be imported: {error}") from error
+    if name in _OF_FRAMEWORKS:
+        _missing.hide_frames()
     hint = ": `import horovod.torch as hvd`, or that of your framework, has it" if name in _OF_FRAMEWORKS else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

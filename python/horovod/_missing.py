@@ -57,10 +57,20 @@ def framework(module: str, needed: str, failures: type[Exception] = ImportError)
     """Imports the package that one of Horovod's packages supports. If the import raises one of `failures`, raises an ImportError
     with `needed` and the reason.
     """
+    hide_frames()
     try:
         return importlib.import_module(module)
     except failures as error:
         raise ImportError(f"{needed} ({first_line(error)})") from None
+
+
+def hide_frames() -> None:
+    """Leaves this package's frames out of tracebacks. Those before a framework's package is imported are of scripts that ask for
+    something that is not there.
+    """
+    from horovod.common import _tracebacks  # not before it is asked for: it costs imports
+
+    _tracebacks.fold_from_now_on()
 
 
 def explain_imports() -> None:

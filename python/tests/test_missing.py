@@ -42,6 +42,12 @@ def test_names_of_the_frameworks_packages_are_explained():
         _ = horovod.nonsense
 
 
+def test_their_explanation_has_the_scripts_frames_only():
+    code = "import horovod as hvd; hvd.init()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.count("  File ") == 1 and "`import horovod.torch as hvd`" in done.stderr, done.stderr
+
+
 def test_who_asks_whether_it_is_there_is_told_no():
     assert importlib.util.find_spec("horovod.runner.mpi_run") is None
     assert not hasattr(horovod.runner, "mpi_run")
@@ -66,6 +72,7 @@ def import_fails(module, tmp_path, before="", **environment):
     )  # fmt: skip
     kind, _, text = done.stderr.splitlines()[-1].partition(": ")
     assert kind == "ImportError" and done.stderr.count("Traceback") == 1, done.stderr
+    assert done.stderr.count("  File ") == 1, done.stderr  # only the script's
     return text
 
 

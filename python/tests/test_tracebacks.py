@@ -61,6 +61,27 @@ def test_a_script_that_never_calls_init_has_its_frames_only(hook):
         assert "call hvd.init() first" in found.stderr and "_process.py" not in found.stderr
 
 
+@pytest.mark.parametrize("line", ["valeu", "basics.rnk", "object.__new__(TensorState).comit"])
+def test_python_still_asks_whether_another_name_was_meant(line):
+    script = (
+        f"from horovod.common import basics\nfrom horovod.elastic.tensor_state import TensorState\nvalue = 1\n{line}"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and ("Did you mean" in found.stderr) == (sys.version_info >= (3, 10)), found.stderr
+
+
+def test_a_suppressed_context_is_not_counted(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+
+    def hide():
+        try:
+            users_function()
+        except ValueError:
+            raise RuntimeError("while training") from None
+
+    assert "left out" not in _tracebacks.folded(error_of(hide))
+
+
 def test_causes_are_folded_as_well(monkeypatch):
     monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
 

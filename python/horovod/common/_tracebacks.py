@@ -1,10 +1,12 @@
 """Tracebacks with the script's frames only, without those of this package."""
 
+import difflib
 import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
+from types import TracebackType
 from typing import Optional
 
 from horovod.common.exceptions import translated
@@ -53,25 +55,63 @@ def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback
     if error is None:
         return
     yield error
-    for other in (error.__cause__, error.__context__, *(getattr(error, "exceptions", None) or ())):
+    context = None if error.__suppress_context__ else error.__context__  # a suppressed one is not shown
+    for other in (error.__cause__, context, *(getattr(error, "exceptions", None) or ())):
         yield from _linked(other)
 
 
 def folded(error: BaseException) -> str:
     """Returns the traceback without this package's frames and those between them, with the number of frames left out."""
-    shown = traceback.TracebackException.from_exception(error)
+    return _shortened(error) or _whole(error)
+
+
+def _whole(error: BaseException) -> str:
+    return "".join(traceback.TracebackException.from_exception(error).format())
+
+
+def _meant(error: BaseException) -> str:
+    """Returns the question for another name, which the module traceback leaves out before Python 3.12."""
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if sys.version_info >= (3, 12) or not isinstance(error, AttributeError) or name is None or owner is None:
+        return ""
+    try:
+        close = difflib.get_close_matches(name, dir(owner), 1)
+    except Exception:  # a class may have a __dir__ of its own
+        return ""
+    return f". Did you mean: {close[0]!r}?" if close else ""
+
+
+def _shortened(error: BaseException) -> str:
+    """Returns :func:`folded`; "" if nothing is left out."""
     if _shows_all():
-        return "".join(shown.format())
+        return ""
+    shown = traceback.TracebackException.from_exception(error)
     left_out = 0
     for each in _linked(shown):
         users = _users(each.stack)
         left_out += len(each.stack) - len(users)
         each.stack[:] = users
-    text = "".join(shown.format())
     if left_out == 0:
-        return text
+        return ""
+    text = "".join(shown.format()).rstrip("\n") + _meant(error) + "\n"
     frames = "1 frame" if left_out == 1 else f"{left_out} frames"
     return _LEFT_OUT.format(frames, "it" if left_out == 1 else "them") + text
+
+
+def show(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
+    """Prints the folded traceback: an excepthook in place of Python's default."""
+    text = "" if value is None or sys.stderr is None else _shortened(value)
+    # Before Python 3.12 only its own hook asks "Did you mean". It writes in pieces, between which other ranks may write.
+    if value is None or sys.stderr is None or (not text and isinstance(value, (AttributeError, NameError))):
+        sys.__excepthook__(kind, value, traceback)
+    else:
+        print(text or _whole(value), file=sys.stderr, end="")
+
+
+def fold_from_now_on() -> None:
+    """Folds what this process prints before :mod:`horovod.common.basics` is imported, such as an import that fails."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = show
 
 
 def described(error: BaseException) -> str:

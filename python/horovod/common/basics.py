@@ -261,16 +261,14 @@ def leave(error: Optional[BaseException]) -> None:
 
 def _show(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
     """Prints a shortened traceback or one line: an excepthook in place of Python's default."""
-    if value is None or sys.stderr is None:
-        sys.__excepthook__(kind, value, traceback)
-    elif _caused_by_peer(value):
+    if value is not None and sys.stderr is not None and _caused_by_peer(value):
         print(_tracebacks.in_a_line(value) + _why_not_survived(), file=sys.stderr)
     else:
-        print(_tracebacks.folded(value), file=sys.stderr, end="")
+        _tracebacks.show(kind, value, traceback)
 
 
 # Before init, too: a script may never call it, or it may fail.
-if sys.excepthook is sys.__excepthook__:
+if sys.excepthook in (sys.__excepthook__, _tracebacks.show):
     sys.excepthook = _show
 
 

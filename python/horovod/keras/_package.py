@@ -10,6 +10,7 @@ __all__ = ["keras"]
 
 
 def _import_keras() -> Any:
+    _missing.hide_frames()
     try:
         import keras
     except ImportError as error:
