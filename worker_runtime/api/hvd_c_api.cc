@@ -163,7 +163,7 @@ int32_t hvd_join_world(void) {
   return Guarded([] { return TheRuntime().JoinWorld(); });
 }
 
-void hvd_set_join(void (*join)(void)) { TheRuntime().SetJoin(join); }
+void hvd_set_join(void (*join)()) { TheRuntime().SetJoin(join); }
 
 int32_t hvd_reset(void) {
   return Guarded([] { return TheRuntime().Reset(); });

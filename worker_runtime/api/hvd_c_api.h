@@ -93,7 +93,7 @@ HVD_EXPORT int32_t hvd_join_world(void);
  * function that calls hvd_join_world, and then does what all members do at the begin of a world. If
  * it has joined none, the operation fails with the error of that hvd_join_world. NULL: the
  * operation calls hvd_join_world itself. */
-HVD_EXPORT void hvd_set_join(void (*join)(void));
+HVD_EXPORT void hvd_set_join(void (*join)(void)); /* NOLINT(modernize-redundant-void-arg): C */
 
 /* Leaves the current world, if there is one, and joins the next one. Waits for the next world, but
  * not for peers of the old one. Handles of the old world stay valid until they are released.

@@ -49,7 +49,7 @@ class Coordinator {
   absl::Time NextDeadline() const;
 
   // Adds the order to the next plan.
-  void OrderTimeline(TimelineOrder order) { timeline_order_ = std::move(order); }
+  void OrderTimeline(TimelineOrder order) { timeline_order_ = order; }
 
   // Returns the tuner's samples since the last call.
   std::vector<tuning::TuningSample> TakeTuningSamples();
