@@ -1,5 +1,6 @@
 #include "base/env.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -7,9 +8,21 @@
 
 namespace hvd {
 
+namespace {
+
+// The program's own variable, which may not be this library's: see ReadEnvironment. RTLD_DEFAULT
+// would search this library's scope first.
+char** ProgramsEnvironment() {
+  void* const program = dlopen(nullptr, RTLD_LAZY);
+  void* const variable = program == nullptr ? nullptr : dlsym(program, "environ");
+  return variable == nullptr ? environ : *static_cast<char***>(variable);
+}
+
+}  // namespace
+
 Environment ReadEnvironment() {
   Environment result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+  for (char** entry = ProgramsEnvironment(); entry != nullptr && *entry != nullptr; ++entry) {
     const absl::string_view text(*entry);
     const size_t equals = text.find('=');
     if (equals == absl::string_view::npos) continue;
