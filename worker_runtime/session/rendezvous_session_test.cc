@@ -420,22 +420,22 @@ TEST_F(SessionTest, LongTexts_AreShortened) {
 TEST_F(SessionTest, Progress_SaysWithWhatTheWorldBeganAndWhichCheckpointsThereAre) {
   session_.NoteCommit(CommitId(2, 9));
   ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
-  const pb::Progress& told = script_.last_report.progress();
-  EXPECT_EQ(told.commit(), CommitId(2, 9));
-  EXPECT_FALSE(told.has_began_with());
-  EXPECT_FALSE(told.has_checkpoints());
+  const auto told = [this]() -> const pb::Progress& { return script_.last_report.progress(); };
+  EXPECT_EQ(told().commit(), CommitId(2, 9));
+  EXPECT_FALSE(told().has_began_with());
+  EXPECT_FALSE(told().has_checkpoints());
   session_.NoteBegin(Epoch(2), CommitId(1, 7));
   session_.NoteCheckpoints({CommitId(1, 7), absl::Seconds(3), "/c/checkpoint-7-w1.hvd", ""});
   ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
-  EXPECT_EQ(told.began_with(), CommitId(1, 7));
-  EXPECT_EQ(told.checkpoints().commit(), CommitId(1, 7));
-  EXPECT_GE(told.checkpoints().age_ms(), 3000u);
-  EXPECT_EQ(told.checkpoints().place(), "/c/checkpoint-7-w1.hvd");
+  EXPECT_EQ(told().began_with(), CommitId(1, 7));
+  EXPECT_EQ(told().checkpoints().commit(), CommitId(1, 7));
+  EXPECT_GE(told().checkpoints().age_ms(), 3000u);
+  EXPECT_EQ(told().checkpoints().place(), "/c/checkpoint-7-w1.hvd");
   session_.NoteCheckpoints({0, absl::InfiniteDuration(), "/c", "full"});
   ASSERT_TRUE(session_.ReportProgress(Epoch(3), absl::Seconds(1)).ok());
-  EXPECT_FALSE(told.has_began_with()) << "that was another world";
-  EXPECT_FALSE(told.checkpoints().has_age_ms());
-  EXPECT_EQ(told.checkpoints().failure(), "full");
+  EXPECT_FALSE(told().has_began_with()) << "that was another world";
+  EXPECT_FALSE(told().checkpoints().has_age_ms());
+  EXPECT_EQ(told().checkpoints().failure(), "full");
 }
 
 TEST_F(SessionTest, LastWords_EndTheConnectionAndLaterCallsMakeAnother) {
