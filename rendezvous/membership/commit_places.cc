@@ -70,7 +70,9 @@ const Host* CommitPlaces::HolderAwaited(absl::Span<const Worker* const> members,
 bool CommitPlaces::AwaitsLeaver(absl::Span<const Worker* const> members, absl::Time now) const {
   const uint64_t newest = Restorable(members);
   for (const Worker& worker : workers()) {
-    if (worker.life.gone() || !standing_.IsLeaving(worker) || worker.life.member()) continue;
+    // It leaves although its host is used again, such as after a rest.
+    const bool leaves = standing_.IsLeaving(worker) || worker.life.leaving();
+    if (worker.life.gone() || !leaves || worker.life.member()) continue;
     if (IsGivenUp(standing_.HostOf(worker))) continue;
     if (worker.commit > newest && now < worker.ends_by) return true;
   }

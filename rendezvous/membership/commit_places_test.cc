@@ -116,6 +116,18 @@ TEST_F(CommitPlacesTest, AwaitsLeaver_WhoWasInNoWorldAndHasMore) {
   EXPECT_FALSE(awaits(job_.now));
 }
 
+TEST_F(CommitPlacesTest, AwaitsLeaver_WhoseHostIsUsedAgain) {
+  job_.AddHost("a");
+  job_.AddHost("b");
+  job_.AddNewcomer(0);
+  Worker& released = job_.AddWorker(1);
+  released.commit = 5;
+  released.ends_by = job_.now + absl::Seconds(1);
+  EXPECT_FALSE(places_.AwaitsLeaver(places_.Candidates(), job_.now));
+  released.life.Make(Move::kRelease);
+  EXPECT_TRUE(places_.AwaitsLeaver(places_.Candidates(), job_.now));
+}
+
 TEST_F(CommitPlacesTest, NewestOn_OfItsAgentAndItsWorkers) {
   job_.AddHost("a", 4);
   job_.AddHost("b", 9);
