@@ -122,5 +122,17 @@ TEST_F(MembershipViewTest, Describe_Done) {
   EXPECT_THAT(WorkerStates(), ElementsAre("finished", "finished"));
 }
 
+// The job may end before another world forms.
+TEST_F(MembershipViewTest, CheckpointOfABrokenWorld_IsKnown) {
+  spec().elastic.emplace();
+  RunJob({{"a", 2}});
+  Kill(2, 9);
+  ProgressReported written{CallId(100), {WorkerId(1), Incarnation(100)}, Epoch(1), CommitId(1, 8)};
+  written.checkpoints.emplace().commit = CommitId(1, 8);
+  Apply(written);
+  EXPECT_EQ(StatusOf(100).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(machine().Describe().checkpoint, 8u);
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::membership

@@ -218,6 +218,8 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
   absl::Status status = CheckSpeaker(*this, event.worker, worker);
   if (status.ok()) status = CheckMember(*this, event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
+    // Whatever has become of the world, the checkpoint is there.
+    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
     status = absl::FailedPreconditionError(
         absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
   }
