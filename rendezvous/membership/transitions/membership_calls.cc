@@ -216,7 +216,8 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
     return Answer(event.call, absl::OkStatus());
   }
   absl::Status status = CheckSpeaker(*this, event.worker, worker);
-  if (status.ok()) status = CheckMember(*this, event.worker, *worker, event.epoch);
+  if (status.ok() && worker != nullptr)
+    status = CheckMember(*this, event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
     // Whatever has become of the world, the checkpoint is there.
     if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
