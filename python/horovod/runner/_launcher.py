@@ -50,7 +50,7 @@ class Launcher:
         return self._process.wait()
 
     def error(self) -> str:
-        """Returns the last line in which it told of an error; "" if there is none, or it has gone to this process's descriptor."""
+        """Returns horovodrun's last line about an error, without its prefix; "" if there is none, or if its stderr is this process's own."""
         lines = [line for line in self._relays[1].tail.splitlines() if line.startswith(_ERROR)]
         return lines[-1].removeprefix(_ERROR) if lines else ""
 
