@@ -48,8 +48,9 @@ class CommitPlaces {
   // asks, or another agent has taken a copy. If neither has happened within kCopyPatience, the
   // commit is out of reach.
   const Host* HolderAwaited(absl::Span<const Worker* const> members, absl::Time now) const;
-  // Whether a worker that leaves and was in no world has a newer commit than these members could
-  // begin with, from its slot. It was released; its agent says at its end what it has.
+  // Whether a worker that leaves, and is in no world, has a newer commit than these members could
+  // begin with. It was released, or its host drains or rests; its agent says at its end what it
+  // has.
   bool AwaitsLeaver(absl::Span<const Worker* const> members, absl::Time now) const;
 
   // The newest commit that the host's agent and workers have.
