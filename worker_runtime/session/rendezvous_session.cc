@@ -179,6 +179,9 @@ absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& 
   const absl::Duration patience = std::max(timeout, standing_.reattach);
   while (true) {
     const auto response = client->JoinWorld(request, patience);
+    if (absl::IsUnavailable(response.status())) {
+      return absl::FailedPreconditionError(response.status().message());
+    }
     if (!absl::IsDeadlineExceeded(response.status())) return response;
     // The daemon's status explains the delay. In an elastic job the daemon itself decides how long
     // to wait, so as long as it answers, the worker asks again.

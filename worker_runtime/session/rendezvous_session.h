@@ -79,8 +79,8 @@ class Session {
   // The world's `members` may call this session, which must outlive it.
   // Errors:
   //   - DeadlineExceeded: not all members have arrived; the message says what the daemon waits for.
-  //   - FailedPrecondition: the job is over, or another process has replaced this worker.
-  //   - Unavailable: the daemon can't be reached.
+  //   - FailedPrecondition: the job is over, or another process has replaced this worker; or the
+  //     daemon was not reached for as long as the job allows, so that a further call would be in vain.
   //   - Internal: the daemon's answer is invalid.
   absl::StatusOr<JoinAnswer> JoinNextWorld(pb::JoinWorldRequest request, absl::Duration timeout);
 

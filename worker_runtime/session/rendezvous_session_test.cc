@@ -244,6 +244,13 @@ TEST_F(SessionTest, JoinNextWorld_TimesOutAfterTheDaemonsTime_SaysHowLongThatWas
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no world within 30m: "));
 }
 
+TEST_F(SessionTest, JoinNextWorld_DaemonStaysAway_IsTheEndOfTheJobForThisWorker) {
+  script_.join = absl::UnavailableError("the daemon was not reached within 5s");
+  const auto answer = Join(1);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("not reached within 5s"));
+}
+
 TEST_F(SessionTest, JoinNextWorld_WorldWithoutThisWorker_IsRefused) {
   pb::World world = TwoMembers();
   world.mutable_members(1)->mutable_worker()->set_worker_id(77);
