@@ -80,7 +80,8 @@ class Session {
   // Errors:
   //   - DeadlineExceeded: not all members have arrived; the message says what the daemon waits for.
   //   - FailedPrecondition: the job is over, or another process has replaced this worker; or the
-  //     daemon was not reached for as long as the job allows, so that a further call would be in vain.
+  //     daemon was not reached for as long as the job allows, so that a further call would be in
+  //     vain.
   //   - Internal: the daemon's answer is invalid.
   absl::StatusOr<JoinAnswer> JoinNextWorld(pb::JoinWorldRequest request, absl::Duration timeout);
 
