@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "collectives/backend.h"
+#include "collectives/block.h"
 #include "collectives/communicator.h"
 
 namespace hvd::collectives {
@@ -23,6 +24,12 @@ class MeshCommunicator : public Communicator {
   // subset name ranks by their numbers in this communicator. The subset may outlive this object.
   // REQUIRES: at least two different ranks, among them this one.
   virtual std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) = 0;
+
+  // AllToAll of blocks at any places: sends send[r] of `in` to each other rank r and receives
+  // receive[r] of `out` from it; this rank's own blocks are empty.
+  virtual absl::Status ExchangeBlocks(const void* in, const std::vector<Block>& send, void* out,
+                                      const std::vector<Block>& receive,
+                                      const CallOptions& options) = 0;
 
   // Calls `listener` with the reason when the communicator has become unusable, on the thread that
   // notices it; at once if it is unusable already. A failure reaches the listeners of all ranks

@@ -222,6 +222,11 @@ TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
       EXPECT_EQ(c.AllGather(&sum, values, std::vector<size_t>(4, sizeof(sum)), kPatient),
                 absl::OkStatus());
       EXPECT_EQ(values[3], 4);
+      int32_t block = 0;
+      EXPECT_EQ(c.ReduceScatter(values, &block, std::vector<size_t>(4, 1), DataType::kInt32,
+                                ReduceOp::kSum, kPatient),
+                absl::OkStatus());
+      EXPECT_EQ(block, 16);
     }
   });
 }

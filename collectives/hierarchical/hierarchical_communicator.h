@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "collectives/block.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/hierarchical/host_layout.h"
 #include "collectives/mesh.h"
@@ -67,6 +68,15 @@ class HierarchicalCommunicator : public Communicator {
   };
   absl::Status ReduceChunk(const void* in, void* out, size_t count, const Reduction& reduction,
                            const TimeLeft& time);
+  // The buffers of a reduce-scatter. blocks[r]: the part of `in` that rank r gets, reduced.
+  struct Scattering {
+    const void* in;
+    void* out;
+    const std::vector<Block>& blocks;
+  };
+  // For `count` elements of every block, from element `first` on.
+  absl::Status ReduceSlices(const Scattering& scattering, size_t first, size_t count,
+                            const Reduction& reduction, const TimeLeft& time);
   absl::Status BroadcastChunk(void* buffer, size_t bytes, int root, const TimeLeft& time);
 
   // Runs one operation; a failure breaks both parts.
@@ -84,6 +94,7 @@ class HierarchicalCommunicator : public Communicator {
   const HostLayout layout_;
   const HierarchyOptions options_;
   bool failed_in_host_ = false;
+  std::vector<char> packed_, sums_;  // of ReduceSlices
 
   absl::Mutex mutex_;
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,8 @@
 // The operations of HierarchicalCommunicator, composed of those of the host and of the mesh.
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "collectives/hierarchical/hierarchical_communicator.h"
@@ -129,20 +131,74 @@ absl::Status HierarchicalCommunicator::BroadcastChunk(void* buffer, size_t bytes
   return InHost(local_->Broadcast(buffer, bytes, column, time.Now()));
 }
 
+// Two steps: exchanges with the ranks of other hosts over the mesh, then with those of the own
+// host. The latter requires that the host's blocks are contiguous, so other layouts use the mesh
+// alone.
 absl::Status HierarchicalCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
                                                 void* out, absl::Span<const size_t> receive_bytes,
                                                 const CallOptions& options) {
-  return Run("alltoall", options, [&](const TimeLeft& time) {
-    return mesh_->AllToAll(in, send_bytes, out, receive_bytes, time.Now());
+  return Run("alltoall", options, [&](const TimeLeft& time) -> absl::Status {
+    if (!layout_.IsContiguous()) {
+      return mesh_->AllToAll(in, send_bytes, out, receive_bytes, time.Now());
+    }
+    const size_t first = layout_.members().front(), ranks = layout_.members().size();
+    std::vector<Block> send = LayOut(send_bytes, 1), receive = LayOut(receive_bytes, 1);
+    const size_t from = send[first].offset, to = receive[first].offset;
+    for (const int rank : layout_.members()) send[rank].bytes = receive[rank].bytes = 0;
+    RETURN_IF_ERROR(mesh_->ExchangeBlocks(in, send, out, receive, time.Now()));
+    return InHost(local_->AllToAll(At(in, from), send_bytes.subspan(first, ranks), At(out, to),
+                                   receive_bytes.subspan(first, ranks), time.Now()));
   });
 }
 
 absl::Status HierarchicalCommunicator::ReduceScatter(const void* in, void* out,
                                                      absl::Span<const size_t> counts, DataType type,
                                                      ReduceOp op, const CallOptions& options) {
-  return Run("reducescatter", options, [&](const TimeLeft& time) {
-    return mesh_->ReduceScatter(in, out, counts, type, op, time.Now());
+  return Run("reducescatter", options, [&](const TimeLeft& time) -> absl::Status {
+    if (!options_.allreduce || !layout_.HasEqualHosts()) {
+      return mesh_->ReduceScatter(in, out, counts, type, op, time.Now());
+    }
+    const std::vector<Block> blocks = LayOut(counts, SizeOf(type));
+    const size_t largest = *std::max_element(counts.begin(), counts.end());
+    const size_t slice = std::max<size_t>(kPartBytes / SizeOf(type) / layout_.hosts.size(), 1);
+    const Reduction reduction = {type, op, layout_.columns()};
+    for (size_t done = 0; done < largest; done += slice) {
+      RETURN_IF_ERROR(ReduceSlices({in, out, blocks}, done, slice, reduction, time));
+    }
+    return absl::OkStatus();
   });
+}
+
+// Reduces the same range of all ranks' blocks. Two steps: reduce-scatter within the host, so that
+// rank j has the host's sum of the slices of column j's ranks; reduce-scatter of these in column j.
+// The slices are packed column by column for this, in a buffer that stays in the caches.
+absl::Status HierarchicalCommunicator::ReduceSlices(const Scattering& scattering, size_t first,
+                                                    size_t count, const Reduction& reduction,
+                                                    const TimeLeft& time) {
+  const size_t unit = SizeOf(reduction.type);
+  const auto slice_of = [&](int rank) {
+    const size_t all = scattering.blocks[rank].bytes / unit;
+    return std::min(count, all - std::min(first, all));
+  };
+  std::vector<size_t> shares, own;
+  packed_.clear();
+  for (int j = 0; j < reduction.columns; ++j) {
+    size_t share = 0;
+    for (const int rank : layout_.Column(j)) {
+      const size_t slice = slice_of(rank);
+      const char* const source = At(scattering.in, scattering.blocks[rank].offset + first * unit);
+      packed_.insert(packed_.end(), source, source + slice * unit);
+      share += slice;
+      if (j == layout_.index) own.push_back(slice);
+    }
+    shares.push_back(share);
+  }
+  sums_.resize(shares[layout_.index] * unit);
+  RETURN_IF_ERROR(InHost(local_->ReduceScatter(packed_.data(), sums_.data(), shares, reduction.type,
+                                               reduction.op, time.Now())));
+  if (sums_.empty()) return absl::OkStatus();
+  return column_->ReduceScatter(sums_.data(), At(scattering.out, first * unit), own, reduction.type,
+                                reduction.op, time.Now());
 }
 
 absl::Status HierarchicalCommunicator::SendReceive(int peer, const void* in, void* out,

@@ -20,6 +20,12 @@ bool HostLayout::IsContiguous() const {
   return true;
 }
 
+bool HostLayout::HasEqualHosts() const {
+  return std::all_of(hosts.begin(), hosts.end(), [this](const std::vector<int>& ranks) {
+    return ranks.size() == hosts[0].size();
+  });
+}
+
 int HostLayout::columns() const {
   size_t smallest = hosts[0].size();
   for (const std::vector<int>& ranks : hosts) smallest = std::min(smallest, ranks.size());

@@ -19,6 +19,8 @@ struct HostLayout {
   bool AllApart() const;
   // Whether the ranks are numbered host by host.
   bool IsContiguous() const;
+  // Whether all hosts have the same number of ranks.
+  bool HasEqualHosts() const;
   int columns() const;
   // REQUIRES: j < columns()
   std::vector<int> Column(int j) const;

@@ -35,5 +35,10 @@ TEST(HostLayoutTest, IsContiguous_HostByHost) {
   EXPECT_TRUE(LayOutHosts({"a", "a"}, 1).OneHost());
 }
 
+TEST(HostLayoutTest, HasEqualHosts_InAnyOrder) {
+  EXPECT_TRUE(LayOutHosts({"a", "b", "b", "a"}, 0).HasEqualHosts());
+  EXPECT_FALSE(LayOutHosts({"a", "a", "b"}, 0).HasEqualHosts());
+}
+
 }  // namespace
 }  // namespace hvd::collectives::hierarchical

@@ -123,6 +123,15 @@ absl::Status InprocCommunicator::AllToAll(const void* in, absl::Span<const size_
   return absl::OkStatus();
 }
 
+absl::Status InprocCommunicator::ExchangeBlocks(const void* in, const std::vector<Block>& send,
+                                                void* out, const std::vector<Block>& receive,
+                                                const CallOptions& options) {
+  const auto block = [&](int r) { return Bytes(in, send[r].offset, send[r].bytes); };
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, ExchangeAll("alltoall", block, options));
+  for (int r = 0; r < size(); ++r) CopyOut(all[r], out, receive[r].offset);
+  return absl::OkStatus();
+}
+
 absl::Status InprocCommunicator::ReduceScatter(const void* in, void* out,
                                                absl::Span<const size_t> counts, DataType type,
                                                ReduceOp op, const CallOptions& options) {

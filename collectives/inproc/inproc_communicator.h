@@ -55,6 +55,9 @@ class InprocCommunicator : public MeshCommunicator {
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
   void Abort(absl::string_view reason) override;
+  absl::Status ExchangeBlocks(const void* in, const std::vector<Block>& send, void* out,
+                              const std::vector<Block>& receive,
+                              const CallOptions& options) override;
   std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
 

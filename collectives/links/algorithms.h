@@ -15,23 +15,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
+#include "collectives/block.h"
 #include "collectives/links/peers.h"
 #include "collectives/links/scratch.h"
 #include "collectives/reduce.h"
 
 namespace hvd::collectives::links {
-
-// A range of a buffer, in bytes.
-struct Block {
-  size_t offset = 0;
-  size_t bytes = 0;
-};
-
-// Contiguous blocks with sizes counts[r] * unit.
-std::vector<Block> LayOut(absl::Span<const size_t> counts, size_t unit);
-// `count` elements in `parts` blocks that differ by one element at most.
-std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts);
 
 // An element-wise reduction.
 struct ElementReduction {

@@ -125,6 +125,13 @@ absl::Status LinksCommunicator::AllToAll(const void* in, absl::Span<const size_t
   });
 }
 
+absl::Status LinksCommunicator::ExchangeBlocks(const void* in, const std::vector<Block>& send,
+                                               void* out, const std::vector<Block>& receive,
+                                               const CallOptions& options) {
+  return Run("alltoall", options,
+             [&](const Phase& phase) { return DirectAllToAll(phase, in, send, out, receive); });
+}
+
 absl::Status LinksCommunicator::ReduceScatter(const void* in, void* out,
                                               absl::Span<const size_t> counts, DataType type,
                                               ReduceOp op, const CallOptions& options) {

@@ -43,6 +43,9 @@ class LinksCommunicator : public MeshCommunicator {
   absl::Status Barrier(const CallOptions& options) override;
   std::optional<int> FindUnreached() override { return peers_.links()->FindUnreached(); }
   void Abort(absl::string_view reason) override;
+  absl::Status ExchangeBlocks(const void* in, const std::vector<Block>& send, void* out,
+                              const std::vector<Block>& receive,
+                              const CallOptions& options) override;
   std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
 

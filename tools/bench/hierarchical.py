@@ -21,6 +21,8 @@ OTHERS = [
     ("reducescatter", "64MB"),
     ("allgather", "64KB"),
     ("broadcast", "64KB"),
+    ("alltoall", "64KB"),
+    ("reducescatter", "64KB"),
 ]
 COLUMNS = ["hierarchical", "tcp", "gloo", "tcp/hier.", "gloo/tcp"]
 ADDRESSES = ["10.77.1.1", "10.77.1.2"]
