@@ -307,22 +307,22 @@ void NoteMeaningless(const Environment& environment, std::vector<std::string>* n
   }
 }
 
-// The setting whose variable is probably meant by `name`; empty: `name` is one, or resembles none.
+// The variable of a setting that is probably meant by `name`; empty: `name` is one, or resembles
+// none.
 absl::string_view SettingMeantBy(absl::string_view name) {
-  absl::string_view meant;
+  std::vector<absl::string_view> variables;
   for (const RuntimeSetting& setting : RuntimeSettings()) {
-    const int distance = text::EditDistance(name, setting.variable);
-    if (distance == 0) return {};
-    if (distance <= kMisspeltLetters && !setting.is_internal) meant = setting.variable;
+    if (name == setting.variable) return {};
+    if (!setting.is_internal) variables.emplace_back(setting.variable);
   }
-  return meant;
+  return text::Nearest(name, variables, kMisspeltLetters);
 }
 
 void NoteMisspelt(const Environment& environment, std::vector<std::string>* notes) {
   for (const auto& [name, value] : environment) {
-    const absl::string_view meant = SettingMeantBy(name);
+    const absl::string_view meant = value.empty() ? "" : SettingMeantBy(name);
     if (meant.empty()) continue;
-    notes->push_back(absl::StrCat(name, "=", value, " has no effect: did you mean ", meant, "?"));
+    notes->push_back(absl::StrCat(name, " has no effect: did you mean ", meant, "?"));
   }
 }
 

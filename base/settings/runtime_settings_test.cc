@@ -261,8 +261,13 @@ TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) 
 
 TEST(ParseRuntimeEnvTest, MisspeltVariables_AreNoted) {
   EXPECT_THAT(ParseRuntimeEnv({{"HOROVOD_FUSION_TRESHOLD", "7"}})->notes,
-              ElementsAre("HOROVOD_FUSION_TRESHOLD=7 has no effect: did you mean "
+              ElementsAre("HOROVOD_FUSION_TRESHOLD has no effect: did you mean "
                           "HOROVOD_FUSION_THRESHOLD?"));
+  EXPECT_THAT(ParseRuntimeEnv({{"HOROVOD_CPU_OPERATION", "GLOO"}})->notes,
+              ElementsAre("HOROVOD_CPU_OPERATION has no effect: did you mean "
+                          "HOROVOD_CPU_OPERATIONS?"))
+      << "HOROVOD_GPU_OPERATIONS resembles it, too";
+  EXPECT_TRUE(ParseRuntimeEnv({{"HOROVOD_CYCLE_TIMES", ""}})->notes.empty());
   for (const char* other : {"HOROVOD_RANK", "HOROVOD_MY_OWN", "HOROVOD_AGENT_SOCKETS"}) {
     EXPECT_TRUE(ParseRuntimeEnv({{other, "7"}})->notes.empty()) << other;
   }

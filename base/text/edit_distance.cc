@@ -23,4 +23,16 @@ int EditDistance(absl::string_view a, absl::string_view b) {
   return row[b.size()];
 }
 
+absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> words,
+                          int most) {
+  absl::string_view nearest;
+  for (const absl::string_view candidate : words) {
+    const int distance = EditDistance(word, candidate);
+    if (distance > most) continue;
+    most = distance - 1;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
 }  // namespace hvd::text

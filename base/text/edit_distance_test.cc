@@ -11,5 +11,12 @@ TEST(EditDistance, CountsSingleChanges) {
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
 }
 
+TEST(NearestTest, TheFirstOfTheClosestWords_WithinTheLimit) {
+  EXPECT_EQ(Nearest("cat", {"cart", "cut", "cats", "dog"}, 2), "cart");
+  EXPECT_EQ(Nearest("dot", {"cut", "dog"}, 2), "dog");
+  EXPECT_EQ(Nearest("cat", {"house"}, 2), "");
+  EXPECT_EQ(Nearest("cat", {}, 2), "");
+}
+
 }  // namespace
 }  // namespace hvd::text

@@ -139,7 +139,7 @@ void PeerLink::Settle() {
   MeasureMoving();
 }
 
-// After each step that has moved something.
+// After each call that has moved something, or has started a message.
 void PeerLink::MeasureMoving() {
   const bool moves = !sent_.empty() || !received_.empty();
   if (!moves && !moved_at_.has_value()) return;

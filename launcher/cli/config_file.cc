@@ -108,14 +108,10 @@ std::vector<std::string> KeysMeantBy(const std::string& name) {
   }
   if (!meant.empty()) return meant;
   // As for flags: a third of the letters may be wrong.
-  int best = std::max<int>(1, name.size() / 3) + 1;
-  absl::string_view closest;
-  for (const Key& key : Keys()) {
-    const int distance = text::EditDistance(name, key.name);
-    if (distance >= best) continue;
-    best = distance;
-    closest = key.name;
-  }
+  const int allowed = std::max<int>(1, name.size() / 3);
+  std::vector<absl::string_view> names;
+  for (const Key& key : Keys()) names.emplace_back(key.name);
+  const absl::string_view closest = text::Nearest(name, names, allowed);
   if (!closest.empty()) meant.emplace_back(closest);
   return meant;
 }

@@ -163,11 +163,10 @@ class Parser {
 }  // namespace
 
 std::string SimilarControlCommand(const std::string& word) {
-  for (const auto& [name, action] : kActions) {
-    // 2: letters that are swapped count twice. A word that is much shorter resembles nothing.
-    if (word.size() >= 3 && text::EditDistance(word, name) <= 2) return name;
-  }
-  return "";
+  if (word.size() < 3) return "";  // it would resemble everything
+  std::vector<absl::string_view> names;
+  for (const auto& [name, action] : kActions) names.emplace_back(name);
+  return std::string(text::Nearest(word, names, 2));  // 2: letters that are swapped count twice
 }
 
 bool IsControlCommand(const std::vector<std::string>& args) {

@@ -24,12 +24,13 @@ bool AllAreHere(const JobPlan& plan) {
                      [](const PlannedHost& host) { return host.target.local; });
 }
 
-// Locks the file, whose descriptor the job keeps. Two jobs would empty and mix it; a pipe mixes
-// what they write on purpose. A file system without locks has no such check.
-bool IsOfAnotherJob(int fd) {
+// Locks the file, whose descriptor the job keeps. Returns false if another descriptor has the lock:
+// two jobs would empty and mix the file. A pipe mixes what they write on purpose, and a file system
+// without locks has no such check.
+bool TryLock(int fd) {
   struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return true;
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 absl::StatusOr<Fd> Open(const JobPlan& plan, const char* setting, const std::string& path) {
@@ -40,7 +41,7 @@ absl::StatusOr<Fd> Open(const JobPlan& plan, const char* setting, const std::str
     return absl::InvalidArgumentError(
         absl::StrCat(setting, ": can't write ", path, ": ", file.status().message()));
   }
-  if (IsOfAnotherJob(file->get())) {
+  if (!TryLock(file->get())) {
     return absl::FailedPreconditionError(absl::StrCat(setting, ": another running job writes to ",
                                                       path, "; give each job a file of its own"));
   }
@@ -59,6 +60,11 @@ absl::StatusOr<std::vector<Fd>> OpenRuntimeFiles(const JobPlan& plan) {
     files.push_back(std::move(timeline));
   }
   if (runtime.autotune.enabled && !runtime.autotune.log.empty()) {
+    if (runtime.autotune.log == runtime.timeline) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--timeline-filename and --autotune-log-file both name ", runtime.timeline,
+                       "; give each a file of its own"));
+    }
     ASSIGN_OR_RETURN(
         Fd log, Open(plan, "--autotune-log-file (HOROVOD_AUTOTUNE_LOG)", runtime.autotune.log));
     files.push_back(std::move(log));

@@ -10,6 +10,8 @@ import horovod.torch as hvd
 from horovod import _ffi
 from horovod.common import _process, basics, ops
 from horovod.common.exceptions import (
+    ABORTED,
+    DATA_LOSS,
     FAILED_PRECONDITION,
     RELEASED,
     UNAVAILABLE,
@@ -93,9 +95,9 @@ def test_failure_restores_then_resets_then_syncs(runtime):
 def test_errors_are_noted_with_whether_a_peer_caused_them(runtime, monkeypatch):
     told = []
     monkeypatch.setattr(_ffi, "note_error", lambda *noted: told.append(noted))
-    errors = [HorovodInternalError("peer", code=UNAVAILABLE), HorovodInternalError("own")]
-    assert run(runtime, raising(*errors), Recording()) == "done"
-    assert told == [("peer", True), ("own", False)]
+    by_peers = [HorovodInternalError("peer", code=code) for code in (UNAVAILABLE, ABORTED, DATA_LOSS)]
+    assert run(runtime, raising(*by_peers, HorovodInternalError("own")), Recording()) == "done"
+    assert told == [("peer", True)] * 3 + [("own", False)]
 
 
 def test_planned_change_keeps_the_state_and_skips_a_needless_sync(runtime):

@@ -37,6 +37,7 @@ def test_forgotten_assignment(op):
     distributed(p, optimizer, op=op)
     gc.collect()
     assert warned_in_backward(p)
+    assert not p._backward_hooks, "each further backward() would be slower"
     optimizer.step()
 
 

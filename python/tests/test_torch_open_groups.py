@@ -17,12 +17,13 @@ def elastic(monkeypatch):
     monkeypatch.setattr(open_groups, "_has_warned", False)
 
 
-def training(passes):
+def training(passes, op=hvd.Average):
     model = torch.nn.Linear(3, 1)
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1),
         model.named_parameters(),
         backward_passes_per_step=passes,
+        op=op,
     )
     return model, optimizer
 
@@ -40,9 +41,10 @@ def said_by(call):
 
 
 @pytest.mark.several_ranks
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_a_commit_within_a_group_is_told_once(is_listed):
-    model, optimizer = training(2)
+def test_a_commit_within_a_group_is_told_once(is_listed, op):
+    model, optimizer = training(2, op)
     values = {"optimizers": [optimizer]} if is_listed else {"optimizer": optimizer}
     state = hvd.elastic.TorchState(model, **values)
     backward(model)

@@ -134,5 +134,23 @@ TEST_F(MembershipViewTest, CheckpointOfABrokenWorld_IsKnown) {
   EXPECT_EQ(machine().Describe().checkpoint, 8u);
 }
 
+// A rank that led an earlier world may still write what it committed there.
+TEST_F(MembershipViewTest, CheckpointOfABrokenWorld_OfAnotherRank_IsNotTheNewest) {
+  spec().elastic.emplace();
+  RunJob({{"a", 3}});
+  Kill(3, 9);
+  const auto report = [&](int worker, uint64_t commit) {
+    ProgressReported written{CallId(100 + worker),
+                             {WorkerId(worker), Incarnation(100 * worker)},
+                             Epoch(1),
+                             CommitId(1, commit)};
+    written.checkpoints.emplace().commit = CommitId(1, commit);
+    Apply(written);
+  };
+  report(1, 8);
+  report(2, 4);
+  EXPECT_EQ(machine().Describe().checkpoint, 8u);
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::membership

@@ -287,7 +287,7 @@ def test_meaningless_variable_is_noted_once(horovodrun, variable, value):
 def test_misspelt_variable_is_noted_once(horovodrun):
     result = horovodrun.run("-np", "2", "-x", "HOROVOD_CYCLE_TIMES=4", *INIT)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.count("HOROVOD_CYCLE_TIMES=4 has no effect: did you mean HOROVOD_CYCLE_TIME?") == 1
+    assert result.stderr.count("HOROVOD_CYCLE_TIMES has no effect: did you mean HOROVOD_CYCLE_TIME?") == 1
 
 
 def test_library_of_horovod_that_is_not_here_is_noted(horovodrun):

@@ -208,7 +208,10 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: Optional[int]) -> float:
             raise subprocess.TimeoutExpired(process.args, timeout_s or 0)
     finally:
         os.close(descriptor)
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()  # it has ended, but is not reaped
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()  # it has ended, but is not reaped
+    except FileNotFoundError:  # _end() has reaped it: the gate is being stopped
+        return 0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 

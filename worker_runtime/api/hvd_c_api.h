@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 21
+#define HVD_ABI_VERSION 22
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -36,6 +36,7 @@ enum {
   HVD_UNIMPLEMENTED = 12,
   HVD_INTERNAL = 13,
   HVD_UNAVAILABLE = 14,   /* a peer is gone */
+  HVD_DATA_LOSS = 15,     /* the same, because what it sent was changed on the way */
   HVD_RELEASED = 100,     /* the job no longer needs this worker, which must exit with 0 */
   HVD_STILL_RUNNING = 101 /* the caller must call hvd_wait again; see there */
 };
@@ -286,7 +287,7 @@ HVD_EXPORT int32_t hvd_stream_to_device(void* stream, const hvd_bus_copy* copies
  *   - HVD_INVALID_ARGUMENT: a bad request; nothing was queued.
  *   - HVD_ALREADY_EXISTS: a request of that name is in flight.
  *   - HVD_FAILED_PRECONDITION: there is no world.
- *   - HVD_ABORTED, HVD_UNAVAILABLE, HVD_DEADLINE_EXCEEDED: the world is broken.
+ *   - HVD_ABORTED, HVD_UNAVAILABLE, HVD_DATA_LOSS, HVD_DEADLINE_EXCEEDED: the world is broken.
  *   - All errors of hvd_join_world, if this process was deferred. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                               int32_t waits, int64_t* handle);

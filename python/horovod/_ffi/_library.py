@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 21
+_ABI_VERSION = 22
 
 
 def library_path() -> str:

@@ -74,6 +74,8 @@ def _meant(error: BaseException) -> str:
     name, owner = getattr(error, "name", None), getattr(error, "obj", None)
     if sys.version_info >= (3, 12) or not isinstance(error, AttributeError) or name is None or owner is None:
         return ""
+    if getattr(error, "__notes__", None):
+        return ""  # the text ends with a note
     try:
         close = difflib.get_close_matches(name, dir(owner), 1)
     except Exception:  # a class may have a __dir__ of its own

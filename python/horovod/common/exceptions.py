@@ -15,8 +15,12 @@ FAILED_PRECONDITION = 9
 ABORTED = 10
 UNIMPLEMENTED = 12
 UNAVAILABLE = 14
+DATA_LOSS = 15
 RELEASED = 100
 STILL_RUNNING = 101
+
+# Consequences of the end of another rank, or of the link to it.
+_BROKEN_BY_PEER = (ABORTED, UNAVAILABLE, DATA_LOSS)
 
 NOT_INITIALIZED = "Horovod has not been initialized: call hvd.init() first"
 _SHUT_DOWN = "Horovod has been shut down"
@@ -47,8 +51,8 @@ class HorovodInternalError(RuntimeError):
 
     @property
     def caused_by_peer(self) -> bool:
-        """Whether the error is only the consequence of another rank's end."""
-        return self.code in (ABORTED, UNAVAILABLE)
+        """Whether the error is only the consequence of the end of another rank, or of the link to it."""
+        return self.code in _BROKEN_BY_PEER
 
 
 class HorovodRequestError(HorovodInternalError):
@@ -154,7 +158,7 @@ def error_of_wait(code: int, message: str) -> BaseException:
 def _internal_error(code: int, message: str) -> HorovodInternalError:
     if code == UNIMPLEMENTED:
         return HorovodRequestError(message, code=code)
-    if code in (ABORTED, UNAVAILABLE) and not message.startswith(_SHUT_DOWN):
+    if code in _BROKEN_BY_PEER and not message.startswith(_SHUT_DOWN):
         message = f"{_SHUT_DOWN}. {message}"
     return HorovodInternalError(message, code=code)
 

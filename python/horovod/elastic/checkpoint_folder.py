@@ -174,7 +174,8 @@ class CheckpointFolder(Place):
         try:
             os.makedirs(self.path, exist_ok=True)
         except FileExistsError:
-            raise NotADirectoryError(f"checkpoint_dir {self.path} is a file: give a folder") from None
+            what = "is a file" if os.path.exists(self.path) else "is a link to nothing"
+            raise NotADirectoryError(f"checkpoint_dir {self.path} {what}: give a folder") from None
         except OSError as error:
             raise type(error)(f"checkpoint_dir {self.path} can't be made: {error.strerror}") from None
         self._check("checkpoint_dir ")

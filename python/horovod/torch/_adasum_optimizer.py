@@ -38,6 +38,10 @@ class AdasumOptimizer(WrappedOptimizer):
         if self._agree(finite) is False and finite and grads:
             _values(grads[0]).fill_(float("inf"))
 
+    def _open_group(self) -> str:
+        passes = self.backward_passes_per_step
+        return f"backward_passes_per_step={passes}" if self._arrived and passes > 1 else ""
+
     def _agree(self, finite: bool) -> bool:
         self._agreed = True
         name = "adasum.overflow." + self._prefix + next(iter(self._parameter_names.values()), "")

@@ -41,16 +41,17 @@ class DropWatch:
 
 
 def _await_gradient(parameters: list["weakref.ref[torch.Tensor]"]) -> None:
-    is_told = False
+    hooks: list[Any] = []  # all of them end with the first gradient
 
     def hook_of(p: torch.Tensor) -> Any:
         this = weakref.ref(p)  # a hook must not keep its own tensor alive
 
         @not_compiled
         def hook(_: torch.Tensor) -> None:
-            nonlocal is_told
-            if not is_told:
-                is_told = True
+            if hooks:
+                for each in hooks:
+                    each.remove()
+                hooks.clear()
                 _warn_unless_reduced(this())
 
         return hook
@@ -58,7 +59,7 @@ def _await_gradient(parameters: list["weakref.ref[torch.Tensor]"]) -> None:
     for each in parameters:
         p = each()
         if p is not None and p.requires_grad:
-            p.register_hook(hook_of(p))
+            hooks.append(p.register_hook(hook_of(p)))
 
 
 def _warn_unless_reduced(p: Any) -> None:

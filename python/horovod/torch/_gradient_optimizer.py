@@ -352,7 +352,6 @@ class GradientOptimizer(SharedParameters):
         collections.deque(self._reduce_arrived(), maxlen=0)
 
     def _open_group(self) -> str:
-        """Returns the setting by which backward() has left gradients unreduced, for a message; "": there are none."""
         if not self._arrived or self._world is not _process.process.world:
             return ""
         passes = self.backward_passes_per_step

@@ -82,7 +82,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
     """The base class that precedes a torch optimizer's class in a class made for it, and calls that class through super().
 
     Not thread-safe, like torch's optimizers. Subclasses define `_setup`, which calls `_setup_parameters`, and
-    `_gradient_arrived`, `_has_unfinished_gradients` and `_finish_gradients`.
+    `_gradient_arrived`, `_has_unfinished_gradients`, `_finish_gradients` and `_open_group`.
     """
 
     state: Any  # the wrapped optimizer's
@@ -111,6 +111,10 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             self._parameter_names.update(self._checked_names(named_parameters))
         self._adopt_parameters()
         self._prefix = self._new_prefix() if prefix is None else prefix
+
+    def _open_group(self) -> str:
+        """Returns the setting by which backward() has left gradients unreduced, for a message; "": there are none."""
+        raise NotImplementedError
 
     # Parameters.
 

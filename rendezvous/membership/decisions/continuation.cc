@@ -17,7 +17,7 @@ constexpr absl::Duration kLongestPause = absl::Minutes(1);
 }  // namespace
 
 bool Continuation::Decide(uint64_t commit, absl::Time now) {
-  // Also of a world that ended in a planned change, such as a replacement that joins.
+  // The commits of a world that ended in a planned change count, too.
   if (commit > epochs_.formed_commit) epochs_.without_progress = 0;
   const bool idle = epochs_.EndedIdle(commit);
   const bool lost_peers = idle && epochs_.left.caused_by_peer;

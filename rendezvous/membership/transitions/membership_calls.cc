@@ -206,29 +206,32 @@ void Membership::State::On(const Reported& event, absl::Time now) {
 // another one can form.
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
+  const bool leads = worker != nullptr && worker->place.rank == 0;
+  // Of rank 0 only: another rank may still have those of a world that it led.
+  const auto note_checkpoints = [&] {
+    if (leads && event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+  };
   const bool succeeded = worker != nullptr && verdict.has_value() && verdict->success;
   if (succeeded && CheckMember(*this, event.worker, *worker, event.epoch).ok()) {
-    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+    note_checkpoints();
     return Answer(event.call, absl::OkStatus());
   }
   if (worker != nullptr && WasLast(*this, event, *worker)) {
-    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+    note_checkpoints();
     return Answer(event.call, absl::OkStatus());
   }
   absl::Status status = CheckSpeaker(*this, event.worker, worker);
   if (status.ok() && worker != nullptr)
     status = CheckMember(*this, event.worker, *worker, event.epoch);
   if (status.ok() && epochs.broken.has_value()) {
-    // Whatever has become of the world, the checkpoint is there.
-    if (event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+    note_checkpoints();  // whatever has become of the world, they are there
     status = absl::FailedPreconditionError(
         absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
   }
   Answer(event.call, status);
   if (!status.ok()) return;
-  const bool leads = worker->place.rank == 0;
   if (leads && event.began_with.has_value()) NoteBegin(*event.began_with);
-  if (leads && event.checkpoints.has_value()) NoteCheckpoints(*event.checkpoints, now);
+  note_checkpoints();
   if (event.commit <= epochs.reported_commit) return;
   epochs.reported_commit = event.commit;
   epochs.committed_at = now - event.commit_age;

@@ -135,8 +135,10 @@ std::string MissingText(const Parts& parts) {
 }
 
 std::string Explain(const Parts& parts) {
-  const std::vector<int> alive =
-      parts.workers.RanksWhere([](const Worker& w) { return !w.life.gone(); });
+  std::vector<int> alive = parts.workers.RanksWhere([](const Worker& w) { return !w.life.gone(); });
+  // A worker that was in no world yet may have the place of one that has not ended.
+  std::sort(alive.begin(), alive.end());
+  alive.erase(std::unique(alive.begin(), alive.end()), alive.end());
   if (parts.finished) return parts.verdict->summary;
   if (parts.verdict.has_value()) {
     return absl::StrCat(parts.verdict->summary, "; waiting for ", phrases::Ranks(alive),

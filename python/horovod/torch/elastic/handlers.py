@@ -15,6 +15,7 @@ from horovod.torch import _loading
 from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._loading import TREES
 from horovod.torch._tensors import check_has_memory
+from horovod.torch._wrapped_optimizer import WrappedOptimizer
 
 
 class StateDictHandler(handlers.StateDictHandler):
@@ -87,7 +88,7 @@ class OptimizerStateHandler(StateDictHandler):
             self.value.take_parameters()  # newcomers have made their optimizers, but not used them
 
     def open_group(self) -> str:
-        return self.value._open_group() if isinstance(self.value, GradientOptimizer) else ""
+        return self.value._open_group() if isinstance(self.value, WrappedOptimizer) else ""
 
     def _drop_later_groups(self, saved: Any) -> None:
         """Drops groups that the script has added after the save. Those that it had when it made the state stay: if they do not fit,
