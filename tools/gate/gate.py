@@ -209,7 +209,9 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: Optional[int]) -> float:
     finally:
         os.close(descriptor)
     try:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()  # it has ended, but is not reaped
+        fields = (
+            Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        )  # it has ended, but is not reaped
     except FileNotFoundError:  # _end() has reaped it: the gate is being stopped
         return 0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
