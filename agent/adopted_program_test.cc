@@ -44,7 +44,7 @@ class AdoptedProgramTest : public testing::Test {
   // The value of a variable in a start line.
   static std::string ValueIn(const std::string& line, const std::string& name) {
     std::smatch found;
-    const std::regex variable("\"" + name + "\": \"([^\"]*)\"");
+    const std::regex variable("\"" + name + "\":\"([^\"]*)\"");
     return std::regex_search(line, found, variable) ? found[1].str() : "";
   }
   // The agent's answer to a worker's request for its bootstrap. The worker is a child of this
@@ -75,7 +75,7 @@ class AdoptedProgramTest : public testing::Test {
 TEST_F(AdoptedProgramTest, Job_Ends_TheProcessLivesOn) {
   StartAdoptee({"--host", "h"});
   const std::string start = ReadLine(out_);
-  EXPECT_TRUE(absl::StartsWith(start, "{\"start\": {")) << start;
+  EXPECT_TRUE(absl::StartsWith(start, "{\"start\":{")) << start;
   EXPECT_EQ(ValueIn(start, "HOROVOD_RANK"), "0") << start;
   EXPECT_EQ(ValueIn(start, "HOROVOD_HOSTNAME"), "h") << start;
   EXPECT_EQ(ValueIn(start, "PATH"), "") << start;
@@ -114,7 +114,7 @@ TEST_F(AdoptedProgramTest, Sigterm_ToTheAgentOfAnElasticJob_TheProcessIsTold) {
         {"--host", "elastic"});
   ReadLine(out_);
   process_->Signal(SIGTERM);
-  EXPECT_EQ(ReadLine(out_), "{\"stop\": 5}\n");
+  EXPECT_EQ(ReadLine(out_), "{\"stop\":5}\n");
   Say("{\"exit\": 0}\n");
   EXPECT_EQ(process_->Wait().exit_code, 0);
 }
@@ -123,7 +123,7 @@ TEST_F(AdoptedProgramTest, Sigint_ToTheAgent_TheProcessIsToldAndLives) {
   Spawn(kScriptedAgent, {"horovod-agent", "--adopt", absl::StrCat(getpid())}, {});
   ReadLine(out_);
   process_->Signal(SIGINT);
-  EXPECT_EQ(ReadLine(out_), "{\"stop\": 5}\n");
+  EXPECT_EQ(ReadLine(out_), "{\"stop\":5}\n");
   Say("{\"exit\": 0}\n");
   EXPECT_EQ(process_->Wait().exit_code, 128 + SIGINT);
 }
@@ -146,7 +146,7 @@ TEST_F(AdoptedProgramTest, Kill9_TheProcessHasNotStartedYet_TheAgentEnds) {
 
 TEST_F(AdoptedProgramTest, Refusal_IsToldToTheProcess) {
   StartAdoptee({"--network-interfaces", "203.0.113.0/24"});
-  EXPECT_TRUE(absl::StrContains(ReadLine(out_), "{\"error\": "));
+  EXPECT_TRUE(absl::StrContains(ReadLine(out_), "{\"error\":"));
   EXPECT_TRUE(absl::StrContains(ReadLine(err_), "203.0.113.0/24"));
   EXPECT_EQ(ReadLine(err_), "agent 2\n");
 }

@@ -7,10 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 
 namespace hvd::agent::process {
 namespace {
+
+std::string Line(const text::JsonObject& object) { return absl::StrCat(object.Text(), "\n"); }
 
 // Removes leading blanks and then `token` from the front; returns whether `token` was there.
 bool Consume(absl::string_view token, absl::string_view& text) {
@@ -22,24 +24,23 @@ bool Consume(absl::string_view token, absl::string_view& text) {
 
 std::string StartLine(const std::map<std::string, std::string>& own,
                       const std::map<std::string, std::string>& wanted) {
-  std::vector<std::string> changes;
+  text::JsonObject changes;
   for (const auto& [name, value] : wanted) {
     const auto there = own.find(name);
-    if (there != own.end() && there->second == value) continue;
-    changes.push_back(absl::StrCat(text::JsonString(name), ": ", text::JsonString(value)));
+    if (there == own.end() || there->second != value) changes.AddText(name, value);
   }
   for (const auto& [name, value] : own) {
-    if (wanted.count(name) == 0) changes.push_back(absl::StrCat(text::JsonString(name), ": null"));
+    if (wanted.count(name) == 0) changes.AddNull(name);
   }
-  return absl::StrCat("{\"start\": {", absl::StrJoin(changes, ", "), "}}\n");
+  return Line(text::JsonObject().AddObject("start", changes));
 }
 
 std::string StopLine(absl::Duration grace) {
-  return absl::StrCat("{\"stop\": ", absl::ToDoubleSeconds(grace), "}\n");
+  return Line(text::JsonObject().AddNumber("stop", absl::ToDoubleSeconds(grace)));
 }
 
 std::string ErrorLine(absl::string_view error) {
-  return absl::StrCat("{\"error\": ", text::JsonString(error), "}\n");
+  return Line(text::JsonObject().AddText("error", error));
 }
 
 std::optional<int> ParseExitLine(absl::string_view line) {

@@ -8,16 +8,16 @@ namespace {
 TEST(AdoptionLinesTest, StartLine_NamesWhatChanges) {
   EXPECT_EQ(StartLine({{"A", "same"}, {"B", "old"}, {"C", "gone"}},
                       {{"A", "same"}, {"B", "new \"x\""}, {"D", ""}}),
-            "{\"start\": {\"B\": \"new \\\"x\\\"\", \"D\": \"\", \"C\": null}}\n");
-  EXPECT_EQ(StartLine({}, {}), "{\"start\": {}}\n");
+            "{\"start\":{\"B\":\"new \\\"x\\\"\",\"D\":\"\",\"C\":null}}\n");
+  EXPECT_EQ(StartLine({}, {}), "{\"start\":{}}\n");
 }
 
 TEST(AdoptionLinesTest, StopLine_IsInSeconds) {
-  EXPECT_EQ(StopLine(absl::Milliseconds(1500)), "{\"stop\": 1.5}\n");
+  EXPECT_EQ(StopLine(absl::Milliseconds(1500)), "{\"stop\":1.5}\n");
 }
 
 TEST(AdoptionLinesTest, ErrorLine_IsOneLine) {
-  EXPECT_EQ(ErrorLine("a \"b\""), "{\"error\": \"a \\\"b\\\"\"}\n");
+  EXPECT_EQ(ErrorLine("a \"b\""), "{\"error\":\"a \\\"b\\\"\"}\n");
 }
 
 TEST(AdoptionLinesTest, ParseExitLine_AsJsonIsWritten) {

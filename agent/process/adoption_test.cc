@@ -71,7 +71,7 @@ class AdoptionTest : public testing::Test {
 
 TEST_F(AdoptionTest, Exit_IsSaid_TheProcessLivesOn) {
   const std::unique_ptr<WorkerProcess> worker = Start();
-  EXPECT_EQ(NextLine(), "{\"start\": {\"HOROVOD_RANK\": \"3\"}}\n");
+  EXPECT_EQ(NextLine(), "{\"start\":{\"HOROVOD_RANK\":\"3\"}}\n");
   EXPECT_EQ(worker->pid(), process_->pid());
   EXPECT_TRUE(worker->running());
   Say("{\"exit\": 7}\n");
@@ -161,7 +161,7 @@ TEST_F(AdoptionTest, AskToEnd_TellsTheGrace) {
   std::unique_ptr<WorkerProcess> worker = Start();
   NextLine();
   worker->AskToEnd(absl::Seconds(30));
-  EXPECT_EQ(NextLine(), "{\"stop\": 30}\n");
+  EXPECT_EQ(NextLine(), "{\"stop\":30}\n");
   EXPECT_TRUE(IsAlive());
   Say("{\"exit\": 0}\n");
 }
@@ -171,7 +171,7 @@ TEST_F(AdoptionTest, Destructor_TheProcessSaysExit_ItLivesOn) {
   NextLine();
   Say("{\"exit\": 0}\n");
   worker.reset();
-  EXPECT_EQ(NextLine(), "{\"stop\": 5}\n");
+  EXPECT_EQ(NextLine(), "{\"stop\":5}\n");
   EXPECT_TRUE(IsAlive());
 }
 
@@ -190,17 +190,17 @@ TEST_F(AdoptionTest, Destructor_TheProcessHasEnded_DoesNotWait) {
 
 TEST_F(AdoptionTest, SendError_IsALine) {
   adoption_->SendError("no way");
-  EXPECT_EQ(NextLine(), "{\"error\": \"no way\"}\n");
+  EXPECT_EQ(NextLine(), "{\"error\":\"no way\"}\n");
 }
 
 TEST_F(AdoptionTest, SendJobEnd_OnlyToWhoWasNotStarted) {
   adoption_->SendJobEnd("gave up");
-  EXPECT_EQ(NextLine(), "{\"error\": \"gave up\"}\n");
+  EXPECT_EQ(NextLine(), "{\"error\":\"gave up\"}\n");
   std::unique_ptr<WorkerProcess> worker = Start();
   NextLine();
   adoption_->SendJobEnd("gave up");
   worker->AskToEnd(absl::Seconds(30));
-  EXPECT_EQ(NextLine(), "{\"stop\": 30}\n");
+  EXPECT_EQ(NextLine(), "{\"stop\":30}\n");
   Say("{\"exit\": 0}\n");
 }
 

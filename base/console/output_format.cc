@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 
 namespace hvd::console {
 
@@ -25,18 +25,25 @@ std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool
                          absl::string_view line) {
   absl::ConsumeSuffix(&line, "\n");
   absl::ConsumeSuffix(&line, "\r");
-  return absl::StrCat("{\"time\":", text::JsonTime(time), ",\"rank\":", rank,
-                      ",\"host\":", text::JsonString(host), ",\"stream\":\"",
-                      is_stderr ? "stderr" : "stdout", "\",\"text\":", text::JsonString(line),
-                      "}\n");
+  text::JsonObject object;
+  object.AddTime("time", time)
+      .AddNumber("rank", rank)
+      .AddText("host", host)
+      .AddText("stream", is_stderr ? "stderr" : "stdout")
+      .AddText("text", line);
+  return absl::StrCat(object.Text(), "\n");
 }
 
 std::string WordsAsJson(absl::Time time, absl::string_view words) {
   std::string result;
   for (absl::string_view line : absl::StrSplit(words, '\n', absl::SkipEmpty())) {
-    absl::StrAppend(&result, "{\"time\":", text::JsonTime(time),
-                    ",\"rank\":null,\"host\":null,\"stream\":\"horovodrun\",\"text\":",
-                    text::JsonString(line), "}\n");
+    text::JsonObject object;
+    object.AddTime("time", time)
+        .AddNull("rank")
+        .AddNull("host")
+        .AddText("stream", "horovodrun")
+        .AddText("text", line);
+    absl::StrAppend(&result, object.Text(), "\n");
   }
   return result;
 }

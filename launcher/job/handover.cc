@@ -9,7 +9,7 @@
 #include "base/net/descriptor_passing.h"
 #include "base/net/listen_address.h"
 #include "base/status_macros.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd::launcher::job {
@@ -25,11 +25,11 @@ absl::Status CheckSocket(int fd) {
       absl::StrCat("--handover: ", fd, " is not the number of a unix socket; it is horovod.run's"));
 }
 
-// Members of a JSON object.
-std::string CredentialsText(const rendezvous::security::PeerCredentials& own) {
-  return absl::StrCat("\"ca\":", text::JsonString(own.ca_certificate),
-                      ",\"certificate\":", text::JsonString(own.certificate),
-                      ",\"key\":", text::JsonString(own.private_key));
+text::JsonObject PemObject(const rendezvous::security::PeerCredentials& own) {
+  return text::JsonObject()
+      .AddText("ca", own.ca_certificate)
+      .AddText("certificate", own.certificate)
+      .AddText("key", own.private_key);
 }
 
 }  // namespace
@@ -48,14 +48,12 @@ absl::StatusOr<std::string> HandOver(Fd caller, const std::vector<std::string>& 
   for (const std::string& text : addresses) {
     ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
     ASSIGN_OR_RETURN(Fd listener, net::ListenOn(address));
-    bound.push_back(text::JsonString(address.WithPort(net::BoundPort(listener.get()))));
+    bound.push_back(address.WithPort(net::BoundPort(listener.get())));
     descriptors.push_back(listener.get());
     listeners.push_back(std::move(listener));
   }
-  RETURN_IF_ERROR(net::SendWithDescriptors(
-      caller.get(), absl::StrCat("{", CredentialsText(server), "}"), descriptors));
-  return absl::StrCat("{", CredentialsText(client), ",\"addresses\":[", absl::StrJoin(bound, ","),
-                      "]}");
+  RETURN_IF_ERROR(net::SendWithDescriptors(caller.get(), PemObject(server).Text(), descriptors));
+  return PemObject(client).AddList("addresses", bound, text::JsonString).Text();
 }
 
 }  // namespace hvd::launcher::job

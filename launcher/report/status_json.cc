@@ -1,69 +1,82 @@
 #include "launcher/report/status_json.h"
 
 #include <cstdint>
+#include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 
 namespace hvd::launcher::report {
 namespace {
 
-using text::JsonString;
+using text::JsonObject;
 
-std::string Seconds(uint64_t milliseconds) {
-  return absl::StrFormat("%.15g", static_cast<double>(milliseconds) / 1000);
+double Seconds(uint64_t milliseconds) { return static_cast<double>(milliseconds) / 1000; }
+
+std::optional<double> SecondsIf(bool has, uint64_t milliseconds) {
+  return has ? std::optional<double>(Seconds(milliseconds)) : std::nullopt;
 }
 
-// `has`: false gives null.
-std::string SecondsOrNull(bool has, uint64_t milliseconds) {
-  return has ? Seconds(milliseconds) : "null";
+template <typename Number>
+std::optional<Number> NumberIf(bool has, Number number) {
+  return has ? std::optional<Number>(number) : std::nullopt;
 }
 
-std::string NumberOrNull(bool has, double number) { return has ? absl::StrCat(number) : "null"; }
-
-std::string Bool(bool value) { return value ? "true" : "false"; }
-
-void AppendWorker(std::string* text, const pb::WorkerStatus& worker) {
-  absl::StrAppend(text, "{\"worker\":", worker.worker_id(), ",\"rank\":", worker.rank(),
-                  ",\"pid\":", worker.pid(), ",\"state\":", JsonString(worker.state()), "}");
+JsonObject WorkerObject(const pb::WorkerStatus& worker) {
+  return JsonObject()
+      .AddNumber("worker", worker.worker_id())
+      .AddNumber("rank", worker.rank())
+      .AddNumber("pid", worker.pid())
+      .AddText("state", worker.state());
 }
 
-void AppendHost(std::string* text, const pb::HostStatus& host) {
-  absl::StrAppend(text, "{\"host\":", JsonString(host.host()), ",\"slots\":", host.slots(),
-                  ",\"machine\":", JsonString(host.machine()),
-                  ",\"attached\":", Bool(host.attached()),
-                  ",\"condition\":", JsonString(host.condition()), ",\"workers\":[",
-                  absl::StrJoin(host.workers(), ",", AppendWorker), "]}");
+JsonObject HostObject(const pb::HostStatus& host) {
+  return JsonObject()
+      .AddText("host", host.host())
+      .AddNumber("slots", host.slots())
+      .AddText("machine", host.machine())
+      .AddBool("attached", host.attached())
+      .AddText("condition", host.condition())
+      .AddList("workers", host.workers(), WorkerObject);
 }
 
-void AppendHappening(std::string* text, const pb::Happening& happening) {
-  absl::StrAppend(text, "{\"kind\":", JsonString(happening.kind()),
-                  ",\"age_seconds\":", Seconds(happening.age_ms()),
-                  ",\"text\":", JsonString(happening.text()), "}");
+JsonObject HappeningObject(const pb::Happening& happening) {
+  return JsonObject()
+      .AddText("kind", happening.kind())
+      .AddNumber("age_seconds", Seconds(happening.age_ms()))
+      .AddText("text", happening.text());
 }
 
 }  // namespace
 
 std::string StatusJson(const pb::GetStatusResponse& status) {
-  return absl::StrCat(
-      "{\"job\":", JsonString(status.job_id()), ",\"command\":", JsonString(status.command()),
-      ",\"elastic\":", Bool(status.elastic()), ",\"state\":", JsonString(status.state()),
-      ",\"explanation\":", JsonString(status.explanation()),
-      ",\"wait_seconds_left\":", SecondsOrNull(status.has_wait_left_ms(), status.wait_left_ms()),
-      ",\"world\":", status.epoch(), ",\"worlds\":", status.worlds(), ",\"size\":", status.size(),
-      ",\"min_np\":", status.min_workers(), ",\"max_np\":", status.max_workers(),
-      ",\"failures\":", status.failures(),
-      ",\"failures_left\":", NumberOrNull(status.elastic(), status.failures_left()),
-      ",\"commit\":", status.commit(),
-      ",\"commit_age_seconds\":", SecondsOrNull(status.has_commit_age_ms(), status.commit_age_ms()),
-      ",\"commits_per_second\":", NumberOrNull(status.commit_rate() > 0, status.commit_rate()),
-      ",\"checkpoint\":", JsonString(status.checkpoint()), ",\"lost_steps\":", status.lost_steps(),
-      ",\"lost_seconds\":", Seconds(status.lost_ms()), ",\"daemon\":{\"pid\":", status.daemon_pid(),
-      ",\"host\":", JsonString(status.daemon_host()), "},\"hosts\":[",
-      absl::StrJoin(status.hosts(), ",", AppendHost), "],\"recent\":[",
-      absl::StrJoin(status.recent(), ",", AppendHappening), "]}");
+  return JsonObject()
+      .AddText("job", status.job_id())
+      .AddText("command", status.command())
+      .AddBool("elastic", status.elastic())
+      .AddText("state", status.state())
+      .AddText("explanation", status.explanation())
+      .AddNumber("wait_seconds_left", SecondsIf(status.has_wait_left_ms(), status.wait_left_ms()))
+      .AddNumber("world", status.epoch())
+      .AddNumber("worlds", status.worlds())
+      .AddNumber("size", status.size())
+      .AddNumber("min_np", status.min_workers())
+      .AddNumber("max_np", status.max_workers())
+      .AddNumber("failures", status.failures())
+      .AddNumber("failures_left", NumberIf(status.elastic(), status.failures_left()))
+      .AddNumber("commit", status.commit())
+      .AddNumber("commit_age_seconds",
+                 SecondsIf(status.has_commit_age_ms(), status.commit_age_ms()))
+      .AddNumber("commits_per_second", NumberIf(status.commit_rate() > 0, status.commit_rate()))
+      .AddNumber("checkpoint_commit", status.checkpoint_commit())
+      .AddText("checkpoint", status.checkpoint())
+      .AddNumber("lost_steps", status.lost_steps())
+      .AddNumber("lost_seconds", Seconds(status.lost_ms()))
+      .AddObject(
+          "daemon",
+          JsonObject().AddNumber("pid", status.daemon_pid()).AddText("host", status.daemon_host()))
+      .AddList("hosts", status.hosts(), HostObject)
+      .AddList("recent", status.recent(), HappeningObject)
+      .Text();
 }
 
 }  // namespace hvd::launcher::report

@@ -23,6 +23,7 @@ TEST(StatusJson, ElasticJob_HasAllFields) {
   status.set_max_workers(8);
   status.set_failures(1);
   status.set_failures_left(19);
+  status.set_checkpoint_commit(38);
   status.set_commit(40);
   status.set_commit_age_ms(2500);
   status.set_commit_rate(1.5);
@@ -53,7 +54,7 @@ TEST(StatusJson, ElasticJob_HasAllFields) {
       R"({"job":"4711","command":"python \"my train.py\"","elastic":true,"state":"resetting",)"
       R"("explanation":"waiting","wait_seconds_left":61.5,"world":7,"worlds":4,"size":3,)"
       R"("min_np":2,"max_np":8,"failures":1,"failures_left":19,"commit":40,)"
-      R"("commit_age_seconds":2.5,"commits_per_second":1.5,"checkpoint":"newest","lost_steps":12,"lost_seconds":7,)"
+      R"("commit_age_seconds":2.5,"commits_per_second":1.5,"checkpoint_commit":38,"checkpoint":"newest","lost_steps":12,"lost_seconds":7,)"
       R"("daemon":{"pid":99,"host":"n1"},"hosts":[{"host":"a","slots":2,"machine":"m",)"
       R"("attached":true,"condition":"draining","workers":[{"worker":12,"rank":0,"pid":31349,)"
       R"("state":"running"},{"worker":13,"rank":1,"pid":31350,"state":"running"}]}],)"

@@ -11,16 +11,17 @@
 #include "absl/strings/strip.h"
 #include "base/net/descriptor_passing.h"
 #include "base/status_macros.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 #include "rendezvous/security/token_file.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
 
-std::string PemObject(const security::PeerCredentials& own) {
-  return absl::StrCat("{\"ca\":", text::JsonString(own.ca_certificate),
-                      ",\"certificate\":", text::JsonString(own.certificate),
-                      ",\"key\":", text::JsonString(own.private_key), "}");
+text::JsonObject PemObject(const security::PeerCredentials& own) {
+  return text::JsonObject()
+      .AddText("ca", own.ca_certificate)
+      .AddText("certificate", own.certificate)
+      .AddText("key", own.private_key);
 }
 
 }  // namespace
@@ -45,17 +46,14 @@ Owner::~Owner() { loop_.Forget(socket_.get()); }
 
 absl::Status Owner::Tell(const PersistentJob& job, const std::vector<std::string>& addresses) {
   ASSIGN_OR_RETURN(const std::string credentials, security::TokenText(job.hosts));
-  const std::string list = absl::StrJoin(addresses, ",", [](std::string* out, const auto& one) {
-    absl::StrAppend(out, text::JsonString(one));
-  });
+  text::JsonObject told;
+  told.AddList("addresses", addresses, text::JsonString)
+      .AddText("credentials", credentials)
+      .AddObject("server", PemObject(job.daemon))
+      .AddObject("member", PemObject(job.hosts));
   // The socket is new, and its buffer takes the few kilobytes at once. So this does not wait for an
   // owner that does not read yet, which a write of the rest would have to.
-  return net::SendWithDescriptors(
-      socket_.get(),
-      absl::StrCat("{\"addresses\":[", list, "],\"credentials\":", text::JsonString(credentials),
-                   ",\"server\":", PemObject(job.daemon), ",\"member\":", PemObject(job.hosts),
-                   "}\n"),
-      {});
+  return net::SendWithDescriptors(socket_.get(), absl::StrCat(told.Text(), "\n"), {});
 }
 
 absl::Status Owner::Watch(Callbacks callbacks) {

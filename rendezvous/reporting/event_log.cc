@@ -6,15 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/os/protected_open.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
 
 namespace hvd::rendezvous::reporting {
 namespace {
 
-// Written without a library: the order of the fields is promised, and puts the text last, whose
-// length varies most.
-std::string Opening(absl::Time wall_time, absl::string_view kind) {
-  return absl::StrCat("{\"time\":", text::JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
+// The order of the fields is promised, and puts the text last, whose length varies most.
+text::JsonObject Opening(absl::Time wall_time, absl::string_view kind) {
+  return text::JsonObject().AddTime("time", wall_time).AddText("kind", kind);
+}
+
+std::string Line(text::JsonObject object, absl::string_view text) {
+  return absl::StrCat(object.AddText("text", text).Text(), "\n");
 }
 
 }  // namespace
@@ -91,38 +94,33 @@ std::vector<membership::Notice::Kind> AllNoticeKinds() {
 }
 
 std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time) {
-  std::string line = Opening(wall_time, NoticeKindName(notice.kind));
-  absl::StrAppend(&line, ",\"world\":", notice.epoch.value());
-  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", text::JsonString(notice.host));
+  text::JsonObject line = Opening(wall_time, NoticeKindName(notice.kind));
+  line.AddNumber("world", notice.epoch.value());
+  if (!notice.host.empty()) line.AddText("host", notice.host);
   // Ids begin with 1, ranks with 0.
-  if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
-  if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
+  if (notice.worker.value() != 0) line.AddNumber("worker", notice.worker.value());
+  if (notice.rank >= 0) line.AddNumber("rank", notice.rank);
   const bool formed = notice.kind == membership::Notice::Kind::kWorldFormed;
-  if (formed) absl::StrAppend(&line, ",\"size\":", notice.size);
+  if (formed) line.AddNumber("size", notice.size);
   if (formed || notice.kind == membership::Notice::Kind::kWorldBegan) {
-    absl::StrAppend(&line, ",\"commit\":", notice.commit, ",\"lost_steps\":", notice.lost_steps,
-                    ",\"lost_seconds\":", absl::ToDoubleSeconds(notice.lost_time));
+    line.AddNumber("commit", notice.commit)
+        .AddNumber("lost_steps", notice.lost_steps)
+        .AddNumber("lost_seconds", absl::ToDoubleSeconds(notice.lost_time));
   }
-  absl::StrAppend(&line, ",\"text\":", text::JsonString(notice.text), "}\n");
-  return line;
+  return Line(std::move(line), notice.text);
 }
 
 std::string EventLogLine(const membership::Verdict& verdict, absl::Time wall_time) {
-  std::string line = Opening(wall_time, "job_finished");
-  absl::StrAppend(&line, ",\"success\":", verdict.success ? "true" : "false",
-                  ",\"exit_code\":", verdict.exit_code);
-  if (verdict.rank >= 0) {
-    absl::StrAppend(&line, ",\"host\":", text::JsonString(verdict.host),
-                    ",\"rank\":", verdict.rank);
-  }
-  absl::StrAppend(&line, ",\"text\":", text::JsonString(verdict.summary), "}\n");
-  return line;
+  text::JsonObject line = Opening(wall_time, "job_finished");
+  line.AddBool("success", verdict.success).AddNumber("exit_code", verdict.exit_code);
+  if (verdict.rank >= 0) line.AddText("host", verdict.host).AddNumber("rank", verdict.rank);
+  return Line(std::move(line), verdict.summary);
 }
 
 std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time) {
-  return absl::StrCat(Opening(wall_time, "lines_dropped"), ",\"count\":", count, ",\"text\":\"",
-                      count, count == 1 ? " line is" : " lines are",
-                      " missing here: they could not be written in time\"}\n");
+  return Line(Opening(wall_time, "lines_dropped").AddNumber("count", count),
+              absl::StrCat(count, count == 1 ? " line is" : " lines are",
+                           " missing here: they could not be written in time"));
 }
 
 EventLog::EventLog(std::string path, Fd file)

@@ -1,44 +1,56 @@
 #include "rendezvous/reporting/job_json.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include <optional>
+
 #include "absl/time/time.h"
-#include "base/text/json.h"
+#include "base/text/json_object.h"
+#include "rendezvous/reporting/checkpoint_text.h"
 
 namespace hvd::rendezvous::reporting {
 namespace {
 
 using membership::Membership;
+using text::JsonObject;
 
-// The names of states are this program's own words; any other text may come from users or their
-// errors, and is escaped.
-void AppendWorker(std::string* text, const Membership::WorkerView& worker) {
-  absl::StrAppend(text, "{\"worker\":", worker.id.value(), ",\"rank\":", worker.rank,
-                  ",\"pid\":", worker.pid, ",\"state\":\"", lifecycle::StateName(worker.state),
-                  "\"}");
+JsonObject WorkerObject(const Membership::WorkerView& worker) {
+  return JsonObject()
+      .AddNumber("worker", worker.id.value())
+      .AddNumber("rank", worker.rank)
+      .AddNumber("pid", worker.pid)
+      .AddText("state", lifecycle::StateName(worker.state));
 }
 
-void AppendHost(std::string* text, const Membership::HostView& host) {
-  absl::StrAppend(text, "{\"host\":", text::JsonString(host.host.host),
-                  ",\"slots\":", host.host.slots,
-                  ",\"machine\":", text::JsonString(host.host.machine),
-                  ",\"attached\":", host.attached ? "true" : "false",
-                  ",\"condition\":", text::JsonString(host.condition), ",\"workers\":[",
-                  absl::StrJoin(host.workers, ",", AppendWorker), "]}");
+JsonObject HostObject(const Membership::HostView& host) {
+  return JsonObject()
+      .AddText("host", host.host.host)
+      .AddNumber("slots", host.host.slots)
+      .AddText("machine", host.host.machine)
+      .AddBool("attached", host.attached)
+      .AddText("condition", host.condition)
+      .AddList("workers", host.workers, WorkerObject);
 }
 
 }  // namespace
 
 std::string JobJson(absl::string_view job_id, const Membership::View& view) {
-  return absl::StrCat(
-      "{\"job\":", text::JsonString(job_id), ",\"state\":\"", lifecycle::StateName(view.state),
-      "\",\"world\":", view.epoch.value(), ",\"size\":", view.size,
-      ",\"min_np\":", view.min_workers, ",\"max_np\":", view.max_workers,
-      ",\"explanation\":", text::JsonString(view.explanation), ",\"failures\":", view.failures,
-      ",\"failures_left\":", view.failures_left, ",\"commit\":", view.commit,
-      ",\"checkpoint\":", view.checkpoint, ",\"lost_steps\":", view.lost_steps,
-      ",\"lost_seconds\":", absl::ToDoubleSeconds(view.lost_time), ",\"hosts\":[",
-      absl::StrJoin(view.hosts, ",", AppendHost), "]}");
+  return JsonObject()
+      .AddText("job", job_id)
+      .AddText("state", lifecycle::StateName(view.state))
+      .AddNumber("world", view.epoch.value())
+      .AddNumber("size", view.size)
+      .AddNumber("min_np", view.min_workers)
+      .AddNumber("max_np", view.max_workers)
+      .AddText("explanation", view.explanation)
+      .AddNumber("failures", view.failures)
+      .AddNumber("failures_left",
+                 view.elastic ? std::optional<int>(view.failures_left) : std::nullopt)
+      .AddNumber("commit", view.commit)
+      .AddNumber("checkpoint_commit", view.checkpoint)
+      .AddText("checkpoint", CheckpointText(view))
+      .AddNumber("lost_steps", view.lost_steps)
+      .AddNumber("lost_seconds", absl::ToDoubleSeconds(view.lost_time))
+      .AddList("hosts", view.hosts, HostObject)
+      .Text();
 }
 
 }  // namespace hvd::rendezvous::reporting

@@ -9,11 +9,8 @@
 
 namespace hvd::rendezvous::reporting {
 
-// Returns one line without a newline. Members: "job", "state" (as in GetStatus), "world", "size",
-// "min_np", "max_np", "explanation", "failures", "failures_left", "commit", "checkpoint"
-// (its commit's number; 0: none), "lost_steps", "lost_seconds", and "hosts": a list with "host",
-// "slots", "machine", "attached", "condition", and "workers": a list with "worker", "rank" (-1:
-// none), "pid", "state". Pure.
+// Returns one line without a newline, whose members are documented at hvd_rendezvous_describe.
+// Those of `horovodrun status --json` have the same names and meanings. Pure.
 std::string JobJson(absl::string_view job_id, const membership::Membership::View& view);
 
 }  // namespace hvd::rendezvous::reporting

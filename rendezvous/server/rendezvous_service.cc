@@ -118,6 +118,7 @@ void ToProto(const reporting::JobReport& report, pb::GetStatusResponse& proto) {
   proto.set_lost_steps(view.lost_steps);
   proto.set_lost_ms(Milliseconds(view.lost_time));
   proto.set_checkpoint(reporting::CheckpointText(view));
+  proto.set_checkpoint_commit(view.checkpoint);
   proto.set_elastic(view.elastic);
   proto.set_commit_rate(view.commit_rate);
   proto.set_daemon_pid(getpid());

@@ -366,10 +366,11 @@ HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_request_stop(hvd_rendezvous_job* jo
                                                           double grace);
 
 /* The state of the job, a JSON object: "job", "state" (forming, running, resetting, done, failed),
- * "world", "size", "min_np", "max_np", "explanation", "failures", "failures_left", "commit",
- * "checkpoint", "lost_steps", "lost_seconds", "hosts": "host", "slots", "machine", "attached",
- * "condition", "workers": "worker", "rank" (-1: none), "pid", "state". Members may be added. Free
- * *json with hvd_rendezvous_free. */
+ * "world", "size", "min_np", "max_np", "explanation", "failures", "failures_left" (null in a static
+ * job), "commit", "checkpoint_commit" (0: none), "checkpoint" (a line about it), "lost_steps",
+ * "lost_seconds", "hosts": "host", "slots", "machine", "attached", "condition", "workers":
+ * "worker", "rank" (-1: none), "pid", "state". Members may be added. Free *json with
+ * hvd_rendezvous_free. */
 HVD_RENDEZVOUS_EXPORT int32_t hvd_rendezvous_describe(hvd_rendezvous_job* job, char** json);
 
 /* The metrics of this job in Prometheus' text format (0.0.4). Free *text with
