@@ -12,10 +12,9 @@
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_glue.h"
 #include "collectives/gloo/gloo_links.h"
+#include "collectives/links/links_backend.h"
 #include "collectives/links/links_communicator.h"
-#include "collectives/links/solo_communicator.h"
 #include "collectives/peer_proof.h"
-#include "collectives/rank_text.h"
 #include "gloo/transport/address.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/pair.h"
@@ -26,21 +25,8 @@ namespace {
 
 using Context = ::gloo::transport::Context;
 
-constexpr char kName[] = "gloo";
 constexpr char kMeshKey[] = "gloo-mesh";
 constexpr char kProtocol[] = "gloo mesh";
-// As for the TCP backend.
-constexpr int kMostDirectRanks = 16;
-
-absl::Status CheckGroup(const GroupInfo& group) {
-  RETURN_IF_ERROR(CheckRank(group));
-  if (group.secret.empty()) return absl::InvalidArgumentError("the group has no secret");
-  if (group.tls != nullptr) {
-    return absl::InvalidArgumentError(
-        "Gloo's connections can't be encrypted: HOROVOD_CPU_OPERATIONS=tcp can");
-  }
-  return absl::OkStatus();
-}
 
 // Errors: those of MakeGlooBackend.
 absl::StatusOr<std::shared_ptr<Context>> MakeContext(const GroupInfo& group,
@@ -124,42 +110,32 @@ absl::Status ConnectPairs(const GroupInfo& group, const std::vector<std::string>
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
-                                                               KeyExchange& keys,
-                                                               const WaitBounds& bounds) {
-  const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  ScopedSigpipeBlock no_sigpipe;  // the threads that are started here inherit the mask
-  ASSIGN_OR_RETURN(const std::shared_ptr<Context> context, MakeContext(group, bounds.timeout));
-  ASSIGN_OR_RETURN(const std::vector<std::string> entries,
-                   keys.AllGather(kMeshKey, EntryOf(group, AddressesOf(*context)),
-                                  deadline - Clock::Real().Now()));
-  RETURN_IF_ERROR(ConnectPairs(group, entries, *context, deadline));
-  auto connections = std::make_shared<GlooLinks>(context, group.rank, group.size);
-  RETURN_IF_ERROR(connections->Begin());
-  std::vector<int> all(group.size);
-  std::iota(all.begin(), all.end(), 0);
-  return std::make_unique<links::LinksCommunicator>(
-      group.epoch, links::Peers(connections, std::move(all)), kMostDirectRanks);
-}
-
-class GlooBackend : public MeshBackend {
+class GlooBackend : public links::LinksBackend {
  public:
-  absl::string_view name() const override { return kName; }
+  GlooBackend() : LinksBackend("gloo") {}
 
-  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
-                                                        const WaitBounds& bounds) override {
-    RETURN_IF_ERROR(CheckGroup(group));
-    if (group.size == 1) return links::MakeSoloCommunicator(kName, group);
-    return ConnectMesh(group, keys, bounds);
+ private:
+  absl::Status Check(const GroupInfo& group) const override {
+    if (group.tls == nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "Gloo's connections can't be encrypted: HOROVOD_CPU_OPERATIONS=tcp can");
   }
 
-  absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectMesh(const GroupInfo& group,
-                                                                KeyExchange& keys,
-                                                                const WaitBounds& bounds) override {
-    RETURN_IF_ERROR(CheckGroup(group));
-    auto connected = ConnectPeers(group, keys, bounds);
-    if (connected.ok()) return connected;
-    return ConnectError(kName, group, connected.status());
+  absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(
+      const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds) override {
+    const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
+    ScopedSigpipeBlock no_sigpipe;  // the threads that are started here inherit the mask
+    ASSIGN_OR_RETURN(const std::shared_ptr<Context> context, MakeContext(group, bounds.timeout));
+    ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                     keys.AllGather(kMeshKey, EntryOf(group, AddressesOf(*context)),
+                                    deadline - Clock::Real().Now()));
+    RETURN_IF_ERROR(ConnectPairs(group, entries, *context, deadline));
+    auto connections = std::make_shared<GlooLinks>(context, group.rank, group.size);
+    RETURN_IF_ERROR(connections->Begin());
+    std::vector<int> all(group.size);
+    std::iota(all.begin(), all.end(), 0);
+    return std::make_unique<links::LinksCommunicator>(
+        group.epoch, links::Peers(connections, std::move(all)), links::kMostDirectRanks);
   }
 };
 

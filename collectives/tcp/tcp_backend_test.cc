@@ -12,6 +12,7 @@
 #include "base/net/tls_session.h"
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
+#include "collectives/links/links_backend.h"
 #include "collectives/tcp/link_address.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -27,7 +28,7 @@ std::shared_ptr<const net::TlsContext> NewTls() {
 
 // Splits nearly all messages, nearly from the begin.
 std::unique_ptr<MeshBackend> MakeSplittingTcp() {
-  return MakeSparseTcpBackend(kMostDirectRanks,
+  return MakeSparseTcpBackend(links::kMostDirectRanks,
                               {.large_bytes = 100, .review_bytes = 200, .always = true});
 }
 

@@ -23,6 +23,7 @@
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
+#include "collectives/links/links_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "collectives/tcp/tcp_backend.h"
 #include "tools/bench/native/referee_client.h"
@@ -38,7 +39,7 @@ std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   if (name == "tcp-single") {
     collectives::tcp::SplitRule never;
     never.review_bytes = std::numeric_limits<uint64_t>::max();
-    return collectives::tcp::MakeSparseTcpBackend(collectives::tcp::kMostDirectRanks, never);
+    return collectives::tcp::MakeSparseTcpBackend(collectives::links::kMostDirectRanks, never);
   }
   if (name == "gloo") return collectives::gloo::MakeGlooBackend();
   if (name == "shm") return collectives::shm::MakeShmBackend();
