@@ -54,6 +54,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) ReleaseLeaversWithoutWorld(now);
   if (!verdict.has_value()) FormElasticWorld(now);
   if (!verdict.has_value()) SignalChange(now);
+  if (!verdict.has_value()) ReleaseLeaversWhenTooFewStay(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
   if (!verdict.has_value()) ReleaseSurplus(now);
   if (!verdict.has_value()) EndDrainedHosts(now);
@@ -65,14 +66,23 @@ void Membership::State::Reconcile(absl::Time now) {
   ForgetDepartedHosts();
 }
 
+// The members that the others wait for, since they may still ask for the next world.
+std::vector<int> Membership::State::LateRanks() const {
+  return workers.RanksWhere([this](const Worker& w) {
+    return (w.IsSurvivor() && !w.join.has_value()) || standing.MayComeAgain(w);
+  });
+}
+
 void Membership::State::CheckElasticDeadlines(absl::Time now) {
   StopOverdueLeavers(now);
   if (epochs.together_since == absl::InfiniteFuture()) return;
   if (epochs.changing.has_value() && !epochs.broken.has_value() &&
       now >= epochs.together_since + kFollowTime) {
-    const std::vector<int> late = standing.LateSurvivors();
-    BreakEpoch(absl::StrCat(*epochs.changing, ", but ", phrases::Ranks(late),
-                            late.size() == 1 ? " does" : " do", " not come with the others"));
+    const std::vector<int> late = LateRanks();
+    if (!late.empty()) {
+      BreakEpoch(absl::StrCat(*epochs.changing, ", but ", phrases::Ranks(late),
+                              late.size() == 1 ? " does" : " do", " not come with the others"));
+    }
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
@@ -198,12 +208,11 @@ absl::Time Membership::State::NextElasticDeadline() {
     if (worker.ends_by > last_time) next = std::min(next, worker.ends_by);
   }
   if (epochs.together_since == absl::InfiniteFuture()) return next;
-  const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return (w.IsSurvivor() && !w.join.has_value()) || standing.MayComeAgain(w);
-  });
-  if (late) next = std::min(next, epochs.together_since + spec.elastic->rejoin_timeout);
-  if (epochs.changing.has_value() && !epochs.broken.has_value())
-    next = std::min(next, epochs.together_since + kFollowTime);
+  if (!LateRanks().empty()) {
+    next = std::min(next, epochs.together_since + spec.elastic->rejoin_timeout);
+    if (epochs.changing.has_value() && !epochs.broken.has_value())
+      next = std::min(next, epochs.together_since + kFollowTime);
+  }
   if (epochs.quorum_since != absl::InfiniteFuture()) {
     for (const absl::Time end :
          {epochs.quorum_since + kFormPatience, epochs.quorum_since + CommitPlaces::kCopyPatience,

@@ -112,6 +112,7 @@ struct Membership::State : Parts {
   void Release(Worker* worker, const std::string& reason, absl::Time now);
   void On(const LimitsChanged& event, absl::Time now);
   void ReleaseSurplus(absl::Time now);
+  void ReleaseLeaversWhenTooFewStay(absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
 
   // membership_change.cc: reconciliation of an elastic job with its desired state, after every
@@ -121,6 +122,7 @@ struct Membership::State : Parts {
   void CheckElasticDeadlines(absl::Time now);
   absl::Time NextElasticDeadline();
   void ReportWaiting();
+  std::vector<int> LateRanks() const;
   void EvictLateSurvivors(absl::Time now);
   void Evict(Worker* worker, const std::string& news, const std::string& meaning, absl::Time now);
   void StopOverdueLeavers(absl::Time now);

@@ -364,6 +364,25 @@ void Membership::State::ReleaseSurplus(absl::Time now) {
   }
 }
 
+// Releases the workers of draining hosts, after all have asked, if those who stay have the newest
+// commit but are too few for a world: further workers may come only after the draining hosts'
+// grace.
+void Membership::State::ReleaseLeaversWhenTooFewStay(absl::Time now) {
+  if (!standing.ComingTogether() || UnwrittenCommit() > 0) return;
+  std::vector<Worker*> staying, leaving;
+  int live = 0;
+  for (Worker& worker : workers) {
+    if (standing.MayComeAgain(worker)) return;
+    if (standing.IsLive(worker)) ++live;
+    if (!worker.IsSurvivor()) continue;
+    if (!worker.join.has_value()) return;
+    (HostOf(worker).drain.has_value() ? leaving : staying).push_back(&worker);
+  }
+  if (staying.empty() || live >= least_workers()) return;
+  if (commits.Restorable(staying) < commits.Restorable(leaving)) return;
+  for (Worker* const worker : leaving) Release(worker, LeavesText(HostOf(*worker)), now);
+}
+
 // Releases all survivors if each of them must leave and has asked, and no newcomer can take over.
 void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   if (!standing.ComingTogether() || UnwrittenCommit() > 0) return;
