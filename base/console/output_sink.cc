@@ -76,7 +76,7 @@ void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
         },
         this));
   }
-  if (abandoned_) return;
+  if (abandoned_ && !chunk.IsOwn()) return;
   backlog_bytes_ += chunk.text.size();
   queue_.push_back(std::move(chunk));
 }
@@ -126,6 +126,11 @@ void OutputSink::Abandon() {
     abandoned_ = true;
     dropped.swap(queue_);
     backlog_bytes_ = 0;
+    for (Chunk& chunk : dropped) {
+      if (!chunk.IsOwn() || chunk.on_drained) continue;
+      backlog_bytes_ += chunk.text.size();
+      queue_.push_back(std::move(chunk));
+    }
   }
   // Wakes a poll of the writing thread. The callbacks run without the lock, since they may call the
   // sink.

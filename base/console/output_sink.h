@@ -69,7 +69,8 @@ class OutputSink {
   // Waits until then. Returns false if that takes longer than `patience`.
   bool AwaitDrained(absl::Duration patience);
 
-  // Drops the backlog and all later output, and unblocks all callers, for an immediate end.
+  // Drops the backlog and all later output of workers, and unblocks all callers, for an immediate
+  // end. Messages of the launcher are still written if their stream takes them at once.
   void Abandon();
 
  private:
@@ -81,6 +82,7 @@ class OutputSink {
     bool needs_newline;  // on the console only: a worker's last line without a line end
     std::function<void()> on_drained;  // not null: a marker without text
     bool shown = true;                 // false: only for the files
+    bool IsOwn() const { return rank < 0; }
   };
 
   std::string Own(absl::string_view words) const;

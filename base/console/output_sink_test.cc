@@ -262,6 +262,18 @@ TEST_F(OutputSinkTest, AwaitDrained_NobodyReads_GivesUp) {
   Drain();
 }
 
+TEST_F(OutputSinkTest, Abandon_MessagesOfTheLauncherAreStillWritten) {
+  Make();
+  Clog();
+  sink_->Say("before\n");
+  sink_->Write(0, true, "held\n");
+  sink_->Abandon();
+  sink_->Say("after\n");
+  sink_->Write(0, true, "dropped\n");
+  sink_.reset();
+  EXPECT_EQ(Read(err_[0]), "before\nafter\n");
+}
+
 TEST_F(OutputSinkTest, AbandonReleasesEverybody) {
   OutputSinkOptions options;
   options.max_backlog_bytes = 1;

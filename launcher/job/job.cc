@@ -140,7 +140,7 @@ void JobRun::StartElasticFleet() {
 }
 
 absl::Time JobRun::NextDeadline() const {
-  absl::Time deadline = std::min(deadline_, lost_deadline_);
+  absl::Time deadline = std::min({deadline_, lost_deadline_, reader_deadline_});
   if (!Ending()) deadline = std::min(deadline, waiting_.NextDue());
   if (status_.has_value()) deadline = std::min(deadline, status_->NextDue());
   return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
@@ -327,6 +327,7 @@ void JobRun::On(const OutputIsBroken& event) {
 void JobRun::OnDeadline() {
   const absl::Time now = clock_.Now();
   if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
+  if (now >= reader_deadline_) return DropUntakenOutput();
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
   if (phase_ == Phase::kDraining && now >= deadline_) {

@@ -16,6 +16,8 @@ namespace {
 
 // The additional time for the daemon to give its verdict after the grace period.
 constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
+// How long what was written before the end of an elastic job began may wait for its reader.
+constexpr absl::Duration kReaderPatience = absl::Seconds(6);
 // The time for agents to kill their workers after a second Ctrl-C, before they are killed
 // themselves.
 constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
@@ -67,7 +69,15 @@ void JobRun::AwaitDrained() {
   was_drained_ = true;
   search_.reset();
   SetDeadline(plan_.elastic->spec.drain_grace + 2 * kDaemonPatience);
+  reader_deadline_ = clock_.Now() + kReaderPatience;
+  output_.NotifyDrained([taken = output_is_taken_] { taken->store(true); });
   elastic_->Withdraw();
+}
+
+// Workers whose output nobody takes would block in writing it, and not come to their commit.
+void JobRun::DropUntakenOutput() {
+  reader_deadline_ = absl::InfiniteFuture();
+  if (!output_is_taken_->load()) output_.Abandon();
 }
 
 // Somebody has asked the daemon to end the job (horovodrun stop), or this process has.
