@@ -67,6 +67,7 @@ class Membership {
     int rank = -1;
     int64_t pid = 0;
     lifecycle::WorkerState state = lifecycle::WorkerState::kStarting;
+    bool is_of_newest_world = true;  // false: it left before that, or was in none
   };
   struct HostView {
     HostSlots host;

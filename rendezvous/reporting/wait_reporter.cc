@@ -20,6 +20,8 @@ Tally CountMembers(const membership::Membership::View& view) {
   Tally tally;
   for (const membership::Membership::HostView& host : view.hosts) {
     for (const membership::Membership::WorkerView& worker : host.workers) {
+      // Those that have left at an earlier change of the world are not awaited.
+      if (!worker.is_of_newest_world) continue;
       if (worker.state == lifecycle::WorkerState::kFinished) ++tally.finished;
       if (worker.state == lifecycle::WorkerState::kRunning)
         tally.running.emplace_back(worker.rank, host.host.host);

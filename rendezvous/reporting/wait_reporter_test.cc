@@ -94,6 +94,12 @@ TEST_F(WaitReporterTest, Check_RankThatRunsOnAlone_IsNamed) {
       std::vector<std::string>({"ranks 0, 1 still run, and the job waits: 1 rank has finished"}));
 }
 
+TEST_F(WaitReporterTest, Check_RankLeftBeforeThisWorld_IsNoNews) {
+  Run({WorkerState::kRunning, WorkerState::kFinished});
+  view_.hosts[0].workers[1].is_of_newest_world = false;
+  EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
+}
+
 TEST_F(WaitReporterTest, Check_JobThatRuns_IsNoNews) {
   Run({WorkerState::kRunning, WorkerState::kRunning});
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());

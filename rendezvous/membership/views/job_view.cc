@@ -93,7 +93,8 @@ lifecycle::WorkerState StateOf(const Worker& worker) {
 
 Membership::WorkerView ViewOf(const Parts& parts, const Worker& worker) {
   const bool has_rank = !parts.elastic() || worker.last_world > Epoch(0);
-  return {worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker)};
+  return {worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker),
+          worker.last_world == parts.epochs.current};
 }
 
 }  // namespace
