@@ -64,7 +64,11 @@ void Membership::State::FormWorldWhenAllAsked() {
 // first, so that its watches and exchanges are answered. REQUIRES: `members` are in rank order,
 // with their places set, and have all asked.
 void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
-  const Epoch next(epochs.current.value() + 1);
+  // Above the world of each commit that an agent has, too: if the journal was set back to an older
+  // state, e.g. by a restored backup, such a commit must not be newer than those of this world.
+  uint64_t last = std::max(epochs.current.value(), CommitWorld(epochs.newest_commit));
+  for (const Host& host : hosts) last = std::max(last, CommitWorld(host.commit));
+  const Epoch next(last + 1);
   epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
   epochs.current = next;
   epochs.formed_at = last_time;
