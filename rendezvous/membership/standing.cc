@@ -1,6 +1,7 @@
 #include "rendezvous/membership/standing.h"
 
 #include <algorithm>
+#include <map>
 
 namespace hvd::rendezvous::membership {
 
@@ -68,9 +69,22 @@ absl::Time Standing::OldWorldEnds() const {
   return end;
 }
 
+std::vector<int> Standing::MachinesInOrder() const {
+  std::vector<int> machines = hosts_.Machines();
+  if (epochs_.current > Epoch(0)) return machines;
+  std::map<int, int> order;
+  for (const Worker& worker : workers_) {
+    order.emplace(machines[worker.host], static_cast<int>(order.size()));
+  }
+  for (int& machine : machines) {
+    machine = order.emplace(machine, static_cast<int>(order.size())).first->second;
+  }
+  return machines;
+}
+
 std::vector<placement::Candidate> Standing::ToCandidates(
     absl::Span<const Worker* const> workers) const {
-  const std::vector<int> machines = hosts_.Machines();
+  const std::vector<int> machines = MachinesInOrder();
   std::vector<placement::Candidate> candidates;
   for (const Worker* worker : workers) {
     candidates.push_back({machines[worker->host], hosts_.SlotOnMachine(worker->host, worker->slot),

@@ -58,6 +58,11 @@ class Standing {
   std::vector<placement::Candidate> ToCandidates(absl::Span<const Worker* const> workers) const;
 
  private:
+  // Each host's machine, numbered in the order of the placement. Before the first world, those on
+  // which workers were started first come first: programs may read the rank that was planned at the
+  // start of their process from its environment, and no other process should have the same.
+  std::vector<int> MachinesInOrder() const;
+
   const Hosts& hosts_;
   const Workers& workers_;
   const Epochs& epochs_;

@@ -115,6 +115,16 @@ def note_world() -> None:
     for hook in process.on_init:
         hook()
     process.world = World(*(_ffi.query(field) for field in World._fields))
+    if os.environ.get("HOROVOD_ELASTIC") == "1":
+        _show_in_environment(process.world)
+
+
+def _show_in_environment(world: World) -> None:
+    """Sets HOROVOD_RANK and the like, which the process was started with, to what they are in this world."""
+    for field, value in world._asdict().items():
+        name = f"HOROVOD_{field.upper()}"
+        if name in os.environ:
+            os.environ[name] = str(value)
 
 
 def enter(call: Hook) -> None:
