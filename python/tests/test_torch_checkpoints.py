@@ -14,7 +14,7 @@ from checkpointed_training import DATA, names, state_in, train
 from elastic_training import assert_equal, snapshot, step
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import checkpoint_file, checkpoints, commit_protocol, commits
+from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoints, commit_protocol, commits
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.loop import run_fn
 from horovod.torch._loading import TREES as TORCH
@@ -380,3 +380,11 @@ def test_first_failure_of_a_process_that_takes_over_names_the_newest_checkpoint(
 
 def full_disk(*_args, **_kwargs):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_checkpoint_of_a_world_that_the_job_has_not_had_is_older_than_its_commits():
+    """The job's journal was set back to an older state, e.g. by a restored backup."""
+    origin = checkpoint_file.Origin(70, 9, checkpoint_folder.job(), 0)
+    assert Checkpoints.id_of(origin) == 70 < commits.id_of(1, 1)
+    assert Checkpoints.id_of(origin._replace(world=1)) == commits.id_of(1, 70)
+    assert Checkpoints.id_of(origin._replace(before=8)) == commits.id_of(1, 70)

@@ -315,9 +315,12 @@ class Checkpoints:
 
     @staticmethod
     def id_of(origin: checkpoint_file.Origin) -> int:
-        """Returns the id of the commit in a file. One of an earlier job is older than every commit of this job."""
-        ours = origin.job == checkpoint_folder.job()
-        return commits.id_of(origin.world - origin.before if ours else 0, origin.commit)
+        """Returns the id of the commit in a file. One of an earlier job is older than every commit of this job; and so is one of a
+        world that the job has not had: its journal was set back, e.g. by a restored backup.
+        """
+        world = origin.world - origin.before
+        ours = origin.job == checkpoint_folder.job() and world <= _world()
+        return commits.id_of(world if ours else 0, origin.commit)
 
     def _take_folder(self) -> None:
         self._watch_end()
