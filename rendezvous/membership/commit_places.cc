@@ -146,8 +146,10 @@ uint64_t CommitPlaces::Unwritten() const {
   for (const Worker& worker : workers()) {
     if (worker.life.gone()) continue;
     const bool runs = worker.life.running() && !worker.life.finished();
-    const bool led = worker.last_world == epochs().current && worker.place.rank == 0;
-    if (led && (runs || worker.life.released())) return 0;
+    const bool leads = worker.last_world == epochs().current && worker.place.rank == 0;
+    // If the world broke before its first commit, the newest one may be of another rank 0.
+    const bool writes = !epochs().broken.has_value() || worker.commit > epochs().formed_commit;
+    if (leads && writes && (runs || worker.life.released())) return 0;
     newest = std::max(newest, worker.commit);
     if (runs) restorable = std::max(restorable, Restorable(worker));
   }

@@ -187,6 +187,9 @@ TEST_F(CommitPlacesTest, Unwritten_AboveTheCheckpoint_IfRank0HasGone) {
   job_.epochs.checkpoint.place = "a:/checkpoints";
   job_.epochs.checkpoint.commit = 4;
   EXPECT_EQ(places_.Unwritten(), 0u) << "rank 0 runs";
+  job_.epochs.formed_commit = 5;
+  EXPECT_EQ(places_.Unwritten(), 5u) << "rank 0 has not committed in this world";
+  job_.epochs.formed_commit = 4;
   job_.workers.End(&job_.workers[0], Move::kEndBadly, &job_.hosts);
   EXPECT_EQ(places_.Unwritten(), 5u);
   job_.epochs.checkpoint.commit = 5;
