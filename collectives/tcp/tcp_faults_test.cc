@@ -63,7 +63,12 @@ struct Case {
   Fault fault;
   int struck;  // the rank whose port is behind the proxy
 
-  bool is_silent() const { return fault.kind == Fault::kStall; }
+  // Whether a rank may have but its deadline. One that waits for a further link does not read from
+  // the others: if one of these ends behind more data than the kernel holds, only the daemon tells,
+  // which this test lacks.
+  bool is_silent() const {
+    return fault.kind == Fault::kStall || (fault.kind == Fault::kClose && most_direct == 1);
+  }
   bool changes_bytes() const { return fault.kind == Fault::kFlip; }
   bool is_harmless() const { return fault.kind == Fault::kNone || fault.kind == Fault::kDribble; }
   std::string ToString() const {

@@ -12,7 +12,7 @@ import numpy as np
 
 what, own_id, rank, size = sys.argv[1], bytes.fromhex(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 cuda, nccl = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnccl.so.2")
-IN_PROGRESS, NOT_READY = 7, 600
+INVALID_USAGE, IN_PROGRESS, NOT_READY = 5, 7, 600
 SUM, PRODUCT, MAX, MIN, AVERAGE = range(5)
 TYPES = {  # by their numbers
     0: np.int8, 1: np.uint8, 2: np.int32, 3: np.uint32, 4: np.int64, 5: np.uint64, 6: np.float16, 7: np.float32, 8: np.float64,
@@ -61,8 +61,11 @@ def settled():
 def connect():
     made = ctypes.c_void_p()
     config = Config(24, 0xCAFEBEEF, 21400, 0)
+    # An error may be there already, if the ranks are quick.
     check(
-        nccl.ncclCommInitRankConfig(ctypes.byref(made), size, UniqueId(own_id), rank, ctypes.byref(config)), IN_PROGRESS
+        nccl.ncclCommInitRankConfig(ctypes.byref(made), size, UniqueId(own_id), rank, ctypes.byref(config)),
+        IN_PROGRESS,
+        INVALID_USAGE,
     )
     return made
 
