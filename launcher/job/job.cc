@@ -327,7 +327,7 @@ void JobRun::On(const OutputIsBroken& event) {
 void JobRun::OnDeadline() {
   const absl::Time now = clock_.Now();
   if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
-  if (now >= reader_deadline_) return DropUntakenOutput();
+  if (now >= reader_deadline_) return CheckReader();
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
   if (phase_ == Phase::kDraining && now >= deadline_) {

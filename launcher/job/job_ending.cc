@@ -16,7 +16,7 @@ namespace {
 
 // The additional time for the daemon to give its verdict after the grace period.
 constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
-// How long what was written before the end of an elastic job began may wait for its reader.
+// How long output may wait for its reader while an elastic job ends.
 constexpr absl::Duration kReaderPatience = absl::Seconds(6);
 // The time for agents to kill their workers after a second Ctrl-C, before they are killed
 // themselves.
@@ -69,15 +69,21 @@ void JobRun::AwaitDrained() {
   was_drained_ = true;
   search_.reset();
   SetDeadline(plan_.elastic->spec.drain_grace + 2 * kDaemonPatience);
-  reader_deadline_ = clock_.Now() + kReaderPatience;
-  output_.NotifyDrained([taken = output_is_taken_] { taken->store(true); });
+  WatchReader();
   elastic_->Withdraw();
 }
 
 // Workers whose output nobody takes would block in writing it, and not come to their commit.
-void JobRun::DropUntakenOutput() {
+void JobRun::WatchReader() {
+  reader_deadline_ = clock_.Now() + kReaderPatience;
+  output_is_taken_ = std::make_shared<std::atomic<bool>>(false);
+  output_.NotifyDrained([taken = output_is_taken_] { taken->store(true); });
+}
+
+void JobRun::CheckReader() {
   reader_deadline_ = absl::InfiniteFuture();
-  if (!output_is_taken_->load()) output_.Abandon();
+  if (!output_is_taken_->load()) return output_.Abandon();
+  if (phase_ == Phase::kDraining) WatchReader();  // it may stop at any time
 }
 
 // Somebody has asked the daemon to end the job (horovodrun stop), or this process has.

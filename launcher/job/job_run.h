@@ -95,7 +95,8 @@ class JobRun {
   // ---- The end: job_ending.cc
   void Drain(const std::string& said, const std::string& reason, int exit_code);
   void AwaitDrained();
-  void DropUntakenOutput();
+  void WatchReader();
+  void CheckReader();
   void OnEnding(const std::string& text);
   void BeginEnd(absl::Duration time);
   void Fail(absl::string_view message, int exit_code);
@@ -138,10 +139,9 @@ class JobRun {
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();         // of the phase
   absl::Time lost_deadline_ = absl::InfiniteFuture();    // for the verdict on a lost agent
-  absl::Time reader_deadline_ = absl::InfiniteFuture();  // of what waited as the drain began
-  const std::shared_ptr<std::atomic<bool>> output_is_taken_ =
-      std::make_shared<std::atomic<bool>>(false);  // that output
-  std::vector<std::string> lost_;                  // premature exits of agents, for messages
+  absl::Time reader_deadline_ = absl::InfiniteFuture();  // for what waits during the drain
+  std::shared_ptr<std::atomic<bool>> output_is_taken_;   // that output; null before the drain
+  std::vector<std::string> lost_;                        // premature exits of agents, for messages
   std::optional<rendezvous::membership::Verdict> verdict_;
   int exit_code_ = 1;
   bool explained_ = false;  // the reason for the end was reported
