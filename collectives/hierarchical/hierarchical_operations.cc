@@ -1,6 +1,5 @@
 // The operations of HierarchicalCommunicator, composed of those of the host and of the mesh.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
