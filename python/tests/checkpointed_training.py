@@ -53,7 +53,7 @@ def as_processes(monkeypatch):
     sign = folder_lock._sign
 
     def note(descriptor, job):
-        locked.append(descriptor)
+        locked.append((descriptor, os.fstat(descriptor)))
         sign(descriptor, job)
 
     monkeypatch.setattr(folder_lock, "_sign", note)
@@ -62,6 +62,7 @@ def as_processes(monkeypatch):
     monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 0.0)
     become()
     yield become
-    for descriptor in locked:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+    for descriptor, file in locked:
+        with contextlib.suppress(OSError):  # closed by the test
+            if os.path.samestat(os.fstat(descriptor), file):
+                os.close(descriptor)

@@ -72,6 +72,18 @@ def test_global_process_set():
     assert_usable()
 
 
+def test_set_of_all_ranks_may_be_added_in_an_elastic_job(monkeypatch):
+    """There a set can become that of all ranks by losses, and a process that starts then adds it, too."""
+    monkeypatch.setenv("HOROVOD_ELASTIC", "1")
+    everyone = list(range(hvd.size()))
+    with added(everyone) as process_set:
+        assert process_set.process_set_id == 0 and process_set.ranks == everyone
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=process_set).item() == hvd.size()
+        with pytest.raises(ValueError, match="duplicate process set: it is the set of all ranks"):
+            hvd.add_process_set(everyone)
+    assert_usable()
+
+
 @pytest.mark.several_ranks
 def test_adding_needs_the_dynamic_mode(monkeypatch):
     with added([1]) as process_set:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import sys
 import threading
 import time
@@ -86,6 +87,47 @@ def test_second_job_is_refused(tmp_path, process, capfd):
     assert line.startswith("Horovod: checkpoint 1 in ") and "is in use by another job" in line
     assert names(tmp_path) == [unfinished.name, "checkpoint-1-w1.hvd", "checkpoint-2-w1.hvd"]
     assert json.loads((tmp_path / ".lock").read_text())["job"] == "a"
+
+
+@pytest.mark.parametrize("remove", ["folder", "lock file"])
+def test_lock_that_was_removed_is_taken_again(tmp_path, process, remove):
+    state = state_in(tmp_path)
+    train(state, 1)
+    if remove == "folder":
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+    else:
+        (tmp_path / ".lock").unlink()
+    train(state, 1)
+    with pytest.raises(folder_lock.InUse):
+        _take_in_another_process(tmp_path)
+
+
+def test_job_that_lost_its_lock_to_another_one_writes_no_more(tmp_path, process, capfd):
+    state = state_in(tmp_path)
+    train(state, 1)
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    (mine,) = folder_lock._held.items()
+    process("b")
+    train(state_in(tmp_path), 1)
+    before = names(tmp_path)
+    capfd.readouterr()
+    process("a")
+    folder_lock._held.update([mine])
+    train(state, 2)
+    (line,) = lines(capfd)
+    assert line.startswith("Horovod: checkpoint 2 in ") and "is in use by another job" in line
+    assert names(tmp_path) == before == ["checkpoint-1-w1.hvd"]
+
+
+def _take_in_another_process(folder):
+    held = dict(folder_lock._held)
+    folder_lock._held.clear()
+    try:
+        folder_lock.take(str(folder), "another job")
+    finally:
+        folder_lock._held.update(held)
 
 
 def test_next_process_of_the_job_goes_on_beside_the_one_before(tmp_path, process):

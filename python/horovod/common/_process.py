@@ -232,6 +232,11 @@ def take_move() -> bool:
     return moved
 
 
+def is_elastic() -> bool:
+    """Returns whether this process was started for an elastic job, whose size may change."""
+    return os.environ.get("HOROVOD_ELASTIC") == "1"
+
+
 def is_initialized() -> bool:
     """Returns whether this process is in a world, i.e. between :func:`init` and :func:`shutdown`. A world in which another rank
     has failed counts, although no collective can run in it.

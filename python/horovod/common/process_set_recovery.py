@@ -7,7 +7,6 @@ member, which has only declared its sets so far, matches them by their numbers.
 """
 
 import json
-import os
 from typing import Any, Optional
 
 from horovod import _ffi
@@ -63,7 +62,7 @@ def enter() -> None:
 
 def _is_shared_by_newcomers() -> bool:
     """Returns whether members of this world may have different registries. The same on all members."""
-    return os.environ.get("HOROVOD_ELASTIC") == "1" and _ffi.query("epoch") > 1
+    return _process.is_elastic() and _ffi.query("epoch") > 1
 
 
 def _versioned_rank() -> int:

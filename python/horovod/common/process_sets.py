@@ -19,6 +19,7 @@ _NOT_DYNAMIC = (
     'hvd.init(process_sets="dynamic") or HOROVOD_DYNAMIC_PROCESS_SETS=1.'
 )
 _DUPLICATE = "Attempted to add a duplicate process set"
+_ALL_RANKS = f"{_DUPLICATE}: it is the set of all ranks, hvd.global_process_set"
 
 Rule = Callable[[int], Iterable[int]]
 
@@ -375,12 +376,19 @@ def register(process_set: ProcessSet) -> ProcessSet:
             entry.take(process_set)
         else:
             process_set_id, is_new = _ffi.add_process_set(ranks)
-            if not is_new:
-                raise ValueError(_DUPLICATE)
+            if not is_new and not _may_be_of_all(process_set_id):
+                raise ValueError(_DUPLICATE if process_set_id else _ALL_RANKS)
             entry = registry.append(process_set)
             entry.members = members_of(ranks)
         entry.become(process_set_id, ranks)
     return process_set
+
+
+def _may_be_of_all(process_set_id: int) -> bool:
+    """Returns whether a set with this id may be added though the id exists: in an elastic job a set that has become that of all
+    ranks stays registered, so a new process must be able to add it as well.
+    """
+    return process_set_id == 0 and _process.is_elastic() and not registry.of_id(0)
 
 
 def members_of(ranks: Iterable[int]) -> list[tuple[int, int]]:
@@ -415,7 +423,8 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 
     Raises:
       ValueError: the ranks add different sets, the set exists already, or a rank does not exist. It is raised on all ranks,
-        and the world stays usable. Also if sets are not dynamic.
+        and the world stays usable. Also if sets are not dynamic. In an elastic job the set of all ranks may be added once,
+        because other sets can become that.
       HorovodInternalError: the world is broken, or members could not be connected.
 
     Example:

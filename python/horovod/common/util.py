@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Protocol
 
 from horovod.common import _built, _warnings, ops
+from horovod.common._process import is_elastic as is_elastic
 from horovod.common.basics import (  # noqa: F401
     ccl_built,
     ddl_built,
@@ -125,11 +126,6 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
       verbose: not used.
     """
     return extension_available(ext_base_name) and _built.cuda_built()
-
-
-def is_elastic() -> bool:
-    """Returns whether this process was started for an elastic job, whose size may change."""
-    return os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
 class _Reductions(Protocol):

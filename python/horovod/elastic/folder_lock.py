@@ -33,9 +33,9 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
 
     Raises InUse if another job still has it after `patience` seconds.
     """
-    if folder in _held:
-        return True
     path = os.path.join(folder, _NAME)
+    if _still_has(folder, path):
+        return True
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -68,6 +68,25 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
             _sign(descriptor, job)
             _held[folder] = descriptor
             return True
+
+
+def _still_has(folder: str, path: str) -> bool:
+    """Returns whether this process has the lock of `folder`. The lock of a file that was removed, with its folder or alone, gives
+    nothing any more: it is released.
+    """
+    if folder not in _held:
+        return False
+    try:
+        now = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:  # nothing is known, e.g. while a server does not answer
+        return True
+    else:
+        if os.path.samestat(now, os.fstat(_held[folder])):
+            return True
+    os.close(_held.pop(folder))
+    return False
 
 
 def _owner(descriptor: int) -> dict[str, Any]:
