@@ -121,6 +121,15 @@ void Epochs::CountTry(absl::Time now) {
   ++tries;
 }
 
+void Epochs::BeginWith(uint64_t commit) {
+  if (commit > formed_commit) tries = 0;
+  formed_commit = commit;
+  newest_commit = std::max(newest_commit, commit);
+  failed_world = lost_hosts = false;
+  failed_starts = 0;
+  StopWaiting();
+}
+
 void Epochs::StopWaiting() {
   together_since = quorum_since = absl::InfiniteFuture();
   told_waiting = false;

@@ -141,6 +141,9 @@ struct Epochs {
   double CommitRate() const;
   // Counts a worker that was started in a slot in cooldown, and sets the pause before the next one.
   void CountTry(absl::Time now);
+  // For a world that is about to form, whose members can restore `commit`: the wait for it, and
+  // what is counted until there is a world, are over.
+  void BeginWith(uint64_t commit);
   // Clears the timers of the wait for the next world.
   void StopWaiting();
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/commit_places.h"
+#include "rendezvous/membership/decisions/next_members.h"
 #include "rendezvous/membership/decisions/planned_change.h"
 #include "rendezvous/membership/transitions/membership_state.h"
 #include "rendezvous/membership/views/explanation.h"
@@ -215,8 +216,8 @@ absl::Time Membership::State::NextElasticDeadline() {
   }
   if (epochs.quorum_since != absl::InfiniteFuture()) {
     for (const absl::Time end :
-         {epochs.quorum_since + kFormPatience, epochs.quorum_since + CommitPlaces::kCopyPatience,
-          standing.OldWorldEnds()}) {
+         {epochs.quorum_since + decisions::NextMembers::kFormPatience,
+          epochs.quorum_since + CommitPlaces::kCopyPatience, standing.OldWorldEnds()}) {
       if (end > last_time) next = std::min(next, end);
     }
   }

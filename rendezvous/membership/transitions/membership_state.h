@@ -28,9 +28,6 @@ struct Membership::State : Parts {
   using Life = lifecycle::WorkerLifecycle::Life;
   using Move = lifecycle::WorkerLifecycle::Move;
 
-  // The wait for workers that are still starting, when a world could form without them.
-  static constexpr absl::Duration kFormPatience = absl::Seconds(10);
-
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle)
       : Parts(std::move(job_spec), now), throttle(reconcile_throttle) {}
 
@@ -103,17 +100,21 @@ struct Membership::State : Parts {
   // membership_worlds.cc
   void FormWorldWhenAllAsked();
   void FormWorld(const std::vector<Worker*>& members, bool sync_state);
-  bool DeferOrRelease(Worker* worker, const JoinRequested& event);
-  void ReleaseLeaversWithoutWorld(absl::Time now);
-  void ReportUnfailedEnd(uint64_t commit);
   void FormElasticWorld(absl::Time now);
-  std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
+  std::optional<std::vector<Worker*>> ChooseMembers(absl::Time now);
+  std::vector<Worker*> PlaceInRanks(const std::vector<Worker*>& candidates);
+  void ReportUnfailedEnd(uint64_t commit);
   void LeaveOutFinished(absl::Time now);
-  void Release(Worker* worker, const std::string& reason, absl::Time now);
   void On(const LimitsChanged& event, absl::Time now);
-  void ReleaseSurplus(absl::Time now);
+
+  // membership_releases.cc
+  bool DeferOrRelease(Worker* worker, const JoinRequested& event);
+  void Release(Worker* worker, const std::string& reason, absl::Time now);
+  void ReleaseLeaversWithoutWorld(absl::Time now);
+  void ReleaseLeaversLeftOut(absl::Time now);
   void ReleaseLeaversWhenTooFewStay(absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
+  void ReleaseSurplus(absl::Time now);
 
   // membership_change.cc: reconciliation of an elastic job with its desired state, after every
   // event
