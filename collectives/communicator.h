@@ -61,7 +61,9 @@ using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 // After any error except Unimplemented the communicator is broken and must be destroyed.
 // Errors of every operation:
 //   - Unavailable: a peer or the link to it is gone.
-//   - DataLoss: the same, because what it sent was changed on the way (with TLS).
+//   - DataLoss: the same, because what it sent was changed on the way: TLS says so, or no rank
+//   sends
+//     such a message.
 //   - DeadlineExceeded: the timeout passed.
 //   - Aborted: Abort() was called; the message is the reason given there.
 //   - Unimplemented: this backend lacks the operation; the communicator stays usable.

@@ -141,7 +141,7 @@ absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl:
   for (const Case& opened : cases) {
     if (opened.peer < links_.rank()) continue;
     if (opened.further < 0 || opened.further > opened.own.room) {
-      return absl::InternalError(
+      return absl::DataLossError(
           absl::StrCat("rank ", opened.peer, " tells of ", opened.further, " further connections"));
     }
     ASSIGN_OR_RETURN(std::vector<net::Wire> wires,

@@ -286,7 +286,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
     const int cause = link->cause();
     // This rank passes the cause on, so a number that is no rank would go around the group.
     if (cause >= size()) {
-      return {absl::InternalError(absl::StrCat("rank ", peer, " gave up because of rank ", cause,
+      return {absl::DataLossError(absl::StrCat("rank ", peer, " gave up because of rank ", cause,
                                                ", but there are ", size(), " ranks")),
               peer};
     }
@@ -303,7 +303,7 @@ TcpLinks::Failure TcpLinks::FindFailure() {
   for (const int peer : busy_) {
     const PeerLink& link = *links_[peer];
     if (link.end() == End::kMalformed) {
-      return {absl::InternalError(
+      return {absl::DataLossError(
                   absl::StrCat("the message of rank ", peer, " is not of the expected length")),
               rank()};
     }

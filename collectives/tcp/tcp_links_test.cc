@@ -108,7 +108,7 @@ TEST_F(TcpLinksTest, FailureDuringTheDestructor_ReachesThePeerWithItsCause) {
 TEST_F(TcpLinksTest, CauseThatIsNoRank_IsBlamedOnThePeer) {
   links_[0]->Break(absl::UnavailableError("rank 7 is gone"), 7);
   EXPECT_EQ(WhatRank1Receives(),
-            absl::InternalError("rank 0 gave up because of rank 7, but there are 2 ranks"));
+            absl::DataLossError("rank 0 gave up because of rank 7, but there are 2 ranks"));
 }
 
 }  // namespace

@@ -65,8 +65,28 @@ def test_connections_that_break_between_living_workers_lead_to_the_next_world(ho
     assert "failed:" not in result.stderr.replace("had failed:", "")
 
 
-def test_ranks_that_only_lose_each_other_pause_and_end_by_time_not_by_number(horovodrun):
-    job = JOB.replace('"NCCL: unhandled system error"', '"rank 7 is gone", code=14')  # UNAVAILABLE
+# The first operations in a world, those that register the process sets, fail in all worlds after the first.
+LOST_IN_PREPARATIONS = """
+import horovod.numpy as hvd
+from horovod.common import _process
+from horovod.common.exceptions import HorovodInternalError
+
+def lose_peer():
+    hvd.allreduce(1.0, name="completed")
+    raise HorovodInternalError("rank 7 is gone", code=14)  # UNAVAILABLE
+
+hvd.init()
+_process.on_later_world(lose_peer)
+hvd.elastic.run(lambda state: lose_peer())(hvd.elastic.State(step=0))
+"""
+
+
+@pytest.mark.parametrize(
+    "job",
+    [JOB.replace('"NCCL: unhandled system error"', '"rank 7 is gone", code=14'), LOST_IN_PREPARATIONS],
+    ids=["in training", "in the preparations of a world"],
+)
+def test_ranks_that_only_lose_each_other_pause_and_end_by_time_not_by_number(horovodrun, job):
     # The limit holds for the start of the workers as well, which takes some seconds on a busy machine.
     flags = ["--min-np", "1", "--max-failures-in-a-row", "1", "--elastic-timeout", "15"]
     result = horovodrun.run("-np", "2", *flags, sys.executable, "-c", job)

@@ -136,10 +136,22 @@ def enter(call: Hook) -> None:
         raise
 
 
+def prepare(call: Hook) -> None:
+    """Calls `call`, which runs the first collectives of a world just entered. If one fails, the job learns why this process leaves
+    the world, and that no work was done in it: it would form such worlds without a pause and without end.
+    """
+    try:
+        call()
+    except HorovodInternalError as error:
+        _ffi.forget_work()
+        _ffi.note_error(str(error), error.caused_by_peer)
+        raise
+
+
 def run_later_world_hooks() -> None:
     """Calls the hooks that were registered with :func:`on_later_world`."""
     for hook in process.on_later_world:
-        hook()
+        prepare(hook)
 
 
 def enter_later_world(call: Hook) -> None:

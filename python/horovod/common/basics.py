@@ -31,8 +31,6 @@ __all__ = [
     "take_move",
 ]
 
-_MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
-
 
 def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
     """Joins the world of the job that started this process; without a job, makes a world of one process. Processes that srun,
@@ -86,7 +84,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         _ffi.set_join(_process.join_world_for_graph)
     _process.note_world()
     try:
-        _survive(lambda: process_set_recovery.enter_first(static_sets))
+        _survive(lambda: _process.prepare(lambda: process_set_recovery.enter_first(static_sets)))
     except ValueError as error:
         shutdown()
         raise ValueError(f"Horovod initialization failed: {error}") from None
@@ -101,14 +99,13 @@ def _listed(comm: Any) -> list[int]:
 
 def _survive(enter: Callable[[], None]) -> None:
     """Calls `enter`. If the world breaks meanwhile in an elastic job, joins the next world instead."""
-    for failed in range(1, _MAX_FAILED_ENTRIES + 1):
+    while True:
         try:
             return enter()
         except HorovodInternalError as error:
-            broken = error.caused_by_peer and os.environ.get("HOROVOD_ELASTIC") == "1"
-            if not broken or failed == _MAX_FAILED_ENTRIES:
+            if not (error.caused_by_peer and _process.is_elastic()):
                 raise
-            enter = reset
+            enter = reset  # the daemon bounds how long worlds are lost in a row
 
 
 def reset() -> None:

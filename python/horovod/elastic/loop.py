@@ -324,10 +324,12 @@ class _ResetFailed(Exception):
 
 def _reset(reset: Callable[[], None]) -> None:
     """Joins the next world. Tries again if that world breaks while it forms."""
-    for failed in range(1, _MAX_FAILED_RESETS + 1):
+    failed = 0
+    while True:
         try:
             return reset()
         except HorovodInternalError as error:
+            failed += not error.caused_by_peer  # the daemon bounds how long worlds are lost in a row
             final = isinstance(error, HorovodRequestError) or error.code in _FINAL
             if final or failed == _MAX_FAILED_RESETS:
                 raise _ResetFailed(error) from None
