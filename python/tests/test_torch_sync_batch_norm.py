@@ -143,6 +143,19 @@ def test_convert_replaces_all_and_keeps_parameters():
     assert list(model.state_dict()) == names
 
 
+def test_weights_without_a_bias():
+    reference = nn.BatchNorm2d(4)
+    nn.init.uniform_(reference.weight)
+    reference.register_parameter("bias", None)  # as with bias=False, which newer torch has
+    ours = hvd.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(reference))
+    joined, mine = joined_batch(lambda r: 3, (3, 2))
+    out, expected = ours(joined[mine]), reference(joined)
+    assert torch.allclose(out, expected[mine], atol=1e-5)
+    out.square().sum().backward()
+    expected.square().sum().backward()
+    assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), reference.weight.grad, atol=1e-3)
+
+
 def test_gradients_that_accumulate_over_two_passes_are_reduced():
     ours, reference = pair(2)
     optimizer = hvd.DistributedOptimizer(

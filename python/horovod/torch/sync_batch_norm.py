@@ -152,12 +152,12 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
         scale = torch.rsqrt(variance + eps)
         normalized = (values - _per_channel(mean, values)) * _per_channel(scale, values)
         ctx.save_for_backward(normalized, scale, weight)
-        ctx.count, ctx.process_set = count, process_set
+        ctx.count, ctx.process_set, ctx.has_bias = count, process_set, bias is not None
         output = normalized
         if weight is not None:
             output = output * _per_channel(weight.to(precise), values)
-            # Either both exist or none.
-            output = output + _per_channel(bias.to(precise), values)  # type: ignore[union-attr]
+        if bias is not None:  # newer torch makes layers with weights alone
+            output = output + _per_channel(bias.to(precise), values)
         ctx.mark_non_differentiable(mean, variance)
         return output.to(input.dtype), mean, variance, count
 
@@ -181,6 +181,8 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
             grad_input = (grad_input * _per_channel(scale, values)).to(grad.dtype)
         if own_sums is not None:
             grad_bias, grad_weight = own_sums.to(weight.dtype)
+            if not ctx.has_bias:
+                grad_bias = None
         return grad_input, grad_weight, grad_bias, None, None
 
 
