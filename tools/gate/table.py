@@ -34,13 +34,15 @@ def set_up(everything: bool) -> Suite:
 def sources(root: Path) -> list[Suite]:
     """Checks of the sources, the C++ tests, and the package that all others need."""
     return [
-        *lint(root),
+        check("format of the sources", "tools/format", "--check"),
         check("shell scripts", "shellcheck", "-x", "-P", ".", *shell_scripts(root)),
         check("Dockerfiles", ".dev/venv-lint/bin/hadolint", "Dockerfile", "examples/kubernetes/Dockerfile"),
         check("documentation", "tools/docs"),
         check("clang-tidy of what has changed", "tools/lint", "--changed"),
         bazel("C++ tests", "//..."),
         check("build", "tools/build"),
+        # Last, as it needs the newest torch, which is fetched meanwhile.
+        check("Python code", "tools/lint", "--python"),
     ]
 
 

@@ -5,7 +5,16 @@ import math
 import mmap
 import re
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    class SizedBuffer(Buffer, Protocol):
+        """A buffer that knows its length."""
+
+        def __len__(self) -> int: ...
+
 
 _HUGE_PAGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -26,7 +35,7 @@ def new_memory(size: int) -> mmap.mmap:
 _LARGE_BYTES = 1 << 20
 
 
-def zeros(size: int) -> Any:
+def zeros(size: int) -> Union[mmap.mmap, bytearray]:
     """Returns a new buffer of `size` bytes, all 0; a large one from :func:`new_memory`."""
     return new_memory(size) if size >= _LARGE_BYTES else bytearray(size)
 
@@ -36,7 +45,7 @@ def take_new_memory(memory: mmap.mmap) -> None:
     _advise(address_of_buffer(memory), len(memory), mmap.PAGESIZE, _MADV_POPULATE_WRITE)
 
 
-def address_of_buffer(memory: Any) -> int:
+def address_of_buffer(memory: "SizedBuffer") -> int:
     """Returns the address of a writable buffer, which is valid while the buffer exists; 0 for an empty buffer."""
     if len(memory) == 0:
         return 0
@@ -91,7 +100,7 @@ _is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)((
 
 # Capsules with their structures and owners, by the structures' addresses: for tensors that still exist, and capsules that may still
 # be taken.
-_in_use: dict[int, tuple[Any, _DLManagedTensor, Any]] = {}
+_in_use: dict[int, tuple[object, _DLManagedTensor, object]] = {}
 _look_at = 1  # the size of _in_use at which capsules that nobody can take any more are looked for
 
 
@@ -124,7 +133,7 @@ def as_dlpack(address: int, size: int, device: int) -> Any:
     return new_dlpack(address, (size,), "uint8", device)
 
 
-def new_dlpack(address: int, shape: tuple[int, ...], dtype: str, device: int, owner: Any = None) -> Any:
+def new_dlpack(address: int, shape: tuple[int, ...], dtype: str, device: int, owner: object = None) -> Any:
     """Returns a DLPack capsule for an array at `address`, as for :func:`as_dlpack`; it keeps `owner` alive. `dtype` is numpy's name."""
     tensor = _DLManagedTensor(
         address,
@@ -156,7 +165,7 @@ class LentArray(NamedTuple):
     device: int
 
 
-def read_dlpack(capsule: Any) -> LentArray:
+def read_dlpack(capsule: object) -> LentArray:
     """Returns what a DLPack capsule has, which stays its owner's. Raises BufferError for element types that numpy has no name for."""
     tensor = _DLManagedTensor.from_address(_capsule_address(capsule, _DL_NAME))
     code, bits, lanes = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes

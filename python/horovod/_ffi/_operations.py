@@ -312,13 +312,13 @@ class ResultOwner:
             library.hvd_release(self._handle)
 
 
-def memory(address: int, size: int, owner: Optional[ResultOwner] = None) -> Any:
+def memory(address: int, size: int, owner: object = None) -> "ctypes.Array[ctypes.c_char]":
     """Returns `size` (> 0) bytes at `address` as a writable buffer, which keeps `owner` alive."""
     view = (ctypes.c_char * size).from_address(address)
     view.owner = owner  # type: ignore[attr-defined]  # arrays of ctypes take any attribute
     return view
 
 
-def keep_for_ever(thing: Any) -> None:
+def keep_for_ever(thing: object) -> None:
     """Makes `thing` outlive the interpreter, for memory that another thread may write to while the process ends."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

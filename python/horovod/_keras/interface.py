@@ -8,7 +8,7 @@ from horovod._keras.backends import horovod_for
 from horovod._keras.optimizer import distributed
 from horovod._keras.packages import backend_of, package_behind
 from horovod._keras.settings import Groups, Settings, checked, groups_of
-from horovod.common.compression import Compressor, NoneCompressor
+from horovod.common.compression import AnyCompressor, NoneCompressor
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
 
@@ -18,7 +18,7 @@ def DistributedOptimizer(
     name: Optional[str] = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = NoneCompressor,
+    compression: AnyCompressor = NoneCompressor,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
     op: int = Average,
@@ -89,7 +89,7 @@ def PartialDistributedOptimizer(
     name: Optional[str] = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = NoneCompressor,
+    compression: AnyCompressor = NoneCompressor,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
     op: int = Average,
@@ -165,7 +165,7 @@ class Functions:
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         op: Optional[int] = None,
-        compression: type[Compressor] = NoneCompressor,
+        compression: AnyCompressor = NoneCompressor,
     ) -> Any:
         """Reduces the ranks' values. It must not be called in a compiled function.
 
@@ -235,7 +235,7 @@ class Functions:
         filepath: Any,
         custom_optimizers: Optional[Iterable[type]] = None,
         custom_objects: Optional[Mapping[str, Any]] = None,
-        compression: type[Compressor] = NoneCompressor,
+        compression: AnyCompressor = NoneCompressor,
         legacy_opts: bool = False,
     ) -> Any:
         """Loads a model with a :func:`DistributedOptimizer` that has the state of the optimizer with which it was saved, distributed

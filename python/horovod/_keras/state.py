@@ -80,7 +80,7 @@ class SamplerHandler(handlers.SamplerStateHandler):
 
 def _read_only(array: numpy.ndarray) -> numpy.ndarray:
     """Returns a read-only view of the array, which may be the memory of a variable."""
-    view = array.view()
+    view: numpy.ndarray = array.view()
     view.flags.writeable = False
     return view
 

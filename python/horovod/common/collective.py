@@ -5,7 +5,7 @@ functions turn their arguments into a :class:`Call`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Generic, Optional, TypeVar
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
@@ -15,7 +15,7 @@ from horovod.common.tensors import (
     PARTS,
     DevicePath,
     Kind,
-    Tensor,
+    T,
     TensorAdapter,
     as_real,
     check_group,
@@ -26,7 +26,8 @@ from horovod.common.tensors import (
 )
 
 Fields = Mapping[str, Any]  # of a request: see horovod._ffi.request
-Finish = Callable[[int], Any]
+Finish = Callable[[int], object]
+V = TypeVar("V")  # the value of an operation on one tensor
 
 _NO_FIELDS: Fields = {}
 _OF_ROWS = (_ffi.ALLGATHER, _ffi.ALLTOALL, _ffi.REDUCESCATTER)
@@ -41,7 +42,7 @@ class Call:
 
     def __init__(
         self,
-        name: Any,
+        name: Optional[str],
         process_set: ProcessSet,
         in_place: bool = False,
         fields: Fields = _NO_FIELDS,
@@ -53,7 +54,7 @@ class Call:
 
 
 def reduction(
-    name: Any,
+    name: Optional[str],
     process_set: ProcessSet,
     op: int,
     prescale_factor: float = 1.0,
@@ -65,12 +66,15 @@ def reduction(
     return Call(name, process_set, in_place, fields)
 
 
-class Requests(NamedTuple):
+class Requests(Generic[T]):
     """The inputs and outputs of an operation, and further fields of each request."""
 
-    inputs: list[Tensor]
-    outputs: Optional[list[Tensor]]  # None: the runtime's memory; may be the inputs
-    fields: list[Fields]
+    __slots__ = ("fields", "inputs", "outputs")
+
+    def __init__(self, inputs: list[T], outputs: Optional[list[T]], fields: list[Fields]) -> None:
+        self.inputs = inputs
+        self.outputs = outputs  # None: the runtime's memory; may be the inputs
+        self.fields = fields
 
 
 def names_of(base: str, count: int) -> list[str]:
@@ -89,21 +93,21 @@ def request_of(name: str, op: int, kind: Kind, source: int, target: int, fields:
     return _ffi.request(name, op, DTYPES[dtype], shape, source, target, **fields)
 
 
-class Recording:
+class Recording(Generic[T]):
     """Runs the collectives that compute gradients. A framework that differentiates collectives overrides it, so that these
     collectives have gradients themselves.
     """
 
-    def run(self, collective: "Collective", tensor: Tensor, call: Call) -> Any:
+    def run(self, collective: "Collective[T, V]", tensor: T, call: Call) -> V:
         """Runs `collective` and returns its value."""
         return collective.run(tensor, call)
 
-    def run_group(self, collective: "Collective", tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
+    def run_group(self, collective: "Collective[T, V]", tensors: Sequence[T], call: Call) -> tuple[V, ...]:
         """Runs `collective` for several tensors as one operation and returns the values."""
         return collective.run_group(tensors, call)
 
 
-class Collective:
+class Collective(Generic[T, V]):
     """One kind of collective on a framework's tensors.
 
     Results whose size is known in advance are written to the framework's tensors. All other results are in memory of the
@@ -113,36 +117,36 @@ class Collective:
     name = ""  # prefix of its operations' names; a group's has "grouped_" before it
     op = -1  # of _ffi
 
-    def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
+    def __init__(self, adapter: TensorAdapter[T], recording: Recording[T]) -> None:
         self.adapter = adapter
         self.recording = recording  # runs the collectives of backward()
 
     # Overridden by each kind of collective.
 
-    def check(self, tensors: list[Tensor], call: Call) -> None:
+    def check(self, tensors: list[T], call: Call) -> None:
         """Raises ValueError, or a more specific error, for unsupported tensors or fields."""
 
-    def requests(self, tensors: list[Tensor], call: Call) -> Requests:
+    def requests(self, tensors: list[T], call: Call) -> Requests[T]:
         """Returns the requests for these tensors."""
         return Requests(tensors, None, [call.fields] * len(tensors))
 
-    def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
+    def likely_rows(self, tensor: T, call: Call, own: Fields) -> Optional[int]:
         """Returns the expected number of rows of a result in the runtime's memory; None if unknown. `own` are the fields of the
         tensor's request.
         """
         return None
 
-    def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
+    def value(self, tensor: T, result: _ffi.Result, call: Call, index: int) -> V:
         """Returns the value that the script gets for result number `index`; `tensor` is a view of that result in the runtime's
         memory.
         """
-        return tensor
+        raise NotImplementedError
 
-    def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
+    def save(self, tensor: T, value: V, call: Call) -> Any:
         """Returns what :meth:`backward` needs to know of a tensor and of the operation's value for it."""
         return call.fields
 
-    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
+    def backward(self, grads: list[T], saved: list[Any], process_set: ProcessSet, single: bool) -> list[T]:
         """Returns the gradients of the inputs, given those of the results. Runs collectives. `saved` is what :meth:`save` returned
         for each; `single` says that the operation was not a group.
         """
@@ -150,44 +154,45 @@ class Collective:
 
     # Common to all kinds.
 
-    def run(self, tensor: Tensor, call: Call) -> Any:
+    def run(self, tensor: T, call: Call) -> V:
         """Runs the collective and returns its value."""
-        return ops.synchronize(self.start(tensor, call, waits=True))
+        value: V = ops.synchronize(self.start(tensor, call, waits=True))
+        return value
 
-    def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
+    def start(self, tensor: T, call: Call, waits: bool = False) -> int:
         """Starts the collective and returns its handle, for ops.synchronize. `waits`: the caller calls synchronize next."""
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 
-    def begin(self, tensor: Tensor, call: Call) -> ops.Handle:
+    def begin(self, tensor: T, call: Call) -> ops.Handle[V]:
         """Starts the collective for a script, which may forget the handle; see :meth:`start`."""
         return ops.Handle(self.start(tensor, call))
 
-    def begin_group(self, tensors: Sequence[Tensor], call: Call) -> ops.Handle:
+    def begin_group(self, tensors: Sequence[T], call: Call) -> ops.Handle[tuple[V, ...]]:
         """Starts the collective for several tensors for a script, which may forget the handle; see :meth:`start_group`."""
         return ops.Handle(self.start_group(tensors, call))
 
-    def run_group(self, tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
+    def run_group(self, tensors: Sequence[T], call: Call) -> tuple[V, ...]:
         """Runs the collective for several tensors as one operation and returns the values."""
-        values: tuple[Any, ...] = ops.synchronize(self.start_group(tensors, call, waits=True))
+        values: tuple[V, ...] = ops.synchronize(self.start_group(tensors, call, waits=True))
         return values
 
-    def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
+    def start_group(self, tensors: Sequence[T], call: Call, waits: bool = False) -> int:
         """Starts the collective for several tensors as one operation and returns its handle; see :meth:`start`."""
         return self._submit(check_group(self.adapter, tensors)[0], call, False, waits)
 
     def finish(
         self,
-        likes: Sequence[tuple[Tensor, str]],
+        likes: Sequence[tuple[Optional[T], str]],
         call: Call,
         single: bool,
-        room: Optional[Sequence[Optional[Tensor]]] = None,
+        room: Optional[Sequence[Optional[T]]] = None,
     ) -> Finish:
         """Returns a function that makes the value of an operation whose results are in the runtime's memory or, on a device, perhaps
         in `room`. `likes` has, for each result, the place where it is wanted (as for from_memory) and its dtype.
         """
 
-        def finish(handle: int) -> Any:
+        def finish(handle: int) -> object:
             owner = _ffi.ResultOwner(handle)
             values = []
             for i, (like, dtype) in enumerate(likes):
@@ -195,13 +200,14 @@ class Collective:
                 if room is None or self.adapter.devices is None:
                     tensor = _from_result(self.adapter, result, like, dtype, owner)
                 else:
+                    assert like is not None  # only what is wanted in host memory has none
                     tensor = self.adapter.devices.from_result(result, like, room[i])
                 values.append(self.value(tensor, result, call, i))
             return values[0] if single else tuple(values)
 
         return finish
 
-    def _submit(self, tensors: list[Tensor], call: Call, single: bool, waits: bool) -> int:
+    def _submit(self, tensors: list[T], call: Call, single: bool, waits: bool) -> int:
         process_set_id = process_sets.check(call.process_set)
         self.check(tensors, call)
         requests = self.requests(tensors, call)
@@ -215,7 +221,7 @@ class Collective:
 
     def _submit_on_host(
         self,
-        requests: Requests,
+        requests: Requests[T],
         names: list[str],
         call: Call,
         single: bool,
@@ -223,7 +229,7 @@ class Collective:
         waits: bool,
     ) -> int:
         adapter = self.adapter
-        inputs, outputs, fields = requests
+        inputs, outputs, fields = requests.inputs, requests.outputs, requests.fields
         sources = [adapter.on_host(tensor) for tensor in inputs]
         # None does not occur for tensors that have passed check().
         kinds: list[Kind] = [adapter.kind(source) for source in sources]  # type: ignore[misc]
@@ -243,16 +249,16 @@ class Collective:
 
     def _submit_on_device(
         self,
-        devices: DevicePath,
-        requests: Requests,
+        devices: DevicePath[T],
+        requests: Requests[T],
         names: list[str],
         call: Call,
         single: bool,
         process_set_id: int,
     ) -> int:
         adapter = self.adapter
-        inputs, outputs, fields = requests
-        room: Sequence[Optional[Tensor]]
+        inputs, outputs, fields = requests.inputs, requests.outputs, requests.fields
+        room: Sequence[Optional[T]]
         if outputs is None:
             ops.check_ready()
             room = self._room(devices, inputs, call, fields)
@@ -263,14 +269,12 @@ class Collective:
             finish = self._finish_known(outputs, single)
         return devices.start(self.op, inputs, room, names, finish, process_set_id, fields)
 
-    def _room(
-        self, devices: DevicePath, tensors: list[Tensor], call: Call, fields: list[Fields]
-    ) -> list[Optional[Tensor]]:
+    def _room(self, devices: DevicePath[T], tensors: list[T], call: Call, fields: list[Fields]) -> list[Optional[T]]:
         """Returns device memory into which the results probably fit."""
         rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, fields)]
         return [None if count is None else devices.room(t, count) for t, count in zip(tensors, rows)]
 
-    def _targets(self, sources: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
+    def _targets(self, sources: list[T], outputs: list[T]) -> list[T]:
         """Returns the host tensors that receive the results: the output itself, or its staging copy if the output is on a device."""
         adapter = self.adapter
         return [
@@ -278,13 +282,13 @@ class Collective:
             for source, output in zip(sources, outputs)
         ]
 
-    def _finish_known(self, outputs: list[Tensor], single: bool, targets: Sequence[Tensor] = ()) -> Finish:
+    def _finish_known(self, outputs: list[T], single: bool, targets: Sequence[T] = ()) -> Finish:
         """Returns a function that makes the value of an operation whose results are `outputs`. It first copies results from
         `targets`, the staging copies in host memory, to outputs on a device.
         """
         adapter = self.adapter
 
-        def finish(handle: int) -> Any:
+        def finish(handle: int) -> object:
             _ffi.release(handle)
             for output, target in zip(outputs, targets):
                 if adapter.address(output) is None:
@@ -294,21 +298,21 @@ class Collective:
         return finish
 
 
-def _like(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
+def _like(adapter: TensorAdapter[T], tensor: T, kind: Kind) -> tuple[Optional[T], str]:
     """Returns the place where a result like `tensor` is wanted, as for from_memory, and its dtype."""
     if adapter.address(tensor) is not None:
         return None, kind[1]
     return _without_memory(adapter, tensor, kind)
 
 
-def _without_memory(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
+def _without_memory(adapter: TensorAdapter[T], tensor: T, kind: Kind) -> tuple[T, str]:
     """Returns an empty tensor of the same dtype in the same place, and the dtype, so that the tensor's memory need not be kept."""
     return new(adapter, ((0,), kind[1]), tensor), kind[1]
 
 
 def _from_result(
-    adapter: TensorAdapter, result: _ffi.Result, like: Tensor, dtype: str, owner: _ffi.ResultOwner
-) -> Tensor:
+    adapter: TensorAdapter[T], result: _ffi.Result, like: Optional[T], dtype: str, owner: _ffi.ResultOwner
+) -> T:
     """Returns the runtime's result as a tensor, without a copy if it is wanted in host memory."""
     kind: Kind = (result.shape[:-1] if dtype in PARTS else result.shape, dtype)
     size = size_of(kind)

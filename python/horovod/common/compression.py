@@ -1,16 +1,16 @@
 """The interface of compressions of gradients, and the identity. Each framework adds its casts."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic
 
-from horovod.common.tensors import Tensor, TensorAdapter, check_group
+from horovod.common.tensors import T, TensorAdapter, check_group
 
 
-class Compressor:
+class Compressor(Generic[T]):
     """The interface of a compression. Scripts may define their own."""
 
     @staticmethod
-    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+    def compress(tensor: T) -> tuple[T, Any]:
         """Compresses a tensor before the reduction.
 
         Args:
@@ -22,7 +22,7 @@ class Compressor:
         raise NotImplementedError
 
     @staticmethod
-    def decompress(tensor: Tensor, ctx: Any) -> Tensor:
+    def decompress(tensor: T, ctx: Any) -> T:
         """Undoes :meth:`compress` after the reduction.
 
         Args:
@@ -35,21 +35,24 @@ class Compressor:
         raise NotImplementedError
 
 
-class NoneCompressor(Compressor):
+AnyCompressor = type[Compressor[Any]]  # of a framework without types
+
+
+class NoneCompressor(Compressor[Any]):
     """No compression: tensors are left as they are."""
 
     @staticmethod
-    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+    def compress(tensor: T) -> tuple[T, None]:
         return tensor, None
 
     @staticmethod
-    def decompress(tensor: Tensor, ctx: Any) -> Tensor:
+    def decompress(tensor: T, ctx: object) -> T:
         return tensor
 
 
 def compress_group(
-    adapter: TensorAdapter, tensors: Sequence[Tensor], compression: type[Compressor]
-) -> tuple[list[Tensor], list[Any]]:
+    adapter: TensorAdapter[T], tensors: Sequence[T], compression: type[Compressor[T]]
+) -> tuple[list[T], list[Any]]:
     """Compresses the tensors of a grouped operation. Returns them, and the context of each. Raises ValueError as
     :func:`check_group`.
     """
@@ -57,6 +60,6 @@ def compress_group(
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]
 
 
-def decompress_group(tensors: Sequence[Tensor], contexts: Sequence[Any], compression: type[Compressor]) -> list[Tensor]:
+def decompress_group(tensors: Sequence[T], contexts: Sequence[Any], compression: type[Compressor[T]]) -> list[T]:
     """Undoes :func:`compress_group`."""
     return [compression.decompress(tensor, context) for tensor, context in zip(tensors, contexts)]

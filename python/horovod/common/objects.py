@@ -3,13 +3,16 @@
 import array
 import io
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.basics import rank
 from horovod.common.collective_kinds import check_root
 from horovod.common.process_sets import ProcessSet, global_process_set
+
+if TYPE_CHECKING:
+    from horovod._ffi._memory import SizedBuffer
 
 
 class _Sealing:
@@ -60,7 +63,7 @@ def _from_bytes(checked: memoryview) -> Any:
     return cloudpickle.loads(checked[: -_ffi.SEAL_BYTES])
 
 
-def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: int) -> None:
+def _broadcast(memory: "SizedBuffer", dtype: int, root_rank: int, name: str, process_set: int) -> None:
     """Overwrites a buffer with the root's buffer."""
     address = _ffi.address_of_buffer(memory)
     with ops.naming("broadcast", name, process_set) as name:
@@ -69,7 +72,7 @@ def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: 
     ops.synchronize(handle)
 
 
-def _allgather(memory: Any, dtype: int, name: str, process_set: int) -> memoryview:
+def _allgather(memory: "SizedBuffer", dtype: int, name: str, process_set: int) -> memoryview:
     """Returns the concatenated bytes of the ranks' buffers."""
     itemsize = memoryview(memory).itemsize
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar, overload
 
 from horovod import _ffi
 from horovod.common import _process
@@ -25,9 +25,9 @@ REDUCTIONS = (Average, Sum, Adasum, Min, Max, Product)
 
 class _InFlight(NamedTuple):
     # Makes the value of a completed handle, and releases the handle; None: the value is `value`.
-    finish: Optional[Callable[[int], Any]]
-    value: Any
-    keep_alive: Any  # the memory that the runtime reads and writes until then
+    finish: Optional[Callable[[int], object]]
+    value: object
+    keep_alive: object  # the memory that the runtime reads and writes until then
 
 
 _lock = threading.Lock()
@@ -49,13 +49,15 @@ def _reset_names_of_the_world() -> None:
 
 _process.on_init(reset_names)
 
+V = TypeVar("V")
 
-class Handle(int):
-    """The number of an operation that a script has started. If the script drops it without :func:`synchronize`, the result and the
-    memory of the operation are released once it is done. A copy is a plain number, which keeps nothing.
+
+class Handle(int, Generic[V]):
+    """The number of an operation that a script has started, whose value is a V. If the script drops it without :func:`synchronize`,
+    the result and the memory of the operation are released once it is done. A copy is a plain number, which keeps nothing.
     """
 
-    def __new__(cls, number: int) -> "Handle":
+    def __new__(cls, number: int) -> "Handle[V]":
         handle = super().__new__(cls, number)
         handle._pid = os.getpid()
         return handle
@@ -68,7 +70,7 @@ class Handle(int):
             _dropped.append(int(self))
             _release_dropped()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
 
 
@@ -98,7 +100,7 @@ class naming:
 
     __slots__ = ("_kind", "_name", "_number", "_process_set")
 
-    def __init__(self, kind: str, name: Any, process_set: int = 0) -> None:
+    def __init__(self, kind: str, name: Optional[str], process_set: int = 0) -> None:
         self._kind, self._name, self._process_set = kind, name, process_set
         self._number: Optional[int] = None
 
@@ -111,7 +113,7 @@ class naming:
             _unnamed[self._process_set] = self._number + 1
         return f"{self._kind}.noname.{self._number}"
 
-    def __exit__(self, error_type: Any, *_: Any) -> None:
+    def __exit__(self, error_type: Optional[type[BaseException]], *_: object) -> None:
         # An operation that Ctrl-C interrupts was submitted.
         if error_type is None or self._number is None or not issubclass(error_type, Exception):
             return
@@ -142,8 +144,8 @@ def _begin() -> None:
 
 def submit(
     requests: Sequence[_ffi.Request],
-    finish: Callable[[int], Any],
-    keep_alive: Any,
+    finish: Callable[[int], object],
+    keep_alive: object,
     process_set: int = 0,
     waits: bool = False,
 ) -> int:
@@ -171,8 +173,8 @@ def start(
     prepared: _ffi.Prepared,
     name: str,
     addresses: tuple[int, int],
-    value: Any,
-    keep_alive: Any,
+    value: object,
+    keep_alive: object,
     process_set: int = 0,
 ) -> int:
     """Submits a prepared tensor under this name, with the addresses of input and output. `value` becomes the operation's value.
@@ -188,8 +190,8 @@ def start_group(
     prepared: _ffi.Prepared,
     inputs: Sequence[int],
     outputs: Sequence[int],
-    value: Any,
-    keep_alive: Any,
+    value: object,
+    keep_alive: object,
     process_set: int = 0,
 ) -> int:
     """Submits a prepared group, with the addresses of its inputs and outputs; otherwise as :func:`start`."""
@@ -204,7 +206,7 @@ def broadcast_stretches(
     addresses: Sequence[int],
     sizes: Sequence[int],
     root_rank: int,
-    keep_alive: Any,
+    keep_alive: object,
     process_set: int = 0,
     append: bool = False,
 ) -> int:
@@ -218,9 +220,9 @@ def broadcast_stretches(
 def run(
     prepared: _ffi.Prepared,
     kind: str,
-    name: Any,
+    name: Optional[str],
     addresses: tuple[int, int],
-    keep_alive: Any,
+    keep_alive: object,
     process_set: int = 0,
 ) -> None:
     """Runs a prepared tensor, with the addresses of input and output, which `keep_alive` owns. `kind` and `name` are as for
@@ -260,6 +262,14 @@ def poll(handle: int) -> bool:
     if handle not in _in_flight:
         raise ValueError(f"Handle {handle} was not created or has been cleared.")
     return _ffi.poll(handle)
+
+
+@overload
+def synchronize(handle: Handle[V]) -> V: ...
+
+
+@overload
+def synchronize(handle: int) -> Any: ...
 
 
 def synchronize(handle: int) -> Any:
@@ -303,7 +313,7 @@ class _kept_if_interrupted:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, error_type: Any, error: Any, _: Any) -> None:
+    def __exit__(self, error_type: Optional[type[BaseException]], error: Optional[BaseException], _: object) -> None:
         if error is None or isinstance(error, (HorovodInternalError, WorkerReleased)):
             return
         for handle, operation in self._operations:

@@ -2,35 +2,34 @@
 from host memory are kept, so that a request costs a look-up, and submission and wait are one call.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.collective import Call, Collective, Fields, Recording, names_of, request_of
-from horovod.common.tensors import Tensor, TensorAdapter, check_group, kind_of
+from horovod.common.tensors import T, TensorAdapter, check_group, kind_of
 
 _MOST_PREPARED = 4096
 
 # What is sent, the output, and where that lies.
-Places = tuple[int, Tensor, int]
+Places = tuple[int, T, int]
 
 
-class PreparedCollective(Collective):
+class PreparedCollective(Collective[T, T]):
     """A kind of collective that keeps its requests. All of its calls have the same fields, in the same order."""
 
-    def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
+    def __init__(self, adapter: TensorAdapter[T], recording: Recording[T]) -> None:
         super().__init__(adapter, recording)
-        self._prepared: dict[tuple[Any, ...], _ffi.Prepared] = {}
+        self._prepared: dict[tuple[Hashable, ...], _ffi.Prepared] = {}
 
-    def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
+    def new_output(self, tensor: T, address: int, call: Call) -> Places[T]:
         """Returns a new output for a tensor in host memory, at that address, which must not be overwritten."""
         raise NotImplementedError
 
     def check_fields(self, fields: Fields) -> None:
         """Raises ValueError for fields that are invalid for any tensors."""
 
-    def run(self, tensor: Tensor, call: Call) -> Any:
+    def run(self, tensor: T, call: Call) -> T:
         address = self.adapter.check(tensor)
         if address is None:
             return super().run(tensor, call)
@@ -43,7 +42,7 @@ class PreparedCollective(Collective):
         ops.run(prepared, self.name, call.name, (source, target), (tensor, output), process_set_id)
         return output
 
-    def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
+    def start(self, tensor: T, call: Call, waits: bool = False) -> int:
         address = self.adapter.check(tensor)
         if address is None:
             return super().start(tensor, call, waits)
@@ -57,7 +56,7 @@ class PreparedCollective(Collective):
             prepared = self._prepare(tensor, call.fields)
             return ops.start(prepared, name, (source, target), output, memory, process_set_id)
 
-    def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
+    def start_group(self, tensors: Sequence[T], call: Call, waits: bool = False) -> int:
         adapter = self.adapter
         tensors, found = check_group(adapter, tensors)
         if None in found:
@@ -75,7 +74,7 @@ class PreparedCollective(Collective):
             prepared = self._prepare_group(tensors, name, call.fields, keep)
             return ops.start_group(prepared, sources, targets, tuple(outputs), memory, process_set_id)
 
-    def _prepare(self, tensor: Tensor, fields: Fields) -> _ffi.Prepared:
+    def _prepare(self, tensor: T, fields: Fields) -> _ffi.Prepared:
         """Returns the kept request for a tensor like this one, under any name."""
         key = (tensor.dtype, tensor.shape, tuple(fields.values()))
         prepared = self._prepared.get(key)
@@ -84,7 +83,7 @@ class PreparedCollective(Collective):
             self._keep(key, prepared)
         return prepared
 
-    def _prepare_group(self, tensors: list[Tensor], name: str, fields: Fields, keep: bool) -> _ffi.Prepared:
+    def _prepare_group(self, tensors: list[T], name: str, fields: Fields, keep: bool) -> _ffi.Prepared:
         """Returns the requests for a group like this one, under this name. `keep`: they are kept for the next group."""
         like = tuple([(tensor.dtype, tensor.shape) for tensor in tensors])
         key = (name, like, tuple(fields.values()))
@@ -98,11 +97,11 @@ class PreparedCollective(Collective):
                 self._keep(key, prepared)
         return prepared
 
-    def _request(self, name: str, tensor: Tensor, fields: Fields) -> _ffi.Request:
+    def _request(self, name: str, tensor: T, fields: Fields) -> _ffi.Request:
         self.check_fields(fields)
         return request_of(name, self.op, kind_of(self.adapter, tensor), 0, 0, fields)
 
-    def _keep(self, key: tuple[Any, ...], prepared: _ffi.Prepared) -> None:
+    def _keep(self, key: tuple[Hashable, ...], prepared: _ffi.Prepared) -> None:
         if len(self._prepared) >= _MOST_PREPARED:
             self._prepared.clear()
         self._prepared[key] = prepared

@@ -158,6 +158,31 @@ class _GlobalProcessSet(ProcessSet):
 global_process_set = _GlobalProcessSet()
 
 
+def rank_in(process_set: ProcessSet) -> int:
+    """Returns this rank's number in a set.
+
+    Args:
+      process_set: a set that collectives can use.
+
+    Raises:
+      ValueError: this rank is not in the set.
+    """
+    rank = process_set.rank()
+    assert rank is not None
+    return rank
+
+
+def size_of(process_set: ProcessSet) -> int:
+    """Returns the number of ranks in a set.
+
+    Args:
+      process_set: a set that collectives can use.
+    """
+    size = process_set.size()
+    assert size is not None
+    return size
+
+
 class Entry:
     """A registered process set of the job, from its registration to its removal.
 

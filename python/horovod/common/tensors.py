@@ -6,11 +6,35 @@ import functools
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Callable, Optional, Protocol
+from typing import TYPE_CHECKING, Any, Callable, Optional, Protocol, TypeVar
 
 from horovod import _ffi
 
-Tensor = Any  # of the framework; has `shape` and `dtype`
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_Own = TypeVar("_Own")
+
+
+class Tensor(Protocol):
+    """What all frameworks' tensors have, and the collectives use."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+    @property
+    def dtype(self) -> Hashable: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __getitem__(self: _Own, rows: slice, /) -> _Own: ...
+
+    def __setitem__(self: _Own, rows: slice, values: _Own, /) -> None: ...
+
+    def __mul__(self: _Own, factor: float, /) -> _Own: ...
+
+
+T = TypeVar("T", bound=Tensor)  # one framework's tensors
 Kind = tuple[tuple[int, ...], str]  # a tensor's shape, and its element type by numpy's name
 
 # The element types that collectives take.
@@ -31,37 +55,37 @@ PARTS: dict[str, str] = {"complex64": "float32", "complex128": "float64"}
 TAKEN = f"Collectives take {', '.join([*DTYPES, *PARTS])}."  # for messages
 
 
-class DevicePath(Protocol):
+class DevicePath(Protocol[T]):
     """Direct use of tensors in a device's memory by the runtime."""
 
-    def takes(self, tensors: Sequence[Tensor], fields: Mapping[str, Any]) -> bool:
+    def takes(self, tensors: Sequence[T], fields: Mapping[str, Any]) -> bool:
         """Returns whether the runtime can use these tensors directly, for an operation whose request has these fields. The answer is
         the same on all ranks whose tensors are alike.
         """
 
     def stretches(
-        self, tensors: Sequence[Tensor], in_one_piece: Callable[[Tensor], Tensor]
+        self, tensors: Sequence[T], in_one_piece: Callable[[T], T]
     ) -> Optional[Iterator[tuple[list[int], list[int]]]]:
         """Returns an iterator over the bytes of these tensors in host memory, in order, as addresses and sizes; None if it has no better
         way than `in_one_piece`, which copies one tensor. What it yields is valid until the next is asked for. A tensor may be cut at
         multiples of 64 bytes.
         """
 
-    def load(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    def load(self, pairs: Sequence[tuple[T, T]]) -> list[tuple[T, T]]:
         """Copies host memory to tensors on a device; each pair is a target and its source, of the same kind. Returns the pairs for which
         it has no better way than :meth:`TensorAdapter.assign`.
         """
 
-    def room(self, tensor: Tensor, rows: int) -> Optional[Tensor]:
+    def room(self, tensor: T, rows: int) -> Optional[T]:
         """Returns memory for a result with `rows` rows like `tensor`'s; None if there is not enough."""
 
     def start(
         self,
         op: int,
-        tensors: Sequence[Tensor],
-        outputs: Sequence[Optional[Tensor]],
+        tensors: Sequence[T],
+        outputs: Sequence[Optional[T]],
         names: Sequence[str],
-        finish: Any,
+        finish: Callable[[int], object],
         process_set: int,
         each: Sequence[Mapping[str, Any]],
     ) -> int:
@@ -69,29 +93,29 @@ class DevicePath(Protocol):
         another size. `each`: further fields of each request.
         """
 
-    def from_result(self, result: _ffi.Result, like: Tensor, output: Optional[Tensor]) -> Tensor:
+    def from_result(self, result: _ffi.Result, like: T, output: Optional[T]) -> T:
         """Returns the result as a tensor of `like`'s dtype and device; `output` itself if it holds the result."""
 
 
-class TensorAdapter(Protocol):
+class TensorAdapter(Protocol[T]):
     """Operations on a framework's tensors. Wherever memory is given by an address, it is contiguous."""
 
     @property
-    def devices(self) -> Optional[DevicePath]:
+    def devices(self) -> Optional[DevicePath[T]]:
         """The path for tensors that need not be copied to host memory; None: all tensors are copied."""
 
-    def check(self, tensor: Tensor) -> Optional[int]:
+    def check(self, tensor: T) -> Optional[int]:
         """Returns the tensor's :meth:`address`. Raises ValueError if collectives don't support `tensor`."""
 
-    def kind(self, value: Any, exact: bool = False) -> Optional[Kind]:
+    def kind(self, value: object, exact: bool = False) -> Optional[Kind]:
         """Returns the kind of a tensor that is fully described by its kind and its bytes; None for any other value. `exact`: also
         None if anything but the bytes is worth keeping (a subclass, a gradient, a device).
         """
 
-    def address(self, tensor: Tensor) -> Optional[int]:
+    def address(self, tensor: T) -> Optional[int]:
         """Returns the address of the tensor's bytes in host memory; None if they are elsewhere or not contiguous."""
 
-    def storage(self, tensor: Tensor) -> Optional[Hashable]:
+    def storage(self, tensor: T) -> Optional[Hashable]:
         """Returns an identifier of the memory that :meth:`assign` overwrites, on any device; None if the tensor can't be overwritten
         in place.
         """
@@ -101,15 +125,15 @@ class TensorAdapter(Protocol):
         but a tensor is returned unchanged.
         """
 
-    def empty_like(self, tensor: Tensor) -> tuple[Tensor, Optional[int]]:
+    def empty_like(self, tensor: T) -> tuple[T, Optional[int]]:
         """Returns an uninitialized tensor of the same kind in the same place, and its :meth:`address`."""
 
-    def from_memory(self, memory: Any, offset: int, kind: Kind, like: Tensor = None) -> Tensor:
+    def from_memory(self, memory: "Buffer", offset: int, kind: Kind, like: Optional[T] = None) -> T:
         """Returns a tensor of that kind over a writable buffer, from `offset` on, which it keeps alive. With `like`, a copy in the
         place of that tensor, unless that is in host memory.
         """
 
-    def assign(self, target: Tensor, source: Tensor) -> None:
+    def assign(self, target: T, source: T) -> None:
         """Overwrites `target` with the values of `source`, which has the same kind. Each may be in any place."""
 
 
@@ -147,12 +171,12 @@ def size_of(kind: Kind) -> int:
     return math.prod(shape) * itemsize(dtype)
 
 
-def new(adapter: TensorAdapter, kind: Kind, like: Tensor = None) -> Tensor:
+def new(adapter: TensorAdapter[T], kind: Kind, like: Optional[T] = None) -> T:
     """Returns a tensor of this kind filled with zeros, in host memory or in the place of `like`."""
     return adapter.from_memory(_ffi.zeros(size_of(kind)), 0, kind, like)
 
 
-def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
+def kind_of(adapter: TensorAdapter[T], tensor: T) -> Kind:
     """Returns the kind of a tensor. Raises TypeError for a value that has none."""
     kind = adapter.kind(tensor)
     if kind is None:
@@ -160,7 +184,7 @@ def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
     return kind
 
 
-def check_group(adapter: TensorAdapter, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Optional[int]]]:
+def check_group(adapter: TensorAdapter[T], tensors: Sequence[T]) -> tuple[list[T], list[Optional[int]]]:
     """Returns the tensors of a grouped operation, and their addresses in host memory. Raises ValueError if there are none, or
     collectives don't support one of them.
     """

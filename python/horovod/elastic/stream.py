@@ -146,7 +146,8 @@ def _buffer(trees: Trees, tensor: Tensor, kind: Kind, is_root: bool) -> Tensor:
     """Returns the memory to send from or to receive in: the tensor's own, if possible."""
     if is_root or trees.adapter.address(tensor) is not None:
         return trees.in_one_piece(tensor)
-    return new(trees.adapter, kind)
+    buffer: Tensor = new(trees.adapter, kind)
+    return buffer
 
 
 def _unpack(trees: Trees, arrived: _Started) -> None:

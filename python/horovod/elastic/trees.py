@@ -75,7 +75,7 @@ def _taker(by_value: bool) -> type:
         base = cloudpickle.Pickler
 
     class Taker(base):  # type: ignore[misc]  # which of the two is known when it is made
-        def __init__(self, stream: io.BytesIO, adapter: TensorAdapter) -> None:
+        def __init__(self, stream: io.BytesIO, adapter: TensorAdapter[Any]) -> None:
             super().__init__(stream, protocol=4)
             self.tensors: list[Tensor] = []
             self.kinds: list[Kind] = []
@@ -112,7 +112,7 @@ def put_tensors(schema: bytes, tensors: Sequence[Tensor]) -> Any:
 class Trees:
     """Operations on trees of a framework's tensors."""
 
-    def __init__(self, adapter: TensorAdapter) -> None:
+    def __init__(self, adapter: TensorAdapter[Any]) -> None:
         self.adapter = adapter
 
     def take_tensors(self, tree: Any) -> Taken:
@@ -146,7 +146,7 @@ class Trees:
         """Returns the tensor, or a contiguous copy in host memory if it is not contiguous there."""
         if self.adapter.address(tensor) is not None:
             return tensor
-        whole = new(self.adapter, kind_of(self.adapter, tensor))
+        whole: Tensor = new(self.adapter, kind_of(self.adapter, tensor))
         self.adapter.assign(whole, tensor)
         return whole
 

@@ -10,7 +10,7 @@ from horovod.common.tensors import DevicePath, Kind
 from horovod.jax import _device_path
 from horovod.jax._library import jax
 
-devices: DevicePath = _device_path
+devices: DevicePath[Any] = _device_path
 
 
 def check(tensor: Any) -> None:

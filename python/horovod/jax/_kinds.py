@@ -21,10 +21,10 @@ Bind = Callable[["Kind", Sequence[Any], "Settings"], list[Any]]  # runs a collec
 _collectives = Collectives(_host)
 
 
-class _BroadcastOnDevice(collective_kinds.Broadcast):
+class _BroadcastOnDevice(collective_kinds.Broadcast[Any]):
     """Sends the root's array from where it is: the output of the root could not be given its values first."""
 
-    def requests(self, tensors: list[Any], call: Call) -> Requests:
+    def requests(self, tensors: list[Any], call: Call) -> Requests[Any]:
         outputs = [self.adapter.empty_like(tensor)[0] for tensor in tensors]
         return Requests(tensors, outputs, [call.fields] * len(tensors))
 
@@ -65,8 +65,8 @@ class Kind:
 
     def __init__(self) -> None:
         # For arrays of numpy, and for JAX's own on a CUDA device.
-        self._collective: Collective = getattr(_collectives, self.name)
-        self._on_device: Collective = getattr(_on_devices, self.name)
+        self._collective: Collective[Any, Any] = getattr(_collectives, self.name)
+        self._on_device: Collective[Any, Any] = getattr(_on_devices, self.name)
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         """Raises ValueError for invalid arguments, in addition to the checks of `collective`."""

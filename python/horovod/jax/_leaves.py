@@ -46,7 +46,7 @@ def _numbers(array: Any) -> Any:
 
 
 def _read_only(array: Any) -> numpy.ndarray:
-    view = _host.from_jax(array).view()
+    view: numpy.ndarray = _host.from_jax(array).view()
     view.flags.writeable = False
     return view
 

@@ -8,7 +8,7 @@ from horovod.jax._library import jax
 __all__ = ["Compression", "Compressor"]
 
 
-class FP16Compressor(Compressor):
+class FP16Compressor(Compressor[Any]):
     """Compression to float16 of floating-point arrays of more than 16 bits: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod

@@ -15,7 +15,7 @@ from horovod._keras.settings import Groups, groups_of
 from horovod.common import _built, _essentials
 from horovod.common._built import *
 from horovod.common._essentials import *
-from horovod.common.compression import Compressor, NoneCompressor
+from horovod.common.compression import AnyCompressor, NoneCompressor
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.keras import callbacks, elastic
 
@@ -54,7 +54,7 @@ def DistributedOptimizer(
     name: Optional[str] = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = NoneCompressor,
+    compression: AnyCompressor = NoneCompressor,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
     op: int = _essentials.Average,

@@ -56,7 +56,7 @@ def _names(
     module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
 ) -> list[tuple[str, torch.nn.Parameter]]:
     """Returns a name for each parameter of the module and of the optimizers."""
-    names: dict[torch.Tensor, str] = {p: name for name, p in module.named_parameters()}
+    names: dict[torch.nn.Parameter, str] = {p: name for name, p in module.named_parameters()}
     owner: dict[torch.Tensor, int] = {}
     for k, optimizer in enumerate(optimizers):
         if isinstance(optimizer, WrappedOptimizer):
@@ -64,7 +64,7 @@ def _names(
                 "configure_optimizers() returned a hvd.DistributedOptimizer. HorovodStrategy "
                 "reduces the gradients itself: return the optimizer without it."
             )
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        parameters: list[torch.nn.Parameter] = [p for group in optimizer.param_groups for p in group["params"]]
         for i, p in enumerate(parameters):
             names.setdefault(p, f"optimizer{k}.parameter{i}")
             if owner.setdefault(p, k) != k:

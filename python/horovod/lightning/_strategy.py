@@ -8,6 +8,7 @@ from typing import Any, Optional
 import torch
 
 import horovod.torch as hvd
+from horovod.common.process_sets import size_of
 from horovod.common.util import is_elastic
 from horovod.lightning._gradients import GradientReducer
 from horovod.lightning._metrics import SynchronizedMetrics, process_set_of
@@ -87,7 +88,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         rank. A single device is used as it is, unless it is a CUDA device and there are enough of them: then it is the CUDA
         device whose number is the local rank.
         """
-        devices = self.parallel_devices
+        devices: list[torch.device] = self.parallel_devices
         if len(devices) >= hvd.local_size():
             return devices[hvd.local_rank()]
         if len(devices) > 1:
@@ -222,7 +223,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
             raise ValueError(f"reduce_op={reduce_op!r} is none of {list(_REDUCTIONS)}")
         op = _REDUCTIONS[name]
         if op == hvd.Average and not tensor.is_floating_point() and not tensor.is_complex():
-            return hvd.allreduce(tensor, op=hvd.Sum, process_set=members) / members.size()
+            return hvd.allreduce(tensor, op=hvd.Sum, process_set=members) / size_of(members)
         return hvd.allreduce(tensor, op=op, process_set=members)
 
     def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:

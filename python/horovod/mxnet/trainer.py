@@ -13,7 +13,7 @@ import mxnet
 from mxnet.ndarray import NDArray as Array
 
 from horovod.common.class_names import class_of
-from horovod.common.compression import Compressor, compress_group, decompress_group
+from horovod.common.compression import AnyCompressor, compress_group, decompress_group
 from horovod.common.process_sets import ProcessSet, global_process_set, takes_part
 from horovod.common.util import split_list
 from horovod.mxnet.compression import Compression
@@ -34,7 +34,7 @@ class _Averaging:
         num_groups: int,
         process_set: ProcessSet,
         prefix: str = "",
-        compression: type[Compressor] = Compression.none,
+        compression: AnyCompressor = Compression.none,
     ) -> None:
         self.predivide_factor, self.num_groups, self.process_set = predivide_factor, num_groups, process_set
         self._prefix, self._compression = prefix, compression
@@ -140,7 +140,7 @@ class DistributedTrainer(mxnet.gluon.Trainer):  # type: ignore[misc]
         params: Any,
         optimizer: Any,
         optimizer_params: Optional[dict[str, Any]] = None,
-        compression: type[Compressor] = Compression.none,
+        compression: AnyCompressor = Compression.none,
         gradient_predivide_factor: float = 1.0,
         prefix: Optional[str] = None,
         num_groups: int = 0,

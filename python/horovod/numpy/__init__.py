@@ -19,7 +19,7 @@ This package is also the example of how a framework is added: an adapter for its
 """
 
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from horovod.numpy import _package  # noqa: F401  # first: says what is missing
 
@@ -35,20 +35,24 @@ from horovod.numpy import _arrays, elastic  # noqa: F401
 from horovod.numpy._arrays import array_of
 from horovod.numpy._device_arrays import DeviceArray as DeviceArray
 
+if TYPE_CHECKING:
+    from horovod.common.ops import Handle
+    from horovod.numpy._arrays import Given
+
 Name = Optional[str]
 Splits = Union[Sequence[int], Array, None]
 
-_collectives = Collectives(_arrays)
+_collectives = Collectives[Array](_arrays)
 
 
 def allreduce_async(
-    array: Any,
+    array: "Given",
     name: Name = None,
     op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> "Handle[Array]":
     """Starts an :func:`allreduce` and returns at once.
 
     Args:
@@ -73,7 +77,7 @@ def allreduce_async(
     return _collectives.allreduce.begin(array_of(array), call)
 
 
-def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
+def allreduce(array: "Given", *args: Any, **kwargs: Any) -> Array:
     """Reduces the ranks' arrays and returns the result.
 
     Args:
@@ -88,17 +92,18 @@ def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
       >>> hvd.allreduce(np.array([1.0, 3.0]), op=hvd.Sum, postscale_factor=2)
       array([2., 6.])
     """
-    return synchronize(allreduce_async(array, *args, **kwargs))
+    result: Array = synchronize(allreduce_async(array, *args, **kwargs))
+    return result
 
 
 def grouped_allreduce_async(
-    arrays: Sequence[Any],
+    arrays: Sequence["Given"],
     name: Name = None,
     op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> "Handle[tuple[Array, ...]]":
     """Starts a :func:`grouped_allreduce` and returns at once.
 
     Args:
@@ -112,7 +117,7 @@ def grouped_allreduce_async(
     return _collectives.allreduce.begin_group([array_of(array) for array in arrays], call)
 
 
-def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
+def grouped_allreduce(arrays: Sequence["Given"], *args: Any, **kwargs: Any) -> list[Array]:
     """Reduces several arrays as one operation: none is reduced before all are ready on all ranks.
 
     Args:
@@ -130,7 +135,7 @@ def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[
     return list(synchronize(grouped_allreduce_async(arrays, *args, **kwargs)))
 
 
-def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
+def allgather_async(array: "Given", name: Name = None, process_set: ProcessSet = global_process_set) -> "Handle[Array]":
     """Starts an :func:`allgather` and returns at once.
 
     Args:
@@ -142,7 +147,7 @@ def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = glo
     return _collectives.allgather.begin(array_of(array), Call(name, process_set))
 
 
-def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
+def allgather(array: "Given", name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
     """Concatenates the ranks' arrays on the first dimension, in rank order.
 
     Args:
@@ -164,7 +169,9 @@ def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_pr
     return _collectives.allgather.run(array_of(array), Call(name, process_set))
 
 
-def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
+def broadcast_async(
+    array: "Given", root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set
+) -> "Handle[Array]":
     """Starts a :func:`broadcast` and returns at once.
 
     Args:
@@ -179,7 +186,7 @@ def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: 
     return _collectives.broadcast.begin(array_of(array), Call(name, process_set, False, {"root_rank": root_rank}))
 
 
-def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
+def broadcast(array: "Given", root_rank: int, *args: Any, **kwargs: Any) -> Array:
     """Returns rank `root_rank`'s array on all ranks.
 
     Args:
@@ -198,12 +205,13 @@ def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
       >>> hvd.broadcast(np.array([1.5]), root_rank=0)
       array([1.5])
     """
-    return synchronize(broadcast_async(array, root_rank, *args, **kwargs))
+    result: Array = synchronize(broadcast_async(array, root_rank, *args, **kwargs))
+    return result
 
 
 def alltoall_async(
-    array: Any, splits: Splits = None, name: Name = None, process_set: ProcessSet = global_process_set
-) -> int:
+    array: "Given", splits: Splits = None, name: Name = None, process_set: ProcessSet = global_process_set
+) -> "Handle[tuple[Array, Array]]":
     """Starts an :func:`alltoall` and returns at once.
 
     Args:
@@ -219,7 +227,7 @@ def alltoall_async(
     return _collectives.alltoall.begin(array_of(array), call)
 
 
-def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
+def alltoall(array: "Given", splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
     """Sends rows of `array` to all ranks and returns the rows received.
 
     Args:
@@ -241,13 +249,13 @@ def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Un
 
 
 def reducescatter_async(
-    array: Any,
+    array: "Given",
     name: Name = None,
     op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> "Handle[Array]":
     """Starts a :func:`reducescatter` and returns at once.
 
     Args:
@@ -261,7 +269,7 @@ def reducescatter_async(
     return _collectives.reducescatter.begin(array_of(array), call)
 
 
-def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:
+def reducescatter(array: "Given", *args: Any, **kwargs: Any) -> Array:
     """Reduces the ranks' arrays and returns this rank's rows of the result.
 
     The rows are distributed evenly; of n ranks the first ``rows % n`` get one row more.
@@ -278,4 +286,5 @@ def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:
       >>> hvd.reducescatter(np.array([[1.0, 2.0]]), op=hvd.Sum)
       array([[1., 2.]])
     """
-    return synchronize(reducescatter_async(array, *args, **kwargs))
+    result: Array = synchronize(reducescatter_async(array, *args, **kwargs))
+    return result

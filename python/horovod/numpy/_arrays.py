@@ -3,7 +3,7 @@ devices (:mod:`horovod.numpy._device_arrays`).
 """
 
 from collections.abc import Hashable
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Protocol, Union
 
 import numpy
 
@@ -11,10 +11,23 @@ from horovod.common.tensors import DTYPES, PARTS, TAKEN, DevicePath, Kind
 from horovod.numpy import _device_arrays, _devices
 from horovod.numpy._device_arrays import library_of
 
-devices: DevicePath = _devices
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    class _OfDLPack(Protocol):
+        def __dlpack__(self) -> object: ...
+
+    class _OfCuda(Protocol):
+        @property
+        def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+    Given = Union[ArrayLike, _OfDLPack, _OfCuda]  # what array_of takes
+
+# Arrays of other libraries on CUDA devices take the place of numpy's here; library_of tells which they are.
+devices: DevicePath[numpy.ndarray] = _devices
 
 
-def array_of(value: Any) -> Any:
+def array_of(value: "Given") -> numpy.ndarray:
     """Returns `value` as an array: itself, a view of a buffer or of an object with DLPack, or a copy. What is in a device's memory
     stays there.
 
@@ -28,16 +41,18 @@ def array_of(value: Any) -> Any:
     if isinstance(value, numpy.ndarray):
         return numpy.asarray(value)
     if _device_arrays.is_on_device(value):
-        return _device_arrays.lend(value)
+        lent: numpy.ndarray = _device_arrays.lend(value)
+        return lent
     if hasattr(value, "__dlpack__"):
+        exporter: Any = value
         try:
-            return numpy.from_dlpack(value)
+            return numpy.from_dlpack(exporter)
         except (BufferError, RuntimeError, TypeError) as error:
             raise ValueError(f"{type(value).__name__} is not supported by numpy: {error}") from error
     return numpy.asarray(value)
 
 
-def splits_of(splits: Any) -> Any:
+def splits_of(splits: Any) -> object:
     """Returns splits as an array in host memory, because received_splits are where the splits are. What can't be splits is returned as
     it is.
     """
@@ -55,7 +70,7 @@ def splits_of(splits: Any) -> Any:
     return numpy.array(counts, numpy.int32)
 
 
-def check(tensor: Any) -> Optional[int]:
+def check(tensor: numpy.ndarray) -> Optional[int]:
     library = library_of(tensor)
     if library is not None:
         name = library.view(tensor).kind[1]
@@ -72,7 +87,7 @@ def check(tensor: Any) -> Optional[int]:
     return address(tensor)
 
 
-def kind(value: Any, exact: bool = False) -> Optional[Kind]:
+def kind(value: object, exact: bool = False) -> Optional[Kind]:
     if type(value) is not numpy.ndarray:
         library = None if exact else library_of(value)
         return None if library is None else library.view(value).kind
@@ -81,13 +96,13 @@ def kind(value: Any, exact: bool = False) -> Optional[Kind]:
     return (value.shape, value.dtype.name) if value.dtype.kind in "biufc" or value.dtype.name in DTYPES else None
 
 
-def address(tensor: Any) -> Optional[int]:
+def address(tensor: numpy.ndarray) -> Optional[int]:
     if not isinstance(tensor, numpy.ndarray):
         return None
     return tensor.ctypes.data if tensor.flags.c_contiguous else None
 
 
-def storage(tensor: Any) -> Optional[Hashable]:
+def storage(tensor: numpy.ndarray) -> Optional[Hashable]:
     library = library_of(tensor)
     if library is not None:
         view = library.view(tensor)
@@ -100,7 +115,7 @@ def on_host(value: Any) -> Any:
     return value if library is None else _device_arrays.to_host(value, library)
 
 
-def empty_like(tensor: Any) -> tuple[Any, Optional[int]]:
+def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
     library = library_of(tensor)
     if library is not None:
         view = library.view(tensor)
@@ -109,7 +124,7 @@ def empty_like(tensor: Any) -> tuple[Any, Optional[int]]:
     return result, address(result)
 
 
-def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> Any:
+def from_memory(memory: Any, offset: int, kind: Kind, like: Optional[numpy.ndarray] = None) -> numpy.ndarray:
     shape, dtype = kind
     array = (
         numpy.empty(shape, dtype)
@@ -119,12 +134,12 @@ def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> Any:
     library = library_of(like)
     if library is None:
         return array
-    result = library.empty(kind, library.view(like).device)
+    result: numpy.ndarray = library.empty(kind, library.view(like).device)
     _device_arrays.fill(result, library, array)
     return result
 
 
-def assign(target: Any, source: Any) -> None:
+def assign(target: numpy.ndarray, source: numpy.ndarray) -> None:
     to, of = library_of(target), library_of(source)
     if to is None:
         target[...] = source if of is None else _device_arrays.to_host(source, of)

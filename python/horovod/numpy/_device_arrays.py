@@ -6,13 +6,18 @@ CuPy's arrays and PyTorch's tensors are used as they are, and results are of the
 
 import importlib
 import sys
-from typing import Any, NamedTuple, Optional, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
 
 import numpy
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
 
+if TYPE_CHECKING:
+    import torch
+
+A = TypeVar("A")  # a library's arrays
 _CUDA, _CUDA_MANAGED = 2, 13  # DLPack's numbers of devices
 # CUDA's numbers of default streams. The legacy one waits for all other streams but those that were made not to take part.
 _LEGACY_STREAM, _PER_THREAD_STREAM = 1, 2
@@ -28,24 +33,24 @@ class View(NamedTuple):
     is_writable: bool = True
 
 
-class Library(Protocol):
+class Library(Protocol[A]):
     """What is asked of a library of arrays."""
 
     contiguous: str  # the function that makes an array contiguous, for messages
 
-    def view(self, array: Any) -> View:
+    def view(self, array: A) -> View:
         """Returns what the array is made of."""
 
-    def stream(self, array: Any) -> int:
+    def stream(self, array: A) -> int:
         """Returns the stream that works on the array, as for _ffi.Event. What it has been given so far is all that matters."""
 
-    def empty(self, kind: Kind, device: int) -> Any:
+    def empty(self, kind: Kind, device: int) -> A:
         """Returns a new array with any content. The stream of :meth:`stream` may use it."""
 
-    def in_order(self, array: Any) -> Any:
+    def in_order(self, array: A) -> A:
         """Returns the array, or a contiguous copy."""
 
-    def put(self, target: Any, source: Any) -> None:
+    def put(self, target: A, source: A) -> None:
         """Overwrites the elements of `target`, which need not be contiguous."""
 
 
@@ -65,7 +70,7 @@ class DeviceArray:
       device: the device's number.
     """
 
-    def __init__(self, view: View, owner: Any, stream: int = _LEGACY_STREAM) -> None:
+    def __init__(self, view: View, owner: object, stream: int = _LEGACY_STREAM) -> None:
         self.view = view
         self.owner = owner
         self.stream = stream
@@ -76,7 +81,7 @@ class DeviceArray:
         self.device = view.device
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> Union[numpy.dtype, str]:
         """The element type; the text bfloat16 if numpy lacks it."""
         try:
             return numpy_dtype(self.view.kind[1])
@@ -102,13 +107,13 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CUDA, self.device
 
-    def __dlpack__(self, stream: Any = None, **_: Any) -> Any:
+    def __dlpack__(self, stream: Optional[int] = None, **_: object) -> object:
         return _ffi.new_dlpack(self.view.address, *self.view.kind, self.device, self)
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("The array is in a GPU's memory: cupy.asarray(array).get() copies it to the host.")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("A DeviceArray can't be pickled or copied; cupy.asarray(array) can.")
 
     def __len__(self) -> int:
@@ -169,7 +174,7 @@ class _Lent:
 class _CuPy:
     contiguous = "cupy.ascontiguousarray"
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ModuleType) -> None:
         self._cupy = module
 
     def view(self, array: Any) -> View:
@@ -199,28 +204,29 @@ class _CuPy:
 class _Torch:
     contiguous = "tensor.contiguous()"
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ModuleType) -> None:
         self._torch = module
 
-    def view(self, array: Any) -> View:
+    def view(self, array: "torch.Tensor") -> View:
         kind = tuple(array.shape), str(array.dtype)[len("torch.") :]
         in_order = array.is_contiguous() and not array.is_neg() and not array.is_conj()
         return View(kind, array.data_ptr(), array.device.index, in_order)
 
-    def stream(self, array: Any) -> int:
+    def stream(self, array: "torch.Tensor") -> int:
         cuda = self._torch.cuda
         with cuda.device(array.device):
             if cuda.is_current_stream_capturing():
                 _refuse_capture()
             return int(cuda.current_stream().cuda_stream)
 
-    def empty(self, kind: Kind, device: int) -> Any:
-        return self._torch.empty(kind[0], dtype=getattr(self._torch, kind[1]), device=f"cuda:{device}")
+    def empty(self, kind: Kind, device: int) -> "torch.Tensor":
+        result: torch.Tensor = self._torch.empty(kind[0], dtype=getattr(self._torch, kind[1]), device=f"cuda:{device}")
+        return result
 
-    def in_order(self, array: Any) -> Any:
+    def in_order(self, array: "torch.Tensor") -> "torch.Tensor":
         return array.resolve_conj().resolve_neg().contiguous()
 
-    def put(self, target: Any, source: Any) -> None:
+    def put(self, target: "torch.Tensor", source: "torch.Tensor") -> None:
         target.copy_(source)
 
 
@@ -232,10 +238,10 @@ def _refuse_capture() -> None:
 
 
 _lent = _Lent()
-_libraries: dict[str, Library] = {}
+_libraries: dict[str, Library[Any]] = {}
 
 
-def library_of(value: Any) -> Optional[Library]:
+def library_of(value: object) -> Optional[Library[Any]]:
     """Returns the library of an array that is in a device's memory and is used as it is; None for any other value."""
     if type(value) is numpy.ndarray:
         return None  # the most frequent kind
@@ -247,17 +253,18 @@ def library_of(value: Any) -> Optional[Library]:
     module = sys.modules[name]
     if name == "cupy":
         return _kept(name, _CuPy, module) if isinstance(value, module.ndarray) else None
-    is_tensor = isinstance(value, module.Tensor) and value.is_cuda and value.layout is module.strided
-    return _kept(name, _Torch, module) if is_tensor and not value.requires_grad else None
+    if not isinstance(value, module.Tensor) or not value.is_cuda or value.layout is not module.strided:
+        return None
+    return None if value.requires_grad else _kept(name, _Torch, module)
 
 
-def _kept(name: str, kind: Any, module: Any) -> Library:
+def _kept(name: str, kind: Callable[[ModuleType], Library[Any]], module: ModuleType) -> Library[Any]:
     if name not in _libraries:
         _libraries[name] = kind(module)
     return _libraries[name]
 
 
-def is_on_device(value: Any) -> bool:
+def is_on_device(value: object) -> bool:
     """Returns whether the value is an array, of any library, in the memory of a CUDA device."""
     where = getattr(value, "__dlpack_device__", None)
     if where is not None:
@@ -265,7 +272,7 @@ def is_on_device(value: Any) -> bool:
     return hasattr(value, "__cuda_array_interface__")
 
 
-def lend(value: Any) -> Any:
+def lend(value: object) -> Any:
     """Returns an array in a device's memory as one that :func:`library_of` knows, without a copy. Raises ValueError if it can't be
     used.
     """
@@ -310,7 +317,7 @@ def _is_contiguous(shape: tuple[int, ...], strides: Optional[tuple[int, ...]]) -
     return True
 
 
-def to_host(array: Any, library: Library) -> numpy.ndarray:
+def to_host(array: A, library: Library[A]) -> numpy.ndarray:
     """Returns a copy in host memory."""
     array = library.in_order(array)
     view = library.view(array)
@@ -319,7 +326,7 @@ def to_host(array: Any, library: Library) -> numpy.ndarray:
     return result
 
 
-def fill(array: Any, library: Library, source: numpy.ndarray) -> None:
+def fill(array: A, library: Library[A], source: numpy.ndarray) -> None:
     """Overwrites an array with values in host memory."""
     source = numpy.ascontiguousarray(source)
     view = library.view(array)
@@ -329,7 +336,7 @@ def fill(array: Any, library: Library, source: numpy.ndarray) -> None:
         library.put(array, target)
 
 
-def move(target: Any, to: Library, source: Any, of: Library) -> None:
+def move(target: A, to: Library[A], source: Any, of: Library[Any]) -> None:
     """Overwrites an array with the values of another one of the same kind."""
     if to is of and to.view(target).device == of.view(source).device:
         to.put(target, source)
@@ -337,6 +344,6 @@ def move(target: Any, to: Library, source: Any, of: Library) -> None:
         fill(target, to, to_host(source, of))
 
 
-def _copy(library: Library, array: Any, way: int, to: int, source: int, size: int) -> None:
+def _copy(library: Library[A], array: A, way: int, to: int, source: int, size: int) -> None:
     if size:
         _ffi.device_copy(library.view(array).device, library.stream(array), way, to, source, size)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Optional
 
+import numpy
+
 from horovod import _ffi
 from horovod.common import ops
 from horovod.common.collective_kinds import reduces_on_devices
@@ -12,7 +14,7 @@ from horovod.common.tensors import DTYPES, size_of
 from horovod.numpy._device_arrays import Library, library_of
 
 
-def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
+def takes(tensors: Sequence[numpy.ndarray], fields: Mapping[str, Any]) -> bool:
     """Returns whether :func:`start` supports these arrays, to be reduced if `fields` say how. The answer is the same on all ranks whose
     arrays have the same dtypes and devices; otherwise the request fails as a mismatch.
     """
@@ -30,35 +32,36 @@ def takes(tensors: Sequence[Any], fields: Mapping[str, Any]) -> bool:
 
 
 def stretches(
-    tensors: Sequence[Any], in_one_piece: Callable[[Any], Any]
+    tensors: Sequence[numpy.ndarray], in_one_piece: Callable[[numpy.ndarray], numpy.ndarray]
 ) -> Optional[Iterator[tuple[list[int], list[int]]]]:
     """Returns None: `in_one_piece` copies them."""
     return None
 
 
-def load(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def load(pairs: Sequence[tuple[numpy.ndarray, numpy.ndarray]]) -> list[tuple[numpy.ndarray, numpy.ndarray]]:
     """Returns all pairs of a target and its source in host memory: each is assigned."""
     return list(pairs)
 
 
-def room(tensor: Any, rows: int) -> Any:
+def room(tensor: numpy.ndarray, rows: int) -> Optional[numpy.ndarray]:
     """Returns memory for a result with the expected number of rows like `tensor`'s. None if there is not enough: the runtime then
     allocates what the result needs.
     """
     library = _known(tensor)
     view = library.view(tensor)
     try:
-        return library.empty(((rows, *view.kind[0][1:]), view.kind[1]), view.device)
+        made: numpy.ndarray = library.empty(((rows, *view.kind[0][1:]), view.kind[1]), view.device)
+        return made
     except (MemoryError, RuntimeError, HorovodInternalError):
         return None
 
 
 def start(
     op: int,
-    tensors: Sequence[Any],
-    outputs: Sequence[Any],
+    tensors: Sequence[numpy.ndarray],
+    outputs: Sequence[Optional[numpy.ndarray]],
     names: Sequence[str],
-    finish: Callable[[int], Any],
+    finish: Callable[[int], object],
     process_set: int,
     each: Sequence[Mapping[str, Any]],
 ) -> int:
@@ -89,7 +92,7 @@ def start(
     return ops.submit(requests, finish, (tensors, outputs, events), process_set)
 
 
-def from_result(result: _ffi.Result, like: Any, output: Any) -> Any:
+def from_result(result: _ffi.Result, like: numpy.ndarray, output: Optional[numpy.ndarray]) -> numpy.ndarray:
     """Returns the result of :func:`start` as an array of `like`'s library, dtype and device: `output`, if the result is there. After
     that its handle may be released.
     """
@@ -97,7 +100,7 @@ def from_result(result: _ffi.Result, like: Any, output: Any) -> Any:
     if output is not None and library.view(output).address == result.address and math.prod(result.shape) > 0:
         return output
     view = library.view(like)
-    made = library.empty((tuple(result.shape), view.kind[1]), view.device)
+    made: numpy.ndarray = library.empty((tuple(result.shape), view.kind[1]), view.device)
     target = library.view(made)
     size = size_of(target.kind)
     if size:
@@ -105,7 +108,7 @@ def from_result(result: _ffi.Result, like: Any, output: Any) -> Any:
     return made
 
 
-def _known(tensor: Any) -> Library:
+def _known(tensor: numpy.ndarray) -> Library[Any]:
     library = library_of(tensor)
     assert library is not None  # takes() has looked
     return library

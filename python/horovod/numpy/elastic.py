@@ -36,6 +36,8 @@ class ArrayHandler(handlers.StateDictHandler):
             )
         super().set_value(value)
 
+    value: numpy.ndarray
+
     def state_dict(self) -> numpy.ndarray:
         return self.value
 

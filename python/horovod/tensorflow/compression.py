@@ -8,7 +8,7 @@ from horovod.tensorflow._library import tf
 __all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
 
 
-class FP16Compressor(Compressor):
+class FP16Compressor(Compressor[Any]):
     """Compression to float16 of floating-point tensors of more than 16 bits: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod

@@ -98,7 +98,7 @@ def _view(value: Any) -> numpy.ndarray:
     """Returns a variable's values, without a copy if they are in host memory. They must not be written to, because other
     tensors may share the memory.
     """
-    view = numpy.asarray(value.read_value() if isinstance(value, tf.Variable) else value).view()
+    view: numpy.ndarray = numpy.asarray(value.read_value() if isinstance(value, tf.Variable) else value).view()
     view.flags.writeable = False
     return view
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
 
-from horovod.common.compression import Compressor
+from horovod.common.compression import AnyCompressor
 from horovod.common.ops import Average
 from horovod.common.optimizer_arguments import check_compression, check_predivide
 from horovod.common.process_sets import ProcessSet, global_process_set
@@ -105,7 +105,7 @@ def DistributedGradientTape(
     gradtape: Any,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     sparse_as_dense: bool = False,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
@@ -179,7 +179,7 @@ def PartialDistributedGradientTape(
     gradtape: Any,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     sparse_as_dense: bool = False,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Union
 
 from horovod.common import process_sets
-from horovod.common.compression import Compressor
+from horovod.common.compression import AnyCompressor
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import is_elastic, split_list
@@ -28,7 +28,7 @@ class Reduction(NamedTuple):
     op: int = Average
     device_dense: str = ""
     device_sparse: str = ""
-    compression: type[Compressor] = Compression.none
+    compression: AnyCompressor = Compression.none
     sparse_as_dense: bool = False
     predivide: float = 1.0
     groups: Groups = None

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Optional
 
-from horovod.common.compression import Compressor
+from horovod.common.compression import AnyCompressor
 from horovod.common.ops import Adasum, Average
 from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
@@ -19,7 +19,7 @@ def DistributedOptimizer(
     use_locking: bool = False,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     sparse_as_dense: bool = False,
     backward_passes_per_step: int = 1,
     op: int = Average,

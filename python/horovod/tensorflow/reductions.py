@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from horovod.common.compression import Compressor
+from horovod.common.compression import AnyCompressor
 from horovod.common.ops import Adasum, Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow._library import not_converted, tf
@@ -70,7 +70,7 @@ def allreduce(
     average: Optional[bool] = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -126,7 +126,7 @@ def grouped_allreduce(
     average: Optional[bool] = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -175,12 +175,12 @@ def _put(results: list[Any], places: Sequence[int], values: Sequence[Any]) -> No
         results[place] = value
 
 
-def _compressed(tensors: Sequence[Any], compression: type[Compressor]) -> tuple[list[Any], list[Any]]:
+def _compressed(tensors: Sequence[Any], compression: AnyCompressor) -> tuple[list[Any], list[Any]]:
     pairs = [compression.compress(tensor_of(tensor)) for tensor in tensors]
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]
 
 
-def _decompressed(tensors: Sequence[Any], contexts: Sequence[Any], compression: type[Compressor]) -> list[Any]:
+def _decompressed(tensors: Sequence[Any], contexts: Sequence[Any], compression: AnyCompressor) -> list[Any]:
     return [compression.decompress(tensor, context) for tensor, context in zip(tensors, contexts)]
 
 
@@ -188,7 +188,7 @@ def _decompressed(tensors: Sequence[Any], contexts: Sequence[Any], compression: 
 def reducescatter(
     tensor: Any,
     device_dense: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     op: int = Average,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
@@ -231,7 +231,7 @@ def reducescatter(
 def grouped_reducescatter(
     tensors: Sequence[Any],
     device_dense: str = "",
-    compression: type[Compressor] = Compression.none,
+    compression: AnyCompressor = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,

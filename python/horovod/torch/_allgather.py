@@ -6,6 +6,7 @@ from typing import Optional
 import torch
 
 from horovod.common.collective import Call
+from horovod.common.ops import Handle
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
@@ -25,7 +26,7 @@ def allgather_async(
     tensor: torch.Tensor,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts an :func:`allgather` and returns at once.
 
     Args:
@@ -42,7 +43,7 @@ def grouped_allgather_async(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_allgather` and returns at once.
 
     Args:

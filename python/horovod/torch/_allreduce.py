@@ -7,6 +7,7 @@ import torch
 
 from horovod.common.collective import reduction
 from horovod.common.compression import Compressor, compress_group, decompress_group
+from horovod.common.ops import Handle
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.torch._differentiable import Differentiable, collectives, recording
@@ -37,7 +38,7 @@ def allreduce_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts an :func:`allreduce` and returns at once. `tensor` must not change until :func:`synchronize` has returned.
 
     Args:
@@ -66,7 +67,7 @@ def allreduce_async_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts an :func:`allreduce_` and returns at once. `tensor` must not be used until :func:`synchronize` has returned.
 
     Args:
@@ -90,7 +91,7 @@ def allreduce(
     tensor: torch.Tensor,
     average: Optional[bool] = None,
     name: Optional[str] = None,
-    compression: type[Compressor] = Compression.none,
+    compression: type[Compressor[torch.Tensor]] = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -166,7 +167,7 @@ def grouped_allreduce_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_allreduce` and returns at once. The tensors must not change until :func:`synchronize` has
     returned.
 
@@ -190,7 +191,7 @@ def grouped_allreduce_async_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_allreduce_` and returns at once. The tensors must not be used until :func:`synchronize` has
     returned.
 
@@ -215,7 +216,7 @@ def grouped_allreduce(
     tensors: Sequence[torch.Tensor],
     average: Optional[bool] = None,
     name: Optional[str] = None,
-    compression: type[Compressor] = Compression.none,
+    compression: type[Compressor[torch.Tensor]] = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,

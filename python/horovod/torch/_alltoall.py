@@ -6,6 +6,7 @@ from typing import Optional, Union
 import torch
 
 from horovod.common.collective import Call
+from horovod.common.ops import Handle
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
@@ -29,7 +30,7 @@ def alltoall_async(
     splits: Splits = None,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[Exchanged]:
     """Starts an :func:`alltoall` and returns at once.
 
     Args:
@@ -92,7 +93,7 @@ def grouped_alltoall_async(
     splits: Optional[Sequence[Splits]] = None,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[Exchanged, ...]]:
     """Starts a :func:`grouped_alltoall` and returns at once.
 
     Args:

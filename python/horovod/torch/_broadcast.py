@@ -6,6 +6,7 @@ from typing import Optional
 import torch
 
 from horovod.common.collective import Call
+from horovod.common.ops import Handle
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
@@ -30,7 +31,7 @@ def broadcast_async(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts a :func:`broadcast` and returns at once.
 
     Args:
@@ -48,7 +49,7 @@ def broadcast_async_(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts a :func:`broadcast_` and returns at once. `tensor` must not be used until :func:`synchronize` has returned.
 
     Args:
@@ -123,7 +124,7 @@ def grouped_broadcast_async(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_broadcast` and returns at once.
 
     Args:
@@ -141,7 +142,7 @@ def grouped_broadcast_async_(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_broadcast_` and returns at once. The tensors must not be used until :func:`synchronize` has
     returned.
 

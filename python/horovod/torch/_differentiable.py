@@ -1,22 +1,22 @@
 """The collectives on torch's tensors, and their gradients."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable
 
 import torch
 
-from horovod.common.collective import Call, Collective, Recording
+from horovod.common.collective import Call, Collective, Recording, V
 from horovod.common.collective_kinds import Collectives
 from horovod.torch import _tensors
 from horovod.torch._tensors import not_compiled
 
 
-class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
+class Differentiable(torch.autograd.Function):
     """The autograd function of a collective; of a group unless `single`."""
 
     @staticmethod
     def forward(
-        ctx: Any, collective: Collective, single: bool, call: Call, *tensors: torch.Tensor
+        ctx: Any, collective: Collective[torch.Tensor, Any], single: bool, call: Call, *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         if single:
             values: tuple[Any, ...] = (collective.run(tensors[0], call),)
@@ -43,35 +43,39 @@ def _wants_gradient(tensor: torch.Tensor) -> bool:
     return torch.is_grad_enabled() and getattr(tensor, "requires_grad", False)
 
 
-class _Recording(Recording):
+class _Recording(Recording[torch.Tensor]):
     """Runs collectives through `function` if a gradient is needed."""
 
     def run(
         self,
-        collective: Collective,
+        collective: Collective[torch.Tensor, V],
         tensor: torch.Tensor,
         call: Call,
         function: type[Differentiable] = Differentiable,
-    ) -> Any:
+    ) -> V:
         if not _wants_gradient(tensor):
             return collective.run(tensor, call)
-        values = function.apply(collective, True, call, tensor)
-        return values[0] if len(values) == 1 else values
+        apply: Callable[..., Any] = function.apply
+        values = apply(collective, True, call, tensor)
+        value: V = values[0] if len(values) == 1 else values
+        return value
 
     def run_group(
         self,
-        collective: Collective,
+        collective: Collective[torch.Tensor, V],
         tensors: Sequence[torch.Tensor],
         call: Call,
         function: type[Differentiable] = Differentiable,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[V, ...]:
         tensors = list(tensors)
         if not any(_wants_gradient(tensor) for tensor in tensors):
             return collective.run_group(tensors, call)
-        values = function.apply(collective, False, call, *tensors)
+        apply: Callable[..., Any] = function.apply
+        values = apply(collective, False, call, *tensors)
         count = len(tensors)
-        return tuple(values) if len(values) == count else tuple(zip(values[:count], values[count:]))
+        each: Iterable[Any] = values if len(values) == count else zip(values[:count], values[count:])
+        return tuple(each)
 
 
 recording = _Recording()
-collectives = Collectives(_tensors, recording)
+collectives = Collectives[torch.Tensor](_tensors, recording)

@@ -18,7 +18,7 @@ from horovod.torch._differentiable import collectives
 from horovod.torch._local_gradients import LocalGradients
 from horovod.torch._rates import Rates
 from horovod.torch._reduced_gradients import ReducedGradients
-from horovod.torch._reductions import Group, Operation, SparseOperation, Watched
+from horovod.torch._reductions import Dense, Group, Operation, Plain, SparseOperation, Watched, gradient_of
 from horovod.torch._shared_parameters import SharedParameters
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import in_backward
@@ -200,14 +200,14 @@ class GradientOptimizer(SharedParameters):
 
     def _start_one(self, p: torch.Tensor) -> Union[Operation, SparseOperation]:
         name = self._operation_name(p)
-        part = self._plain(p)
+        part: Union[Plain, Dense, None] = self._plain(p)
         if part is None:
             self._fill_missing(p)
-            if p.grad.is_sparse:
+            if gradient_of(p).is_sparse:
                 self._note_sparse_dim(p)
                 if not self.sparse_as_dense:
                     with torch.no_grad():
-                        finish = sparse_allreduce_async(p.grad, name, self.op, self.process_set)
+                        finish = sparse_allreduce_async(gradient_of(p), name, self.op, self.process_set)
                     return SparseOperation(Watched.of(p), finish)
             part = self._as_dense(p)
         handle = collectives.allreduce.start(part.buffer, self._call(name))
@@ -288,7 +288,7 @@ class GradientOptimizer(SharedParameters):
             if p not in self._ready:
                 self._start(p)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def _finish(self) -> None:
         for each in self._operations:
             each.check(self._parameter_names)

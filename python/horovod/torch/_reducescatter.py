@@ -7,7 +7,7 @@ import torch
 
 from horovod.common.collective import reduction
 from horovod.common.compression import Compressor, compress_group, decompress_group
-from horovod.common.ops import Average
+from horovod.common.ops import Average, Handle
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
@@ -31,7 +31,7 @@ def reducescatter_async(
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-) -> int:
+) -> Handle[torch.Tensor]:
     """Starts a :func:`reducescatter` and returns at once. `tensor` must not change until :func:`synchronize` has returned.
 
     Args:
@@ -52,7 +52,7 @@ def grouped_reducescatter_async(
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-) -> int:
+) -> Handle[tuple[torch.Tensor, ...]]:
     """Starts a :func:`grouped_reducescatter` and returns at once. The tensors must not change until :func:`synchronize` has
     returned.
 
@@ -74,7 +74,7 @@ class HorovodReducescatter(Differentiable):
 def reducescatter(
     tensor: torch.Tensor,
     name: Optional[str] = None,
-    compression: type[Compressor] = Compression.none,
+    compression: type[Compressor[torch.Tensor]] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
@@ -122,7 +122,7 @@ class HorovodGroupedReducescatter(Differentiable):
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
-    compression: type[Compressor] = Compression.none,
+    compression: type[Compressor[torch.Tensor]] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,

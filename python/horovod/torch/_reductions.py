@@ -6,6 +6,13 @@ from typing import Any, Callable, NamedTuple, Union
 import torch
 
 
+def gradient_of(p: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient of a parameter that has one."""
+    grad = p.grad
+    assert grad is not None
+    return grad
+
+
 def is_part(grad: torch.Tensor) -> bool:
     """Returns whether a gradient is a part of a larger block, as in a flat buffer of all gradients. Its version then counts the
     changes of the other parts, too.
@@ -27,7 +34,8 @@ class Watched(NamedTuple):
 
     @classmethod
     def of(cls, p: torch.Tensor) -> "Watched":
-        return cls(p, p.grad, p.grad._version)
+        grad = gradient_of(p)
+        return cls(p, grad, grad._version)
 
     def is_changed(self) -> bool:
         """Returns whether the gradient was changed or replaced."""

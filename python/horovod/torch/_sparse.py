@@ -1,19 +1,19 @@
 """Allreduce of sparse tensors."""
 
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
 from horovod.common import ops, process_sets
 from horovod.common.ops import Average, Sum
-from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.process_sets import ProcessSet, global_process_set, size_of
 from horovod.torch import _tensors
 from horovod.torch._allgather import allgather_async
 
 # Other ranks' indices may be out of this rank's range, which later versions of torch do not look
 # for unless they are asked to; they warn that they do not.
 _CHECKS = hasattr(torch.sparse, "check_sparse_tensor_invariants")
-_CHECKED = {"check_invariants": True} if _CHECKS else {}
+_CHECKED: dict[str, Any] = {"check_invariants": True} if _CHECKS else {}
 
 
 @_tensors.not_compiled
@@ -65,7 +65,7 @@ def sparse_allreduce_async(
     def finish() -> torch.Tensor:
         all_indices, all_values = (ops.synchronize(handle) for handle in handles)
         if op == Average:
-            all_values = all_values / process_set.size()
+            all_values = all_values / size_of(process_set)
         return torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.size(), **_CHECKED)
 
     return finish

@@ -12,7 +12,7 @@ from horovod import _ffi
 from horovod.common.tensors import DTYPES, PARTS, TAKEN, DevicePath, Kind
 from horovod.torch import _devices
 
-devices: DevicePath = _devices
+devices: DevicePath[torch.Tensor] = _devices
 
 # Large blocks come from the system each time, and their first use, page by page, takes longer
 # than a request for huge pages. Smaller blocks are kept by the C library and reused.

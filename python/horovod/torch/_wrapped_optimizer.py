@@ -6,7 +6,7 @@ import itertools
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 import torch
 
@@ -18,6 +18,9 @@ from horovod.common.util import is_elastic
 from horovod.torch._dropped_optimizers import DropWatch
 from horovod.torch._kept_objects import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
+
+if TYPE_CHECKING:
+    from torch.autograd.graph import Node
 
 
 def in_backward(unknown: bool = False) -> bool:
@@ -31,8 +34,13 @@ def _can_be_trained(p: torch.Tensor) -> bool:
     return p.requires_grad or ((p.is_floating_point() or p.is_complex()) and not p.is_inference())
 
 
-def _accumulator_of(p: torch.Tensor) -> Any:
-    return p.expand_as(p).grad_fn.next_functions[0][0]
+def _accumulator_of(p: torch.Tensor) -> "Node":
+    """Returns the graph's node that adds to the gradient of `p`, which requires one."""
+    node = p.expand_as(p).grad_fn
+    assert node is not None
+    accumulator = node.next_functions[0][0]
+    assert accumulator is not None
+    return accumulator
 
 
 @contextlib.contextmanager
@@ -74,18 +82,20 @@ def _behind(wrapped: type, name: str) -> Any:
     return next((vars(each)[name] for each in classes if name in vars(each)), None)
 
 
-# A mixin: the next base class is a torch optimizer's class, which is not known here.
-_Behind: Any = object
+# A mixin: the next base class is an optimizer's class, which is not known here.
+if TYPE_CHECKING:
+    _Behind = torch.optim.Optimizer
+else:
+    _Behind = object
 
 
-class WrappedOptimizer(_Behind):  # type: ignore[misc]
+class WrappedOptimizer(_Behind):
     """The base class that precedes a torch optimizer's class in a class made for it, and calls that class through super().
 
     Not thread-safe, like torch's optimizers. Subclasses define `_setup`, which calls `_setup_parameters`, and
     `_gradient_arrived`, `_has_unfinished_gradients`, `_finish_gradients` and `_open_group`.
     """
 
-    state: Any  # the wrapped optimizer's
     _given: Callable[[], Any]  # the optimizer that this one was made of; None if the script has dropped it
 
     def _setup_parameters(
@@ -294,7 +304,16 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
         """Returns the settings that differ from those passed to `_setup_parameters` and `_setup`; a copy gets them."""
         return {"backward_passes_per_step": self.backward_passes_per_step, "prefix": self._prefix}
 
-    # For subclasses.
+    # For subclasses, which document the public ones.
+
+    def synchronize(self) -> None:
+        raise NotImplementedError
+
+    def skip_synchronize(self) -> contextlib.AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def no_sync(self) -> contextlib.AbstractContextManager[None]:
+        raise NotImplementedError
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         """Is called when backward() has added to p.grad."""

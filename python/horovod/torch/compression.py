@@ -1,6 +1,6 @@
 """Compression of gradients for the reduction."""
 
-from typing import Any
+from typing import Optional
 
 import torch
 
@@ -8,19 +8,19 @@ from horovod.common.compression import Compressor as Compressor
 from horovod.common.compression import NoneCompressor as NoneCompressor
 
 
-class _CastCompressor(Compressor):
+class _CastCompressor(Compressor[torch.Tensor]):
     """Casts floating-point tensors to another floating-point type; tensors of other types are left as they are."""
 
     _dtype: torch.dtype
 
     @classmethod
-    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, Optional[torch.dtype]]:
         if tensor.dtype.is_floating_point:
             return tensor.to(cls._dtype), tensor.dtype
         return tensor, None
 
     @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+    def decompress(tensor: torch.Tensor, ctx: Optional[torch.dtype]) -> torch.Tensor:
         return tensor if ctx is None else tensor.to(ctx)
 
 

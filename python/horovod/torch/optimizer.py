@@ -24,7 +24,7 @@ _BAD_GROUPS = "groups must be a positive integer or a list of lists of torch.Ten
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
-    compression: type[Compressor] = Compression.none,
+    compression: type[Compressor[torch.Tensor]] = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
@@ -32,7 +32,7 @@ def DistributedOptimizer(
     groups: Union[int, list[Iterable[torch.Tensor]], None] = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
-) -> torch.optim.Optimizer:
+) -> WrappedOptimizer:
     """Returns an optimizer that reduces gradients over all ranks of the process set, then steps as `optimizer` does.
 
     The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
@@ -128,7 +128,9 @@ def _checked_groups(groups: Any) -> Union[int, list[list[torch.Tensor]], None]:
     return lists
 
 
-def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict[str, Any]) -> Any:
+def _wrap(
+    optimizer: torch.optim.Optimizer, kind: type[WrappedOptimizer], named_parameters: Any, settings: dict[str, Any]
+) -> WrappedOptimizer:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
     combined = type(own.__name__, (kind, own), dict(place, __reduce_ex__=_reduced))
@@ -141,10 +143,11 @@ def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, s
     wrapped._setup(named_parameters, **settings)
     wrapped._made_of = (own, kind, settings)
     wrapped._ours = {"_ours", *vars(wrapped)} - attributes.keys()
-    return wrapped
+    result: WrappedOptimizer = wrapped
+    return result
 
 
-def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
+def _reduced(wrapped: Any, _: object) -> tuple[object, ...]:
     """Implements ``__reduce_ex__``: copies and pickles are distributed optimizers of the parameters that are copied with them."""
     own, kind, settings = wrapped._made_of
     named = [(name, p) for p, name in wrapped._parameter_names.items()]
@@ -153,7 +156,9 @@ def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
     return _made_again, (own, kind, named, settings, state)
 
 
-def _made_again(own: type, kind: type, named: Any, settings: dict[str, Any], state: dict[str, Any]) -> Any:
+def _made_again(
+    own: type, kind: type[WrappedOptimizer], named: Any, settings: dict[str, Any], state: dict[str, Any]
+) -> WrappedOptimizer:
     optimizer: Any = object.__new__(own)
     optimizer.__setstate__(state)
     return _wrap(optimizer, kind, named, settings)

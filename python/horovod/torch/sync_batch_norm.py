@@ -1,6 +1,6 @@
 """Batch normalization with the statistics of all ranks' batches."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -10,7 +10,7 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch.mpi_ops import Sum, allgather, allreduce_
 
 
-class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
+class SyncBatchNorm(_BatchNorm):
     """Batch normalization over the combined batch of all ranks, for training with small batches on each rank.
 
     In training, mean and variance are those of all ranks' inputs; the ranks' batches may differ in size, and may be empty.
@@ -104,20 +104,21 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
             )
         if (self.track_running_stats and not self.training) or self.process_set.size() == 1:
             return super().forward(input)
-        output, mean, variance, count = _SyncBatchNormFunction.apply(
-            input, self.weight, self.bias, self.eps, self.process_set
-        )
+        apply: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]] = _SyncBatchNormFunction.apply
+        output, mean, variance, count = apply(input, self.weight, self.bias, self.eps, self.process_set)
         if self.track_running_stats:
             self._track(mean, variance * (count / (count - 1)))
         return output
 
     def _track(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
         with torch.no_grad():
-            self.num_batches_tracked += 1
-            share = self.momentum
+            tracked, share = self.num_batches_tracked, self.momentum
+            assert tracked is not None  # as track_running_stats is set
+            tracked += 1
             if share is None:  # a cumulative average
-                share = 1.0 / float(self.num_batches_tracked)
+                share = 1.0 / float(tracked)
             for running, of_batch in ((self.running_mean, mean), (self.running_var, variance)):
+                assert running is not None
                 # Not in half precision, of which some versions of torch have no lerp on the CPU.
                 running.copy_(torch.lerp(running.to(of_batch.dtype), of_batch, share))
 
@@ -127,7 +128,7 @@ def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return values.reshape([1, -1] + [1] * (like.dim() - 2))
 
 
-class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
+class _SyncBatchNormFunction(torch.autograd.Function):
     """The autograd function. Statistics are combined as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for
     Computing Sample Variances, 1979, which is accurate even if the mean is much larger than the deviation.
     """
@@ -162,7 +163,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # 
         return output.to(input.dtype), mean, variance, count
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Optional[torch.Tensor], ...]:
         normalized, scale, weight = ctx.saved_tensors
         values = grad.to(normalized.dtype)

@@ -1,5 +1,7 @@
 """The loss and the metrics of a model with one output for each label."""
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -24,7 +26,7 @@ def calculate_loss(
         else (loss_fn(output, label, reduction="none").flatten() * sample_weights).mean()
         for output, label, loss_fn in zip(outputs, labels, loss_fns)
     ]
-    return sum(loss * weight for loss, weight in zip(losses, loss_weights))
+    return functools.reduce(operator.add, [loss * weight for loss, weight in zip(losses, loss_weights)])
 
 
 def as_list(outputs: Any) -> list[torch.Tensor]:

@@ -4,7 +4,7 @@ import copy
 import functools
 import io
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import cloudpickle
 import torch
@@ -50,7 +50,8 @@ def bound_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
     own = set(map(id, model.parameters()))
     if all(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         return optimizer
-    new = type(optimizer)(model.parameters(), lr=1)  # what all losses of torch take
+    kind: Callable[..., torch.optim.Optimizer] = type(optimizer)
+    new = kind(model.parameters(), lr=1)  # what all losses of torch take
     new.load_state_dict(optimizer.state_dict())
     return new
 

@@ -8,7 +8,7 @@ import torch
 from horovod.elastic.iterable import ElasticIterable
 
 
-class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):  # type: ignore[misc]  # torch is Any here
+class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset[Any]):
     """The stream of :class:`horovod.elastic.iterable.ElasticIterable`, for a DataLoader with at most one worker.
 
     Args:

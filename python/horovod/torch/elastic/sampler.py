@@ -5,7 +5,7 @@ import torch
 from horovod.elastic import sampler
 
 
-class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):  # type: ignore[misc]  # torch is Any here
+class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler[int]):
     __doc__ = sampler.ElasticSampler.__doc__
 
     @staticmethod
