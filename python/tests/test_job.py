@@ -6,12 +6,13 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from horovod.runner._job import Job, Limits
-from horovod.runner._joined_agent import _forwarder
+from horovod.runner._joined_agent import _forward
 from launcher_there import needs_launcher
 
 pytestmark = needs_launcher
@@ -64,7 +65,7 @@ def test_an_owner_that_is_killed_takes_the_job_with_it_though_a_forked_process_l
 
 
 def test_an_output_that_exits_is_given_the_rest():
-    """Else the agent would wait for a reader."""
+    """Otherwise the agent would wait for a reader."""
     given = []
 
     def leave(number, text):
@@ -72,16 +73,22 @@ def test_an_output_that_exits_is_given_the_rest():
         sys.exit(1)
 
     reader, writer = os.pipe()
-    thread = _forwarder(os.fdopen(reader, "rb"), 1, leave)
     lines = "line\n" * 50000  # more than the pipe and one read have room for
-    with os.fdopen(writer, "w") as pipe:
-        pipe.write(lines)
+
+    def write():
+        with os.fdopen(writer, "w") as pipe:
+            pipe.write(lines)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with os.fdopen(reader, "rb") as pipe:
+        _forward(1, leave, pipe)
     thread.join()
     assert "".join(given) == lines and len(given) > 1
 
 
 def test_forked_process_does_not_answer_for_the_caller():
-    """Else workers of a job whose caller was killed would wait for answers."""
+    """Otherwise the workers of a job whose caller was killed would wait for answers."""
     with Job(Limits(1), report=lambda line: None) as job:
         job.serve(lambda: None)
         (listener,) = job._server._listeners

@@ -4,14 +4,14 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from subprocess import PIPE
 from typing import Any, Callable, Optional, Union
 
-from horovod.runner._joined_agent import private_file
+from horovod.runner._child_process import ChildProcess, private_file
 from horovod.runner._programs import find_program
 
 _LEAST_GRACE = 5.0  # s, as an agent's
@@ -72,14 +72,13 @@ class Adoption:
         }
         arguments = [str(word) for option in options.items() if option[1] for word in option]
         with private_file(credentials) as file:
-            # A new session, so that Ctrl-C at a terminal reaches this process only.
-            self._agent = subprocess.Popen(
+            self._agent = ChildProcess(
                 [find_program("horovod-agent"), "--token-file", f"/proc/self/fd/{file}", *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
+                stdin=PIPE,
+                stdout=PIPE,
                 pass_fds=[file],
             )
+        # The agent's wait() must not wait for this thread: on_stop, which it calls, may call exit().
         threading.Thread(target=self._listen, name="horovod-adoption", daemon=True).start()
 
     def wait_for_start(self, timeout: Optional[float] = None) -> None:

@@ -6,16 +6,17 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from subprocess import DEVNULL, PIPE, TimeoutExpired
+from typing import IO, Any, Callable, NamedTuple, Optional
 
 from horovod.runner import _handover
 from horovod.runner._addresses import join_host_port, split_host_port
+from horovod.runner._child_process import ChildProcess
 from horovod.runner._programs import find_program
 from horovod.runner._tls_server import Credentials, TlsServer
 
@@ -103,17 +104,14 @@ class Job:
         with daemons, contextlib.ExitStack() as undo:
             undo.callback(self._owner.close)
             listeners = [text for one in self._listen for text in ("--listen", join_host_port(one, 0))]
-            self._process = subprocess.Popen(
+            self._process = ChildProcess(
                 [find_program("horovod-rendezvousd"), "--owner", str(daemons.fileno()), *listeners, *limits.flags()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
+                stdout=DEVNULL,
+                stderr=PIPE,
                 pass_fds=[daemons.fileno()],
-                start_new_session=True,
             )
             undo.pop_all()
-        self._reader = threading.Thread(target=self._read_lines, name="horovod job", daemon=True)
-        self._reader.start()
+        self._process.read(self._process.stderr, self._read_lines, "horovod job")
         self._started = self._read_first_line()
 
     def _read_first_line(self) -> dict[str, Any]:
@@ -126,15 +124,13 @@ class Job:
         words: dict[str, Any] = json.loads(line)
         return words
 
-    def _read_lines(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as stream:
-            for data in stream:
-                line = data.decode(errors="replace").rstrip("\n")
-                self._lines.append(line)
-                # A reader that fails must not stop the daemon, which would wait for it.
-                with contextlib.suppress(BaseException):  # also SystemExit
-                    self._report(line)
+    def _read_lines(self, stderr: IO[bytes]) -> None:
+        for data in stderr:
+            line = data.decode(errors="replace").rstrip("\n")
+            self._lines.append(line)
+            # A reader that fails must not stop the daemon, which would wait for it.
+            with contextlib.suppress(BaseException):  # also SystemExit
+                self._report(line)
 
     @property
     def address(self) -> str:
@@ -183,11 +179,9 @@ class Job:
     def wait(self, timeout: Optional[float] = None) -> Optional[int]:
         """Returns the job's exit code, or None if the job still runs after `timeout` seconds."""
         try:
-            status = self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
+            return self._process.wait(timeout)
+        except TimeoutExpired:
             return None
-        self._reader.join()
-        return status
 
     def last_line(self) -> str:
         """Returns the daemon's last line: after the end, the verdict."""
@@ -201,9 +195,7 @@ class Job:
                 self._owner.shutdown(socket.SHUT_RDWR)
         with self._stopping:
             self._owner.close()
-            if self.wait(_STOP_SECONDS) is None:
-                self._process.kill()
-                self.wait()
+            self._process.wait_or_kill(_STOP_SECONDS)
             if self._server is not None:
                 self._server.stop()
                 self._server = None

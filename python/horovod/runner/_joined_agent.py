@@ -2,15 +2,15 @@
 
 import contextlib
 import json
-import os
 import signal
-import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from io import BufferedReader
-from typing import Callable, Optional, cast
+from subprocess import PIPE
+from typing import IO, Callable, Optional, cast
 
 from horovod.runner import _handover
+from horovod.runner._child_process import ChildProcess, private_file
 from horovod.runner._job import JoinInfo
 from horovod.runner._programs import find_program
 
@@ -42,62 +42,38 @@ class JoinedAgent:
         flags: Sequence[str] = (),
     ) -> None:
         with private_file(info.credentials) as token, private_file(info.worker_stdin) as stdin:
-            self._process = subprocess.Popen(
+            self._process = ChildProcess(
                 [
                     *(find_program("horovod-agent"), "--join", info.address, "--host", host, "--end-with-parent"),
                     *("--token-file", f"/proc/self/fd/{token}", "--worker-stdin", f"/proc/self/fd/{stdin}"),
                     *(*flags, "--", *command),
                 ],
                 env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
                 pass_fds=[token, stdin],
+                start_new_session=False,
             )
-        streams = {STDOUT: self._process.stdout, STDERR: self._process.stderr}
-        self._threads = [_forwarder(cast(BufferedReader, stream), number, output) for number, stream in streams.items()]
+        for number, pipe in ((STDOUT, self._process.stdout), (STDERR, self._process.stderr)):
+            self._process.read(pipe, partial(_forward, number, output), f"horovod output {number}")
 
     def wait(self) -> int:
         """Returns the agent's exit code, after it has ended and all output was passed on."""
-        status = self._process.wait()
-        for thread in self._threads:
-            thread.join()
-        return status
+        return self._process.wait()
 
     def drain(self) -> None:
         """Makes this agent leave an elastic job, without the loss of a step. A second call ends it at once."""
         self._process.send_signal(signal.SIGTERM)
 
 
-@contextlib.contextmanager
-def private_file(text: str) -> Iterator[int]:
-    """Returns the descriptor of a file in memory that contains `text` and that only this user can read."""
-    descriptor = os.memfd_create("horovod")
-    try:
-        os.fchmod(descriptor, 0o600)
-        os.write(descriptor, text.encode())
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _forwarder(stream: BufferedReader, number: int, output: Output) -> threading.Thread:
-    def forward() -> None:
-        with stream:
-            while True:
-                data = stream.read1(1 << 16)
-                if not data:
-                    return
-                if not data.endswith(b"\n"):
-                    data += stream.readline()
-                # An output that fails must not stop the agent, which would wait for a reader, or end without one.
-                with contextlib.suppress(BaseException):  # also SystemExit
-                    output(number, data.decode(errors="replace"))
-
-    thread = threading.Thread(target=forward, name=f"horovod output {number}", daemon=True)
-    thread.start()
-    return thread
+def _forward(number: int, output: Output, pipe: IO[bytes]) -> None:
+    stream = cast(BufferedReader, pipe)
+    while data := stream.read1(1 << 16):
+        if not data.endswith(b"\n"):
+            data += stream.readline()
+        # An output that fails must not stop the agent, which would wait for a reader, or end without one.
+        with contextlib.suppress(BaseException):  # also SystemExit
+            output(number, data.decode(errors="replace"))
 
 
 def output_to_caller(info: JoinInfo, local: Output) -> Output:

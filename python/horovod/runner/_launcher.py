@@ -5,12 +5,13 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from subprocess import PIPE
 from typing import IO, Any, Optional
 
+from horovod.runner._child_process import ChildProcess
 from horovod.runner._programs import find_program
 from horovod.runner._python import with_package
 
@@ -29,16 +30,15 @@ class Launcher:
     """
 
     def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = (), python: Optional[str] = None) -> None:
-        # Its stdin ends with this process. Ctrl-C at a terminal is for this process alone, which
-        # passes it on: two of them would leave the workers no time.
+        # Its stdin ends with this process. Ctrl-C at a terminal is for this process alone, which passes it on: two of them would leave
+        # the workers no time. This object reads the pipes on the caller's thread, so that exceptions of its streams reach the caller.
         self._relays = [_Relay(sys.stdout, 1), _Relay(sys.stderr, 2)]
-        self._process = subprocess.Popen(
+        self._process = ChildProcess(
             [find_program("horovodrun"), "--end-with-stdin", *arguments],
             env=with_package(os.environ, python),
-            stdin=subprocess.PIPE,
+            stdin=PIPE,
             stdout=self._relays[0].child_end,
             stderr=self._relays[1].child_end,
-            start_new_session=True,
             pass_fds=pass_fds,
         )
         self._relays[0].take(self._process.stdout)
@@ -60,16 +60,15 @@ class Launcher:
         while self._process.poll() is None:
             try:
                 self._process.send_signal(signal.SIGINT)
-                if not self._relay(_STOP_SECONDS):
-                    self._process.kill()
-                self._process.wait()
+                self._relay(_STOP_SECONDS)
+                self._process.wait_or_kill(0)
             except KeyboardInterrupt:
                 continue
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _relay(self, patience: Optional[float]) -> bool:
-        """Passes output on until it has ended. Returns False if it has not ended within `patience` seconds."""
+    def _relay(self, patience: Optional[float]) -> None:
+        """Passes output on until the process has ended, or for `patience` seconds."""
         deadline = None if patience is None else time.monotonic() + patience
         with selectors.DefaultSelector() as selector, _ending_of(self._process) as ended:
             selector.register(ended, selectors.EVENT_READ)
@@ -82,14 +81,14 @@ class Launcher:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 ready = [key for key, _ in selector.select(left)]
                 if not ready:
-                    return False
+                    return
                 for key in ready:
                     if key.data is not None and not key.data.pass_on():
                         selector.unregister(key.fileobj)
                 if any(key.data is None for key in ready):
                     for relay in open_ones:
                         relay.finish()
-                    return True
+                    return
 
 
 class _Relay:
@@ -102,7 +101,7 @@ class _Relay:
         self.pipe: Optional[IO[bytes]] = None
         self.tail = ""  # the last of what was passed on
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.child_end = None if _is_descriptor(stream, number) else subprocess.PIPE
+        self.child_end = None if _is_descriptor(stream, number) else PIPE
         if stream is not None:
             stream.flush()  # earlier output comes first
 
@@ -150,7 +149,7 @@ def _is_descriptor(stream: Any, number: int) -> bool:
 
 
 @contextlib.contextmanager
-def _ending_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
+def _ending_of(process: ChildProcess) -> Iterator[int]:
     """Returns a descriptor that is readable when the process has ended."""
     pidfd = os.pidfd_open(process.pid)
     try:

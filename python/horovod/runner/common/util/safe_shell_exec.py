@@ -4,15 +4,16 @@ import codecs
 import contextlib
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
+from subprocess import PIPE, TimeoutExpired
 from typing import Any, Optional
 
+from horovod.runner._child_process import ChildProcess
 from horovod.runner._python import WITHOUT_FOLDER
-from horovod.runner.util.threads import in_thread
 
 GRACEFUL_TERMINATION_TIME_S = 5
 
@@ -67,43 +68,31 @@ def execute(
       >>> execute("exit 3")
       3
     """
-    guard = subprocess.Popen(
+    guard = ChildProcess(
         [sys.executable, "-S", "-c", _GUARD, str(GRACEFUL_TERMINATION_TIME_S), command],
         env=env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
     )
     assert guard.stdin is not None  # a pipe
-    streams = (("stdout", guard.stdout, stdout), ("stderr", guard.stderr, stderr))
-    forwarding: list[threading.Thread] = [
-        in_thread(
+    for name, pipe, stream in (("stdout", guard.stdout, stdout), ("stderr", guard.stderr, stderr)):
+        forward = partial(
             prefix_connection,
-            (source, target or getattr(sys, name), name, index, prefix_output_with_timestamp),
+            target=stream or getattr(sys, name),
+            prefix=name,
+            index=index,
+            prefix_output_with_timestamp=prefix_output_with_timestamp,
         )
-        for name, source, target in streams
-    ]
+        guard.read(pipe, forward, f"horovod {name}")
     try:
-        if not events:
-            guard.wait()
-        while guard.poll() is None:
-            if any(event.is_set() for event in events or ()):
-                guard.stdin.close()
-                guard.wait()
-            else:
-                _wait_for(guard, 0.1)
+        while guard.poll() is None and not any(event.is_set() for event in events or ()):
+            with contextlib.suppress(TimeoutExpired):
+                guard.wait(0.1 if events else None)
     finally:
         guard.stdin.close()
         guard.wait()
-        for thread in forwarding:
-            thread.join()
     return guard.returncode
-
-
-def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)
 
 
 def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool) -> None:
