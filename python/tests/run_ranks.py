@@ -31,6 +31,7 @@ _SINGLE = (
     "test_run_api.py",
     "test_runner_names.py",
     "test_torch_checkpoint_choice.py",
+    "test_torch_checkpoint_end.py",
     "test_torch_checkpoint_file.py",
     "test_torch_checkpoint_folder.py",
     "test_torch_checkpoint_owners.py",

@@ -4,6 +4,7 @@ complete.
 
 import atexit
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -22,6 +23,9 @@ _NAME = re.compile(r"checkpoint-(\d+)(?:-w(\d+))?\.hvd")
 # By this process: the state of a run that has ended may still write when that of the next looks for files.
 _being_written: set[str] = set()
 _UNFINISHED = re.compile(r"\.checkpoint-\d+.*\.tmp")
+
+# Errors of a disk that may have room again, and of a server that may answer again.
+_PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN}
 
 # Stands for the job in a process that no agent has started.
 _LONE_JOB = f"{socket.gethostname()}-{uuid.uuid4().hex}"
@@ -102,6 +106,10 @@ class Place:
     def keep_as(self, name: str, other: str) -> None:
         """Makes the checkpoint `name` appear as `other`, too, in the place of what was there, atomically. Raises OSError."""
         raise NotImplementedError
+
+    def may_pass(self, error: Exception) -> bool:
+        """Returns whether what has failed with `error` may succeed within seconds."""
+        return isinstance(error, OSError) and error.errno in _PASSING
 
     def _names(self) -> list[str]:
         """Returns the names of all files here. Raises OSError."""

@@ -123,6 +123,9 @@ class CheckpointUrl(Place):
         with self._asking():
             self._store.cp_file(self._key_of(name), self._key_of(other))
 
+    def may_pass(self, error: Exception) -> bool:
+        return isinstance(error, (Unreachable, ConnectionError, TimeoutError)) or super().may_pass(error)
+
     def _names(self) -> list[str]:
         with self._asking():
             self._store.invalidate_cache()

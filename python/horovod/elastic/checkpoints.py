@@ -32,6 +32,9 @@ _REMINDER_S = 600.0  # a failure that goes on is reported again after this time,
 # How long to wait for the next world, or for an unreachable daemon.
 _MAX_DOUBT_S = 60.0
 _PAUSE_S = 1.0
+# How long the last file of a process is tried again after an error that may pass.
+_PATIENCE_S = 5.0
+_PAUSE_BEFORE_RETRY_S = 0.25
 
 
 # What an error says of one file: it is gone, no file, or on a bad part of the disk.
@@ -154,6 +157,8 @@ class Checkpoints:
         self._is_long = False  # and this was reported
         self._trees: tuple[Any, ...] = ()
         self._postponed: Optional[_Due] = None
+        self._begun: Optional[_Due] = None  # the last write; None: its contents are gone
+        self._failed: Optional[_Due] = None  # the last write that failed, by an error that may pass
         self._watches_end = False  # of the process
         self._standing = _Standing(self._folder.path)
         self._damaged: set[str] = set()  # files that were skipped
@@ -212,8 +217,8 @@ class Checkpoints:
         self._postponed = _due(commit, contents)
 
     def forget(self) -> None:
-        """Drops the postponed commit, because its contents are gone."""
-        self._postponed = None
+        """Drops the postponed commit, and one that could not be written, because their contents are gone."""
+        self._postponed = self._begun = None
 
     def in_use(self) -> tuple[Any, ...]:
         """Returns the state dicts that are being written."""
@@ -232,13 +237,14 @@ class Checkpoints:
         self.forget()
         self._is_overwritten = not self._has_read.wait(_MAX_WAIT_S)
 
-    def _begin(self, due: _Due) -> None:
+    def _begin(self, due: _Due, patience: float = 0.0) -> None:
         self._watch_end()
+        self._begun = due
         self._has_read.clear()
         self._is_overwritten = False
         self._newest = due.commit
         self._began, self._is_long = time.monotonic(), False
-        self._thread = threading.Thread(target=self._write, args=(due,), name="hvd-checkpoint")
+        self._thread = threading.Thread(target=self._write, args=(due, patience), name="hvd-checkpoint")
         self._thread.daemon = True
         self._thread.start()
 
@@ -260,12 +266,17 @@ class Checkpoints:
 
     def _write_last(self) -> None:
         self.wait()
-        if self._postponed is None or self._writing():
-            return
-        commit = self._postponed.commit
-        if self._is_due(commit) or (process.released and commit > self._newest):
-            self._begin(self._postponed)
+        due = self._last_due()
+        if due is not None and not self._writing():
+            self._begin(due, _PATIENCE_S)
             self.wait()
+
+    def _last_due(self) -> Optional[_Due]:
+        """Returns the commit that is to be written at the end of the process, or None. REQUIRES: no file is being written."""
+        due = self._postponed
+        if due is not None and (self._is_due(due.commit) or (process.released and due.commit > self._newest)):
+            return due
+        return self._failed if self._failed is self._begun else None
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
         """Returns the newest complete checkpoint if it is one of this run and newer than the commit of that id, or None. Prints one
@@ -356,30 +367,45 @@ class Checkpoints:
         except OSError as error:
             raise OSError(f"checkpoint_dir {self._folder.path} can't be read: {_reason(error)}") from None
 
-    def _write(self, due: _Due) -> None:
+    def _write(self, due: _Due, patience: float) -> None:
         try:
-            values, state_dicts = due.contents()
-            self._have_folder()
-            origin = self._folder.origin_of(due.commit, due.epoch)._replace(run=due.run)
-            write = functools.partial(
-                checkpoint_file.write,
-                self._tensors,
-                origin=origin,
-                values=values,
-                state_dicts=state_dicts,
-                past=due.past,
-            )
-            written = self._folder.put(origin, self._noting(write), self._confirm)
+            written, contents = self._put_patiently(due, time.monotonic() + patience)
         except Exception as error:  # training continues after any error
             if isinstance(error, _Outdated) and self._ending.is_set():
                 return  # another process has the newest commit by now
+            if self._folder.may_pass(error):
+                self._failed = due
             self._learn_newest()
             self._standing.fails(due.commit, self._folder.path, _reason(error), at_end=self._ending.is_set())
         else:
             self._standing.has(commits.id_of(due.epoch, due.commit), self._folder.path_of(written.name), due.made)
-            self._follow(written, due.run, {**values, **state_dicts})
+            self._follow(written, due.run, contents)
         finally:
             self._has_read.set()
+
+    def _put_patiently(self, due: _Due, deadline: float) -> tuple[Found, dict[str, Any]]:
+        """Writes a commit; tries again until the deadline after an error that may pass. Returns the file and what is in it."""
+        while True:
+            try:
+                return self._put(due)
+            except Exception as error:
+                if not self._folder.may_pass(error) or time.monotonic() + _PAUSE_BEFORE_RETRY_S > deadline:
+                    raise
+            time.sleep(_PAUSE_BEFORE_RETRY_S)
+
+    def _put(self, due: _Due) -> tuple[Found, dict[str, Any]]:
+        values, state_dicts = due.contents()
+        self._have_folder()
+        origin = self._folder.origin_of(due.commit, due.epoch)._replace(run=due.run)
+        write = functools.partial(
+            checkpoint_file.write,
+            self._tensors,
+            origin=origin,
+            values=values,
+            state_dicts=state_dicts,
+            past=due.past,
+        )
+        return self._folder.put(origin, self._noting(write), self._confirm), {**values, **state_dicts}
 
     def _follow(self, written: Found, run: int, contents: dict[str, Any]) -> None:
         """Does what a new checkpoint entails. The checkpoint is complete even if this fails, and the next one tries again."""
