@@ -97,7 +97,7 @@ class PeerPortTest : public testing::Test {
     return *PeerInbox::Enter(group);
   }
 
-  const net::SocketAddress& door() const { return port_->address(); }
+  const net::SocketAddress& address() const { return port_->address(); }
 
   // The connection of rank 1.
   net::Wire Take(PeerInbox& inbox, Purpose purpose = Purpose::kTensors) {
@@ -107,7 +107,7 @@ class PeerPortTest : public testing::Test {
   }
 
   void ExpectRank1GetsIn() {
-    const auto dialed = Dial(door(), Group(1));
+    const auto dialed = Dial(address(), Group(1));
     ASSERT_TRUE(dialed.ok()) << dialed.status();
     ExpectConnected(*dialed, Take(*inbox_));
   }
@@ -120,7 +120,7 @@ TEST_F(PeerPortTest, APeerGetsIn) { ExpectRank1GetsIn(); }
 
 TEST_F(PeerPortTest, SilentStrangersDoNotKeepAPeerOut) {
   std::vector<Fd> strangers;
-  for (size_t i = 0; i < kMostStrangers + 100; ++i) strangers.push_back(Knock(door()));
+  for (size_t i = 0; i < kMostStrangers + 100; ++i) strangers.push_back(Knock(address()));
   for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);  // the oldest were closed
   ExpectRank1GetsIn();
 }
@@ -129,7 +129,7 @@ TEST_F(PeerPortTest, StrangersWhoTalkDoNotKeepAPeerOut) {
   const GroupInfo rank1 = Group(1);
   std::vector<Fd> strangers;
   for (size_t i = 0; i < kMostStrangers + 100; ++i) {
-    strangers.push_back(Knock(door()));
+    strangers.push_back(Knock(address()));
     Say(strangers.back(), MakeDialerHandshake(Purpose::kTensors, rank1, 0)->Start());  // no proof
   }
   for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);
@@ -161,7 +161,7 @@ TEST_F(PeerPortTest, ClientHellosFromElsewhereDoNotDriveOutASlowPeer) {
 }
 
 TEST_F(PeerPortTest, WhoTalksNonsenseIsHungUpOn) {
-  const Fd stranger = Knock(door());
+  const Fd stranger = Knock(address());
   // Data of at least the length of a peer's hello, which is refused as a whole.
   Say(stranger, "GET / HTTP/1.1\r\nHost: a.service.that.is.somewhere.else\r\nAccept: */*\r\n\r\n");
   AwaitHangUp(stranger);
@@ -171,13 +171,13 @@ TEST_F(PeerPortTest, WhoTalksNonsenseIsHungUpOn) {
 TEST_F(PeerPortTest, WhoSaysNothingIsHungUpOnInTheEnd) {
   inbox_.reset();
   Open(Group(0), absl::Milliseconds(20));
-  const Fd stranger = Knock(door());
+  const Fd stranger = Knock(address());
   AwaitHangUp(stranger);
 }
 
 TEST_F(PeerPortTest, ResetConnectionsDoNoHarm) {
   for (int i = 0; i < 50; ++i) {
-    const Fd stranger = Knock(door());
+    const Fd stranger = Knock(address());
     const linger reset = {1, 0};
     setsockopt(stranger.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
   }
@@ -202,16 +202,16 @@ class NoMoreFiles {
 
 TEST_F(PeerPortTest, WithoutFilesAStrangerMakesRoomForAPeer) {
   std::vector<Fd> strangers;
-  strangers.push_back(Knock(door()));
-  strangers.push_back(Knock(door()));
+  strangers.push_back(Knock(address()));
+  strangers.push_back(Knock(address()));
   // The port refuses this connection only after it has accepted the two before.
-  const Fd nonsense = Knock(door());
+  const Fd nonsense = Knock(address());
   Say(nonsense, std::string(100, 'x'));
   AwaitHangUp(nonsense);
   const GroupInfo rank1 = Group(1);
   Fd peer(socket(AF_INET, SOCK_STREAM, 0));
   NoMoreFiles no_more;
-  ASSERT_TRUE(Connects(peer, door()));
+  ASSERT_TRUE(Connects(peer, address()));
   fcntl(peer.get(), F_SETFL, O_NONBLOCK);
   net::peer::PeerOpening opening(
       net::Wire(std::move(peer), nullptr, net::TlsEnd::kConnects), [&](std::string binding) {
@@ -231,7 +231,7 @@ TEST_F(PeerPortTest, WithoutFilesAPeerWaitsOutside) {
   Fd peer(socket(AF_INET, SOCK_STREAM, 0));
   {
     NoMoreFiles no_more;
-    ASSERT_TRUE(Connects(peer, door()));
+    ASSERT_TRUE(Connects(peer, address()));
     Say(peer, MakeDialerHandshake(Purpose::kTensors, rank1, 0)->Start());
   }
   char byte;
@@ -240,7 +240,7 @@ TEST_F(PeerPortTest, WithoutFilesAPeerWaitsOutside) {
 
 TEST_F(PeerPortTest, Take_NamesTheRanksAndCountsStrangers) {
   AwaitHangUp([&] {
-    Fd stranger = Knock(door());
+    Fd stranger = Knock(address());
     Say(stranger, std::string(100, 'x'));
     return stranger;
   }());
@@ -260,18 +260,18 @@ TEST_F(PeerPortTest, Take_EndsWhenItIsCancelled) {
 
 // A peer whose connection was closed after its proof dials again.
 TEST_F(PeerPortTest, TheNewestConnectionCountsUntilItIsTaken) {
-  const auto first = Dial(door(), Group(1));
-  const auto second = Dial(door(), Group(1));
+  const auto first = Dial(address(), Group(1));
+  const auto second = Dial(address(), Group(1));
   ASSERT_TRUE(first.ok() && second.ok());
   AwaitHangUp(*first);
   Take(*inbox_);
-  const auto third = Dial(door(), Group(1));
+  const auto third = Dial(address(), Group(1));
   ASSERT_TRUE(third.ok()) << third.status();
   AwaitHangUp(*third);
 }
 
 TEST_F(PeerPortTest, TheNewestConnectionCountsUntilAllHaveCome) {
-  const auto first = Dial(door(), Group(1));
+  const auto first = Dial(address(), Group(1));
   ASSERT_TRUE(first.ok());
   std::thread all([&] {
     const auto taken = inbox_->Take(Purpose::kTensors, {1, 2}, kNever, nullptr);
@@ -281,25 +281,25 @@ TEST_F(PeerPortTest, TheNewestConnectionCountsUntilAllHaveCome) {
     ASSERT_EQ(poll(&poll_fd, 1, -1), 1);
     EXPECT_EQ(recv((*taken)[0].fd(), &byte, 1, 0), 1);
   });
-  const auto second = Dial(door(), Group(1));
+  const auto second = Dial(address(), Group(1));
   AwaitHangUp(*first);
   Say(*second, "1");
-  const auto other = Dial(door(), Group(2));
+  const auto other = Dial(address(), Group(2));
   all.join();
 }
 
 TEST_F(PeerPortTest, Drop_HangsUpOnWhoeverWasNotAskedFor) {
-  const auto before = Dial(door(), Group(1));
-  const auto control = Dial(door(), Group(1), Purpose::kControl);
+  const auto before = Dial(address(), Group(1));
+  const auto control = Dial(address(), Group(1), Purpose::kControl);
   inbox_->Drop(Purpose::kTensors);
   AwaitHangUp(*before);
-  AwaitHangUp(*Dial(door(), Group(2)));
+  AwaitHangUp(*Dial(address(), Group(2)));
   ExpectConnected(*control, Take(*inbox_, Purpose::kControl));
 }
 
 // Nobody has asked about control connections when one comes, and it holds up no other one.
 TEST_F(PeerPortTest, AConnectionForAnotherPurposeWaitsAndHoldsUpNobody) {
-  const auto control = Dial(door(), Group(1), Purpose::kControl);
+  const auto control = Dial(address(), Group(1), Purpose::kControl);
   ASSERT_TRUE(control.ok()) << control.status();
   ExpectRank1GetsIn();
   ExpectConnected(*control, Take(*inbox_, Purpose::kControl));
@@ -311,9 +311,9 @@ TEST_F(PeerPortTest, WhoComesBeforeTheWorldIsKnownGetsIn) {
   inbox_.reset();
   port_ = *PeerPort::Open("127.0.0.1");
   std::vector<Fd> strangers;
-  for (int i = 0; i < 20; ++i) strangers.push_back(Knock(door()));
+  for (int i = 0; i < 20; ++i) strangers.push_back(Knock(address()));
   const GroupInfo rank1 = Group(1);
-  const Fd early = Knock(door());
+  const Fd early = Knock(address());
   Say(early, MakeDialerHandshake(Purpose::kControl, rank1, 0)->Start());
   EXPECT_FALSE(port_->in_use());
   inbox_ = Enter(Group(0));
@@ -328,11 +328,11 @@ TEST_F(PeerPortTest, WhoComesBeforeItsGroupGetsIn) {
   GroupInfo rank1 = Group(1);
   rank1.id = 7;
   {
-    const Fd early = Knock(door());
+    const Fd early = Knock(address());
     Say(early, MakeDialerHandshake(Purpose::kTensors, rank1, 0)->Start());
     AwaitHangUp(early);
   }
-  std::thread peer([&] { dialed = Dial(door(), rank1); });
+  std::thread peer([&] { dialed = Dial(address(), rank1); });
   GroupInfo set = Group(0);
   set.id = 7;
   const std::shared_ptr<PeerInbox> inbox = Enter(set);
@@ -346,11 +346,11 @@ TEST_F(PeerPortTest, GroupsDoNotMix) {
   GroupInfo set = Group(0, "secret of the set"), member = Group(1, "secret of the set");
   set.id = member.id = 7;
   const std::shared_ptr<PeerInbox> inbox = Enter(set);
-  const auto in_set = Dial(door(), member);
+  const auto in_set = Dial(address(), member);
   ExpectRank1GetsIn();
   ExpectConnected(*in_set, Take(*inbox));
   member.secret = "secret";
-  EXPECT_EQ(Dial(door(), member).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Dial(address(), member).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(PeerPortTest, WhoEntersAGroupAgainSharesItsInbox) { EXPECT_EQ(Enter(Group(0)), inbox_); }
@@ -359,7 +359,7 @@ TEST_F(PeerPortTest, AGroupThatHasLeftClosesItsConnections) {
   GroupInfo set = Group(0), member = Group(1);
   set.id = member.id = 7;
   std::shared_ptr<PeerInbox> inbox = Enter(set);
-  const auto dialed = Dial(door(), member);
+  const auto dialed = Dial(address(), member);
   ASSERT_TRUE(dialed.ok()) << dialed.status();
   inbox.reset();
   AwaitHangUp(*dialed);
@@ -367,7 +367,7 @@ TEST_F(PeerPortTest, AGroupThatHasLeftClosesItsConnections) {
 }
 
 TEST_F(PeerPortTest, WhoDoesNotKnowTheSecretLearnsIt) {
-  const auto dialed = Dial(door(), Group(1, "guess"));
+  const auto dialed = Dial(address(), Group(1, "guess"));
   EXPECT_EQ(dialed.status().code(), absl::StatusCode::kPermissionDenied) << dialed.status();
   EXPECT_TRUE(Mentions(dialed.status(), "rank 0 does not know")) << dialed.status();
 }
@@ -375,7 +375,7 @@ TEST_F(PeerPortTest, WhoDoesNotKnowTheSecretLearnsIt) {
 TEST_F(PeerPortTest, WhoIsOfAnotherEpochStaysOutside) {
   GroupInfo rank1 = Group(1);
   rank1.epoch = Epoch(6);
-  const Fd peer = Knock(door());
+  const Fd peer = Knock(address());
   Say(peer, MakeDialerHandshake(Purpose::kTensors, rank1, 0)->Start());
   AwaitHangUp(peer);
   ExpectRank1GetsIn();

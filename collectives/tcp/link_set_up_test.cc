@@ -34,7 +34,7 @@ TEST(LinkDialerTest, NobodyThere) {
 TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
   const auto listener = net::ListenOnAnyPort("127.0.0.1");
   ASSERT_TRUE(listener.ok()) << listener.status();
-  const std::string door = LinkAddressOf(*net::LocalAddressOf(listener->get()));
+  const std::string address = LinkAddressOf(*net::LocalAddressOf(listener->get()));
   const auto rank0 = std::make_shared<const GroupInfo>(Group(0));
   std::thread acceptor([&] {
     for (int turn = 0; turn < 4; ++turn) {
@@ -52,7 +52,7 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
       }
     }
   });
-  const auto dialed = DialLink(peer::Purpose::kTensors, Group(1), 0, door, kNever, nullptr);
+  const auto dialed = DialLink(peer::Purpose::kTensors, Group(1), 0, address, kNever, nullptr);
   EXPECT_TRUE(dialed.ok()) << dialed.status();
   acceptor.join();
 }
@@ -60,14 +60,14 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
 TEST(LinkDialerTest, GivesUpInTimeAndWhenCancelled) {
   const auto listener = net::ListenOnAnyPort("127.0.0.1");  // never accepts
   ASSERT_TRUE(listener.ok()) << listener.status();
-  const std::string door = LinkAddressOf(*net::LocalAddressOf(listener->get()));
-  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, door, absl::InfinitePast(), nullptr)
+  const std::string address = LinkAddressOf(*net::LocalAddressOf(listener->get()));
+  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, address, absl::InfinitePast(), nullptr)
                 .status()
                 .code(),
             absl::StatusCode::kDeadlineExceeded);
   Cancellation cancellation;
   cancellation.Cancel(absl::AbortedError("enough"));
-  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, door, kNever, &cancellation).status(),
+  EXPECT_EQ(DialLink(peer::Purpose::kTensors, Group(1), 0, address, kNever, &cancellation).status(),
             absl::AbortedError("enough"));
 }
 

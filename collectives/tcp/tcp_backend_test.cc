@@ -272,7 +272,7 @@ int ListeningSockets() {
   return listening;
 }
 
-TEST(TcpBackendTest, EachRankHasOneDoor) {
+TEST(TcpBackendTest, EachRank_ListensOnOnePort) {
   conformance::RankGroup group(MakeTcpBackend());
   group.Connect(4);
   EXPECT_EQ(ListeningSockets(), 4);

@@ -28,7 +28,7 @@
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/security/token_file.h"
-#include "rendezvous/server/saved_job.h"
+#include "rendezvous/server/job_recovery.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server/status_pages.h"
 

@@ -24,7 +24,7 @@
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/journal/memory_journal_test_util.h"
 #include "rendezvous/journal/record_file.h"
-#include "rendezvous/server/saved_job.h"
+#include "rendezvous/server/job_recovery.h"
 #include "rendezvous/snapshot/mutations_test_util.h"
 
 namespace hvd::rendezvous::server {

@@ -23,9 +23,9 @@ namespace hvd::rendezvous::server {
 namespace {
 
 // Bounds gRPC's memory, about 100 KB for each.
-constexpr size_t kMostOfAStage = 1024;
+constexpr size_t kMaxPerStage = 1024;
 
-int LimitOfFiles() {
+int FileLimit() {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
   return static_cast<int>(std::min<rlim_t>(files.rlim_cur, INT_MAX));
@@ -33,20 +33,20 @@ int LimitOfFiles() {
 
 // Three eighths of the descriptors: silent strangers have one each, those of gRPC two. The others
 // are left for authenticated connections and files.
-size_t MostStrangers(int files) { return std::min(static_cast<size_t>(files / 8), kMostOfAStage); }
+size_t MaxStrangers(int files) { return std::min(static_cast<size_t>(files / 8), kMaxPerStage); }
 
 // An eighth is left for the process that embeds the server. The kernel gives out the lowest number,
 // so a number tells how many are in use.
-int MostFiles(int files) { return files - files / 8; }
+int MaxFiles(int files) { return files - files / 8; }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     const std::vector<std::string>& listen, Clock& clock) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  const int files = LimitOfFiles();
+  const int files = FileLimit();
   std::unique_ptr<GrpcListener> listener(
-      new GrpcListener(std::move(loop), MostFiles(files), MostStrangers(files), clock));
+      new GrpcListener(std::move(loop), MaxFiles(files), MaxStrangers(files), clock));
   GrpcListener* const self = listener.get();
   for (const std::string& text : listen) {
     ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
@@ -54,17 +54,18 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     listener->addresses_.push_back(address.WithPort(net::BoundPort(socket.get())));
     listener->acceptors_.push_back(std::make_unique<net::Acceptor>(
         *listener->loop_, std::move(socket),
-        [self](Fd connection) { self->Take(std::move(connection)); },
+        [self](Fd connection) { self->OnConnection(std::move(connection)); },
         [self] { return self->MakeRoom(); }));
     RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
   }
   return listener;
 }
 
-void GrpcListener::Begin(std::unique_ptr<Door> door, absl::Duration handshake_time, Needed needed) {
+void GrpcListener::Begin(std::unique_ptr<ExternalAcceptor> acceptor, absl::Duration handshake_time,
+                         Needed needed) {
   needed_ = std::move(needed);
   spare_.reset(eventfd(0, EFD_CLOEXEC));
-  door_ = std::move(door);
+  external_acceptor_ = std::move(acceptor);
   handshake_time_ = handshake_time;
   thread_ = std::thread([this] { loop_->Run(); });
 }
@@ -81,10 +82,10 @@ void GrpcListener::End() {
     by_peer_.clear();
   }
   passed_.clear();
-  door_.reset();
+  external_acceptor_.reset();
 }
 
-void GrpcListener::Take(Fd connection) {
+void GrpcListener::OnConnection(Fd connection) {
   highest_ = std::max(highest_, connection.get());
   if (IsShort(connection.get()) && !MakeRoom()) return;
   // If the first bytes have arrived already, the connection is not silent.
@@ -94,64 +95,65 @@ void GrpcListener::Take(Fd connection) {
   if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
   const int number = connection.get();
   const Id id = strangers_.Add(net::PeerSource(number));
-  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { HangUp(id); });
-  silent_.emplace(id, Silent{std::move(connection), patience});
+  const EventLoop::TimerId timeout =
+      loop_->After(handshake_time_, [this, id] { DisconnectStranger(id); });
+  silent_.emplace(id, Silent{std::move(connection), timeout});
   const absl::Status watched =
-      loop_->Watch(number, EPOLLIN, [this, id](uint32_t) { Pass(TakeOut(id)); });
-  if (!watched.ok()) return HangUp(id);
-  KeepToTheBound();
+      loop_->Watch(number, EPOLLIN, [this, id](uint32_t) { Pass(RemoveSilent(id)); });
+  if (!watched.ok()) return DisconnectStranger(id);
+  EnforceLimit();
 }
 
-Fd GrpcListener::TakeOut(Id silent) {
+Fd GrpcListener::RemoveSilent(Id silent) {
   const auto found = silent_.find(silent);
   Fd connection = std::move(found->second.connection);
   // Before gRPC gets the descriptor, or it is closed: the loop must not watch a number that no
   // longer belongs to it.
   loop_->Forget(connection.get());
-  loop_->Cancel(found->second.patience);
+  loop_->Cancel(found->second.timeout);
   silent_.erase(found);
   strangers_.Remove(silent);
   return connection;
 }
 
-void GrpcListener::KeepToTheBound() {
-  while (const std::optional<Id> surplus = strangers_.Surplus()) HangUp(*surplus);
+void GrpcListener::EnforceLimit() {
+  while (const std::optional<Id> surplus = strangers_.Surplus()) DisconnectStranger(*surplus);
 }
 
 bool GrpcListener::MakeRoom() {
   const std::optional<Id> gone = strangers_.LeastLikelyMember();
-  if (gone.has_value()) HangUp(*gone);
-  return gone.has_value() || HangUpOnSurplusMembers();
+  if (gone.has_value()) DisconnectStranger(*gone);
+  return gone.has_value() || DisconnectSurplusMembers();
 }
 
 // Chance decides which of a job's connections go: all of a member that opens ever new ones, in
 // time.
-bool GrpcListener::HangUpOnSurplusMembers() {
-  bool some = false;
+bool GrpcListener::DisconnectSurplusMembers() {
+  bool any = false;
   for (auto& [token, members] : ConnectedMembers()) {
     const size_t needed = needed_(token);
     if (members.size() <= needed) continue;
     std::shuffle(members.begin(), members.end(), random_);
     members.resize(members.size() - needed);
-    for (const Member& member : members) some |= HangUpOn(member);
+    for (const Member& member : members) any |= DisconnectMember(member);
   }
-  return some;
+  return any;
 }
 
 // Returns whether the descriptor still was that connection. It is duplicated first: gRPC may close
 // its own at any time, and the number may be another file's then.
-bool GrpcListener::HangUpOn(const Member& member) {
+bool GrpcListener::DisconnectMember(const Member& member) {
   spare_.reset();
   Fd own(fcntl(member.descriptor, F_DUPFD_CLOEXEC, 0));
   const auto peer = own.valid() ? transport::PeerOfSocket(own.get()) : std::nullopt;
-  const bool is_it = peer.has_value() && *peer == member.peer;
-  if (is_it) shutdown(own.get(), SHUT_RDWR);
+  const bool is_same = peer.has_value() && *peer == member.peer;
+  if (is_same) shutdown(own.get(), SHUT_RDWR);
   own.reset();
   spare_.reset(eventfd(0, EFD_CLOEXEC));
   // gRPC closes it later; until then it must not count again.
   absl::MutexLock lock(&mutex_);
-  if (is_it) members_.erase(member.peer);
-  return is_it;
+  if (is_same) members_.erase(member.peer);
+  return is_same;
 }
 
 // The connections with an accepted token, by token; forgets those that have ended.
@@ -173,9 +175,9 @@ std::map<std::string, std::vector<GrpcListener::Member>> GrpcListener::Connected
 }
 
 // On a connection whose token was accepted meanwhile it only ends being a stranger's.
-void GrpcListener::HangUp(Id stranger) {
+void GrpcListener::DisconnectStranger(Id stranger) {
   if (silent_.count(stranger) > 0) {
-    TakeOut(stranger);
+    RemoveSilent(stranger);
     return;
   }
   {
@@ -183,7 +185,7 @@ void GrpcListener::HangUp(Id stranger) {
     absl::MutexLock lock(&mutex_);
     const Passed& passed = passed_.at(stranger);
     // gRPC sees the end of the stream, and closes its descriptor.
-    if (!by_peer_.at(passed.peer).proved) shutdown(passed.copy.get(), SHUT_RDWR);
+    if (!by_peer_.at(passed.peer).authenticated) shutdown(passed.copy.get(), SHUT_RDWR);
   }
   Untrack(stranger);
 }
@@ -195,9 +197,9 @@ void GrpcListener::Pass(Fd connection) {
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &transport::kHostSilenceMs,
              sizeof(transport::kHostSilenceMs));
   if (!Track(connection.get())) return;
-  Door::NewConnectionParameters parameters;
+  ExternalAcceptor::NewConnectionParameters parameters;
   parameters.fd = connection.release();
-  door_->HandleNewConnection(&parameters);
+  external_acceptor_->HandleNewConnection(&parameters);
 }
 
 // Returns false if the connection must be closed.
@@ -214,13 +216,14 @@ bool GrpcListener::Track(int connection) {
   strangers_.Reach(id, net::Strangers::Stage::kHeard);
   // A client connects in order to call. The certificates are those of all jobs, so who calls with
   // no token belongs to no job that could be charged with the connection.
-  const EventLoop::TimerId patience = loop_->After(handshake_time_, [this, id] { HangUp(id); });
-  passed_.emplace(id, Passed{std::move(copy), *peer, source, patience});
+  const EventLoop::TimerId timeout =
+      loop_->After(handshake_time_, [this, id] { DisconnectStranger(id); });
+  passed_.emplace(id, Passed{std::move(copy), *peer, source, timeout});
   {
     absl::MutexLock lock(&mutex_);
     by_peer_[*peer].connections.push_back(id);
   }
-  KeepToTheBound();
+  EnforceLimit();
   // The end of the stream: the peer has hung up, or gRPC, which shuts down what it closes.
   const absl::Status watched =
       loop_->Watch(number, EPOLLRDHUP, [this, id](uint32_t) { Untrack(id); });
@@ -231,12 +234,12 @@ bool GrpcListener::Track(int connection) {
 
 void GrpcListener::Untrack(Id stranger) {
   const auto found = passed_.find(stranger);
-  loop_->Cancel(found->second.patience);
+  loop_->Cancel(found->second.timeout);
   loop_->Forget(found->second.copy.get());
   {
     absl::MutexLock lock(&mutex_);
     const auto peer = by_peer_.find(found->second.peer);
-    if (peer->second.proved) handshakes_.GiveBack(found->second.source);
+    if (peer->second.authenticated) handshakes_.GiveBack(found->second.source);
     std::vector<Id>& connections = peer->second.connections;
     connections.erase(std::find(connections.begin(), connections.end(), stranger));
     if (connections.empty()) by_peer_.erase(peer);
@@ -255,20 +258,20 @@ void GrpcListener::UntrackAllOf(const transport::PeerAddress& peer) {
   for (const Id stranger : connections) Untrack(stranger);
 }
 
-void GrpcListener::Proved(const std::string& peer, const std::string& token) {
+void GrpcListener::OnAuthenticated(const std::string& peer, const std::string& token) {
   const std::optional<transport::PeerAddress> address = transport::PeerOfCall(peer);
   if (!address.has_value()) return;
   bool too_many = false;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = by_peer_.find(*address);
-    if (found == by_peer_.end() || std::exchange(found->second.proved, true)) return;
+    if (found == by_peer_.end() || std::exchange(found->second.authenticated, true)) return;
     members_[*address] = token;
     too_many = members_.size() >= next_cleaning_;
   }
   loop_->Post([this, address, too_many] {
     UntrackAllOf(*address);
-    if (too_many) HangUpOnSurplusMembers();
+    if (too_many) DisconnectSurplusMembers();
   });
 }
 

@@ -33,20 +33,20 @@ namespace hvd::rendezvous::server {
 // A connection is passed to gRPC with its first bytes, since the client speaks first. Until a call
 // with a valid token has come on it, its peer is a stranger. There are at most 1024 silent ones and
 // 1024 of gRPC, and both use at most three eighths of the descriptors that this process may open.
-// Beyond that, and whenever descriptors run out, net::Strangers decides which one is hung up on. So
-// strangers cannot lock others out, whether they are silent or have begun a handshake; a client
-// that is hung up on connects again. Nor can they keep the processor busy: of the handshakes that
+// Beyond that, and whenever descriptors run out, net::Strangers decides which one is disconnected.
+// So strangers cannot lock others out, whether they are silent or have begun a handshake; a client
+// that is disconnected connects again. Nor can they keep the processor busy: of the handshakes that
 // one source begins without a proof, 400 at once are passed on, then 200 a second
-// (net::SourceRate); others are hung up on.
+// (net::SourceRate); others are closed.
 //
-// A connection on which a token was accepted is never hung up on for a stranger. If seven eighths
+// A connection on which a token was accepted is never closed for a stranger. If seven eighths
 // of the descriptors are in use, the jobs that have more connections than they need lose the
 // surplus, so that a member of one job can't take the descriptors of the others and of this
-// process. If there is no surplus, new connections are hung up on. Owns its sockets and a thread.
-// Not thread-safe, except for Proved.
+// process. If there is no surplus, new connections are closed. Owns its sockets and a thread.
+// Not thread-safe, except for OnAuthenticated.
 class GrpcListener {
  public:
-  using Door = grpc::experimental::ExternalConnectionAcceptor;
+  using ExternalAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
   // Starts listening. Connections wait until Begin.
   // Errors:
@@ -62,13 +62,14 @@ class GrpcListener {
   // Returns how many connections the job with this token needs at most. Called on the thread.
   using Needed = std::function<size_t(const std::string& token)>;
 
-  // Passes connections to `door` from now on. Its server must have started, and must run until End.
-  // `handshake_time` is the server's limit for handshakes; also a peer that has shown its
+  // Passes connections to `acceptor` from now on. Its server must have started, and must run until
+  // End. `handshake_time` is the server's limit for handshakes; also a peer that has shown its
   // certificate must call with a token in that time. Call once.
-  void Begin(std::unique_ptr<Door> door, absl::Duration handshake_time, Needed needed);
+  void Begin(std::unique_ptr<ExternalAcceptor> acceptor, absl::Duration handshake_time,
+             Needed needed);
 
   // The peer of a call, as gRPC names it (ServerContext::peer), has this valid token. Thread-safe.
-  void Proved(const std::string& peer, const std::string& token);
+  void OnAuthenticated(const std::string& peer, const std::string& token);
 
   // Stops accepting: the gRPC server gets no further connection.
   void End();
@@ -80,14 +81,14 @@ class GrpcListener {
   static constexpr double kHandshakesAtOnce = 400;
   struct Silent {
     Fd connection;
-    EventLoop::TimerId patience;
+    EventLoop::TimerId timeout;
   };
   // A stranger's connection that gRPC owns.
   struct Passed {
     Fd copy;  // to shut it down with: gRPC may close its own descriptor at any time
     transport::PeerAddress peer;
     std::string source;
-    EventLoop::TimerId patience;
+    EventLoop::TimerId timeout;
   };
   // A member's connection, which gRPC owns and may close at any time.
   struct Member {
@@ -97,33 +98,30 @@ class GrpcListener {
   using Members = absl::flat_hash_map<transport::PeerAddress, std::string>;
   // The strangers' connections from one address. There may be several: to different addresses of
   // ours, or a new one beside one whose end was not noticed yet. Calls don't say which of them they
-  // came on, so all count as proved with the first one.
+  // came on, so all count as authenticated with the first one.
   struct Peer {
     std::vector<Id> connections;  // used by the thread only
-    bool proved = false;
+    bool authenticated = false;
   };
 
-  GrpcListener(std::unique_ptr<EventLoop> loop, int most_files, size_t most_strangers, Clock& clock)
-      : clock_(clock),
-        most_files_(most_files),
-        loop_(std::move(loop)),
-        strangers_(most_strangers) {}
-  void Take(Fd connection);
-  Fd TakeOut(Id silent);
-  void KeepToTheBound();
+  GrpcListener(std::unique_ptr<EventLoop> loop, int max_files, size_t max_strangers, Clock& clock)
+      : clock_(clock), max_files_(max_files), loop_(std::move(loop)), strangers_(max_strangers) {}
+  void OnConnection(Fd connection);
+  Fd RemoveSilent(Id silent);
+  void EnforceLimit();
   bool MakeRoom();
-  bool HangUpOnSurplusMembers();
-  bool IsShort(int descriptor) const { return descriptor >= most_files_; }
-  void HangUp(Id stranger);
+  bool DisconnectSurplusMembers();
+  bool IsShort(int descriptor) const { return descriptor >= max_files_; }
+  void DisconnectStranger(Id stranger);
   void Pass(Fd connection);
   bool Track(int connection);
   void Untrack(Id stranger);
   void UntrackAllOf(const transport::PeerAddress& peer);
   std::map<std::string, std::vector<Member>> ConnectedMembers();
-  bool HangUpOn(const Member& member);
+  bool DisconnectMember(const Member& member);
 
   Clock& clock_;
-  const int most_files_;
+  const int max_files_;
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
   // Used by the thread only, like the five below.
@@ -137,9 +135,9 @@ class GrpcListener {
   absl::flat_hash_map<transport::PeerAddress, Peer> by_peer_ ABSL_GUARDED_BY(mutex_);
   Members members_ ABSL_GUARDED_BY(mutex_);  // the token of each, also of some that have gone
   size_t next_cleaning_ ABSL_GUARDED_BY(mutex_) = 1024;
-  Fd spare_;  // for HangUpOn, when no descriptor is left
+  Fd spare_;  // for DisconnectMember, when no descriptor is left
   std::mt19937 random_{std::random_device{}()};
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<ExternalAcceptor> external_acceptor_;
   Needed needed_;
   absl::Duration handshake_time_;
   std::thread thread_;

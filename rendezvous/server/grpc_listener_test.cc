@@ -86,7 +86,7 @@ class Client {
 };
 
 // Stands for gRPC: keeps what it is given. `work` runs on the listener's thread.
-class FakeDoor : public GrpcListener::Door {
+class FakeGrpc : public GrpcListener::ExternalAcceptor {
  public:
   void HandleNewConnection(NewConnectionParameters* parameters) override {
     std::function<void()> work;
@@ -97,19 +97,19 @@ class FakeDoor : public GrpcListener::Door {
     if (work) work();
     absl::MutexLock lock(&mutex_);
     connections_.emplace_back(parameters->fd);
-    ++come_;  // last: then Await knows that the work is done
+    ++received_;  // last: then Await knows that the work is done
   }
   void Await(size_t count) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [&] {
+    const auto received = [&] {
       mutex_.AssertHeld();
-      return come_ >= count;
+      return received_ >= count;
     };
-    mutex_.Await(absl::Condition(&come));
+    mutex_.Await(absl::Condition(&received));
   }
-  size_t come() {
+  size_t received() {
     absl::MutexLock lock(&mutex_);
-    return come_;
+    return received_;
   }
   // gRPC closes the connections that have ended.
   void CloseAll() {
@@ -124,7 +124,7 @@ class FakeDoor : public GrpcListener::Door {
  private:
   absl::Mutex mutex_;
   std::vector<Fd> connections_ ABSL_GUARDED_BY(mutex_);
-  size_t come_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t received_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<void()> work_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -137,9 +137,9 @@ class GrpcListenerTest : public testing::Test {
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
     listener_ =
         *GrpcListener::Open({"127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"}, clock_);
-    auto door = std::make_unique<FakeDoor>();
-    door_ = door.get();
-    listener_->Begin(std::move(door), handshake_time, [](const std::string& token) {
+    auto fake = std::make_unique<FakeGrpc>();
+    grpc_ = fake.get();
+    listener_->Begin(std::move(fake), handshake_time, [](const std::string& token) {
       return token == "crowd" ? size_t{kNeeded} : SIZE_MAX;
     });
   }
@@ -149,25 +149,25 @@ class GrpcListenerTest : public testing::Test {
   }
 
   const std::string& address(size_t i) const { return listener_->addresses()[i]; }
-  void Come(int count, std::vector<Client>& clients) {
+  void Connect(int count, std::vector<Client>& clients) {
     for (int i = 0; i < count; ++i) clients.emplace_back(address(i % 4));
   }
 
   StillClock clock_;
   rlimit before_ = {};
   std::unique_ptr<GrpcListener> listener_;
-  FakeDoor* door_ = nullptr;
+  FakeGrpc* grpc_ = nullptr;
 };
 
-TEST_F(GrpcListenerTest, ProvedConnection_Stays_TheOldestStrangerGoes) {
+TEST_F(GrpcListenerTest, AuthenticatedConnection_Stays_TheOldestStrangerGoes) {
   const Client member(address(0));
-  door_->Await(1);
+  grpc_->Await(1);
   const Client stranger(address(0));
-  door_->Await(2);
-  listener_->Proved(member.peer(), "token");
+  grpc_->Await(2);
+  listener_->OnAuthenticated(member.peer(), "token");
   std::vector<Client> crowd;
-  Come(kMostPassed, crowd);
-  door_->Await(2 + kMostPassed);
+  Connect(kMostPassed, crowd);
+  grpc_->Await(2 + kMostPassed);
   EXPECT_FALSE(member.hung_up());
   EXPECT_TRUE(stranger.hung_up());
 }
@@ -177,53 +177,53 @@ TEST_F(GrpcListenerTest, CrowdFromAnotherAddress_CostsOthersNothing) {
   constexpr int kCrowd = kMostPassed + 4;
   const Fd silent = net::ConnectFrom("127.0.0.2", address(0));
   const Client slow(address(0), 0, "127.0.0.2");
-  door_->Await(1);
+  grpc_->Await(1);
   std::vector<Fd> silent_crowd;
   for (int i = 0; i < kCrowd; ++i) {
     silent_crowd.push_back(net::ConnectFrom("127.0.0.1", address(i % 4)));
   }
   net::AwaitHangUps(silent_crowd, kCrowd + 1 - kMostPassed);
   std::vector<Client> crowd;
-  Come(kCrowd, crowd);
-  door_->Await(1 + kCrowd);
+  Connect(kCrowd, crowd);
+  grpc_->Await(1 + kCrowd);
   EXPECT_FALSE(slow.hung_up());
   ASSERT_EQ(send(silent.get(), "\x16", 1, MSG_NOSIGNAL), 1);
-  door_->Await(2 + kCrowd);
+  grpc_->Await(2 + kCrowd);
 }
 
 // A client may use one port for two of our addresses.
 TEST_F(GrpcListenerTest, OnePortTwoConnections_BothStay) {
   const Client first(address(0));
-  door_->Await(1);
+  grpc_->Await(1);
   const Client second(address(1), first.port());
-  door_->Await(2);
-  listener_->Proved(first.peer(), "token");
+  grpc_->Await(2);
+  listener_->OnAuthenticated(first.peer(), "token");
   std::vector<Client> crowd;
-  Come(2 * kMostPassed, crowd);
-  door_->Await(2 + 2 * kMostPassed);
+  Connect(2 * kMostPassed, crowd);
+  grpc_->Await(2 + 2 * kMostPassed);
   EXPECT_FALSE(first.hung_up());
   EXPECT_FALSE(second.hung_up());
 }
 
 // The token comes while the thread takes other connections: what counts is when it came.
-TEST_F(GrpcListenerTest, ProvedWhileACrowdComes_Stays) {
+TEST_F(GrpcListenerTest, AuthenticatedWhileACrowdComes_Stays) {
   const Client member(address(0));
-  door_->Await(1);
+  grpc_->Await(1);
   std::vector<Client> crowd;
-  Come(kMostPassed - 2, crowd);
-  door_->Await(kMostPassed - 1);
+  Connect(kMostPassed - 2, crowd);
+  grpc_->Await(kMostPassed - 1);
   absl::Notification busy;
-  absl::Notification proved;
-  door_->set_work([&] {
+  absl::Notification authenticated;
+  grpc_->set_work([&] {
     if (!busy.HasBeenNotified()) busy.Notify();
-    proved.WaitForNotification();
+    authenticated.WaitForNotification();
   });
   crowd.emplace_back(address(0));  // now as many as there may be
   busy.WaitForNotification();
-  Come(8, crowd);
-  listener_->Proved(member.peer(), "token");
-  proved.Notify();
-  door_->Await(kMostPassed + 8);
+  Connect(8, crowd);
+  listener_->OnAuthenticated(member.peer(), "token");
+  authenticated.Notify();
+  grpc_->Await(kMostPassed + 8);
   EXPECT_FALSE(member.hung_up());
 }
 
@@ -232,18 +232,18 @@ TEST_F(GrpcListenerTest, HandshakesOfOneSource_AreBounded_OthersAreTakenAtOnce) 
   std::vector<Client> crowd;
   for (size_t passed = 1; passed <= kHandshakesAtOnce; ++passed) {
     crowd.emplace_back(address(0));
-    door_->Await(passed);
+    grpc_->Await(passed);
     if (passed % 8 > 0) continue;
     crowd.clear();
-    door_->CloseAll();
+    grpc_->CloseAll();
   }
   crowd.emplace_back(address(0));
   crowd.back().AwaitHangUp();
   const Client other(address(0), 0, "127.0.0.2");
-  door_->Await(kHandshakesAtOnce + 1);
+  grpc_->Await(kHandshakesAtOnce + 1);
   clock_.Advance(absl::Milliseconds(5));
   crowd.emplace_back(address(0));
-  door_->Await(kHandshakesAtOnce + 2);
+  grpc_->Await(kHandshakesAtOnce + 2);
   crowd.emplace_back(address(0));
   crowd.back().AwaitHangUp();
 }
@@ -251,28 +251,28 @@ TEST_F(GrpcListenerTest, HandshakesOfOneSource_AreBounded_OthersAreTakenAtOnce) 
 TEST_F(GrpcListenerTest, HandshakesOfMembers_AreNotBounded) {
   for (size_t passed = 1; passed <= kHandshakesAtOnce + 100; ++passed) {
     const Client member(address(0));
-    door_->Await(passed);
-    listener_->Proved(member.peer(), "token");
-    if (passed % 8 == 0) door_->CloseAll();
+    grpc_->Await(passed);
+    listener_->OnAuthenticated(member.peer(), "token");
+    if (passed % 8 == 0) grpc_->CloseAll();
   }
 }
 
 // Of another job, and what the process needs for itself.
 TEST_F(GrpcListenerTest, MembersOfOneJob_LeaveDescriptorsToOthers) {
   const Client other(address(0));
-  door_->Await(1);
-  listener_->Proved(other.peer(), "other");
+  grpc_->Await(1);
+  listener_->OnAuthenticated(other.peer(), "other");
   std::vector<Client> crowd;
-  size_t come = 1;
+  size_t received = 1;
   const auto hung_up = [&] {
     return std::count_if(crowd.begin(), crowd.end(), [](const Client& c) { return c.hung_up(); });
   };
   while (hung_up() == 0) {
     crowd.emplace_back(address(0));
-    door_->Await(++come);
-    listener_->Proved(crowd.back().peer(), "crowd");
+    grpc_->Await(++received);
+    listener_->OnAuthenticated(crowd.back().peer(), "crowd");
   }
-  // The newest one had not proved itself.
+  // The newest one had not authenticated itself.
   EXPECT_EQ(hung_up(), static_cast<int64_t>(crowd.size()) - 1 - kNeeded);
   EXPECT_FALSE(other.hung_up());
   const Fd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -280,20 +280,20 @@ TEST_F(GrpcListenerTest, MembersOfOneJob_LeaveDescriptorsToOthers) {
 }
 
 // Each gets its share if all are needed.
-TEST_F(GrpcListenerTest, ShortOfDescriptorsThatAllAreNeeded_NewcomersAreHungUpOn) {
+TEST_F(GrpcListenerTest, ShortOfDescriptorsThatAllAreNeeded_NewConnectionsAreClosed) {
   std::vector<Client> members;
-  for (size_t come = 1;; ++come) {
+  for (size_t received = 1;; ++received) {
     members.emplace_back(address(0));
-    while (door_->come() < come && !members.back().hung_up()) std::this_thread::yield();
+    while (grpc_->received() < received && !members.back().hung_up()) std::this_thread::yield();
     if (members.back().hung_up()) break;
-    listener_->Proved(members.back().peer(), "other");
+    listener_->OnAuthenticated(members.back().peer(), "other");
   }
   members.pop_back();
   for (const Client& member : members) EXPECT_FALSE(member.hung_up());
 }
 
 // The certificate is that of all jobs.
-TEST_F(GrpcListenerTest, NoCallInTime_IsHungUpOn) {
+TEST_F(GrpcListenerTest, NoCallInTime_IsDisconnected) {
   TearDown();
   Open(absl::Milliseconds(100));
   const Client stranger(address(0));
@@ -302,12 +302,12 @@ TEST_F(GrpcListenerTest, NoCallInTime_IsHungUpOn) {
 
 TEST_F(GrpcListenerTest, PeerThatIsNoConnection_ChangesNothing) {
   const Client stranger(address(0));
-  door_->Await(1);
-  listener_->Proved("unix:/run/socket", "token");
-  listener_->Proved("ipv4:127.0.0.1:1", "token");
+  grpc_->Await(1);
+  listener_->OnAuthenticated("unix:/run/socket", "token");
+  listener_->OnAuthenticated("ipv4:127.0.0.1:1", "token");
   std::vector<Client> crowd;
-  Come(kMostPassed, crowd);
-  door_->Await(1 + kMostPassed);
+  Connect(kMostPassed, crowd);
+  grpc_->Await(1 + kMostPassed);
   EXPECT_TRUE(stranger.hung_up());
 }
 

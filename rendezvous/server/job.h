@@ -16,8 +16,8 @@
 #include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/agent_service.h"
 #include "rendezvous/server/driver.h"
+#include "rendezvous/server/job_recovery.h"
 #include "rendezvous/server/rendezvous_service.h"
-#include "rendezvous/server/saved_job.h"
 
 namespace hvd::rendezvous::server {
 

@@ -145,7 +145,7 @@ absl::Status JobRouter::Listen(const std::vector<std::string>& listen,
   ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
   grpc::ServerBuilder builder;
   transport::ConfigureConnections(builder, patience);
-  auto router = builder.experimental().AddExternalConnectionAcceptor(
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       security::MakeServerCredentials(
           credentials, [this](absl::string_view token) { return Find(token).has_value(); }));
@@ -153,7 +153,7 @@ absl::Status JobRouter::Listen(const std::vector<std::string>& listen,
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
-  listener_->Begin(std::move(router), patience,
+  listener_->Begin(std::move(acceptor), patience,
                    [this](const std::string& token) { return ConnectionsNeeded(token); });
   return absl::OkStatus();
 }
@@ -233,7 +233,7 @@ absl::StatusOr<std::shared_ptr<Job>> JobRouter::JobOf(const grpc::CallbackServer
     found = Find(text);
   }
   if (!found.has_value()) return absl::UnauthenticatedError("no valid job token");
-  listener_->Proved(context.peer(), text);
+  listener_->OnAuthenticated(context.peer(), text);
   if (*found == nullptr) return absl::UnavailableError("the job is about to be resumed");
   return *std::move(found);
 }

@@ -77,7 +77,7 @@ void BeWorker(const Fd& place, const Fd& ready) {
   for (;;) pause();
 }
 
-TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
+TEST(LocalWorkerEndpointTest, WorkerKilled_IsSaidToBeDying) {
   Pipe place = MakePipe().value();
   Pipe ready = MakePipe().value();
   const pid_t child = fork();  // before there is a thread
@@ -116,7 +116,7 @@ pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word)
   return answer;
 }
 
-TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
+TEST(LocalWorkerEndpointTest, WithoutTheWord_GetsNothing) {
   pb::WorkerBootstrap secret;
   secret.mutable_credentials()->set_token("secret");
   const auto endpoint = LocalWorkerEndpoint::Open(secret, NewKey(), [](WorkerId) {
@@ -136,7 +136,7 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
 }
 
 // Between the end of a scheduler and its restart others can take the names that they have seen.
-TEST(WorkerDoorTest, NamesThatOthersHave_ArePassedOver) {
+TEST(LocalWorkerEndpointTest, NamesThatOthersHave_ArePassedOver) {
   const std::string key = NewKey();
   const auto on_dying = [](WorkerId) { ADD_FAILURE() << "nobody died"; };
   membership::StartWorkerEffect start;
@@ -150,7 +150,7 @@ TEST(WorkerDoorTest, NamesThatOthersHave_ArePassedOver) {
   EXPECT_FALSE(Connect(names.at(2)).valid());
 }
 
-TEST(WorkerDoorTest, EveryNameIsTaken_AlreadyExists) {
+TEST(LocalWorkerEndpointTest, EveryNameIsTaken_AlreadyExists) {
   const std::string key = NewKey();
   std::vector<std::unique_ptr<LocalWorkerEndpoint>> others;
   absl::Status status;
@@ -163,7 +163,7 @@ TEST(WorkerDoorTest, EveryNameIsTaken_AlreadyExists) {
   EXPECT_EQ(others.size(), 8u);
 }
 
-TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
+TEST(LocalWorkerEndpointTest, LaterAsker_TheFirstLives_GetsNoPage) {
   const auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), NewKey(), [](WorkerId) {
                           ADD_FAILURE() << "nobody died";
                         }).value();
@@ -180,7 +180,7 @@ TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
   EXPECT_TRUE(Ask(environment, word).has_liveness_page());  // the first again
 }
 
-TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
+TEST(LocalWorkerEndpointTest, Forget_NobodyIsLetInOrWatched) {
   const auto endpoint = LocalWorkerEndpoint::Open(pb::WorkerBootstrap(), NewKey(),
                                                   [](WorkerId) { ADD_FAILURE() << "nobody died"; });
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();

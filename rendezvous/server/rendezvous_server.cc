@@ -14,11 +14,11 @@
 #include "rendezvous/security/credentials_message.h"
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/job.h"
+#include "rendezvous/server/job_recovery.h"
 #include "rendezvous/server/job_router.h"
-#include "rendezvous/server/saved_job.h"
 #include "rendezvous/server/served_job.h"
 #include "rendezvous/server/server.h"
-#include "rendezvous/store/kept_job.h"
+#include "rendezvous/store/job_parts.h"
 #include "rendezvous/store/server_store.h"
 #include "rendezvous/transport/connection.h"
 
@@ -79,18 +79,18 @@ class RendezvousServerImpl final : public RendezvousServer {
     // Before Listen: agents of kept jobs reconnect as soon as the port is open, and must not get
     // "no such job".
     AwaitKeptJobs();
-    RETURN_IF_ERROR(door_.Listen(addresses.empty() ? options.listen : addresses,
-                                 security::FromMessage(identity.daemon()),
-                                 transport::kProcessPatience));
+    RETURN_IF_ERROR(router_.Listen(addresses.empty() ? options.listen : addresses,
+                                   security::FromMessage(identity.daemon()),
+                                   transport::kProcessPatience));
     if (store_ == nullptr) return absl::OkStatus();
     // With the real ports: a later process must listen there, since the agents and workers of its
     // jobs know no other address.
     identity.clear_addresses();
-    for (const std::string& address : door_.addresses()) identity.add_addresses(address);
+    for (const std::string& address : router_.addresses()) identity.add_addresses(address);
     return store_->SaveIdentity(identity);
   }
 
-  const std::vector<std::string>& addresses() const override { return door_.addresses(); }
+  const std::vector<std::string>& addresses() const override { return router_.addresses(); }
 
   absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) override {
     RETURN_IF_ERROR(CheckSpec(options.spec));
@@ -134,7 +134,7 @@ class RendezvousServerImpl final : public RendezvousServer {
     if (const auto store = store_->OpenJob(id); store.ok() && (*store)->identity().has_value()) {
       // From now on callers that wait for this job get UNAUTHENTICATED and give up. If the identity
       // can't be read, its token was never awaited.
-      door_.AwaitNoMore((*store)->identity()->hosts().token());
+      router_.AwaitNoMore((*store)->identity()->hosts().token());
     }
     return store_->RemoveJob(id);
   }
@@ -142,7 +142,7 @@ class RendezvousServerImpl final : public RendezvousServer {
   std::string Metrics() override {
     // Without mu_: a job that hangs takes kPatience to answer, and AddJob must not wait for that.
     std::vector<reporting::JobReport> reports;
-    for (const std::shared_ptr<Job>& job : door_.jobs()) {
+    for (const std::shared_ptr<Job>& job : router_.jobs()) {
       // A job that is closed at the same time has no report.
       if (auto report = job->Report()) reports.push_back(*std::move(report));
     }
@@ -174,7 +174,7 @@ class RendezvousServerImpl final : public RendezvousServer {
     credentials.token = parts.token;
     std::function<void()> on_removed = RemovalOf(options.job_id);
     auto job = std::make_unique<ServedJobImpl>(std::move(options), std::move(credentials),
-                                               std::move(parts), door_, std::move(on_removed));
+                                               std::move(parts), router_, std::move(on_removed));
     RETURN_IF_ERROR(job->Begin(clock_));
     return job;
   }
@@ -182,12 +182,12 @@ class RendezvousServerImpl final : public RendezvousServer {
   void AwaitKeptJobs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (store_ == nullptr) return;
     for (const auto& store : store_->OpenOtherJobs()) {
-      if (store.ok()) door_.Await((*store)->identity()->hosts().token());
+      if (store.ok()) router_.Await((*store)->identity()->hosts().token());
     }
   }
 
   bool Serves(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (const std::shared_ptr<Job>& job : door_.jobs()) {
+    for (const std::shared_ptr<Job>& job : router_.jobs()) {
       if (job->id() == id) return true;
     }
     return false;
@@ -215,7 +215,7 @@ class RendezvousServerImpl final : public RendezvousServer {
   absl::Mutex mu_;
   std::unique_ptr<store::ServerStore> store_ ABSL_GUARDED_BY(mu_);  // null: no state directory
   security::PeerCredentials hosts_ ABSL_GUARDED_BY(mu_);  // of all jobs; the token differs
-  JobRouter door_;
+  JobRouter router_;
 };
 
 }  // namespace

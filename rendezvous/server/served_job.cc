@@ -29,12 +29,12 @@ std::string ReachableFromHere(const std::string& address) {
 }  // namespace
 
 ServedJobImpl::ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
-                             store::JobParts parts, JobRouter& door,
+                             store::JobParts parts, JobRouter& router,
                              std::function<void()> on_removed)
     : options_(std::move(options)),
       credentials_(std::move(credentials)),
       parts_(std::move(parts)),
-      door_(door),
+      router_(router),
       on_removed_(std::move(on_removed)) {}
 
 ServedJobImpl::~ServedJobImpl() {
@@ -42,8 +42,8 @@ ServedJobImpl::~ServedJobImpl() {
     // The job may end between this check and Remove. Then finished_ is set below, and its token is
     // revoked.
     const bool goes_on = is_kept() && !finished_;
-    door_.Remove(job_, goes_on ? JobRouter::Token::kAwait : JobRouter::Token::kForget);
-    if (finished_) door_.AwaitNoMore(credentials_.token);
+    router_.Remove(job_, goes_on ? JobRouter::Token::kAwait : JobRouter::Token::kForget);
+    if (finished_) router_.AwaitNoMore(credentials_.token);
   }
   worker_door_.reset();  // before job_ and the journal: its threads may still post events
   // Closed before on_removed_ deletes their files.
@@ -62,18 +62,18 @@ absl::Status ServedJobImpl::Begin(Clock& clock) {
   if (is_kept()) {
     // Before the job starts any worker: workers keep the addresses in their environment, and a
     // later process must find them.
-    RETURN_IF_ERROR(store::SaveAsBegun(parts_, door_.addresses()));
+    RETURN_IF_ERROR(store::SaveAsBegun(parts_, router_.addresses()));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
   // The callbacks above use job_. None comes before this assignment: effects that need it follow a
   // host's HostJoined, which is posted below or by OfferSlots.
-  job_ = door_.Add(credentials_.token, std::move(job));
+  job_ = router_.Add(credentials_.token, std::move(job));
   if (options_.start_worker && job_->resumed()) TakeUp();
   return absl::OkStatus();
 }
 
 pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
-  const std::string address = ReachableFromHere(door_.addresses().front());
+  const std::string address = ReachableFromHere(router_.addresses().front());
   pb::WorkerBootstrap bootstrap;
   bootstrap.set_job_id(options_.job_id);
   *bootstrap.mutable_credentials() = security::ToMessage(credentials_);

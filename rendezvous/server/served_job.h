@@ -23,17 +23,17 @@
 #include "rendezvous/server/job_router.h"
 #include "rendezvous/server/local_worker_endpoint.h"
 #include "rendezvous/server/server.h"
-#include "rendezvous/store/kept_job.h"
+#include "rendezvous/store/job_parts.h"
 
 namespace hvd::rendezvous::server {
 
-// Thread-safe. `door` must outlive it.
+// Thread-safe. `router` must outlive it.
 class ServedJobImpl final : public ServedJob {
  public:
   // `credentials` are those of the job's agents and workers. `on_removed` is called after a job
   // that has ended was removed from the server and its store was closed.
   ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials,
-                store::JobParts parts, JobRouter& door, std::function<void()> on_removed);
+                store::JobParts parts, JobRouter& router, std::function<void()> on_removed);
   ~ServedJobImpl() override;
 
   // Errors: those of RendezvousServer::AddJob.
@@ -65,7 +65,7 @@ class ServedJobImpl final : public ServedJob {
   const ServedJobOptions options_;
   const security::PeerCredentials credentials_;
   store::JobParts parts_;
-  JobRouter& door_;
+  JobRouter& router_;
   const std::function<void()> on_removed_;
   std::atomic<bool> finished_{false};
   std::unique_ptr<LocalWorkerEndpoint> worker_door_;

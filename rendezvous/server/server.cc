@@ -42,11 +42,11 @@ class ServerImpl final : public Server {
   absl::Status Begin(const ServerOptions& options, Clock& clock) {
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
     // Added before Listen, so that the first call finds the job.
-    job_ = door_.Add(options.credentials.token, std::move(job));
-    return door_.Listen(options.listen, options.credentials, options.agent_timeout);
+    job_ = router_.Add(options.credentials.token, std::move(job));
+    return router_.Listen(options.listen, options.credentials, options.agent_timeout);
   }
 
-  std::vector<std::string> addresses() const override { return door_.addresses(); }
+  std::vector<std::string> addresses() const override { return router_.addresses(); }
 
   void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
     job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
@@ -82,7 +82,7 @@ class ServerImpl final : public Server {
 
  private:
   std::shared_ptr<Job> job_;
-  JobRouter door_;  // the last member: its destructor closes the job
+  JobRouter router_;  // the last member: its destructor closes the job
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "rendezvous/store/kept_job.h"
+#include "rendezvous/store/job_parts.h"
 
 #include <utility>
 

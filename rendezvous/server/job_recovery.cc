@@ -1,4 +1,4 @@
-#include "rendezvous/server/saved_job.h"
+#include "rendezvous/server/job_recovery.h"
 
 #include <utility>
 #include <variant>

@@ -1,6 +1,6 @@
 // Recovery of a job from its journal, and the contents of the journal's snapshots.
-#ifndef RENDEZVOUS_SERVER_SAVED_JOB_H_
-#define RENDEZVOUS_SERVER_SAVED_JOB_H_
+#ifndef RENDEZVOUS_SERVER_JOB_RECOVERY_H_
+#define RENDEZVOUS_SERVER_JOB_RECOVERY_H_
 
 #include <memory>
 #include <optional>
@@ -35,4 +35,4 @@ std::string SaveJob(const membership::Membership& machine, const reporting::JobH
 
 }  // namespace hvd::rendezvous::server
 
-#endif  // RENDEZVOUS_SERVER_SAVED_JOB_H_
+#endif  // RENDEZVOUS_SERVER_JOB_RECOVERY_H_

@@ -1,6 +1,6 @@
 // The stored form of a RendezvousServer's job in the state directory.
-#ifndef RENDEZVOUS_STORE_KEPT_JOB_H_
-#define RENDEZVOUS_STORE_KEPT_JOB_H_
+#ifndef RENDEZVOUS_STORE_JOB_PARTS_H_
+#define RENDEZVOUS_STORE_JOB_PARTS_H_
 
 #include <memory>
 #include <string>
@@ -49,4 +49,4 @@ JobTerms TermsOf(const JobStore& store);
 
 }  // namespace hvd::rendezvous::store
 
-#endif  // RENDEZVOUS_STORE_KEPT_JOB_H_
+#endif  // RENDEZVOUS_STORE_JOB_PARTS_H_
