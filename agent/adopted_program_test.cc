@@ -92,7 +92,7 @@ TEST_F(AdoptedProgramTest, ElasticJob_TheProcessLeaves_TheAgentDrains) {
   EXPECT_EQ(ReadLine(err_), "agent 0\n");
 }
 
-TEST_F(AdoptedProgramTest, Bootstrap_ToldWhoDescendsFromTheProcess) {
+TEST_F(AdoptedProgramTest, Bootstrap_Descendant_GetsTheCredentials) {
   Spawn(kScriptedAgent, {"horovod-agent", "--adopt", absl::StrCat(getpid())},
         {"--host", "elastic"});
   const std::string start = ReadLine(out_);
@@ -103,13 +103,13 @@ TEST_F(AdoptedProgramTest, Bootstrap_ToldWhoDescendsFromTheProcess) {
   EXPECT_EQ(process_->Wait().exit_code, 0);
 }
 
-TEST_F(AdoptedProgramTest, Bootstrap_AnotherProcessWithTheWord_IsRefused) {
+TEST_F(AdoptedProgramTest, Bootstrap_OtherProcessWithTheSecret_IsRefused) {
   StartAdoptee();
   const std::string answer = Ask(ReadLine(out_), "answer");
   EXPECT_TRUE(absl::StartsWith(answer, "this process was not started by worker 1")) << answer;
 }
 
-TEST_F(AdoptedProgramTest, Sigterm_ToTheAgentOfAnElasticJob_TheProcessIsTold) {
+TEST_F(AdoptedProgramTest, Sigterm_ToTheAgentOfAnElasticJob_ProcessIsNotified) {
   Spawn(kScriptedAgent, {"horovod-agent", "--adopt", absl::StrCat(getpid())},
         {"--host", "elastic"});
   ReadLine(out_);
@@ -119,7 +119,7 @@ TEST_F(AdoptedProgramTest, Sigterm_ToTheAgentOfAnElasticJob_TheProcessIsTold) {
   EXPECT_EQ(process_->Wait().exit_code, 0);
 }
 
-TEST_F(AdoptedProgramTest, Sigint_ToTheAgent_TheProcessIsToldAndLives) {
+TEST_F(AdoptedProgramTest, Sigint_ToTheAgent_ProcessIsNotifiedAndSurvives) {
   Spawn(kScriptedAgent, {"horovod-agent", "--adopt", absl::StrCat(getpid())}, {});
   ReadLine(out_);
   process_->Signal(SIGINT);
@@ -144,7 +144,7 @@ TEST_F(AdoptedProgramTest, Kill9_TheProcessHasNotStartedYet_TheAgentEnds) {
   EXPECT_EQ(ReadLine(out_), "");
 }
 
-TEST_F(AdoptedProgramTest, Refusal_IsToldToTheProcess) {
+TEST_F(AdoptedProgramTest, Refusal_IsReportedToTheProcess) {
   StartAdoptee({"--network-interfaces", "203.0.113.0/24"});
   EXPECT_TRUE(absl::StrContains(ReadLine(out_), "{\"error\":"));
   EXPECT_TRUE(absl::StrContains(ReadLine(err_), "203.0.113.0/24"));

@@ -60,7 +60,7 @@ TEST_F(ElasticAgentTest, Commits_NextWorkerOfASlot_FindsThoseOfTheOneBefore) {
   EXPECT_EQ(NextLine(), first);
 }
 
-TEST_F(ElasticAgentTest, Commits_OfAnySlot_AreToldBeforeADeathAndGivenToEveryWorker) {
+TEST_F(ElasticAgentTest, Commits_OfAnySlot_AreReportedBeforeADeathAndGivenToEveryWorker) {
   StartWorker("$HOLDER commit=7; exec sleep 1000");
   const pid_t first = NextPid();
   SendStart(2, /*slot=*/1);
@@ -82,7 +82,7 @@ TEST_F(ElasticAgentTest, Commits_NewestIsAskedFor_ComesFromAnotherSlot) {
   EXPECT_EQ(NextLine(), "newest 9\n");
 }
 
-TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
+TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsReportedBeforeTheWorkersEnd) {
   StartWorker("$HOLDER; exec sleep 1000");
   kill(NextPid(), SIGKILL);
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
@@ -135,7 +135,7 @@ TEST_F(ElasticAgentTest, Workers_FiftyOneAfterTheOther_LeaveNeitherThreadNorDesc
   EXPECT_LT(CountOf("/proc/self/task"), threads + 10);
 }
 
-TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
+TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersContinueAndAllIsReportedAgain) {
   StartWorker("test $HOROVOD_RANK = 1 && exit 3; echo $$; exec sleep 1000");
   const pid_t worker = NextPid();
   SendStart(2);
@@ -165,7 +165,7 @@ TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
   EXPECT_EQ(Join(), 0);
 }
 
-TEST_F(ElasticAgentTest, Reattach_WorkerEndsMeanwhile_ItsEndIsTold) {
+TEST_F(ElasticAgentTest, Reattach_WorkerEndedInBetween_IsReported) {
   StartWorker("echo $$; exec sleep 1000");
   const pid_t worker = NextPid();
   daemon_.Close(absl::UnavailableError("connection reset"));

@@ -51,7 +51,7 @@ TEST_F(AgentTest, End_WorkersStillRun_StopsThemFirst) {
   EXPECT_EQ(Join(), 0);
 }
 
-TEST_F(AgentTest, End_InputClosesOnceAllIsSaid_IsInOrder) {
+TEST_F(AgentTest, End_InputClosesAfterTheLastMessage_IsNormal) {
   daemon_.KeepStreams();
   StartWorker("true");
   AwaitExited();

@@ -208,7 +208,7 @@ TEST_F(AgentTest, Refusal_CommandNotFound_NamesHostAndCommand) {
   EXPECT_EQ(Join(), 2);
 }
 
-TEST_F(AgentTest, Refusal_NetworkNotHere_SaysWhatThereIs) {
+TEST_F(AgentTest, Refusal_UnknownNetwork_ListsTheNetworks) {
   SetScript("true");
   bootstrap_.add_networks("203.0.113.0/24");
   StartAgent();
@@ -393,7 +393,7 @@ TEST_F(AgentSocketTest, ProcessesBelowTheWorker_OrphansToo_GetThem) {
   EXPECT_EQ(NextLine(), kAll);
 }
 
-TEST_F(AgentSocketTest, WithoutTheWord_GetsNothing) {
+TEST_F(AgentSocketTest, WithoutTheSecret_GetsNothing) {
   StartWorker(
       "HOROVOD_WORKER_WORD= $HOLDER answer; "
       "HOROVOD_WORKER_WORD=00000000000000000000000000000000 $HOLDER answer");
@@ -405,7 +405,7 @@ TEST_F(AgentSocketTest, WithoutTheWord_GetsNothing) {
   }
 }
 
-TEST_F(AgentSocketTest, ProcessThatNoWorkerStarted_GetsNothingEvenWithTheWord) {
+TEST_F(AgentSocketTest, UnrelatedProcessWithTheSecret_GetsNothing) {
   const Place place = StartWorkerAndSpy();
   const pb::WorkerBootstrap answer = Ask(place.socket, place.word);
   EXPECT_NE(answer.error().find("was not started by worker 1"), std::string::npos);

@@ -149,7 +149,7 @@ TEST_F(AttachmentTest, NeverWelcomed_DaemonRefuses_IsOver) {
   EXPECT_EQ(TakeLog(), Log{"closed UNAUTHENTICATED who"});
 }
 
-TEST_F(AttachmentTest, NeverWelcomed_DaemonOfAnotherJob_IsOver) {
+TEST_F(AttachmentTest, NeverWelcomed_DaemonOfOtherJob_Ends) {
   Close(1, kAnotherJob);
   EXPECT_EQ(TakeLog().back(), absl::StrCat("closed UNAVAILABLE ", kAnotherJob.message()));
 }

@@ -53,7 +53,7 @@ TEST(GuardTest, RunGuard_AgentStoppedForGood_KillsIt) {
 }
 
 // As after the end of horovodrun, which reads it.
-TEST(GuardTest, RunGuard_NobodyReadsStderr_KillsTheStoppedAgentNevertheless) {
+TEST(GuardTest, RunGuard_StderrIsNotRead_StillKillsTheStoppedAgent) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const int before = dup(STDERR_FILENO);

@@ -29,7 +29,7 @@ class JoinTest : public testing::Test {
   JoinOptions options_;
 };
 
-TEST_F(JoinTest, MakeJoinBootstrap_TakesWhatIsHere) {
+TEST_F(JoinTest, MakeJoinBootstrap_UsesTheLocalHost) {
   ASSERT_EQ(setenv("JOIN_TEST", "here", 1), 0);
   options_.networks = {"eth0"};
   const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();

@@ -55,7 +55,7 @@ class DeadlineTimerTest : public testing::Test {
   absl::Notification waiting_;
 };
 
-TEST_F(DeadlineTimerTest, ClockIsSetBackByAnHour_TheWaitEndsAllTheSame) {
+TEST_F(DeadlineTimerTest, ClockIsSetBackByAnHour_WaitStillEnds) {
   clock_is_ahead = kHour;
   ASSERT_GE(WallNow(), absl::FromTimeT(time(nullptr)) + absl::Minutes(59))
       << "the clock defined here is not in use";
@@ -102,7 +102,7 @@ TEST_F(DeadlineTimerTest, ConditionComesTrue_TheWaitEnds) {
 }
 
 // At the deadline the mutex is held by another thread, which is in a timed wait itself.
-TEST_F(DeadlineTimerTest, MutexIsHeldMeanwhile_NobodyElseIsHeldUp_AndItEndsInTime) {
+TEST_F(DeadlineTimerTest, MutexIsHeld_OtherTimersAreNotDelayed) {
   std::thread waiter([this] {
     absl::MutexLock lock(&mutex_);
     waiting_.Notify();

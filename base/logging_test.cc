@@ -19,7 +19,7 @@ std::string Printed(absl::string_view level, bool hide_time) {
   return testing::internal::GetCapturedStderr();
 }
 
-TEST(MakeLoggerTest, MakeLogger_ALevel_ShowsWhatIsAsGrave) {
+TEST(MakeLoggerTest, MakeLogger_Level_ShowsThatSeverityAndAbove) {
   EXPECT_EQ(Printed("error", true), "");
   EXPECT_EQ(Printed("warning", true), "horovod warning: it is late\n");
   EXPECT_EQ(Printed("debug", true),

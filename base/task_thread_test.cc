@@ -52,7 +52,7 @@ TEST(TaskThreadTest, Drain_ReturnsWhenWhatTheTaskHoldsIsGone) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST(TaskThreadTest, Destructor_RunsWhatWasAdded) {
+TEST(TaskThreadTest, Destructor_RunsAddedTasks) {
   int count = 0;
   {
     TaskThread tasks;

@@ -65,7 +65,7 @@ TEST(Float16Test, FromFloat_RoundsToNearestEven) { ExpectRoundingToNearestEven<F
 
 TEST(Bfloat16Test, FromFloat_RoundsToNearestEven) { ExpectRoundingToNearestEven<Bfloat16>(0x7f7f); }
 
-TEST(Float16Test, FromFloat_WhatIsTooLargeBecomesInfinity) {
+TEST(Float16Test, FromFloat_TooLarge_IsInfinity) {
   EXPECT_EQ(Float16::FromFloat(65504.0f).bits, 0x7bff);
   EXPECT_EQ(Float16::FromFloat(65519.99f).bits, 0x7bff);
   EXPECT_EQ(Float16::FromFloat(65520.0f).bits, 0x7c00);
@@ -74,7 +74,7 @@ TEST(Float16Test, FromFloat_WhatIsTooLargeBecomesInfinity) {
   EXPECT_EQ(Bfloat16::FromFloat(std::numeric_limits<float>::max()).bits, 0x7f80);
 }
 
-TEST(Float16Test, FromFloat_WhatIsTooSmallBecomesSignedZero) {
+TEST(Float16Test, FromFloat_TooSmall_IsSignedZero) {
   EXPECT_EQ(Float16::FromFloat(std::ldexp(1.0f, -25)).bits, 0x0000);
   EXPECT_EQ(Float16::FromFloat(std::ldexp(-1.1f, -25)).bits, 0x8001);
   EXPECT_EQ(Float16::FromFloat(-1e-30f).bits, 0x8000);

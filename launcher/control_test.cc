@@ -131,7 +131,7 @@ TEST_F(ControlTest, Stop_StaticJob_EndsIt) {
   EXPECT_TRUE(Control(options_, directory_)->is_over);
 }
 
-TEST_F(ControlTest, Stop_NoJobHere_IsNoError) {
+TEST_F(ControlTest, Stop_NoLocalJob_Succeeds) {
   options_.action = cli::ControlOptions::Action::kStop;
   EXPECT_THAT(Control(options_, directory_)->text, StartsWith("you run no job on this machine"));
   options_.action = cli::ControlOptions::Action::kDrain;
@@ -141,7 +141,7 @@ TEST_F(ControlTest, Stop_NoJobHere_IsNoError) {
   EXPECT_THAT(Error(), StartsWith("no job of yours"));
 }
 
-TEST_F(ControlTest, Stop_DaemonElsewhereHasEnded_IsNoError) {
+TEST_F(ControlTest, Stop_RemoteDaemonHasEnded_Succeeds) {
   options_.action = cli::ControlOptions::Action::kStop;
   options_.connect = {net::SplitHostPort(server_->addresses()[0])};
   options_.token_file = directory_ + "/token";

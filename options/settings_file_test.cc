@@ -43,7 +43,7 @@ TEST(ParseSettings, Groups_BecomeOneListWithLines) {
                           "7 none=?"));
 }
 
-TEST(ParseSettings, NothingInTheFile_IsNoSetting) {
+TEST(ParseSettings, EmptyFile_HasNoSettings) {
   EXPECT_THAT(Flat(""), ElementsAre());
   EXPECT_THAT(Flat("# only this\n"), ElementsAre());
 }

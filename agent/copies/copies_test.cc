@@ -131,7 +131,7 @@ TEST_F(CopiesTest, Follow_SeveralWorkers_TheNewestCounts) {
   EXPECT_EQ(TakenFrom(keeper), "8:new");
 }
 
-TEST_F(CopiesTest, Follow_SourceIsNotReached_ThatIsToldAndTheCopyStays) {
+TEST_F(CopiesTest, Follow_SourceIsUnreachable_IsReportedAndTheCopyStays) {
   CommitKeeper keeper("job", TrustOf(*authority_), absl::Milliseconds(50));
   Commit(3, "three");
   Follow(keeper);
@@ -181,7 +181,7 @@ TEST_F(StrangerTest, WithoutTheToken_IsSentAway) {
   EXPECT_TRUE(Meet(TrustOf(*authority_)).ok());
 }
 
-TEST_F(StrangerTest, OfAnotherAuthority_IsSentAway) {
+TEST_F(StrangerTest, OtherAuthority_IsRefused) {
   const auto other = JobAuthority::Create("job").value();
   const Trust own = TrustOf(*authority_);
   EXPECT_TRUE(absl::IsPermissionDenied(Meet(TrustOf(*other, own.token))));
@@ -245,7 +245,7 @@ TEST_F(StrangerTest, ManyThatAuthenticateNothing_HoldNobodyUp) {
 }
 
 // A keeper in the middle of a slow handshake keeps its place among ClientHellos from elsewhere.
-TEST_F(StrangerTest, ClientHellosFromElsewhere_DoNotDriveOutASlowKeeper) {
+TEST_F(StrangerTest, ClientHellosFromElsewhere_DoNotDisplaceASlowKeeper) {
   constexpr size_t kMostOfAStage = 128;
   const Trust trust = TrustOf(*authority_);
   net::Wire slow = net::BeginHandshake("127.0.0.1", source_->address(), trust.tls);

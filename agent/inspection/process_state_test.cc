@@ -69,7 +69,7 @@ TEST(ProcessStateTest, Catches_HandlerOnly) {
   EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
 }
 
-TEST(ProcessStateTest, CatchersOf_TheProcessThatIsMeant) {
+TEST(ProcessStateTest, CatchersOf_ReturnsTheGivenProcess) {
   const int catches = SIGRTMAX - 1;
   EXPECT_TRUE(CatchersOf(getpid(), catches).empty());
   Pipe ready = *MakePipe();

@@ -113,7 +113,7 @@ class StackProbeOtherHandlerTest : public StackProbeTest {
   }
 };
 
-TEST_F(StackProbeOtherHandlerTest, Ask_HandlerOfSomebodyElse_IsLeftAlone) {
+TEST_F(StackProbeOtherHandlerTest, Ask_ForeignHandler_ReturnsNoStack) {
   LetItShowItsStack();
   EXPECT_THAT(Ask().stack, IsEmpty());
 }

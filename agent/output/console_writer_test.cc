@@ -65,7 +65,7 @@ TEST_F(ConsoleWriterTest, Send_LinesAndWords_AreTextWithRanks) {
             "[12]<stderr>:careful\nhorovod-agent: no such directory\nhorovod-agent: no command\n");
 }
 
-TEST_F(ConsoleWriterTest, Send_DiskIsFull_IsToldOnce) {
+TEST_F(ConsoleWriterTest, Send_DiskIsFull_IsReportedOnce) {
   const Fd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_EQ(dup3(full.get(), out_.write.get(), O_CLOEXEC), out_.write.get());
   for (int i = 0; i < 2; ++i) {

@@ -69,7 +69,7 @@ class AdoptionTest : public testing::Test {
   bool withdrawn_ = false, seems_dying_ = false;
 };
 
-TEST_F(AdoptionTest, Exit_IsSaid_TheProcessLivesOn) {
+TEST_F(AdoptionTest, Exit_Reported_ProcessSurvives) {
   const std::unique_ptr<WorkerProcess> worker = Start();
   EXPECT_EQ(NextLine(), "{\"start\":{\"HOROVOD_RANK\":\"3\"}}\n");
   EXPECT_EQ(worker->pid(), process_->pid());
@@ -110,7 +110,7 @@ TEST_F(AdoptionTest, ProcessIsKilled_ItsParentHasNotAskedYet_TheSignalIsKnown) {
   EXPECT_EQ(end_->unknown, "");
 }
 
-TEST_F(AdoptionTest, ProcessEnds_ItsParentHasReapedIt_SaysWhatIsKnown) {
+TEST_F(AdoptionTest, ProcessEnds_ReapedByItsParent_ReportsWhatIsKnown) {
   const std::unique_ptr<WorkerProcess> worker = Start();
   process_->Signal(SIGKILL);
   process_.reset();
@@ -193,7 +193,7 @@ TEST_F(AdoptionTest, SendError_IsALine) {
   EXPECT_EQ(NextLine(), "{\"error\":\"no way\"}\n");
 }
 
-TEST_F(AdoptionTest, SendJobEnd_OnlyToWhoWasNotStarted) {
+TEST_F(AdoptionTest, SendJobEnd_AfterTheStart_SendsNothing) {
   adoption_->SendJobEnd("gave up");
   EXPECT_EQ(NextLine(), "{\"error\":\"gave up\"}\n");
   std::unique_ptr<WorkerProcess> worker = Start();

@@ -145,7 +145,7 @@ TEST_F(OutputSinkTest, FilesGetPrefixedCopies) {
   std::filesystem::remove_all(directory);
 }
 
-TEST_F(OutputSinkTest, FileErrorIsToldOnceAndConsoleGoesOn) {
+TEST_F(OutputSinkTest, FileErrorIsReportedOnceAndConsoleContinues) {
   std::string directory = ::testing::TempDir() + "/output_sink.XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   OutputSinkOptions options;
@@ -162,7 +162,7 @@ TEST_F(OutputSinkTest, FileErrorIsToldOnceAndConsoleGoesOn) {
   std::filesystem::remove_all(directory);
 }
 
-TEST_F(OutputSinkTest, LostReaderIsToldOnceAndOtherStreamGoesOn) {
+TEST_F(OutputSinkTest, LostReaderIsReportedOnceAndOtherStreamContinues) {
   Make();
   int calls = 0;
   sink_->OnBroken([&](bool is_stderr, int error) {

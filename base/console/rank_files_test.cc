@@ -112,7 +112,7 @@ TEST_F(RankFilesTest, LinksAndPipes_AreNotFollowed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank.0/stdout"));
 }
 
-TEST_F(RankFilesTest, LaterRankBeginsAnewAndIsAppendedTo) {
+TEST_F(RankFilesTest, LaterRankStartsANewFileAndAppends) {
   std::filesystem::create_directory(directory_ + "/rank.2");
   std::ofstream(directory_ + "/rank.2/stdout") << "of an earlier job";
   auto files = RankFiles::Create(directory_, 2, RankFiles::Ranks::kMayGrow);

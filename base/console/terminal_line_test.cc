@@ -34,7 +34,7 @@ class TerminalLineTest : public ::testing::Test {
   int screen_ = -1;
 };
 
-TEST_F(TerminalLineTest, Draw_OnlyWhatIsNew) {
+TEST_F(TerminalLineTest, Draw_Unchanged_WritesNothing) {
   TerminalLine line(screen_);
   EXPECT_EQ(line.Erase(), "");
   EXPECT_EQ(line.Draw("one"), "\rone\x1b[J\r");

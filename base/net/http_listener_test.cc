@@ -52,7 +52,7 @@ TEST(IsHostOfThisMachineTest, NamesThatAnAttackersDnsCantAnswer_AreIts) {
   }
 }
 
-TEST(ParseHttpRequestTest, WhatIsNoGet_IsRefused) {
+TEST(ParseHttpRequestTest, OtherMethodThanGet_IsRefused) {
   EXPECT_EQ(ParseHttpRequest("POST /metrics HTTP/1.1").error, 405);
   for (const char* head : {"", "GET", "GET /metrics", "GET metrics HTTP/1.1", "GET /a b HTTP/1.1",
                            "GET /metrics HTTP/2.0", "\x16\x03\x01\x02 not http"}) {
@@ -196,7 +196,7 @@ TEST_F(HttpListenerTest, CrowdFromAnotherAddress_CostsASlowClientNothing) {
   EXPECT_TRUE(absl::EndsWith(Rest(silent), "hello\n"));
 }
 
-TEST_F(HttpListenerTest, Destructor_DropsWhoIsConnected) {
+TEST_F(HttpListenerTest, Destructor_DropsClients) {
   const Fd fd = Connect();
   listener_.reset();
   EXPECT_EQ(Rest(fd), "");

@@ -53,7 +53,7 @@ TEST(InterfacesTest, ChooseAddress_InterfaceOrNetwork_GivesFirstMatch) {
   EXPECT_EQ(ChooseAddress({"0.0.0.0/0"}, Own()).value(), "127.0.0.1");
 }
 
-TEST(InterfacesTest, ChooseAddress_NoMatch_ListsWhatThereIs) {
+TEST(InterfacesTest, ChooseAddress_NoMatch_ListsTheInterfaces) {
   const absl::Status status = ChooseAddress({"eth9", "10.1.3.0/24"}, Own()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(status.message().find("eth9,10.1.3.0/24"), absl::string_view::npos);

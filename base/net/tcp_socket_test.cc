@@ -41,7 +41,7 @@ TEST(TcpSocketTest, ReserveAnyPort_NobodyGetsItBeforeItIsShared) {
   EXPECT_EQ(listen(other.get(), 1), 0);
 }
 
-TEST(TcpSocketTest, NamesAndNonsense_AreNoAddresses) {
+TEST(TcpSocketTest, NamesAndGarbage_AreNotAddresses) {
   for (const char* address : {"localhost", "nonsense", "", "192.0.2.1", "127.0.0.1:80"}) {
     EXPECT_EQ(ListenOnAnyPort(address).status().code(), absl::StatusCode::kInvalidArgument)
         << address;

@@ -69,7 +69,7 @@ class WireTest : public testing::Test {
   const Context tls_ = ContextOf(host_);
 };
 
-TEST_F(WireTest, WithoutTls_BytesGoAsTheyAre) {
+TEST_F(WireTest, WithoutTls_BytesAreUnchanged) {
   Ends ends = Connected(nullptr, nullptr);
   EXPECT_EQ(ends.accepts.Open(), Opening::kDone);
   EXPECT_EQ(ends.connects.Write("abc").bytes, 3U);
@@ -106,7 +106,7 @@ TEST_F(WireTest, Binding_IsThatOfTheSession) {
   EXPECT_NE(ends.accepts.Binding(), others.accepts.Binding());
 }
 
-TEST_F(WireTest, WhatIsBuffered_IsTold) {
+TEST_F(WireTest, BufferedBytes_AreReported) {
   Ends ends = Connected(tls_, tls_);
   Open(ends.accepts, ends.connects);
   ends.connects.Write("two");
@@ -167,7 +167,7 @@ TEST_F(WireTest, CertificateOfAnotherJob_IsRefusedByBoth) {
   }
 }
 
-TEST_F(WireTest, StrangerWhoBelievesAnybody_IsRefused) {
+TEST_F(WireTest, StrangerThatTrustsEveryone_IsRefused) {
   const auto strangers = *rendezvous::security::JobAuthority::Create("job");
   rendezvous::security::PeerCredentials stranger = *strangers->IssueForHost("any host");
   stranger.ca_certificate = host_.ca_certificate;
@@ -179,7 +179,7 @@ TEST_F(WireTest, StrangerWhoBelievesAnybody_IsRefused) {
   EXPECT_TRUE(absl::StrContains(ends.connects.failure(), "unknown ca")) << ends.connects.failure();
 }
 
-TEST_F(WireTest, DaemonsCertificate_IsNoHosts) {
+TEST_F(WireTest, CertificateOfTheDaemon_IsRefusedAsAHosts) {
   const Context daemon = ContextOf(*authority_->IssueForDaemon());
   Ends ends = Connected(tls_, daemon);
   Open(ends.accepts, ends.connects);

@@ -56,7 +56,7 @@ TEST(LineWriterTest, Flush_WaitsForWhatWasWrittenBefore) {
 }
 
 // A pipe that nobody reads: a hung disk, a stopped reader.
-TEST(LineWriterTest, NobodyReads_WritingNeverWaits_AndWhatWasDroppedIsSaidWhenSomebodyDoes) {
+TEST(LineWriterTest, NotRead_WritesNeverBlock_AndTheLossIsReportedLater) {
   Pipe pipe = *MakePipe();
   const std::string line = std::string(1 << 16, 'x') + "\n";
   const uint64_t many = 4 * LineWriter::kMostWaitingBytes / line.size();
@@ -106,7 +106,7 @@ TEST(LineWriterTest, WhatHasBeenWritten_TakesNoRoomAnyMore) {
   }
 }
 
-TEST(LineWriterTest, NobodyEverReads_ItGoesAllTheSame) {
+TEST(LineWriterTest, NeverRead_DestructorReturns) {
   Pipe pipe = *MakePipe();
   {
     LineWriter writer(std::move(pipe.write), Dropped);
@@ -116,7 +116,7 @@ TEST(LineWriterTest, NobodyEverReads_ItGoesAllTheSame) {
   EXPECT_EQ(read(pipe.read.get(), &c, 1), 1);
 }
 
-TEST(LineWriterTest, DiskIsFull_IsToldOnce) {
+TEST(LineWriterTest, DiskIsFull_IsReportedOnce) {
   int told = 0;
   {
     LineWriter writer(Fd(open("/dev/full", O_WRONLY | O_CLOEXEC)), Dropped);
@@ -130,7 +130,7 @@ TEST(LineWriterTest, DiskIsFull_IsToldOnce) {
 }
 
 // Room for a line and a half, then for all.
-TEST(LineWriterTest, DiskWasFull_TheNextLineBeginsOne_AndWhatIsMissingIsSaid) {
+TEST(LineWriterTest, DiskWasFull_NextLineIsComplete_AndTheLossIsReported) {
   const std::string path = testing::TempDir() + "/line_writer_" + std::to_string(getpid());
   auto disk = std::make_unique<FullDisk>(9);
   absl::Notification full;

@@ -75,7 +75,7 @@ TEST(ForbidCoreFilesTest, ThisProcessLeavesNone_AChildAsBefore) {
   _exit(may_be_exempt && !RaisedOomScore(100).empty() ? 2 : 0);
 }
 
-TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
+TEST(RaisedOomScoreTest, AtMostTheMaximum_AndExemptProcessesAreUnchanged) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(AskForOomScores(), ::testing::ExitedWithCode(0), "");
 }

@@ -112,7 +112,7 @@ TEST(ParseRuntimeEnvTest, EmptyValue_MeansNotSet) {
   EXPECT_EQ(env->engine.cache_capacity, 1024u);
 }
 
-TEST(ParseRuntimeEnvTest, TimeBeyondTheLimit_IsToldTheLimit) {
+TEST(ParseRuntimeEnvTest, TimeBeyondTheLimit_ErrorNamesTheLimit) {
   for (const char* value : {"1000000001", "inf"}) {
     EXPECT_EQ(ParseRuntimeEnv({{"HOROVOD_CYCLE_TIME", value}}).status().message(),
               absl::StrCat("environment variable HOROVOD_CYCLE_TIME='", value,

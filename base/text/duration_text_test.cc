@@ -14,7 +14,7 @@ TEST(DurationTextTest, IsAsExactAsMatters) {
   EXPECT_EQ(DurationText(absl::Nanoseconds(1500)), "1us");
 }
 
-TEST(DurationTextTest, WhatIsRound_StaysSo) {
+TEST(DurationTextTest, RoundValues_StayRound) {
   EXPECT_EQ(DurationText(absl::Seconds(30)), "30s");
   EXPECT_EQ(DurationText(absl::Minutes(10)), "10m");
   EXPECT_EQ(DurationText(absl::Milliseconds(10500)), "10.5s");

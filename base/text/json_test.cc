@@ -17,7 +17,7 @@ TEST(IsUtf8, TellsThemApart) {
   EXPECT_FALSE(IsUtf8("a\xff") || IsUtf8("\xe2\x82"));
 }
 
-TEST(JsonString, BytesThatAreNoUtf8_BecomeReplacements) {
+TEST(JsonString, InvalidUtf8_IsReplaced) {
   EXPECT_EQ(JsonString("a\xff"
                        "b"),
             "\"a\\ufffdb\"");

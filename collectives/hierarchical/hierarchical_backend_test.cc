@@ -193,7 +193,7 @@ TEST(HierarchicalBackendTest, Connect_LocalFailsOnOneHost_MeshAloneForAll) {
   }
 }
 
-TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
+TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsReported) {
   conformance::RankGroup group(MakeBackendOnHosts(
       {OneHost,
        [&](const std::string&) {

@@ -46,7 +46,7 @@ TEST(CheckCapabilities, OneGpuTwice_NamesBothRanks) {
                                      "take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
 }
 
-TEST(CheckCapabilities, OneGpuTwiceOfSeveral_SaysHowEachGetsItsOwn) {
+TEST(CheckCapabilities, OneGpuSharedThoughThereAreMore_AdvisesOneForEachRank) {
   Capabilities last = Able(1);
   last.visible_gpus = 4;
   EXPECT_EQ(CheckCapabilities(Group(2), Hellos(last)).status(),

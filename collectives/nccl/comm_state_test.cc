@@ -37,7 +37,7 @@ TEST(CommState, Begin_OutOfTurn_IsABug) {
   EXPECT_EQ(life.status(), absl::OkStatus());
 }
 
-TEST(CommState, Break_TheFirstReasonStaysAndOneCloserIsWanted) {
+TEST(CommState, Break_Twice_KeepsTheFirstReasonAndClosesOnce) {
   for (const bool busy : {false, true}) {
     CommState life = Idle();
     if (busy) {

@@ -41,7 +41,7 @@ TEST_F(DeviceMemoryTest, Take_IsUsable) {
   EXPECT_EQ(static_cast<char*>(a.get())[2], 1);
 }
 
-TEST_F(DeviceMemoryTest, Take_WhatWasGivenBack) {
+TEST_F(DeviceMemoryTest, Take_ReusesReturnedMemory) {
   void* const first = Take(5).get();
   const std::shared_ptr<void> again = Take(kUnit);
   EXPECT_EQ(again.get(), first);
@@ -50,7 +50,7 @@ TEST_F(DeviceMemoryTest, Take_WhatWasGivenBack) {
   EXPECT_EQ(Taken(), 2);
 }
 
-TEST_F(DeviceMemoryTest, Take_KeepsLittleOfWhatWasGivenBack) {
+TEST_F(DeviceMemoryTest, Take_KeepsLittleReturnedMemory) {
   { const std::shared_ptr<void> all[] = {Take(1), Take(1), Take(3 * kUnit), Take(2 * kUnit)}; }
   EXPECT_EQ(Freed(), 0) << "giving back must not wait for the device";
   const std::shared_ptr<void> huge = Take(9 * kUnit);
@@ -59,7 +59,7 @@ TEST_F(DeviceMemoryTest, Take_KeepsLittleOfWhatWasGivenBack) {
   EXPECT_EQ(Taken(), 5) << "the largest are kept";
 }
 
-TEST_F(DeviceMemoryTest, Take_FullDevice_FreesWhatIsNotUsed) {
+TEST_F(DeviceMemoryTest, Take_FullDevice_FreesUnusedMemory) {
   (void)Take(1);
   FakeGpu::Faults faults;
   faults.memory_is_full = true;

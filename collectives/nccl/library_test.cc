@@ -41,7 +41,7 @@ TEST(LoadGpuLibraries, Complete_EveryFunctionIsThere) {
   }
 }
 
-TEST(LoadGpuLibraries, NoSuchFiles_SaysWhatWasTried) {
+TEST(LoadGpuLibraries, NoSuchFiles_NamesThePaths) {
   EXPECT_THAT(
       NcclMessageOf(LoadGpuLibraries({"/nowhere/libnccl.so.2", "/else/libnccl.so.2"}, {kComplete})),
       AllOf(HasSubstr("NCCL can't be loaded: /nowhere/libnccl.so.2: "),

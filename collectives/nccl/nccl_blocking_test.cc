@@ -56,7 +56,7 @@ TEST_F(NcclBlockingTest, Initialising_Cancelled) {
   }
 }
 
-TEST_F(NcclBlockingTest, InitialisingThatCantBeAborted_HoldsUpNobody_AndIsEndedLater) {
+TEST_F(NcclBlockingTest, InitialisingCantBeAborted_DoesNotBlock_AndEndsLater) {
   FakeGpu::Faults faults;
   faults.init_never_ends = true;
   faults.init_shows_nothing = true;

@@ -192,7 +192,7 @@ TEST_F(NcclTest, Copies_ThereAndBack) {
   EXPECT_EQ(ranks_[0]->CopyToHost(nullptr, nullptr, 0, kPatient), absl::OkStatus());
 }
 
-TEST_F(NcclTest, ToString_SaysWhoItIs) {
+TEST_F(NcclTest, ToString_NamesBackendRankAndEpoch) {
   Connect(2);
   EXPECT_EQ(ranks_[1]->ToString(), "nccl, rank 1 of 2, epoch 1");
   EXPECT_EQ(ranks_[1]->device(), 1);

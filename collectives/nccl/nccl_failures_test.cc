@@ -89,7 +89,7 @@ TEST_F(NcclTest, ConnectDevices_NoNccl_ByWayOfTheHost) {
               Each(HasSubstr("rank 0 can't use NCCL: no libnccl.so.2 anywhere")));
 }
 
-TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_DirectlyIfNcclIsToldSo) {
+TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_DirectlyIfNcclAllowsIt) {
   absl::StatusOr<GpuLibraries> libraries = FakeGpu::Libraries();
   const NcclEnvironment told{"", /*shares_gpus=*/true};
   for (const auto& [version, note] :
@@ -233,7 +233,7 @@ TEST_F(NcclTest, StuckCall_IsAborted) {
   aborter.join();
 }
 
-TEST_F(NcclTest, AbortThatBlocks_HoldsUpNobody) {
+TEST_F(NcclTest, BlockingAbort_DoesNotBlockTheCaller) {
   backend_ = MakeNcclBackend(FakeGpu::Libraries(), {}, Limits(absl::Milliseconds(50)));
   Connect(2);
   FakeGpu::Set(With([](FakeGpu::Faults& f) {

@@ -76,7 +76,7 @@ TEST(PeerHandshakeTest, AnAcceptorSeesThatTheOtherEndDoesNotKnowTheSecret) {
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST(PeerHandshakeTest, WhoIsOfAnotherGroupIsRefusedAtTheFirstWord) {
+TEST(PeerHandshakeTest, OtherGroup_IsRefusedAtTheFirstMessage) {
   const GroupInfo strangers[] = {Group(2, "secret", 6), Group(2, "secret", 5, 4),
                                  Group(1, "secret"), Group(7, "secret", 5, 3)};
   for (const GroupInfo& stranger : strangers) {
@@ -103,7 +103,7 @@ TEST(PeerHandshakeTest, TheAcceptorLearnsPurposeAndGroup) {
   EXPECT_EQ(acceptor->peer().group, 9);
 }
 
-TEST(PeerHandshakeTest, WhoNamesAnUnknownGroupOrPurposeIsRefusedAtTheFirstWord) {
+TEST(PeerHandshakeTest, UnknownGroupOrPurpose_IsRefusedAtTheFirstMessage) {
   const GroupInfo two = Group(2), one = Group(1);
   const std::string hello = MakeDialerHandshake(Purpose::kTensors, two, 1)->Start();
   for (const size_t at : {size_t{0}, size_t{11}}) {  // in the purpose, in the group

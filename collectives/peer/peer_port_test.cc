@@ -125,7 +125,7 @@ TEST_F(PeerPortTest, SilentStrangersDoNotKeepAPeerOut) {
   ExpectRank1GetsIn();
 }
 
-TEST_F(PeerPortTest, StrangersWhoTalkDoNotKeepAPeerOut) {
+TEST_F(PeerPortTest, StrangersThatSend_DoNotBlockAPeer) {
   const GroupInfo rank1 = Group(1);
   std::vector<Fd> strangers;
   for (size_t i = 0; i < kMostStrangers + 100; ++i) {
@@ -138,7 +138,7 @@ TEST_F(PeerPortTest, StrangersWhoTalkDoNotKeepAPeerOut) {
 
 // With TLS a peer within its handshake has sent nothing of its own protocol yet. It keeps its place
 // among ClientHellos from another address.
-TEST_F(PeerPortTest, ClientHellosFromElsewhereDoNotDriveOutASlowPeer) {
+TEST_F(PeerPortTest, ClientHellosFromElsewhere_DoNotDisplaceASlowPeer) {
   const auto authority = *rendezvous::security::JobAuthority::Create("job");
   const rendezvous::security::PeerCredentials own = *authority->IssueForHost("host");
   GroupInfo rank0 = Group(0), rank1 = Group(1);
@@ -160,7 +160,7 @@ TEST_F(PeerPortTest, ClientHellosFromElsewhereDoNotDriveOutASlowPeer) {
   EXPECT_EQ(opening.Advance(), net::peer::PeerOpening::Progress::kProved) << opening.status();
 }
 
-TEST_F(PeerPortTest, WhoTalksNonsenseIsHungUpOn) {
+TEST_F(PeerPortTest, PeerThatSendsGarbage_IsDisconnected) {
   const Fd stranger = Knock(address());
   // Data of at least the length of a peer's hello, which is refused as a whole.
   Say(stranger, "GET / HTTP/1.1\r\nHost: a.service.that.is.somewhere.else\r\nAccept: */*\r\n\r\n");
@@ -168,7 +168,7 @@ TEST_F(PeerPortTest, WhoTalksNonsenseIsHungUpOn) {
   ExpectRank1GetsIn();
 }
 
-TEST_F(PeerPortTest, WhoSaysNothingIsHungUpOnInTheEnd) {
+TEST_F(PeerPortTest, SilentPeer_IsDisconnectedAtTheDeadline) {
   inbox_.reset();
   Open(Group(0), absl::Milliseconds(20));
   const Fd stranger = Knock(address());
@@ -288,7 +288,7 @@ TEST_F(PeerPortTest, TheNewestConnectionCountsUntilAllHaveCome) {
   all.join();
 }
 
-TEST_F(PeerPortTest, Drop_HangsUpOnWhoeverWasNotAskedFor) {
+TEST_F(PeerPortTest, Drop_ClosesConnectionsThatWereNotTaken) {
   const auto before = Dial(address(), Group(1));
   const auto control = Dial(address(), Group(1), Purpose::kControl);
   inbox_->Drop(Purpose::kTensors);
@@ -298,7 +298,7 @@ TEST_F(PeerPortTest, Drop_HangsUpOnWhoeverWasNotAskedFor) {
 }
 
 // Nobody has asked about control connections when one comes, and it holds up no other one.
-TEST_F(PeerPortTest, AConnectionForAnotherPurposeWaitsAndHoldsUpNobody) {
+TEST_F(PeerPortTest, ConnectionForOtherPurpose_WaitsWithoutBlockingOthers) {
   const auto control = Dial(address(), Group(1), Purpose::kControl);
   ASSERT_TRUE(control.ok()) << control.status();
   ExpectRank1GetsIn();
@@ -307,7 +307,7 @@ TEST_F(PeerPortTest, AConnectionForAnotherPurposeWaitsAndHoldsUpNobody) {
 
 // As long as no world is known, a connection waits in the backlog. It comes in when its group does,
 // however silent the strangers before it are.
-TEST_F(PeerPortTest, WhoComesBeforeTheWorldIsKnownGetsIn) {
+TEST_F(PeerPortTest, PeerBeforeTheWorld_GetsInLater) {
   inbox_.reset();
   port_ = *PeerPort::Open("127.0.0.1");
   std::vector<Fd> strangers;
@@ -323,7 +323,7 @@ TEST_F(PeerPortTest, WhoComesBeforeTheWorldIsKnownGetsIn) {
 }
 
 // It is hung up on and dials again, until the group is there.
-TEST_F(PeerPortTest, WhoComesBeforeItsGroupGetsIn) {
+TEST_F(PeerPortTest, PeerBeforeItsGroup_GetsInLater) {
   absl::StatusOr<net::Wire> dialed;
   GroupInfo rank1 = Group(1);
   rank1.id = 7;
@@ -353,7 +353,7 @@ TEST_F(PeerPortTest, GroupsDoNotMix) {
   EXPECT_EQ(Dial(address(), member).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(PeerPortTest, WhoEntersAGroupAgainSharesItsInbox) { EXPECT_EQ(Enter(Group(0)), inbox_); }
+TEST_F(PeerPortTest, EnterTwice_SharesTheInbox) { EXPECT_EQ(Enter(Group(0)), inbox_); }
 
 TEST_F(PeerPortTest, AGroupThatHasLeftClosesItsConnections) {
   GroupInfo set = Group(0), member = Group(1);
@@ -366,13 +366,13 @@ TEST_F(PeerPortTest, AGroupThatHasLeftClosesItsConnections) {
   ExpectRank1GetsIn();
 }
 
-TEST_F(PeerPortTest, WhoDoesNotKnowTheSecretLearnsIt) {
+TEST_F(PeerPortTest, WrongSecret_DialerGetsPermissionDenied) {
   const auto dialed = Dial(address(), Group(1, "guess"));
   EXPECT_EQ(dialed.status().code(), absl::StatusCode::kPermissionDenied) << dialed.status();
   EXPECT_TRUE(Mentions(dialed.status(), "rank 0 does not know")) << dialed.status();
 }
 
-TEST_F(PeerPortTest, WhoIsOfAnotherEpochStaysOutside) {
+TEST_F(PeerPortTest, PeerOfOtherEpoch_IsRefused) {
   GroupInfo rank1 = Group(1);
   rank1.epoch = Epoch(6);
   const Fd peer = Knock(address());

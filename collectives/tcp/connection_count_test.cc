@@ -36,7 +36,7 @@ TEST(ConnectionCountTest, AtFirst_OneConnectionUntilTheReview) {
   EXPECT_TRUE(NewCount().IsReviewDue(100));
 }
 
-TEST(ConnectionCountTest, NotHeldUp_OneConnection_AndTheNextReviewIsLater) {
+TEST(ConnectionCountTest, NotBlocked_KeepsOneAndReviewsLater) {
   for (const SendPace& other_end : {kFree, kNothingSent}) {
     ConnectionCount count = NewCount();
     count.Review(100, kFree, other_end);
@@ -46,7 +46,7 @@ TEST(ConnectionCountTest, NotHeldUp_OneConnection_AndTheNextReviewIsLater) {
   }
 }
 
-TEST(ConnectionCountTest, OneEndHeldUp_BothTrySeveral) {
+TEST(ConnectionCountTest, OneEndBlocked_BothTrySeveral) {
   Trying(HeldUp(1), kFree);
   Trying(kNothingSent, HeldUp(1));
 }
@@ -62,7 +62,7 @@ TEST(ConnectionCountTest, ClearlyFaster_StaysWithSeveral) {
 }
 
 // The buffers of several connections take more at once.
-TEST(ConnectionCountTest, NotHeldUpAnyMoreButNoFaster_OneAgain) {
+TEST(ConnectionCountTest, NoLongerBlockedButNotFaster_ReturnsToOne) {
   ConnectionCount count = Trying(HeldUp(8), HeldUp(8));
   count.Review(200, kFree, kFree);
   EXPECT_FALSE(count.uses_several());
@@ -94,7 +94,7 @@ TEST(ConnectionCountTest, ALateTryMayBeKept) {
   EXPECT_TRUE(count.is_settled());
 }
 
-TEST(ConnectionCountTest, WhoSentHardlyAnythingInTheTry_SaysNothing) {
+TEST(ConnectionCountTest, HardlyAnySentInTheTrial_DecidesNothing) {
   ConnectionCount count = Trying(HeldUp(1), kNothingSent);
   count.Review(200, kNothingSent, HeldUp(1));
   EXPECT_FALSE(count.uses_several());

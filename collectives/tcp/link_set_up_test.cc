@@ -31,7 +31,7 @@ TEST(LinkDialerTest, NobodyThere) {
       << dialed.status();
 }
 
-TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
+TEST(LinkDialerTest, DisconnectedDialerRetries) {
   const auto listener = net::ListenOnAnyPort("127.0.0.1");
   ASSERT_TRUE(listener.ok()) << listener.status();
   const std::string address = LinkAddressOf(*net::LocalAddressOf(listener->get()));

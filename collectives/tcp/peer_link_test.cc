@@ -131,7 +131,7 @@ TEST_F(PeerLinkTest, TheEndOfOneConnection_IsTheEndOfTheLink) {
 }
 
 // A network may drop connections that nothing is sent on.
-TEST_F(PeerLinkTest, TheEndOfAConnectionThatIsNotUsed_IsNotTheLinks) {
+TEST_F(PeerLinkTest, UnusedConnectionEnds_LinkStays) {
   far_->SplitLarge(false);
   EXPECT_TRUE(far_->IsWhole());
   shutdown(near_->fds()[1], SHUT_RDWR);
@@ -184,7 +184,7 @@ TEST_F(PeerLinkTest, Abandon_ForgetsParts) {
   EXPECT_EQ(received_, 0u);
 }
 
-TEST_F(PeerLinkTest, Pace_CountsLargeMessages_AndThoseThatTheKernelHeldUp) {
+TEST_F(PeerLinkTest, Pace_CountsLargeAndBlockedMessages) {
   std::string text(8 << 20, 't'), memory(text.size(), '?');
   near_->Send(text.data(), 1, &sent_);
   near_->Send(text.data(), kLargeBytes, &sent_);

@@ -222,7 +222,7 @@ void ExpectConnectsDespite(const std::function<void(const std::string& entry)>& 
   });
 }
 
-TEST(TcpBackendTest, StrangersWhoSayNothing_AreNobody) {
+TEST(TcpBackendTest, SilentStrangers_AreIgnored) {
   absl::Mutex mutex;
   std::vector<Fd> strangers;
   ExpectConnectsDespite([&](const std::string& entry) {
@@ -234,7 +234,7 @@ TEST(TcpBackendTest, StrangersWhoSayNothing_AreNobody) {
 }
 
 // Each of these would terminate the process if Gloo's event loop were not guarded.
-TEST(TcpBackendTest, StrangersWhoTalkLikeGloo_AreNobody) {
+TEST(TcpBackendTest, StrangersThatSpeakGloo_AreIgnored) {
   const size_t unknown_slot[] = {64, 1, 99, 0, 16, 0};
   const size_t absurd_length[] = {48, 1, 2, 0, size_t{1} << 60, 0};
   const size_t unknown_message[] = {48, 77, 0, 0, 0, 0};
@@ -250,7 +250,7 @@ TEST(TcpBackendTest, StrangersWhoTalkLikeGloo_AreNobody) {
   }
 }
 
-TEST(TcpBackendTest, StrangersWhoResetTheirConnections_AreNobody) {
+TEST(TcpBackendTest, StrangersThatResetConnections_AreIgnored) {
   ExpectConnectsDespite([](const std::string& entry) {
     for (int i = 0; i < 20; ++i) {
       const int fd = ComeTo(entry);

@@ -163,7 +163,7 @@ TEST(TcpSparseTest, NewsOfALostRankReachEveryone) {
 }
 
 // A subset links its ranks like a separate group.
-TEST(TcpSparseTest, SubsetsLinkWhomTheyNeed) {
+TEST(TcpSparseTest, SubsetsLinkTheirOwnRanks) {
   const std::unique_ptr<MeshBackend> backend = MakeSparseTcpBackend(2);
   conformance::KeyExchangeTable keys(6);
   conformance::ForEachRank(6, [&](int rank) {

@@ -69,7 +69,7 @@ class TcpLinksTest : public testing::Test {
   std::string choices_[2];
 };
 
-TEST_F(TcpLinksTest, MessagesThatTheNetworkHoldsUp_AreTriedOverSeveralConnections) {
+TEST_F(TcpLinksTest, DelayedMessages_AreSentOverSeveralConnections) {
   Link("127.0.0.2");
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1}));
   EXPECT_EQ(ExchangeLarge(), std::pair(size_t{1}, size_t{1})) << "the first review decides nothing";
@@ -105,7 +105,7 @@ TEST_F(TcpLinksTest, FailureDuringTheDestructor_ReachesThePeerWithItsCause) {
   EXPECT_EQ(WhatRank1Receives(), absl::UnavailableError("rank 0 gave up because of rank 1"));
 }
 
-TEST_F(TcpLinksTest, CauseThatIsNoRank_IsBlamedOnThePeer) {
+TEST_F(TcpLinksTest, CauseIsNotARank_PeerIsBlamed) {
   links_[0]->Break(absl::UnavailableError("rank 7 is gone"), 7);
   EXPECT_EQ(WhatRank1Receives(),
             absl::DataLossError("rank 0 gave up because of rank 7, but there are 2 ranks"));

@@ -18,7 +18,7 @@ TEST(PackTest, NewJob_TakesSlotsFromARunningOne_ButLeavesItsMin) {
   EXPECT_EQ(Pack(4, {{2, 4, true}, {2, 2, false}}), Shares({2, 2}));
 }
 
-TEST(PackTest, JobThatDoesNotFit_Waits_AndHoldsUpNobody) {
+TEST(PackTest, JobThatDoesNotFit_Waits_AndOthersStart) {
   EXPECT_EQ(Pack(4, {{3, 4, true}, {2, 2, false}, {1, 1, false}}), Shares({3, 0, 1}));
 }
 

@@ -30,7 +30,7 @@ TEST(DoneCallbackTest, TakeDone_OfForeignCode_LeavesItAsItWas) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(DoneCallbackTest, TakeDone_OfWhatIsNoFunction_ReturnsNone) {
+TEST(DoneCallbackTest, TakeDone_NotAFunction_ReturnsNone) {
   alignas(16) char other[32] = {};
   EXPECT_FALSE(TakeDone(reinterpret_cast<TF_AsyncOpKernelDoneCallback*>(other), CodeOf("")));
 }

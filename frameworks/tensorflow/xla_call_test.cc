@@ -22,7 +22,7 @@ TEST(XlaCallTest, ParseXlaOperation_ReadsAllFields) {
   EXPECT_EQ(operation.name, "allreduce.a name");
 }
 
-TEST(XlaCallTest, ParseXlaOperation_RefusesWhatIsNone) {
+TEST(XlaCallTest, ParseXlaOperation_InvalidText_IsRefused) {
   XlaOperation operation;
   for (const char* text : {"", "0 1 1 1 0 0 0 name", "0 1 1 1 0 0 1 7 2 5", "0 1 1 1 0 0 1 7 -1 a",
                            "0 1 1 1 0 0 1 7 1 5", "x 1 1 1 0 0 1 7 1 5 a"}) {

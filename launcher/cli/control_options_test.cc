@@ -78,7 +78,7 @@ TEST(ParseControlOptions, Mistakes_AreNamed) {
   EXPECT_THAT(Error("status --job a --connect h:1 --token-file t"), HasSubstr("exclude"));
 }
 
-TEST(ControlHelpText, NamesWhatThereIs) {
+TEST(ControlHelpText, ListsTheCommands) {
   EXPECT_THAT(ControlHelpText("drain"), HasSubstr("Usage: horovodrun drain HOST [options]"));
   EXPECT_THAT(ControlHelpText("drain"), HasSubstr("--grace"));
   EXPECT_THAT(ControlHelpText("status"), ::testing::Not(HasSubstr("--grace")));

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
+TEST(WorkerEnvironment, KeepsWorkerVariablesAndDropsLocalOnes) {
   const Environment launcher = {{"PATH", "/bin"},
                                 {"BASH_FUNC_module%%", "() { :; }"},
                                 {"OLDPWD", "/x"},
@@ -28,7 +28,7 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
                           Pair("PATH", "/bin"), Pair("PYTHONUNBUFFERED", "1")));
 }
 
-TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
+TEST(WorkerEnvironment, VariablesOfTorchrun_AreDropped) {
   const Environment launcher = {{"RANK", "1"},
                                 {"LOCAL_RANK", "1"},
                                 {"MASTER_ADDR", "a"},
@@ -39,7 +39,7 @@ TEST(WorkerEnvironment, WhatTorchrunSetsForAWorker_IsNotPassedOn) {
   EXPECT_EQ(result.size(), 3u) << "PATH and two of Horovod's";
 }
 
-TEST(WorkerEnvironment, WhatAPodOfAnotherOperatorHas_IsNotPassedOn) {
+TEST(WorkerEnvironment, VariablesOfOtherOperators_AreDropped) {
   const Environment result =
       WorkerEnvironment({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}}, {}, {});
   EXPECT_EQ(result.count("MASTER_ADDR") + result.count("RANK"), 0u);
@@ -71,7 +71,7 @@ TEST(WorkerEnvironment, ExportsWinOverTunablesOverOwn) {
   EXPECT_EQ(result.at("C"), "export");
 }
 
-TEST(WorkerEnvironment, ExportBringsBackWhatWouldBeDropped) {
+TEST(WorkerEnvironment, ExportKeepsVariablesThatWouldBeDropped) {
   const Environment result =
       WorkerEnvironment({{"CUDA_VISIBLE_DEVICES", "1"}}, {}, {{"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_EQ(result.at("CUDA_VISIBLE_DEVICES"), "0");

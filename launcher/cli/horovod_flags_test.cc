@@ -126,7 +126,7 @@ TEST(HorovodFlags, WhatAsksForTheUsual_IsAccepted) {
   }
 }
 
-TEST(HorovodFlags, WhatThereIsNot_IsRefusedWithWhatToDo) {
+TEST(HorovodFlags, UnsupportedFlag_IsRefusedWithARemedy) {
   for (const char* flag : {"--num-nccl-streams 2", "--mpi", "--mpi-threads-disable",
                            "--mpi-args=--x", "--tcp", "--jsrun", "--binding-args=--x"}) {
     const std::string message(Parse(std::string("-np 2 ") + flag + " cmd").status().message());

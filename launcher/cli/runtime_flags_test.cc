@@ -44,7 +44,7 @@ TEST(RuntimeFlagsTest, Autotune_BecomesVariables) {
                            Pair("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "0.5")));
 }
 
-TEST(RuntimeFlagsTest, ValuesOfWhatIsOff_DoNotReachTheWorkers) {
+TEST(RuntimeFlagsTest, ValuesOfDisabledFeatures_DoNotReachTheWorkers) {
   EXPECT_THAT(*Parse("--autotune-warmup-samples 1 --no-autotune"),
               UnorderedElementsAre(Pair("HOROVOD_AUTOTUNE", "0")));
   EXPECT_THAT(*Parse("--timeline-mark-cycles"), IsEmpty());

@@ -42,7 +42,7 @@ TEST_F(EmptyListFilterTest, HostsOrAFailureBetween_TheCountBeginsAgain) {
   EXPECT_FALSE(Believed({}));
 }
 
-TEST_F(EmptyListFilterTest, SaysWhoAndWhatWillBe) {
+TEST_F(EmptyListFilterTest, NamesTheSourceAndTheConsequence) {
   Believed(some_);
   const absl::Status status = lists_.Check(Hosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

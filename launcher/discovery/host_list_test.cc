@@ -66,7 +66,7 @@ TEST(ParseHostList, DuplicateHostIsNamed) {
   EXPECT_THAT(Error("a:1,b:1,a:2"), HasSubstr("host a is listed twice"));
 }
 
-TEST(TakeSlots, LeavesOutWhatIsNotNeeded) {
+TEST(TakeSlots, OmitsUnneededSlots) {
   auto taken = TakeSlots({{"a", 2}, {"b", 4}, {"c", 1}}, 3);
   ASSERT_TRUE(taken.ok());
   ASSERT_EQ(taken->size(), 2u);

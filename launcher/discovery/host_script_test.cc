@@ -99,7 +99,7 @@ TEST_F(HostScriptTest, Next_MissingScript_IsAFailure) {
   EXPECT_THAT(NextError(), HasSubstr("failed with exit code 127: "));
 }
 
-TEST_F(HostScriptTest, Next_ScriptRecovers_IsToldAgain) {
+TEST_F(HostScriptTest, Next_ScriptRecovers_IsReportedAgain) {
   Write("exit 1\n");
   EXPECT_FALSE(Next().ok());
   Write("echo a:1\n");

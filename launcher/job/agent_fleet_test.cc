@@ -43,7 +43,7 @@ TEST_F(AgentFleetTest, CallbacksBecomeEventsOfTheRightAgent) {
   EXPECT_EQ(exited.exit.exit_code, 3);
 }
 
-TEST_F(AgentFleetTest, RemembersWhoIsWhere) {
+TEST_F(AgentFleetTest, KeepsStateAndHostOfEachAgent) {
   fleet_.MarkReady(1);
   EXPECT_TRUE(fleet_.ready(1));
   EXPECT_FALSE(fleet_.ready(0));

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ElasticJobTest = JobTest;
 
-TEST_F(ElasticJobTest, DiscoveredHostsGetAgentsAndTheDaemonIsToldOfChanges) {
+TEST_F(ElasticJobTest, DiscoveredHostsGetAgentsAndTheDaemonLearnsOfChanges) {
   MakeElastic();
   ThenFound({"alpha", "beta"});
   ThenFound({"alpha", "beta"});
@@ -149,7 +149,7 @@ TEST_F(ElasticJobTest, NoHostUsableInTime_NamesEachAndWhy) {
   EXPECT_THAT(stderr_, HasSubstr("; beta: no answer yet; --start-timeout"));
 }
 
-TEST_F(ElasticJobTest, NoHostsYet_IsTold) {
+TEST_F(ElasticJobTest, NoHostsYet_IsReported) {
   MakeElastic();
   daemon_.view.waits_for = rendezvous::membership::Membership::Wait::kHosts;
   daemon_.view.explanation = "waiting for more hosts to attach (0 of 4 slots)";
@@ -181,7 +181,7 @@ TEST_F(ElasticJobTest, FlappingDiscoveryIsWarnedOfOncePerKind) {
             "horovodrun: warning: it printed rubbish; the hosts known so far stay\n");
 }
 
-TEST_F(ElasticJobTest, NoHostsYet_IsNoReasonToEnd) {
+TEST_F(ElasticJobTest, NoHostsYet_JobContinues) {
   MakeElastic();
   ThenFound({});
   ThenTimePasses();
@@ -211,7 +211,7 @@ TEST_F(ElasticJobTest, HostGoesBeforeItsAgentAttached_AgentIsEnded) {
   EXPECT_EQ(stderr_, "");
 }
 
-TEST_F(ElasticJobTest, HostThatLeftInGoodOrderComesBackWhenListedAnew) {
+TEST_F(ElasticJobTest, DrainedHostReturnsWhenListedAgain) {
   MakeElastic();
   ThenFound({"alpha", "beta"});
   ThenAllReady();
@@ -317,7 +317,7 @@ TEST_F(ElasticJobTest, OutputThatIsLostDrainsAllHosts) {
                         "at their next commit"));
 }
 
-TEST_F(ElasticJobTest, OutputThatIsLost_TheTrainingEndsBeforeTheDrain_IsNoSuccess) {
+TEST_F(ElasticJobTest, OutputIsLost_TrainingEndsBeforeTheDrain_JobFails) {
   MakeElastic();
   ThenFound({"alpha"});
   ThenWorkersOf("alpha", 2);
@@ -379,7 +379,7 @@ TEST_F(ElasticJobTest, SecondSignalAndLateWorkersEndTheDrain) {
   }
 }
 
-TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
+TEST_F(ElasticJobTest, NoticesArePrintedAndSummedUp) {
   MakeElastic();
   ThenFound({"alpha"});
   ThenNotice(rendezvous::membership::Notice::Kind::kHostJoined, "host alpha joined");

@@ -63,7 +63,7 @@ TEST(HandOver, CallerGetsSocketsThatListenWhereWorkersAreTold) {
   EXPECT_THAT(callers, Not(HasSubstr("addresses")));
 }
 
-TEST(HandOver, WhatIsNoUnixSocketIsRefused) {
+TEST(HandOver, NonUnixSocketIsRefused) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const Fd read(ends[0]);

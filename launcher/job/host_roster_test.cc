@@ -62,7 +62,7 @@ TEST_F(HostRosterTest, Failed_AfterLongGoodWork_PauseIsShortAgain) {
   EXPECT_EQ(roster_.NextDue(), now_ + HostRoster::kFirstPause);
 }
 
-TEST_F(HostRosterTest, Failed_SameReason_IsToldOnce) {
+TEST_F(HostRosterTest, Failed_SameReason_IsReportedOnce) {
   roster_.SetHosts({"a"});
   EXPECT_TRUE(Fail("a", "no route"));
   EXPECT_FALSE(Fail("a", "no route"));
@@ -80,7 +80,7 @@ TEST_F(HostRosterTest, SetHosts_HostWithAgentGoes_IsReturnedAndForgottenWhenItEn
   EXPECT_THAT(Due(), ElementsAre("a"));
 }
 
-TEST_F(HostRosterTest, Left_StillListed_StaysAwayUntilListedAnew) {
+TEST_F(HostRosterTest, Left_StillListed_StaysAwayUntilListedAgain) {
   roster_.SetHosts({"a"});
   StartAll();
   roster_.Left("a");
@@ -92,7 +92,7 @@ TEST_F(HostRosterTest, Left_StillListed_StaysAwayUntilListedAnew) {
   EXPECT_THAT(Due(), ElementsAre("a"));
 }
 
-TEST_F(HostRosterTest, Left_ListedAnewMeanwhile_IsDue) {
+TEST_F(HostRosterTest, Left_ListedAgain_IsDue) {
   roster_.SetHosts({"a"});
   StartAll();
   roster_.SetHosts({});
@@ -102,7 +102,7 @@ TEST_F(HostRosterTest, Left_ListedAnewMeanwhile_IsDue) {
   EXPECT_THAT(Due(), ElementsAre("a"));
 }
 
-TEST_F(HostRosterTest, Failed_ListedAnewMeanwhile_IsTriedAgain) {
+TEST_F(HostRosterTest, Failed_ListedAgain_IsRetried) {
   roster_.SetHosts({"a"});
   StartAll();
   roster_.SetHosts({});

@@ -119,7 +119,7 @@ TEST_F(JobTest, MetricsThatCantBeServedAreBadInput) {
   EXPECT_EQ(agents_.size(), 0u);
 }
 
-TEST_F(JobTest, HostThatIsAwaitedIsTold) {
+TEST_F(JobTest, AwaitedHostIsReported) {
   daemon_.view.waits_for = rendezvous::membership::Membership::Wait::kHosts;
   daemon_.view.explanation = "waiting for host beta to attach";
   Then([this] {
@@ -203,7 +203,7 @@ TEST_F(JobTest, NoticesOfSchedulers_GoToTheWorkers_AndEndNothing) {
   EXPECT_TRUE(daemon_.stops.empty());
 }
 
-TEST_F(JobTest, EndOfStdinIsToldAsTheEndOfWhoStartedIt) {
+TEST_F(JobTest, EndOfStdinIsReportedAsTheEndOfTheCaller) {
   ThenAllReady();
   ThenSignal(0);
   ThenAgentsExit();
@@ -262,7 +262,7 @@ TEST_F(JobTest, LostAgentWithoutVerdictEndsTheJob) {
   EXPECT_EQ(daemon_.stops.size(), 1u);
 }
 
-TEST_F(JobTest, LostAgentIsToldBesideTheDaemonsVerdict) {
+TEST_F(JobTest, LostAgentIsReportedBesideTheDaemonsVerdict) {
   ThenAllReady();
   Then([this] { agents_.Exit("beta", {255, 0, "Connection to beta closed.\n"}); });
   rendezvous::membership::Verdict lost;
@@ -285,7 +285,7 @@ TEST_F(JobTest, OutputWithoutAReaderEndsTheJob) {
             "horovodrun: nobody reads horovodrun's output any more; stopping 4 processes\n");
 }
 
-TEST_F(JobTest, OutputThatIsLostEndsTheJobAndIsTold) {
+TEST_F(JobTest, LostOutputEndsTheJobAndIsReported) {
   ThenAllReady();
   Then([this] { events_.Post(OutputIsBroken{false, ENOSPC}); });
   ThenAgentsExit();
@@ -294,7 +294,7 @@ TEST_F(JobTest, OutputThatIsLostEndsTheJobAndIsTold) {
             "horovodrun: can't write to stdout: No space left on device; stopping 4 processes\n");
 }
 
-TEST_F(JobTest, LastOutputThatIsLostIsNoSuccess) {
+TEST_F(JobTest, LostLastOutputFailsTheJob) {
   ThenAllReady();
   ThenVerdict(Success());
   Then([this] {
@@ -334,7 +334,7 @@ TEST_F(JobTest, VerboseShowsPlanAndPhases) {
   EXPECT_THAT(stderr_, HasSubstr("every agent has exited"));
 }
 
-TEST_F(JobTest, EventLogThatCantBeWrittenIsToldAndCostsNothing) {
+TEST_F(JobTest, UnwritableEventLogIsReportedAndTheJobContinues) {
   auto log = rendezvous::reporting::EventLog::Open("/dev/full");
   ASSERT_TRUE(log.ok());
   dependencies_.event_log = log->get();

@@ -19,13 +19,13 @@ class SearchWarningsTest : public testing::Test {
   SearchWarnings warnings_;
 };
 
-TEST_F(SearchWarningsTest, Check_LastingFailure_IsToldOnce) {
+TEST_F(SearchWarningsTest, Check_LastingFailure_IsReportedOnce) {
   EXPECT_EQ(Check(absl::OkStatus()), "");
   EXPECT_EQ(Check(kFailure), "exit code 1; the hosts known so far stay");
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(Check(kFailure), "");
 }
 
-TEST_F(SearchWarningsTest, Check_Flapping_IsToldOncePerKind) {
+TEST_F(SearchWarningsTest, Check_Flapping_IsReportedOncePerKind) {
   int told = 0;
   for (int i = 0; i < 100; ++i) {
     told += Check(kFailure).empty() ? 0 : 1;
@@ -36,14 +36,14 @@ TEST_F(SearchWarningsTest, Check_Flapping_IsToldOncePerKind) {
   EXPECT_EQ(told, 3);
 }
 
-TEST_F(SearchWarningsTest, Check_OtherText_IsToldAfterAPause) {
+TEST_F(SearchWarningsTest, Check_OtherText_IsReportedAfterAPause) {
   EXPECT_NE(Check(kFailure), "");
   EXPECT_EQ(Check(absl::FailedPreconditionError("exit code 2")), "");
   EXPECT_EQ(Check(absl::FailedPreconditionError("exit code 2"), SearchWarnings::kPause),
             "exit code 2; the hosts known so far stay");
 }
 
-TEST_F(SearchWarningsTest, Check_EndlessNewRubbish_IsToldRarely) {
+TEST_F(SearchWarningsTest, Check_EverNewInvalidLines_AreReportedRarely) {
   int told = 0;
   for (int i = 0; i < 300; ++i) {
     if (!Check(absl::InvalidArgumentError(absl::StrCat(i))).empty()) ++told;
@@ -51,7 +51,7 @@ TEST_F(SearchWarningsTest, Check_EndlessNewRubbish_IsToldRarely) {
   EXPECT_EQ(told, 10);
 }
 
-TEST_F(SearchWarningsTest, Check_WellForLong_IsToldAndTheNextFailureIsNew) {
+TEST_F(SearchWarningsTest, Check_HealthyForLong_IsReportedAndTheNextFailureIsNew) {
   Check(kFailure);
   EXPECT_EQ(Check(absl::OkStatus()), "");
   EXPECT_EQ(Check(absl::OkStatus(), SearchWarnings::kCalm),

@@ -45,7 +45,7 @@ TEST(StopSignalWatcher, TellsOfNotices) {
   }
 }
 
-TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsTold) {
+TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsReported) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
   absl::Notification told;
@@ -71,7 +71,7 @@ TEST(StopSignalWatcher, Start_FileCanNotBeWatchedForItsEnd) {
   close(fd);
 }
 
-TEST(StopSignalWatcher, HangUpAfterAnotherSignal_IsNoRequestForMoreHaste) {
+TEST(StopSignalWatcher, HangUpAfterAnotherSignal_IsIgnored) {
   PrepareProcess();
   std::vector<int> signals;
   absl::Notification told;
@@ -95,7 +95,7 @@ TEST(StopSignalWatcher, HangUpAfterAnotherSignal_IsNoRequestForMoreHaste) {
 }
 
 // The watcher ends the process even if the receiver of the signals hangs.
-TEST(StopSignalWatcher, SecondSignal_TheProcessEndsInTime_WhateverItDoes) {
+TEST(StopSignalWatcher, SecondSignal_ProcessIsBlocked_StillEnds) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -156,7 +156,7 @@ TEST(PrepareProcess, ClosedStandardStreamsAreFilled) {
             0);
 }
 
-TEST(PrepareProcess, WritingWithoutReaderIsNoSignal) {
+TEST(PrepareProcess, WritingWithoutReaderRaisesNoSignal) {
   EXPECT_EQ(InChild([] {
               PrepareProcess();
               int fds[2];

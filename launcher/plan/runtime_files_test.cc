@@ -54,7 +54,7 @@ TEST_F(OpenRuntimeFilesTest, OldFile_IsLeftAsItIs) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "old");
 }
 
-TEST_F(OpenRuntimeFilesTest, FileOfAnotherJob_IsRefusedUntilThatEnds) {
+TEST_F(OpenRuntimeFilesTest, FileOfRunningJob_IsRefusedUntilItEnds) {
   plan_.environment = {{"HOROVOD_TIMELINE", "t.json"}};
   {
     const auto other = OpenRuntimeFiles(plan_);

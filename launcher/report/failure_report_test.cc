@@ -37,7 +37,7 @@ TEST(RootCauseBlock, TellsEverythingAboutTheFirstRank) {
                 rule + "\n");
 }
 
-TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
+TEST(RootCauseBlock, ProcessThatLeftIsNotCalledFailed) {
   rendezvous::membership::Verdict verdict = Failure();
   verdict.exit_meaning = "exit code 0";
   verdict.summary = "rank 1 on host b left first";
@@ -49,7 +49,7 @@ TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
                 "  2 other ranks failed because of it.\n"));
 }
 
-TEST(RootCauseBlock, LeavesOutWhatIsNotKnown) {
+TEST(RootCauseBlock, OmitsUnknownFields) {
   rendezvous::membership::Verdict verdict = Failure();
   verdict.stderr_tail.clear();
   verdict.consequences = 0;

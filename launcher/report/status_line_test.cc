@@ -88,7 +88,7 @@ TEST(StatusLine, Running_TroublesOfHostsComeLast) {
             "world 7 | 3 workers on 2 hosts | b: draining: spot instance (and 1 more host)");
 }
 
-TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
+TEST(StatusLine, WithoutWorld_NamesTheAwaitedWorkers) {
   View view;
   view.state = JobState::kForming;
   view.explanation = "waiting for host b";

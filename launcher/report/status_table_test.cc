@@ -88,7 +88,7 @@ TEST(StatusTable, ConditionsLimitsAndHappenings_AreShown) {
   EXPECT_THAT(table, HasSubstr("\n1m1s ago  host b was lost\n"));
 }
 
-TEST(StatusTable, LostHost_IsToldOnce) {
+TEST(StatusTable, LostHost_IsListedOnce) {
   pb::GetStatusResponse status = Running();
   for (const char* kind : {"host_lost", "world_broken"}) {
     pb::Happening* happening = status.add_recent();

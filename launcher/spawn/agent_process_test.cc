@@ -128,7 +128,7 @@ TEST_F(AgentProcessTest, Start_CommandNotFound_IsARefusalAndExitCodeTwo) {
   EXPECT_FALSE(log_.ready());
 }
 
-TEST_F(AgentProcessTest, Start_Srun_DoesNotInheritWhatTheJobsTasksWereToHave) {
+TEST_F(AgentProcessTest, Start_Srun_DoesNotInheritTheTaskSettingsOfTheJob) {
   Install("srun", "echo \"has [$SLURM_GPUS_PER_TASK] [$SLURM_JOB_ID]\" >&2; exit 3");
   setenv("SLURM_GPUS_PER_TASK", "1", 1);
   setenv("SLURM_JOB_ID", "17", 1);
@@ -191,7 +191,7 @@ TEST_F(AgentProcessTest, Start_OtherVersionThere_LauncherRefuses) {
   EXPECT_FALSE(log_.ready());
 }
 
-TEST_F(AgentProcessTest, Start_SomethingElseAnswers_SaysSo) {
+TEST_F(AgentProcessTest, Start_OtherProgramAnswers_ReturnsError) {
   Install("horovod-agent",
           "printf '\\nHOROVOD-AGENT-FRAMES-1\\nSegmentation fault'; cat >/dev/null");
   const std::unique_ptr<AgentProcess> agent = Start();
@@ -209,7 +209,7 @@ TEST_F(AgentProcessTest, Start_ProgramEndsAtOnce_ItsWordsAreKept) {
   EXPECT_NE(exit.stderr_text.find("bad luck"), std::string::npos);
 }
 
-TEST_F(AgentProcessTest, StartBySsh_RemoteShellIsNoisy_AgentAnswersAllTheSame) {
+TEST_F(AgentProcessTest, StartBySsh_RemoteShellPrintsText_AgentStillAnswers) {
   OverSsh();
   // Prints a greeting like a login shell, and runs the last argument as sshd does.
   Install("ssh",

@@ -60,7 +60,7 @@ TEST(CommandLauncherTest, OtherSchedulers_GetPlainWordsSinceAShellMayReadThem) {
                                          "horovod-agent", "--stdio"));
 }
 
-TEST(CommandLauncherTest, Kubectl_ExecutesTheWordsAsTheyAre) {
+TEST(CommandLauncherTest, Kubectl_ExecutesTheArgumentsUnquoted) {
   EXPECT_THAT(Words("kubectl"),
               ElementsAre("kubectl", "exec", "-i", "node7", "--", "sh", "-c",
                           "PATH=/opt:\"$PATH\"; export PATH; exec horovod-agent --stdio"));

@@ -265,7 +265,7 @@ def jobs(monkeypatch):
 
 
 @pytest.mark.parametrize("dies", [0, 1, 2])
-def test_job_started_again_goes_on_in_its_run(jobs, tmp_path, dies):
+def test_job_started_again_continues_in_its_run(jobs, tmp_path, dies):
     with pytest.raises(Killed):
         folds(torch_state, 3, dies, checkpoint_dir=str(tmp_path))
     jobs()
@@ -287,7 +287,7 @@ def test_job_started_again_with_a_folder_for_each_run(jobs, tmp_path):
     assert begins == {0: STEPS, 1: 2}  # the first one's function had nothing more to do
 
 
-def test_last_run_of_a_finished_job_may_go_on(jobs, tmp_path):
+def test_last_run_of_a_finished_job_may_continue(jobs, tmp_path):
     """With more steps than before, as when a training is prolonged."""
     folds(torch_state, 2, checkpoint_dir=str(tmp_path))
     jobs()

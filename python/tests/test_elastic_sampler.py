@@ -162,7 +162,7 @@ def test_iterable_with_loader(monkeypatch):
         iter(dataset)
 
 
-def test_iterable_is_told_the_epoch(monkeypatch):
+def test_iterable_gets_the_epoch(monkeypatch):
     World(monkeypatch, make_iterable(0), 1)
 
     class Source:

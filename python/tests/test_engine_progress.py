@@ -52,7 +52,7 @@ def test_one_refusal_ends_a_job_of_fixed_size():
     assert progress.is_refused(30)
 
 
-def test_an_elastic_job_goes_on_with_a_task_that_runs(elastic):
+def test_an_elastic_job_continues_with_a_task_that_runs(elastic):
     elastic.take(TaskBegan("task0.0"), 0)
     for second in range(0, 40, 2):
         elastic.take(TaskBegan(f"task1.{second}"), second)

@@ -55,7 +55,7 @@ def wait_for(handles):
 
 
 @pytest.mark.parametrize("what", STARTS)
-def test_memory_of_operations_that_nobody_waits_for(what):
+def test_memory_of_operations_without_a_waiter(what):
     before = set(ops._in_flight)
     for _ in range(3):
         STARTS[what]()
@@ -63,7 +63,7 @@ def test_memory_of_operations_that_nobody_waits_for(what):
     assert set(ops._in_flight) == before and not ops._dropped
 
 
-def test_tensors_of_an_operation_that_nobody_waits_for():
+def test_tensors_of_an_operation_without_a_waiter():
     tensor = torch.ones(1000)
     gone = weakref.ref(tensor)
     before = set(ops._in_flight)
@@ -84,7 +84,7 @@ def test_an_operation_runs_to_its_end_without_its_handle():
 
 
 @pytest.mark.several_ranks
-def test_an_error_that_nobody_waits_for_is_lost():
+def test_error_without_a_waiter_is_lost():
     before = set(ops._in_flight)
     hvd.allreduce_async(torch.ones(2 + hvd.rank()), name="mismatch")
     for handle in set(ops._in_flight) - before:

@@ -133,7 +133,7 @@ def test_a_worker_can_not_pass_for_the_caller(meeting):
         meeting.worker().get_function()
 
 
-def test_the_caller_can_not_be_made_of_a_workers_own_words(meeting):
+def test_echoing_server_can_not_pass_for_the_caller(meeting):
     """A server that knows nothing and sends back what it gets."""
     (listener,) = meeting.listeners
     listener.setblocking(True)
@@ -208,7 +208,7 @@ def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving,
 
 
 @pytest.mark.parametrize("words", [b"", b"\x16"], ids=["silent", "begun"])
-def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, serving, monkeypatch, words):
+def test_strangers_from_elsewhere_do_not_displace_a_slow_worker(meeting, serving, monkeypatch, words):
     monkeypatch.setattr(_tls_server, "_HANDSHAKE_SECONDS", 3600.0)
     worker = meeting.worker()
     with (
@@ -241,7 +241,7 @@ def test_strangers_from_elsewhere_do_not_drive_out_a_slow_worker(meeting, servin
         assert any(one.source == socket.inet_aton("127.0.0.1") for one in serving.server._connections)
 
 
-def test_a_crowd_that_begins_handshakes_holds_up_neither_the_queue_nor_a_worker(meeting):
+def test_crowd_of_handshakes_delays_neither_the_queue_nor_a_worker(meeting):
     """Its handshakes would take the server all of its time, while the worker waits in the kernel's queue."""
     serving = Serving(meeting)
     worker = meeting.worker()
@@ -297,7 +297,7 @@ def test_chance_decides_which_of_an_address_goes():
     assert _tls_server._first_to_go([]) is None
 
 
-def test_a_worker_tries_on_as_long_as_the_caller_hangs_up(meeting, monkeypatch):
+def test_worker_retries_while_the_caller_closes_connections(meeting, monkeypatch):
     """Which it does while strangers crowd its port."""
     now = itertools.count(0, 50)
     clock = types.SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None)
@@ -317,7 +317,7 @@ def test_a_worker_tries_on_as_long_as_the_caller_hangs_up(meeting, monkeypatch):
     hanging_up.join()
 
 
-def test_a_worker_tries_on_where_the_kernels_timeout_is_not_that_of_sockets(meeting, monkeypatch):
+def test_worker_retries_after_a_kernel_timeout(meeting, monkeypatch):
     monkeypatch.setattr(socket, "timeout", type("Timeout", (OSError,), {}))  # as before Python 3.10
     failures = iter([TimeoutError("Connection timed out"), socket.timeout("timed out")])
 
@@ -362,7 +362,7 @@ def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):
         assert stranger.recv(1) == b""
 
 
-def test_a_length_that_cannot_be_ends_nothing(meeting, serving):
+def test_impossible_length_does_not_end_the_server(meeting, serving):
     """Nor does any time that it would take."""
     worker = meeting.worker()
     with (

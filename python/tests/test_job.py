@@ -55,7 +55,7 @@ def test_a_forked_process_does_not_keep_the_job(forked):
     assert job.wait() == 128 + signal.SIGTERM
 
 
-def test_an_owner_that_is_killed_takes_the_job_with_it_though_a_forked_process_lives_on():
+def test_job_ends_with_a_killed_owner_although_a_forked_process_survives():
     with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         daemon = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()

@@ -207,7 +207,7 @@ def test_bad_splits_are_refused():
 
 
 @pytest.mark.several_ranks
-def test_mismatch_is_told():
+def test_mismatch_is_reported():
     with pytest.raises(hvd.HorovodRequestError, match="Mismatched"):
         hvd.allreduce(numpy.ones(1 + hvd.rank()))
     check(hvd.allreduce(numpy.ones(1), op=hvd.Sum), numpy.ones(1) * hvd.size())

@@ -84,7 +84,7 @@ def test_device_array_refuses_what_it_can_not_do(array, wrong):
         wrong(array)
 
 
-def test_capsule_that_nobody_takes_frees_its_owner():
+def test_unused_capsule_frees_its_owner():
     def lend():
         array = np.zeros(3)
         return weakref.ref(array), _ffi.new_dlpack(array.ctypes.data, array.shape, "float64", _ffi.HOST, array)

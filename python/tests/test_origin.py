@@ -165,7 +165,7 @@ def test_the_helper_of_mpich_tells_its_launch(local, proxy, name):
     assert launch_of({**variables, "HOROVOD_JOINED_LAUNCH": name or "mpirun"}, [proxy]) is None
 
 
-def test_of_what_srun_has_started_the_workers_of_ray_are_no_tasks():
+def test_workers_of_ray_that_srun_started_are_not_tasks():
     variables, _ = JOINED["srun"]
     assert launch_of(variables, [Ancestor(9, ["ray::IDLE"], 1), *RAYLET, STEPD]) is None
     assert launch_of(variables, [Ancestor(9, ["bash"], 1), STEPD, *RAYLET]) is not None, "Ray has started srun"

@@ -71,7 +71,7 @@ def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, dae
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_where_nobody_answers_is_waited_to_be_replaced(file, tmp_path, daemon, rendezvous, nobody, monkeypatch):
+def test_stale_address_is_waited_to_be_replaced(file, tmp_path, daemon, rendezvous, nobody, monkeypatch):
     """It is that of an earlier launch of the same name, which was killed."""
     tried = threading.Event()
     original = _rendezvous_file._first_answering
@@ -113,7 +113,7 @@ def test_who_listens_at_an_earlier_launchs_port_is_not_taken_for_rank_0(file, da
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_file_is_not_read(file, tmp_path, make):
+def test_non_file_is_not_read(file, tmp_path, make):
     make(tmp_path / "launch")
     with pytest.raises(ValueError, match="/launch is not a file; remove it"):
         file.wait(0, "")
@@ -152,7 +152,7 @@ def test_a_damaged_file_is_refused_in_a_line(file, tmp_path, content):
         file.wait(0, "")
 
 
-def test_it_is_not_written_where_it_can_not_be(file, tmp_path, rendezvous, nobody):
+def test_unwritable_place_is_an_error(file, tmp_path, rendezvous, nobody):
     (tmp_path / "launch").mkdir()
     with pytest.raises(ValueError, match="/launch is not a file; remove it"):
         file.write(rendezvous([nobody], "secret"))
@@ -230,7 +230,7 @@ def test_where_another_user_has_taken_the_name_the_home_directory_is_used(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("writes_first", [True, False])
-def test_a_name_that_another_user_takes_or_frees_meanwhile_parts_no_processes(
+def test_name_that_another_user_takes_or_frees_does_not_separate_processes(
     own_places, daemon, rendezvous, writes_first
 ):
     usual, home = own_places

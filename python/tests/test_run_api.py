@@ -156,7 +156,7 @@ def test_the_error_of_horovodrun_is_in_the_exception_where_it_is_passed_on(capsy
 
 
 @needs_launcher
-def test_exit_code_of_a_worker_is_no_refusal():
+def test_exit_code_of_a_worker_is_not_a_refusal():
     def function():
         os._exit(2)
 

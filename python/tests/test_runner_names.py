@@ -289,7 +289,7 @@ def test_a_command_ends_at_an_event():
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SystemExit(1)])
-def test_a_command_goes_on_although_a_stream_fails(error):
+def test_a_command_continues_although_a_stream_fails(error):
     class Failing(io.StringIO):
         def write(self, text):
             raise error
@@ -299,7 +299,7 @@ def test_a_command_goes_on_although_a_stream_fails(error):
     assert (result, stderr.getvalue()) == ([0], "end\n")
 
 
-def test_a_command_goes_on_without_streams(monkeypatch):
+def test_a_command_continues_without_streams(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     result = ended(lambda: safe_shell_exec.execute("yes | head -c 300000", stderr=io.StringIO()))
     assert result == [0]

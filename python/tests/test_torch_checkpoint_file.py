@@ -56,7 +56,7 @@ def test_each_damage_is_noticed(tmp_path):
             checkpoint_file.read(TORCH, str(path))
 
 
-def test_what_is_not_a_file_is_not_waited_for(tmp_path):
+def test_non_file_is_not_waited_for(tmp_path):
     path = str(tmp_path / "a")
     os.mkfifo(path)
     for read in (lambda: checkpoint_file.read(TORCH, path), lambda: checkpoint_file.read_origin(path)):

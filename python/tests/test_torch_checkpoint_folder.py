@@ -130,7 +130,7 @@ def _take_in_another_process(folder):
         folder_lock._held.update(held)
 
 
-def test_next_process_of_the_job_goes_on_beside_the_one_before(tmp_path, process):
+def test_next_process_of_the_job_continues_beside_the_one_before(tmp_path, process):
     """As when a newer world has another rank 0: the one before may still be there."""
     train(state_in(tmp_path), 2)
     unfinished = unfinished_in(tmp_path)
@@ -384,7 +384,7 @@ def largest_file(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_full_disk_is_one_line_and_training_goes_on(tmp_path, process, capfd):
+def test_full_disk_is_one_line_and_training_continues(tmp_path, process, capfd):
     model = torch.nn.Linear(1000, 500)
     state = hvd.elastic.TorchState(model, batch=0, checkpoint_dir=str(tmp_path))
 
@@ -426,7 +426,7 @@ def test_full_disk_is_said_again_at_the_end(tmp_path, process, capfd):
     assert last == f"Horovod: the last commit that was due, 3, is in no checkpoint in {tmp_path}: File too large"
 
 
-def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypatch, capfd):
+def test_hung_disk_is_one_line_and_training_continues(tmp_path, process, monkeypatch, capfd):
     hangs, ends = threading.Event(), threading.Event()
     real = os.fsync
 

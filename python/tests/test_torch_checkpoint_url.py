@@ -110,7 +110,7 @@ def test_what_fsspec_does_not_know_is_one_line(store):
         Checkpoints(TREES, "nothing://a/b", 1)
 
 
-def test_password_in_a_url_is_not_told():
+def test_password_in_a_url_is_not_shown():
     assert place_of("ftp://me:secret@host/a@b/").path == "ftp://host/a@b"
     assert place_of("ftp://me:sec@ret@host/a").path == "ftp://host/a"
 
@@ -217,7 +217,7 @@ def test_store_that_can_not_be_asked_ends_a_job_at_its_start(store, process, mon
                 state.sync()
 
 
-def test_store_that_takes_nothing_is_one_line_and_training_goes_on(store, names, process, monkeypatch, capfd):
+def test_store_that_takes_nothing_is_one_line_and_training_continues(store, names, process, monkeypatch, capfd):
     state = state_in(store.url)
     train(state, 1)
 
@@ -343,7 +343,7 @@ def test_url_that_is_taken_during_an_upload_gets_no_object(store, names, process
     assert "is in use by another job" in lines(capfd)[-1]
 
 
-def test_next_process_of_the_job_goes_on_beside_the_one_before(store, names, process):
+def test_next_process_of_the_job_continues_beside_the_one_before(store, names, process):
     train(state_in(store.url), 2)
     process("a", epoch=2)
     state = state_in(store.url)

@@ -38,7 +38,7 @@ def new_job(monkeypatch):
     return forget
 
 
-def test_job_goes_on_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
+def test_job_continues_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
     train(state_in(tmp_path), 2)
     for name in names(tmp_path):  # as they were called, beside which newer ones count
         os.rename(tmp_path / name, tmp_path / (name[:12] + ".hvd"))
@@ -269,7 +269,7 @@ def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_
     assert_equal(found.trees["model"], dict(committed[0]))
 
 
-def test_save_that_is_no_commit_is_not_written_at_the_end(tmp_path, new_job, slow_disk):
+def test_save_without_commit_is_not_written_at_the_end(tmp_path, new_job, slow_disk):
     state = state_in(tmp_path)
     commit_during_a_write(state, slow_disk)
     state.save()
@@ -326,7 +326,7 @@ def test_nothing_there_is_no_checkpoint(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_failures_that_go_on_are_told_again(tmp_path, new_job, capfd, monkeypatch):
+def test_failures_that_continue_are_reported_again(tmp_path, new_job, capfd, monkeypatch):
     told = []
     monkeypatch.setattr(_ffi, "note_checkpoints", lambda *words: told.append(words))
     folder = tmp_path / "a"

@@ -93,7 +93,7 @@ def test_compiled_autograd_is_told_to_synchronize_before_gradients_are_read(monk
 
 
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="this torch has no compiler")
-def test_nothing_is_told_of_other_backward_passes(monkeypatch):
+def test_other_backward_passes_cause_no_warning(monkeypatch):
     monkeypatch.setattr(_backward_end, "_has_warned", False)
     model = net()
     _, mine = batches(1)

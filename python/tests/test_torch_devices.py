@@ -204,7 +204,7 @@ def test_gradients(copies):
     assert torch.equal(z.grad, torch.full_like(z, size))
 
 
-def test_ranks_that_differ_go_on(copies):
+def test_ranks_that_differ_continue(copies):
     if hvd.size() == 1:
         pytest.skip("one rank can't differ")
     with pytest.raises(HorovodRequestError, match="Mismatched allgather"):

@@ -40,7 +40,7 @@ def test_broadcast_in_place_and_asynchronous():
     assert hvd.synchronize(other)[0] is in_place[0] and (in_place[1] == 0).all()
 
 
-def test_who_gets_a_tuple_and_who_a_list():
+def test_tuples_and_lists_are_returned_as_in_horovod():
     """As in Horovod, which has no groups of broadcast and alltoall."""
     asynchronous = [
         hvd.grouped_allreduce_async(pair()),

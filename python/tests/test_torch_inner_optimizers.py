@@ -246,7 +246,7 @@ def test_inner_optimizers_are_restored(kind, before):
     assert inner_states(optimizer) == saved
 
 
-def test_other_objects_in_an_optimizer_are_no_optimizers():
+def test_other_objects_in_an_optimizer_are_not_optimizers():
     class Model(torch.nn.Linear):
         def param_groups(self):
             return [{"params": list(self.parameters())}]

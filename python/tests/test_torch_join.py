@@ -21,7 +21,7 @@ def joined_early(work):
 
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.uint8])
-def test_allreduce_goes_on_with_neutral_elements(dtype):
+def test_allreduce_continues_with_neutral_elements(dtype):
     left = hvd.size() - 1
     twos = torch.full((3,), 2, dtype=dtype)
 
@@ -90,7 +90,7 @@ def test_what_needs_all_ranks_fails_on_those_that_have_not_joined(kind):
 
 
 @pytest.mark.several_ranks
-def test_process_sets_go_on_without_those_that_are_not_in_them(monkeypatch):
+def test_process_sets_continue_without_those_that_are_not_in_them(monkeypatch):
     monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
     others = hvd.add_process_set(list(range(1, hvd.size())))
 

@@ -43,7 +43,7 @@ def said_by(call):
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_a_commit_within_a_group_is_told_once(is_listed, op):
+def test_a_commit_within_a_group_is_reported_once(is_listed, op):
     model, optimizer = training(2, op)
     values = {"optimizers": [optimizer]} if is_listed else {"optimizer": optimizer}
     state = hvd.elastic.TorchState(model, **values)
@@ -57,7 +57,7 @@ def test_a_commit_within_a_group_is_told_once(is_listed, op):
 
 
 @pytest.mark.several_ranks
-def test_a_commit_after_no_sync_is_told():
+def test_a_commit_after_no_sync_is_reported():
     model, optimizer = training(1)
     state = hvd.elastic.TorchState(model, optimizer)
     with optimizer.no_sync():
@@ -95,7 +95,7 @@ def test_commits_at_the_ends_of_groups_are_in_order(passes):
 
 
 @pytest.mark.several_ranks
-def test_a_job_that_can_not_go_on_elsewhere_is_told_nothing(monkeypatch):
+def test_job_that_can_not_continue_elsewhere_gets_no_notice(monkeypatch):
     monkeypatch.setattr(tensor_state, "is_elastic", lambda: False)
     model, optimizer = training(2)
     state = hvd.elastic.TorchState(model, optimizer)

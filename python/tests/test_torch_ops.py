@@ -260,7 +260,7 @@ def test_views_of_negated_memory_have_their_own_sign():
 # Join, objects, parameters.
 
 
-def test_join_lets_others_go_on():
+def test_join_lets_others_continue():
     """Rank r has r + 1 batches; those that joined count as zeros."""
     for batch in range(hvd.rank() + 1):
         left = hvd.size() - batch

@@ -165,7 +165,7 @@ def test_adasum_of_equal_steps_is_the_step():
 
 
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
-def test_who_reads_the_learning_rate_waits_for_no_other_rank(op):
+def test_reading_the_learning_rate_waits_for_no_other_rank(op):
     """A gradient is missing, and the other ranks wait for another operation meanwhile."""
     model = nn.ModuleDict({"used": net(), "unused": nn.Linear(2, 2)})
     _, (batch,) = batches(1)
@@ -357,7 +357,7 @@ def test_is_the_optimizer_it_wraps():
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["copy", "pickle"]
 )
-def test_copies_and_pickles_go_on_as_the_original(copied, groups):
+def test_copies_and_pickles_continue_as_the_original(copied, groups):
     model, reference = net(), net()
     joined, mine = batches(4)
     optimizer = distributed(model, OPTIMIZERS["adam"](model.parameters()), groups=groups)

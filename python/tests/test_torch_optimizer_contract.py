@@ -342,7 +342,7 @@ def test_ranks_decide_alike_by_the_loss_of_a_closure(make, op):
     assert torch.equal(weights, hvd.broadcast(weights, 0))
 
 
-def test_losses_of_closures_that_are_no_numbers():
+def test_losses_of_closures_that_are_not_numbers():
     model = net()
     for rank, losses in ((-1, (None, "text", (1.0, 2.0), torch.zeros(2))), (0, (3.0,))):
         for loss in losses:

@@ -240,7 +240,7 @@ class Slotted:
         (lambda: net().forward, "TorchState.value.__self__", "Linear"),
     ],
 )
-def test_part_in_a_place_that_nobody_looks_at_is_refused(value, path, kind):
+def test_part_in_an_unsupported_place_is_refused(value, path, kind):
     error = f"{path} is a {kind}, of which a copy would be restored there: give it to the state as a value of its own"
     with pytest.raises(ValueError, match="^" + error.translate(str.maketrans({c: "\\" + c for c in "[]."}))):
         hvd.elastic.TorchState(value=value())
@@ -273,7 +273,7 @@ def test_list_that_lost_a_module_says_which():
     "value, path",
     [(lambda: net(), "net"), (lambda: [Warmup(None)], r"net\[0\]"), (lambda: Holder(a=torch.ones(1)), r"net\.a")],
 )
-def test_object_state_refuses_what_it_would_copy_in_vain(value, path):
+def test_object_state_refuses_values_that_it_can_not_restore(value, path):
     with pytest.raises(ValueError, match=rf"^ObjectState\.{path} is a .+: use the state of your framework"):
         hvd.elastic.ObjectState(net=value())
     state = hvd.elastic.ObjectState(net=None)

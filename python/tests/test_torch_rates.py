@@ -41,7 +41,7 @@ def test_a_scheduler_that_decides_by_the_own_loss_is_an_error_at_the_next_step()
     step(model, optimizer, batch)
 
 
-def test_rates_that_are_the_same_are_no_error():
+def test_equal_rates_are_accepted():
     for rate in (0.1, torch.tensor(0.1), 1):
         model, optimizer = pair(backward_passes_per_step=1)
         scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)

@@ -55,7 +55,7 @@ def test_restore_gives_the_last_commit_out_of_the_store(store):
     assert len(store.slots) == 2
 
 
-def test_next_process_goes_on_from_the_commit(store, monkeypatch, capsys):
+def test_next_process_continues_from_the_commit(store, monkeypatch, capsys):
     state = training(history=[])
     for _ in range(3):
         step(state)
@@ -235,7 +235,7 @@ def test_memory_and_disk_the_newer_counts(store, monkeypatch, tmp_path, newer):
 
 
 @pytest.mark.parametrize("others_train", [False, True])
-def test_new_process_says_which_checkpoint_it_holds_if_nobody_trains(
+def test_new_process_says_which_checkpoint_it_holds_if_no_rank_trains(
     store, monkeypatch, tmp_path, capsys, others_train
 ):
     state = training(checkpoint_dir=str(tmp_path))

@@ -90,7 +90,7 @@ TEST(ClassesTest, ServerLivesAsLongAsItsJobs) {
   EXPECT_NE(moved.metrics().find("horovod_world"), std::string::npos);
 }
 
-TEST(ClassesDeathTest, JobDestroyedByItsOwnCallback_IsSaidToBeWrong) {
+TEST(ClassesDeathTest, JobDestroyedByItsOwnCallback_Aborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

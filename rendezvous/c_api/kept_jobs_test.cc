@@ -100,7 +100,7 @@ TEST_F(KeptJobsTest, ForgottenJob_IsNotThereAnyMore) {
   EXPECT_THROW(server.forget_job("j"), Error);
 }
 
-TEST_F(KeptJobsTest, EndOfUnknownKind_OfAWorkerThatHasNotFinished_IsAFailureThatSaysSo) {
+TEST_F(KeptJobsTest, UnknownEnd_OfAnUnfinishedWorker_IsAFailure) {
   Server server({"127.0.0.1:0"}, path_);
   JobOptions options = Options();
   options.max_np = 0;

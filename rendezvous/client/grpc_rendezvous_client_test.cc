@@ -134,7 +134,7 @@ TEST_F(GrpcRendezvousClientTest, ErrorAfterUnavailable_IsReturned) {
             absl::FailedPreconditionError("the job is over"));
 }
 
-TEST_F(GrpcRendezvousClientTest, DaemonGoesAndComesBack_CallGoesThrough) {
+TEST_F(GrpcRendezvousClientTest, DaemonRestarts_CallSucceeds) {
   service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
     return grpc::Status::OK;
   };
@@ -150,7 +150,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonGoesAndComesBack_CallGoesThrough) {
   EXPECT_EQ(later.get(), absl::OkStatus());
 }
 
-TEST_F(GrpcRendezvousClientTest, DaemonGoes_CallEndsWhenItsPatienceDoes_WhateverItsTimeout) {
+TEST_F(GrpcRendezvousClientTest, DaemonEnds_CallEndsAfterThePatience_EvenWithALongTimeout) {
   service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
     return grpc::Status::OK;
   };
@@ -162,7 +162,7 @@ TEST_F(GrpcRendezvousClientTest, DaemonGoes_CallEndsWhenItsPatienceDoes_Whatever
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(GrpcRendezvousClientTest, DaemonThatPutsCallsOff_IsGivenUpToo) {
+TEST_F(GrpcRendezvousClientTest, DaemonThatDefersCalls_IsGivenUp) {
   service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "later");
   };
@@ -296,7 +296,7 @@ TEST_F(GrpcRendezvousClientTest, CancelAll_EndsTryingAgain) {
   EXPECT_EQ(trying.get().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(GrpcRendezvousClientTest, DaemonOfAnotherJob_IsNotSpokenTo) {
+TEST_F(GrpcRendezvousClientTest, DaemonOfOtherJob_IsRefused) {
   StartServer();
   const auto stranger = *security::JobAuthority::Create("other");
   const auto client = NewGrpcRendezvousClient(address_, *stranger->IssueForHost("a"));

@@ -38,7 +38,7 @@ class EtcdFilesTest : public testing::Test {
   RendezvousdOptions options_;
 };
 
-TEST_F(EtcdFilesTest, WhatIsNoCertificate_IsRefusedByName) {
+TEST_F(EtcdFilesTest, InvalidCertificate_IsRefusedByName) {
   options_.etcd.ca = FileWith("ca", "not a certificate\n");
   EXPECT_EQ(Refusal(), "--etcd-ca: " + PathOf("ca") + " holds no certificate in PEM format");
   options_.etcd.ca = "/dev/zero";

@@ -32,7 +32,7 @@ class OwnerTest : public testing::Test {
   std::unique_ptr<Owner> owner_;
 };
 
-TEST_F(OwnerTest, IsToldTheCredentialsInALine) {
+TEST_F(OwnerTest, GetsTheCredentialsInOneLine) {
   PersistentJob job;
   job.hosts = {"t", "CA", "member's", "k"};
   job.daemon = {"t", "CA", "server's", "k2"};
@@ -62,7 +62,7 @@ TEST_F(OwnerTest, ItsLinesAndItsEndAreHeard) {
   EXPECT_THAT(drained, ElementsAre("a", "b/2"));
 }
 
-TEST(OwnerOpenTest, WhatIsNoUnixSocketIsRefused) {
+TEST(OwnerOpenTest, NonUnixSocketIsRefused) {
   const auto loop = *EventLoop::Create();
   const auto owner = Owner::Open(*loop, 1 << 19);
   EXPECT_EQ(owner.status().code(), absl::StatusCode::kInvalidArgument);

@@ -133,7 +133,7 @@ TEST_F(EtcdJobStoreTest, Snapshot_ReplacesEventsAndTheOneBefore) {
   EXPECT_EQ(KeysWith("/snap/"), 3) << "no other one is left";
 }
 
-TEST_F(EtcdJobStoreTest, WhatIsMissingOrAnotherJobs_IsRefused) {
+TEST_F(EtcdJobStoreTest, MissingOrForeignRecord_IsRefused) {
   const JobKeys keys("train");
   { const auto journal = JournalOf(*Begin()); }
   spec_.max_workers = 7;
@@ -147,7 +147,7 @@ TEST_F(EtcdJobStoreTest, WhatIsMissingOrAnotherJobs_IsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(Open().status()));
 }
 
-TEST_F(EtcdJobStoreTest, LeaseHasEnded_IsTold_AndNothingIsWritten) {
+TEST_F(EtcdJobStoreTest, LeaseHasEnded_IsReportedAndNothingIsWritten) {
   const auto store = Begin();
   const auto journal = JournalOf(*store);
   absl::Notification lost;
@@ -194,7 +194,7 @@ TEST_F(CampaignTest, AnswerLost_FindsThatItHasWon) {
   EXPECT_TRUE(Run(false, 2).ok());
 }
 
-TEST_F(CampaignTest, LeadersNameIsNoName_IsOneLineOfTheMessage) {
+TEST_F(CampaignTest, LeaderHasAnInvalidName_MessageIsOneEscapedLine) {
   etcd_.Set(keys_.Leader(), "\x1b[2J\n" + std::string(1000, 'x'));
   EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status()));
   ASSERT_EQ(said_.size(), 1);
@@ -202,7 +202,7 @@ TEST_F(CampaignTest, LeadersNameIsNoName_IsOneLineOfTheMessage) {
   EXPECT_LT(said_[0].size(), 400);
 }
 
-TEST_F(CampaignTest, AnotherLeads_StandsByOrSaysWho) {
+TEST_F(CampaignTest, AnotherLeads_StandsByOrNamesTheLeader) {
   etcd_.Set(keys_.Leader(), "other:7000");
   EXPECT_TRUE(absl::IsCancelled(Run(true, 1000).status())) << "waits until gives_up returns true";
   EXPECT_EQ(said_, std::vector<std::string>{"stands by: the job is led by other:7000"});

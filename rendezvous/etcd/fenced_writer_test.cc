@@ -130,7 +130,7 @@ TEST_F(FencedWriterTest, LateRequest_HasNoEffect) {
   EXPECT_EQ(etcd_.All()["a"], "2");
 }
 
-TEST_F(FencedWriterTest, Away_WaitsAndSaysSo_UntilTheLeadershipIsLost) {
+TEST_F(FencedWriterTest, Away_WaitsAndLogs_UntilTheLeadershipIsLost) {
   Leadership& leadership = Elect();
   const auto writer = WriterOf(leadership);
   int calls = 0;
@@ -144,7 +144,7 @@ TEST_F(FencedWriterTest, Away_WaitsAndSaysSo_UntilTheLeadershipIsLost) {
   EXPECT_EQ(etcd_.All().count("a"), 0u);
 }
 
-TEST_F(FencedWriterTest, AwayForMoments_IsNotWorthALine_AndForLongerItIsSaidWhenItIsOver) {
+TEST_F(FencedWriterTest, ShortAbsence_IsNotLogged_LongAbsenceIsLoggedAtItsEnd) {
   const auto writer = WriterOf(Elect());
   int calls = 0;
   etcd_.Break([&calls] { return ++calls < 5 ? Fault::kRequestLost : Fault::kNone; });

@@ -70,7 +70,7 @@ TEST_F(BatchesTest, ComeBackAsTheyWere_WithoutAZeroByte) {
   EXPECT_EQ(found.read->next, 3u);
 }
 
-TEST_F(BatchesTest, LastIsCutShortAnywhere_ItIsLeftOut) {
+TEST_F(BatchesTest, LastIsTruncated_LastIsSkipped) {
   for (size_t size = first_.size(); size < both_.size(); ++size) {
     ExpectFirstOnly(both_.substr(0, size), first_.size(), absl::StrCat("of ", size));
   }
@@ -78,7 +78,7 @@ TEST_F(BatchesTest, LastIsCutShortAnywhere_ItIsLeftOut) {
 
 // A power cut after the file's size was extended: any subset of the last write's sectors reads as
 // zeros, for every offset of the write in its first sector.
-TEST_F(BatchesTest, LastLostAnyOfItsSectors_ItIsLeftOut) {
+TEST_F(BatchesTest, LastLostASector_LastIsSkipped) {
   constexpr size_t kSector = 512;
   for (size_t offset = 0; offset < kSector; offset += 37) {
     std::vector<std::pair<size_t, size_t>> sectors;  // of the last batch
@@ -98,7 +98,7 @@ TEST_F(BatchesTest, LastLostAnyOfItsSectors_ItIsLeftOut) {
   }
 }
 
-TEST_F(BatchesTest, AnyRangeOfTheLastIsZeros_ItIsLeftOut) {
+TEST_F(BatchesTest, RangeOfTheLastIsZero_LastIsSkipped) {
   const std::string last = Batch(2, {"a", std::string("b\0", 2)});
   for (size_t begin = 0; begin < last.size(); ++begin) {
     for (size_t size = 1; begin + size <= last.size(); ++size) {
@@ -147,7 +147,7 @@ TEST_F(BatchesTest, ABatchIsMissing_OrThereTwice_Damage) {
   ExpectDamage(first_ + first_, first_.size(), "the first twice");
 }
 
-TEST_F(BatchesTest, SomethingElse_Damage) {
+TEST_F(BatchesTest, UnknownContent_IsDamage) {
   ExpectDamage(first_ + "short", first_.size(), "short");
   ExpectDamage(first_ + std::string(1000, 'x'), first_.size(), "long");
   ExpectDamage(first_ + std::string("\0\0\0\0 text", 9) + std::string(100, '\0'), first_.size(),

@@ -146,7 +146,7 @@ TEST(EventCodecTest, EveryField_IsWritten) {
   }
 }
 
-TEST(EventCodecTest, NoKind_IsNoEvent) {
+TEST(EventCodecTest, NoKind_IsRejected) {
   EXPECT_FALSE(FromMessage(pb::journal::Event()).has_value());
 }
 
@@ -185,7 +185,7 @@ TEST(EventCodecTest, Spec_SurvivesWithAllItsFields) {
   EXPECT_EQ(back.expected_hosts[1].machine, "");
 }
 
-TEST(EventCodecTest, Spec_WhatIsNotThere_StaysSo) {
+TEST(EventCodecTest, Spec_AbsentFields_StayAbsent) {
   EXPECT_FALSE(FromSpecMessage(ToSpecMessage(policy::JobSpec())).elastic.has_value());
   policy::JobSpec spec;
   spec.elastic.emplace();

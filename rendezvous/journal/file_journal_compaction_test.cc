@@ -26,7 +26,7 @@ class FileJournalCompactionTest : public FileJournalTest {
   }
 };
 
-TEST_F(FileJournalCompactionTest, Compact_TakesThePlaceOfAllEvents_AndItGoesOn) {
+TEST_F(FileJournalCompactionTest, Compact_ReplacesAllEvents_AndAppendsContinue) {
   Fill({1, 2, 3});
   auto journal = Open();
   EXPECT_EQ(State(**journal), "none");
@@ -122,7 +122,7 @@ TEST_F(FileJournalCompactionTest, WantsSnapshot_KeepsTheFileBounded) {
   EXPECT_LT(largest, 3 * state.size() + FileJournal::kLeastEvents);
 }
 
-TEST_F(FileJournalCompactionTest, Compact_CantWrite_GoesOnAsItWas_AndTriesAgainLater) {
+TEST_F(FileJournalCompactionTest, Compact_WriteFails_KeepsTheJournalAndRetriesLater) {
   Fill({1});
   auto journal = Open();
   ASSERT_EQ(mkdir((path_ + ".new").c_str(), 0700), 0);  // in the new file's place

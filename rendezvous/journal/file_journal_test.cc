@@ -62,7 +62,7 @@ TEST_F(FileJournalTest, File_IsTheOwnersAlone) {
 }
 
 // How it may be torn: batches_test.
-TEST_F(FileJournalTest, LastSyncHasZerosInside_ItIsCutOff_AndItGoesOn) {
+TEST_F(FileJournalTest, LastSyncHasZerosInside_IsCutOffAndAppendsContinue) {
   Fill({1});
   const std::string whole = Contents();
   Fill({2, 3});  // one Sync
@@ -93,7 +93,7 @@ TEST_F(FileJournalTest, ZerosInsideAnEarlierSync_DataLoss_WithPlaceAndAdvice) {
   EXPECT_EQ(Contents(), damaged);
 }
 
-TEST_F(FileJournalTest, TornAnywhereInTheLastRecord_TheRestIsKept_AndItGoesOn) {
+TEST_F(FileJournalTest, TornLastRecord_OthersAreKeptAndAppendsContinue) {
   Fill({1});
   const size_t whole = Contents().size();
   Fill({2});  // appends
@@ -110,7 +110,7 @@ TEST_F(FileJournalTest, TornAnywhereInTheLastRecord_TheRestIsKept_AndItGoesOn) {
   }
 }
 
-TEST_F(FileJournalTest, TornInTheFirstRecord_DataLoss_NeverBeginsAnew) {
+TEST_F(FileJournalTest, TornFirstRecord_DataLoss_NeverStartsANewJournal) {
   ASSERT_TRUE(Open().ok());
   const std::string contents = Contents();
   for (size_t size = 1; size < contents.size(); ++size) {
@@ -120,7 +120,7 @@ TEST_F(FileJournalTest, TornInTheFirstRecord_DataLoss_NeverBeginsAnew) {
   }
 }
 
-TEST_F(FileJournalTest, EmptyFile_BeginsAnew) {
+TEST_F(FileJournalTest, EmptyFile_StartsANewJournal) {
   ASSERT_TRUE(Open().ok());
   const std::string contents = Contents();
   SetContents("");
@@ -225,7 +225,7 @@ TEST_F(FileJournalTest, LargeValues_Survive) {
   EXPECT_EQ(found, 3);
 }
 
-TEST_F(FileJournalTest, SomethingElseInItsPlace_InvalidArgument_AndItIsLeftAlone) {
+TEST_F(FileJournalTest, OtherFileInItsPlace_InvalidArgument_AndItIsUnchanged) {
   const std::string target = path_ + ".target";
   ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);

@@ -43,7 +43,7 @@ class CallersTest : public testing::Test {
   Parts parts_{policy::JobSpec(), absl::UnixEpoch()};
 };
 
-TEST_F(CallersTest, CheckSpeaker_KnowsWhoWasForgotten) {
+TEST_F(CallersTest, CheckSpeaker_FormerWorker_IsNamedInTheError) {
   EXPECT_TRUE(Speak().ok());
   EXPECT_THAT(SpeakAsUnknown(2).ToString(), HasSubstr("worker 2 is no longer in the job"));
   EXPECT_THAT(SpeakAsUnknown(3).ToString(), HasSubstr("this job has no worker 3"));

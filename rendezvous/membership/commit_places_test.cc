@@ -98,7 +98,7 @@ TEST_F(CommitPlacesTest, HolderAbove_ARestMayCostOneCommitOnly) {
   EXPECT_EQ(Above(), "b");
 }
 
-TEST_F(CommitPlacesTest, AwaitsLeaver_WhoWasInNoWorldAndHasMore) {
+TEST_F(CommitPlacesTest, AwaitsLeaver_LeaverWithNewerCommitAndWithoutWorld) {
   job_.AddHost("a", 4);
   job_.AddHost("b");
   job_.AddNewcomer(0);
@@ -116,7 +116,7 @@ TEST_F(CommitPlacesTest, AwaitsLeaver_WhoWasInNoWorldAndHasMore) {
   EXPECT_FALSE(awaits(job_.now));
 }
 
-TEST_F(CommitPlacesTest, AwaitsLeaver_WhoseHostIsUsedAgain) {
+TEST_F(CommitPlacesTest, AwaitsLeaver_HostOfTheLeaverIsUsedAgain) {
   job_.AddHost("a");
   job_.AddHost("b");
   job_.AddNewcomer(0);
@@ -148,7 +148,7 @@ TEST_F(CommitPlacesTest, HasSeveralAlone_CountsNumbersOfCommitsAcrossWorlds) {
   EXPECT_TRUE(places_.OthersAreAsNew(job_.hosts[0]));
 }
 
-TEST_F(CommitPlacesTest, AloneHasCommit_OfSeveralDrainedHostsTheOneWithMostTime) {
+TEST_F(CommitPlacesTest, AloneHasCommit_SeveralDrainedHosts_IsTheOneWithMostTimeLeft) {
   job_.AddHost("a", 5);
   job_.AddHost("b", 5);
   job_.AddHost("c", 4);
@@ -161,7 +161,7 @@ TEST_F(CommitPlacesTest, AloneHasCommit_OfSeveralDrainedHostsTheOneWithMostTime)
   EXPECT_FALSE(places_.AloneHasCommit(job_.hosts[1]));
 }
 
-TEST_F(CommitPlacesTest, HasElsewhere_MembersHaveWhatWasCommittedInTheirWorld) {
+TEST_F(CommitPlacesTest, HasElsewhere_CommittedInTheWorld_MembersHaveIt) {
   job_.AddHost("a", 5);
   job_.AddHost("b");
   job_.AddMember(0);

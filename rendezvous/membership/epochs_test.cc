@@ -38,7 +38,7 @@ class EpochsTest : public testing::Test {
   std::vector<Effect> effects_;
 };
 
-TEST_F(EpochsTest, End_TellsWhoWatches_Once) {
+TEST_F(EpochsTest, End_NotifiesWatchersOnce) {
   epochs_.End("a peer died", &effects_);
   EXPECT_FALSE(epochs_.whole());
   ASSERT_EQ(effects_.size(), 1);
@@ -155,7 +155,7 @@ TEST_F(EpochsTest, CountLoss_ACopyIsOlderThanTheCheckpoint_WaitsForRankZero) {
   EXPECT_EQ(epochs_.CountBegin(7).time, absl::Seconds(2));
 }
 
-TEST_F(EpochsTest, Check_NamesWhatIsWrong) {
+TEST_F(EpochsTest, Check_NamesTheViolation) {
   EXPECT_EQ(epochs_.Check(workers_), "");
   epochs_.changing = "1 worker to join";
   EXPECT_EQ(epochs_.Check(workers_), "a watch does not know of the change");

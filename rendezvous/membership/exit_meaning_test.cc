@@ -30,7 +30,7 @@ TEST(ExitMeaningTest, Zero_IsAFailureOnlyIfTheCallerSaysSo) {
   EXPECT_EQ(FailureExitCode(Code(0)), 1);
 }
 
-TEST(ExitMeaningTest, UnknownEnd_IsWhatIsKnown) {
+TEST(ExitMeaningTest, UnknownEnd_IsTheGivenText) {
   WorkerExited exited = Code(1);
   exited.unknown_end = "ended without\na word";
   EXPECT_EQ(ExitMeaning(exited), "ended without a word");
@@ -49,7 +49,7 @@ TEST(ExitMeaningTest, Signal_WithoutName_HasItsNumber) {
   EXPECT_EQ(ExitMeaning(Signal(-7)), "killed by signal -7");
 }
 
-TEST(ExitMeaningTest, CoreAndMemory_AreTold) {
+TEST(ExitMeaningTest, CoreDumpAndMemory_AreNamed) {
   WorkerExited exited = Signal(SIGSEGV);
   exited.core_dumped = true;
   EXPECT_EQ(ExitMeaning(exited), "killed by signal 11 (SIGSEGV), core dumped");
@@ -65,7 +65,7 @@ TEST(ExitMeaningTest, KilledByItsAgent_SaysWhy) {
             "killed by signal 9 (SIGKILL) by its agent: it was stopped (SIGSTOP) for 10 s");
 }
 
-TEST(ExitMeaningTest, StartError_IsNoZero) {
+TEST(ExitMeaningTest, StartError_IsNotZero) {
   WorkerExited exited;
   exited.start_error = "python: not found";
   EXPECT_EQ(ExitMeaning(exited), "could not be started: python: not found");

@@ -22,7 +22,7 @@ TEST_F(HostsTest, Find_ByName) {
   EXPECT_EQ(hosts_.Find("d"), nullptr);
 }
 
-TEST_F(HostsTest, Find_OfSeveralOfOneName_TheFirst) {
+TEST_F(HostsTest, Find_SeveralWithOneName_ReturnsTheFirst) {
   hosts_.Add({"a", 4});
   EXPECT_EQ(hosts_.Find("a")->slots.slots, 2);
   EXPECT_EQ(hosts_.Check(), "");
@@ -60,7 +60,7 @@ TEST_F(HostsTest, Machines_AreThoseOfTheFirstHosts) {
   EXPECT_LT(hosts_.SlotOnMachine(0, Hosts::kMostSlots - 1), hosts_.SlotOnMachine(2, 0));
 }
 
-TEST_F(HostsTest, Check_NamesWhatIsWrong) {
+TEST_F(HostsTest, Check_NamesTheViolation) {
   hosts_[1].away = Incarnation(1);
   EXPECT_EQ(hosts_.Check(), "host b is away, and nobody waits for it");
   hosts_.some_away = true;

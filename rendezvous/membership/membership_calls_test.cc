@@ -159,7 +159,7 @@ TEST_F(MembershipCallsTest, Exchange_OldRounds_AreGoneInTheNextEpoch) {
   EXPECT_THAT(ValuesOf(Exchange(2, 2, "k", "new too")), ElementsAre("new", "new too"));
 }
 
-TEST_F(MembershipCallsTest, Finished_WaitersForItsValueAreTold) {
+TEST_F(MembershipCallsTest, Finished_WaitersForItsValueGetAnError) {
   RunJob({{"a", 2}});
   const int watch = Watch(2, 1);
   const int exchange = Exchange(2, 1, "k", "v");

@@ -204,7 +204,7 @@ TEST_F(MembershipEndingTest, JoinWhileACauseIsAwaited_DoesNotHideIt) {
   EXPECT_EQ(verdict()->exit_code, 4);
 }
 
-TEST_F(MembershipEndingTest, ExceptionOvercome_IsNoCauseLater) {
+TEST_F(MembershipEndingTest, RecoveredException_IsNotALaterCause) {
   RunJob({{"a", 2}});
   FailWith(1, 1, "HorovodInternalError", false);
   Join(1, 1);

@@ -89,7 +89,7 @@ TEST_F(RestartOfAStaticJobTest, AnotherAgentInPlaceOfOneThatIsAway_IsNotLostWith
 }
 
 // A watch is not in the journal, so a replay must come to the same state without it.
-TEST_F(RestartOfAStaticJobTest, WatchAfterADeadline_LeavesWhatIsDueToTheTick) {
+TEST_F(RestartOfAStaticJobTest, WatchAfterADeadline_LeavesTheDeadlineToTheTick) {
   Attach("a", 1);
   now_ += absl::Hours(2);
   ASSERT_LT(machine_->NextDeadline(), now_);

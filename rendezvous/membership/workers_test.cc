@@ -71,7 +71,7 @@ TEST_F(WorkersTest, SomeFail_UntilTheyAreGone) {
   EXPECT_FALSE(workers_.SomeFail());
 }
 
-TEST_F(WorkersTest, Check_NamesWhatIsWrong) {
+TEST_F(WorkersTest, Check_NamesTheViolation) {
   workers_[2].life.Make(Move::kDisown);
   EXPECT_EQ(workers_.Check(hosts_),
             "worker 5: move Disown of a worker that is outside and running");

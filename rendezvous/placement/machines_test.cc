@@ -26,7 +26,7 @@ TEST(MachinesTest, SameMachine_IsThatOfTheFirstHost) {
               ElementsAre(0, 1, 0, 1));
 }
 
-TEST(MachinesTest, MachineWithTheNameOfAHost_IsThatHosts) {
+TEST(MachinesTest, MachineNamedLikeAHost_IsTheMachineOfThatHost) {
   EXPECT_THAT(Machines({{"a", 1}, {"b", 1, "a"}, {"a", 1, "b"}}), ElementsAre(0, 0, 2));
 }
 

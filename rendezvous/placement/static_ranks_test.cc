@@ -42,7 +42,7 @@ TEST(StaticRanksTest, FewerWorkersThanSlots_TheLimitIsReal) {
               ElementsAre("a: 0/3 0/2 0/2", "a: 1/3 1/2 0/1", "b: 2/3 0/1 1/2"));
 }
 
-TEST(StaticRanksTest, FewerSlotsThanWorkers_SizeIsWhatThereIs) {
+TEST(StaticRanksTest, FewerSlotsThanWorkers_SizeIsTheNumberOfSlots) {
   EXPECT_THAT(Plan({{"a", 1}}, 5), ElementsAre("a: 0/1 0/1 0/1"));
 }
 

@@ -90,7 +90,7 @@ TEST(EventLogTest, Write_Appends) {
   EXPECT_NE(second, std::string::npos);
 }
 
-TEST(EventLogTest, Write_DiskIsFull_IsToldOnce) {
+TEST(EventLogTest, Write_DiskIsFull_IsReportedOnce) {
   auto log = EventLog::Open("/dev/full");
   ASSERT_TRUE(log.ok()) << log.status();
   std::vector<std::string> told;

@@ -89,7 +89,7 @@ TEST_F(JobSummaryTest, Tell_FailureAfterALostHost_CountsNobody) {
   EXPECT_EQ(Failed(1, "exit code 3"), "rank 1 on host b failed: exit code 3");
 }
 
-TEST_F(JobSummaryTest, Tell_Details_AreForThoseWhoAsk) {
+TEST_F(JobSummaryTest, Tell_Details_OnlyIfAsked) {
   EXPECT_EQ(Say(Kind::kWorkerStarted, "worker 3 started"), "(worker 3 started)");
   EXPECT_EQ(Say(Kind::kEpochBroken, "host c was lost", 4), "(world 4 is broken: host c was lost)");
 }
@@ -108,7 +108,7 @@ TEST_F(JobSummaryTest, Tell_SameException_IsFolded) {
   EXPECT_EQ(progress_.Summary(), "1 world; 4 failures (3 x ValueError: x, 1 x ValueError: y)");
 }
 
-TEST_F(JobSummaryTest, Formed_AfterAFailure_SaysWhatIsLost) {
+TEST_F(JobSummaryTest, Formed_AfterAFailure_ReportsTheLostWork) {
   World(1, 4);
   membership::Notice notice = Make(Kind::kWorldFormed, 2);
   notice.size = 3;
@@ -127,7 +127,7 @@ TEST_F(JobSummaryTest, Formed_AfterAFailure_SaysWhatIsLost) {
             "without a world (longest 0s)");
 }
 
-TEST_F(JobSummaryTest, Began_WithACheckpoint_SaysWhatIsLostSinceThat) {
+TEST_F(JobSummaryTest, Began_WithACheckpoint_ReportsTheWorkLostSince) {
   World(1, 1);
   Say(Kind::kEpochBroken, "why", 1);
   World(2, 1);

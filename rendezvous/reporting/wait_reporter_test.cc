@@ -41,7 +41,7 @@ class WaitReporterTest : public testing::Test {
   WaitReporter news_;
 };
 
-TEST_F(WaitReporterTest, Check_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRarely) {
+TEST_F(WaitReporterTest, Check_MissingHosts_AreReportedSoonAndThenLessOften) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for more hosts to attach (1 of 2 slots)",
           absl::Minutes(10));
   EXPECT_EQ(Pass(absl::Seconds(3)), std::vector<std::string>());
@@ -51,7 +51,7 @@ TEST_F(WaitReporterTest, Check_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRa
   EXPECT_EQ(Pass(absl::Minutes(9)).size(), 4u);  // after 30 s, 60 s, 120 s, 240 s
 }
 
-TEST_F(WaitReporterTest, Check_OtherHostsMissing_IsToldSoon) {
+TEST_F(WaitReporterTest, Check_OtherHostsMissing_IsReportedSoon) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
           absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(7)).size(), 1u);
@@ -59,7 +59,7 @@ TEST_F(WaitReporterTest, Check_OtherHostsMissing_IsToldSoon) {
   EXPECT_EQ(Pass(absl::Seconds(12)).size(), 1u);
 }
 
-TEST_F(WaitReporterTest, Check_StartThatIsQuick_IsNotTold) {
+TEST_F(WaitReporterTest, Check_QuickStart_ReportsNothing) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
           absl::Minutes(1));
   Pass(absl::Seconds(2));
@@ -69,7 +69,7 @@ TEST_F(WaitReporterTest, Check_StartThatIsQuick_IsNotTold) {
   EXPECT_EQ(Pass(absl::Seconds(6)).size(), 1u);
 }
 
-TEST_F(WaitReporterTest, Check_MemberThatDoesNotAsk_IsToldAfterSeconds) {
+TEST_F(WaitReporterTest, Check_MemberThatDoesNotAsk_IsReportedAfterSeconds) {
   WaitFor(membership::Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
           absl::Minutes(1));
   EXPECT_EQ(
@@ -77,7 +77,7 @@ TEST_F(WaitReporterTest, Check_MemberThatDoesNotAsk_IsToldAfterSeconds) {
       std::vector<std::string>({view_.explanation + "; this wait ends in 54s at the latest"}));
 }
 
-TEST_F(WaitReporterTest, Check_MemberWithoutInit_IsToldWithoutLimit) {
+TEST_F(WaitReporterTest, Check_MemberWithoutInit_IsReportedWithoutLimit) {
   WaitFor(membership::Membership::Wait::kInit, "waiting for rank 1 to call hvd.init() (1 of 2)",
           absl::InfiniteDuration());
   EXPECT_EQ(Pass(absl::Seconds(65)), std::vector<std::string>({view_.explanation}));
@@ -94,13 +94,13 @@ TEST_F(WaitReporterTest, Check_RankThatRunsOnAlone_IsNamed) {
       std::vector<std::string>({"ranks 0, 1 still run, and the job waits: 1 rank has finished"}));
 }
 
-TEST_F(WaitReporterTest, Check_RankLeftBeforeThisWorld_IsNoNews) {
+TEST_F(WaitReporterTest, Check_RankLeftBeforeThisWorld_ReportsNothing) {
   Run({WorkerState::kRunning, WorkerState::kFinished});
   view_.hosts[0].workers[1].is_of_newest_world = false;
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
 }
 
-TEST_F(WaitReporterTest, Check_JobThatRuns_IsNoNews) {
+TEST_F(WaitReporterTest, Check_RunningJob_ReportsNothing) {
   Run({WorkerState::kRunning, WorkerState::kRunning});
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
   Run({WorkerState::kFinished, WorkerState::kFinished});

@@ -58,7 +58,7 @@ TEST_F(CertificatesTest, Client_IsOneAndNoServer) {
   EXPECT_EQ(Verify(authority_, leaf, X509_PURPOSE_SSL_SERVER), X509_V_ERR_INVALID_PURPOSE);
 }
 
-TEST_F(CertificatesTest, OfAnotherAuthority_EvenOfTheSameName_IsNotAccepted) {
+TEST_F(CertificatesTest, OtherAuthorityWithTheSameName_IsRejected) {
   const CertifiedKey other = Make(CertificateRole::kAuthority, "job", "", nullptr);
   const CertifiedKey leaf = Make(CertificateRole::kClient, "host1", "", &other);
   EXPECT_NE(Verify(authority_, leaf, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
@@ -70,7 +70,7 @@ TEST_F(CertificatesTest, Leaf_CantIssueCertificates) {
   EXPECT_NE(Verify(leaf, forged, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
 }
 
-TEST_F(CertificatesTest, Validity_StartsADayAgoForHostsWhoseClockIsBehind) {
+TEST_F(CertificatesTest, Validity_StartsADayAgo) {
   int days = 0;
   int seconds = 0;
   ASSERT_EQ(ASN1_TIME_diff(&days, &seconds, X509_get0_notBefore(authority_.certificate.get()),

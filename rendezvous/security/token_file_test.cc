@@ -262,7 +262,7 @@ class WaitingClock : public Clock {
   absl::Time now_ = absl::FromUnixSeconds(1000);
 };
 
-TEST_F(ReadTokenFileTest, Await_ComesInTime_IsRead_AndOnceItIsSaidThatItIsWaitedFor) {
+TEST_F(ReadTokenFileTest, Await_FileAppears_IsReadAndTheWaitIsLoggedOnce) {
   int told = 0;
   WaitingClock clock(5, [this] { Write(complete_); });
   const auto credentials = AwaitTokenFile(
@@ -282,7 +282,7 @@ TEST_F(ReadTokenFileTest, Await_NeverComes_SaysHowLongItWaited) {
   EXPECT_TRUE(absl::StrContains(status.message(), "waited for it for 1m")) << status;
 }
 
-TEST_F(ReadTokenFileTest, Await_SomethingElse_IsRefusedAtOnce) {
+TEST_F(ReadTokenFileTest, Await_OtherContent_IsRefusedAtOnce) {
   Write("hello");
   WaitingClock clock(1, [] { ADD_FAILURE() << "it waits"; });
   EXPECT_EQ(AwaitTokenFile(

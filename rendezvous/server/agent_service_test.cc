@@ -326,7 +326,7 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
             "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");
 }
 
-TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
+TEST_F(AgentServiceTest, GroupOfTorch_IsReportedAndAnnounced) {
   TestAgent agent(*stub_);
   agent.Hello("a", 9, 1, kVersion, "10.0.0.1:80");
   EXPECT_TRUE(agent.Next().has_welcome());
@@ -337,7 +337,7 @@ TEST_F(AgentServiceTest, GroupOfTorch_IsToldAndAnnounced) {
             "store_address: \"10.0.0.1:80\" group_rank: 1 groups: 2");
 }
 
-TEST_F(AgentServiceTest, StoreThatIsNoAddress_IsRefused) {
+TEST_F(AgentServiceTest, InvalidStoreAddress_IsRefused) {
   for (const char* address : {"10.0.0.1\nLD_PRELOAD=x:80", "10.0.0.1:0", "10.0.0.1:65536"}) {
     TestAgent agent(*stub_);
     agent.Hello("a", 9, 1, kVersion, address);

@@ -145,7 +145,7 @@ TEST_F(DriverTest, BusyFor_SaysHowLongAWriteHangs_NotHowLongNothingComes) {
   while (driver.BusyFor() > absl::ZeroDuration()) continue;  // until it waits again
 }
 
-TEST_F(DriverTest, Waiting_CountsWhatIsNotDoneYet) {
+TEST_F(DriverTest, Waiting_CountsUnfinishedEvents) {
   absl::Notification begun, goes_on;
   Driver driver(Script(), Collect(4), clock_);
   driver.Run([&] {
@@ -184,7 +184,7 @@ TEST_F(DriverTest, DeadlineNotYetPassed_NoTick) {
   EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1}));
 }
 
-TEST_F(DriverTest, BusyQueue_TimePassesAllTheSame) {
+TEST_F(DriverTest, BusyQueue_TimeStillPasses) {
   deadline_ = clock_.Now() + absl::Seconds(30);
   Driver* self = nullptr;
   absl::Notification ready;
@@ -264,7 +264,7 @@ TEST_F(DriverTest, Run_FromTheLoopItself_IsDoneAtOnce) {
   enough_.WaitForNotification();
 }
 
-TEST_F(DriverTest, Stop_DropsWhatIsQueuedAndWhatComesLater) {
+TEST_F(DriverTest, Stop_DropsQueuedAndLaterEvents) {
   absl::Notification inside;
   absl::Notification go_on;
   Driver driver(Script(), Collect(1000), clock_);

@@ -300,7 +300,7 @@ TEST_F(GrpcListenerTest, NoCallInTime_IsDisconnected) {
   stranger.AwaitHangUp();
 }
 
-TEST_F(GrpcListenerTest, PeerThatIsNoConnection_ChangesNothing) {
+TEST_F(GrpcListenerTest, UnknownPeer_ChangesNothing) {
   const Client stranger(address(0));
   grpc_->Await(1);
   listener_->OnAuthenticated("unix:/run/socket", "token");

@@ -94,7 +94,7 @@ TEST_F(JobTest, OldJournal_JobGoesOnWhereItWas) {
   EXPECT_EQ(Count<membership::HostJoined>(), 1);
 }
 
-TEST_F(JobTest, OldJournal_OfAJobThatEnded_IsRefusedAndSaysHow) {
+TEST_F(JobTest, OldJournal_OfAnEndedJob_IsRefusedWithItsResult) {
   {
     const auto job = Start();
     job->Post(membership::StopRequested{"enough", 3, absl::ZeroDuration()});

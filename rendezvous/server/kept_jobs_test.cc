@@ -184,7 +184,7 @@ TEST_F(KeptJobsTest, WorkerThatNeverWas_IsAskedForAgain) {
   EXPECT_EQ(job->Describe().failures, 0);
 }
 
-TEST_F(KeptJobsTest, WorkerOfWhichNothingIsSaid_MakesItsHostALostOne) {
+TEST_F(KeptJobsTest, WorkerWithoutReport_ItsHostIsLost) {
   Inbox<membership::Notice> notices;  // outlives the job
   ServedJobOptions options = Options("one", 1, 2);
   options.spec.reattach_timeout = absl::ZeroDuration();

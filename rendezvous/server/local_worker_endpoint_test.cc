@@ -77,7 +77,7 @@ void BeWorker(const Fd& place, const Fd& ready) {
   for (;;) pause();
 }
 
-TEST(LocalWorkerEndpointTest, WorkerKilled_IsSaidToBeDying) {
+TEST(LocalWorkerEndpointTest, WorkerKilled_IsReportedAsDying) {
   Pipe place = MakePipe().value();
   Pipe ready = MakePipe().value();
   const pid_t child = fork();  // before there is a thread
@@ -116,7 +116,7 @@ pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word)
   return answer;
 }
 
-TEST(LocalWorkerEndpointTest, WithoutTheWord_GetsNothing) {
+TEST(LocalWorkerEndpointTest, WithoutTheSecret_GetsNothing) {
   pb::WorkerBootstrap secret;
   secret.mutable_credentials()->set_token("secret");
   const auto endpoint = LocalWorkerEndpoint::Open(secret, NewKey(), [](WorkerId) {

@@ -87,7 +87,7 @@ TEST_F(ParkedCallsTest, EndedTwice_TheFirstCounts) {
   EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(ParkedCallsTest, ClientCancels_IsToldAndCanBeAnsweredNoMore) {
+TEST_F(ParkedCallsTest, ClientCancels_IsReportedAndCanNotBeAnswered) {
   auto outcome = CallAsync(&context_);
   const membership::CallId id = service_.parked.Next();
   context_.TryCancel();

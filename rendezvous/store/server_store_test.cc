@@ -56,7 +56,7 @@ TEST_F(ServerStoreTest, Identity_IsThereTheNextTime) {
   EXPECT_EQ(info.st_mode & 0777, 0600u) << "it has secrets";
 }
 
-TEST_F(ServerStoreTest, Open_BySomebodyElse_IsRefused) {
+TEST_F(ServerStoreTest, Open_OtherOwner_IsRefused) {
   const auto store = ServerStore::Open(path_);
   ASSERT_TRUE(store.ok()) << store.status();
   const absl::Status second = ServerStore::Open(path_).status();

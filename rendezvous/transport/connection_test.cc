@@ -128,7 +128,7 @@ TEST_F(ConnectionTest, NewChannel_ReachesNames) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(ConnectionTest, NewChannel_OfSeveralAddresses_UsesTheOneThatListensNow) {
+TEST_F(ConnectionTest, NewChannel_SeveralAddresses_UsesTheOneThatListens) {
   auto first = std::make_unique<Listener>("127.0.0.1:0", daemon_);
   const Listener second("127.0.0.1:0", daemon_);
   const auto channel =

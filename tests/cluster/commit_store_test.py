@@ -6,7 +6,7 @@ from elastic_job import FaultyJob
 from faults import all_workers, kill
 
 
-def test_all_workers_killed_at_once_go_on_from_the_last_commit(cluster):
+def test_all_workers_killed_at_once_continue_from_the_last_commit(cluster):
     """After that only the agents' memory has the state."""
     job = FaultyJob(cluster, ["--max-failures", "1000/10m"], ["--step-seconds", 0.02])
     for turn in range(2):

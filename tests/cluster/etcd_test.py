@@ -84,7 +84,7 @@ def test_host_of_the_leader_is_lost(hosts, job):
     job.finish()
 
 
-def test_leader_is_told_to_end(job):
+def test_leader_is_asked_to_end(job):
     """SIGTERM hands the job over, without a wait for the lease. Meanwhile a standby daemon is healthy, but not ready."""
     before = job.times_back()
     assert [job.page("d1", path) for path in ("/healthz", "/readyz")] == [200, 200]

@@ -17,7 +17,7 @@ def fill(host, path):
     assert WITHOUT_ROOM in host.run(["sh", "-c", f"cat /dev/zero >{path}/filler"]).stderr
 
 
-def test_daemon_ends_and_goes_on_when_there_is_room(cluster):
+def test_daemon_ends_and_continues_when_there_is_room(cluster):
     launcher = cluster["launcher"]
     small = cluster.directory / "small"
     make_small_disk(launcher, small, "1m")

@@ -100,7 +100,7 @@ def test_workers_see_the_gpus_that_slurm_gave_their_node(slurm, work):
     assert len(re.findall(r"sees b 0,1", output)) == 2, output
 
 
-def test_salloc_on_a_host_that_is_no_node(slurm, work):
+def test_salloc_on_a_host_that_is_not_a_node(slurm, work):
     command = ["salloc", "--nodes=2", "--ntasks-per-node=2", "horovodrun", *REPORT.split()]
     result = slurm.run(command, work, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -128,7 +128,7 @@ def test_elastic_job_starts_an_agent_that_was_lost_again(slurm, cluster, work):
     check_nothing_is_left(slurm, cluster)
 
 
-def test_requeued_job_goes_on_from_its_checkpoint(slurm, cluster, work):
+def test_requeued_job_continues_from_its_checkpoint(slurm, cluster, work):
     flags = f"--epochs 1000 --checkpoint-dir {work / 'checkpoints'}"
     options = ["--nodes=2", "--ntasks-per-node=1", "--requeue", "--open-mode=append"]
     job = slurm.submit(
@@ -169,7 +169,7 @@ def test_worker_that_fails_ends_the_job_with_its_code(slurm, cluster, work):
         ("--launcher 'no-such-command {host}'", r"b: .*no-such-command"),
     ],
 )
-def test_mistakes_are_told_in_one_line(slurm, work, arguments, message):
+def test_mistakes_are_reported_in_one_line(slurm, work, arguments, message):
     output = run_batch(slurm, work, ["--nodes=2"], f"horovodrun {arguments} {REPORT}", code=2)
     lines = [line for line in output.splitlines() if line.strip()]
     assert len(lines) == 1 and re.search(message, lines[0]), output

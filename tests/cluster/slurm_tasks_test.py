@@ -139,7 +139,7 @@ def test_tasks_of_all_components_of_a_heterogeneous_job_are_one_job(slurm, clust
     check_nothing_is_left(slurm, cluster, work)
 
 
-def test_directories_that_the_nodes_do_not_share_are_told(slurm, cluster, work):
+def test_directories_that_the_nodes_do_not_share_are_reported(slurm, cluster, work):
     own = work / "own"
     own.mkdir()
     cluster["b"].hide(own)

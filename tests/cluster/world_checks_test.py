@@ -81,6 +81,6 @@ def test_check_torn_commit_is_found():
         world_checks.check(Log(torn + STEPS))
 
 
-def test_check_world_that_begins_where_nobody_was_is_found():
+def test_check_world_that_begins_at_an_unreached_step_is_found():
     with pytest.raises(AssertionError, match="which nobody has completed"):
         world_checks.check(Log(WORLDS + STEPS + [{**begun(9, 3, 0, "a", weights=4), "steps": 9}]))

@@ -84,7 +84,7 @@ def test_a_killed_process_ends_the_job_of_the_others(adoptions):
     assert "rank 0 on host a" in daemon.stderr.text, daemon.everything()
 
 
-def test_the_end_of_the_job_is_told(adoptions):
+def test_the_end_of_the_job_is_reported(adoptions):
     daemon = adoptions.start_daemon("--np", "1")
     process = adoptions.start_process("a", "train")
     process.stdout.wait_for("^rank 0", 60)

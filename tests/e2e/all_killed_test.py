@@ -10,7 +10,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "all_killed.py"
 
 
 @pytest.mark.parametrize("kind", ["ObjectState", "Mine"])
-def test_job_goes_on_from_the_step_at_which_all_were_killed(horovodrun, tmp_path, kind):
+def test_job_continues_from_the_step_at_which_all_were_killed(horovodrun, tmp_path, kind):
     flags = ["-np", "3", "--min-np", "3", "-H", "localhost:3", "--max-failures", "1000/10m"]
     result = horovodrun.run(*flags, sys.executable, JOB, tmp_path, kind, env={"OMP_NUM_THREADS": "1"}, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr

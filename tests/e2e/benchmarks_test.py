@@ -69,12 +69,12 @@ def test_steps_are_compared(bench):
     assert row["local"] > 0 and row["hvd"] > 0 and row["ddp"] > 0
 
 
-def test_a_job_that_fails_is_told_with_its_last_words():
+def test_a_job_that_fails_is_reported_with_its_last_words():
     with Referee() as referee, pytest.raises(JobFailed, match=r"(?s)bad: ended early.*it will not"):
         referee.start("bad", ["sh", "-c", "echo it will not; exit 3"], 1)
 
 
-def test_a_rank_that_goes_is_told():
+def test_a_rank_that_goes_is_reported():
     client = "import sys; sys.path.insert(0, {0!r}); import bench_client; bench_client.serve({1!r}, 'x', 0, lambda *_: sys.exit('gone'))"
     with Referee() as referee:
         referee.start("x", [sys.executable, "-c", client.format(str(BENCH), referee.socket_path)], 1)

@@ -44,7 +44,7 @@ def test_second_job_with_the_folder_fails_and_leaves_the_first_alone(horovodrun,
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
-def test_training_goes_on_with_a_full_disk(horovodrun, tmp_path):
+def test_training_continues_with_a_full_disk(horovodrun, tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     # In the worker's own mount namespace, and gone with it.

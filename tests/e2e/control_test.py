@@ -128,7 +128,7 @@ def test_commit_that_is_lost_when_all_are_killed_while_they_leave_is_named(horov
     assert last.endswith(f"no checkpoint was written to {tmp_path}/kept; commit 5 is lost: no checkpoint has it"), last
 
 
-def test_before_the_first_world_nobody_is_awaited(horovodrun):
+def test_before_the_first_world_no_rank_is_awaited(horovodrun):
     for stop in ("SIGTERM", "horovodrun stop"):
         job = horovodrun.start("-np", "2", "--min-np", "1", "--grace", "600", "sh", "-c", "echo up; exec sleep 1000")
         job.stdout.wait_for("up$", 60, count=2)

@@ -98,7 +98,7 @@ def test_a_rank_that_executes_another_program_is_named_after_a_minute(horovodrun
 
 
 @pytest.mark.parametrize("flags", [[], ["--min-np", "1", "--grace", "1"]], ids=["static", "elastic"])
-def test_sigterm_ends_a_job_whose_output_nobody_reads(horovodrun, tmp_path, flags):
+def test_sigterm_ends_a_job_whose_output_is_not_read(horovodrun, tmp_path, flags):
     os.mkfifo(tmp_path / "output")
     reader = os.open(tmp_path / "output", os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(tmp_path / "output", os.O_WRONLY)

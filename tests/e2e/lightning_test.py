@@ -90,7 +90,7 @@ def test_two_optimizers_stepped_by_hand(trained):
     check_same_training(trained, "manual", "rates")
 
 
-def test_training_goes_on_from_a_checkpoint(trained):
+def test_training_continues_from_a_checkpoint(trained):
     check_same_training(trained, "resumed")
     for rank in trained.ranks:
         assert rank["resumed"]["step"] == trained.alone["resumed"]["step"]

@@ -152,7 +152,7 @@ def test_full_output_file_is_rotated(horovodrun, tmp_path):
     assert result.stdout.endswith(kept)
 
 
-def test_output_file_of_a_rank_goes_on_when_a_new_worker_takes_it(horovodrun, tmp_path):
+def test_output_file_of_a_rank_continues_when_a_new_worker_takes_it(horovodrun, tmp_path):
     script = "echo run; [ -e tried ] && exec sleep 1000; touch tried; exit 1"
     job = horovodrun.start("-np", "1", "--min-np", "1", "--output-filename", "logs", "sh", "-c", script)
     job.stdout.wait_for("run", 60, count=2)

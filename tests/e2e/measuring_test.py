@@ -197,7 +197,7 @@ def test_thread_affinity_binds_the_engines_thread(horovodrun):
     assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:bound", "[1]<stdout>:bound"]
 
 
-def test_thread_affinity_with_too_few_cores_is_told(horovodrun):
+def test_thread_affinity_with_too_few_cores_is_reported(horovodrun):
     result = horovodrun.run("-np", "2", "--thread-affinity", "1", "python", "-c", CORES)
     assert "[0]<stdout>:bound\n" in result.stdout and "[1]<stdout>:bound" not in result.stdout
     assert "HOROVOD_THREAD_AFFINITY names no core for local rank 1: the engine's thread is not bound" in result.stderr

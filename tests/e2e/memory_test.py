@@ -14,7 +14,7 @@ from processes import Running, command_line, pids_with, wait_until_none
 JOBS = Path(__file__).resolve().parent / "jobs"
 
 
-def test_the_worker_at_fault_is_taken_and_the_job_goes_on(tmp_path):
+def test_the_worker_at_fault_is_taken_and_the_job_continues(tmp_path):
     mark = f"MEMORY={tmp_path}"
     with memory_limit(1500) as limited:
         job = Running([*limited, "env", mark, "OMP_NUM_THREADS=1", "horovodrun", "-np", "2", "--min-np", "1",

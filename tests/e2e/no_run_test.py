@@ -6,7 +6,7 @@ from pathlib import Path
 JOB = Path(__file__).resolve().parent / "jobs" / "no_run.py"
 
 
-def test_a_script_without_a_run_is_told_so(horovodrun, tmp_path):
+def test_script_without_a_run_gets_an_explanation(horovodrun, tmp_path):
     result = horovodrun.run("-np", "2", "--min-np", "1", sys.executable, JOB, tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     said = result.stderr.splitlines()

@@ -10,7 +10,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "numpy_elastic.py"
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_job_goes_on_when_a_worker_is_killed(horovodrun, tmp_path, ranks):
+def test_job_continues_when_a_worker_is_killed(horovodrun, tmp_path, ranks):
     flags = ["-np", str(ranks), "--min-np", str(ranks), "-H", f"localhost:{ranks}"]
     result = horovodrun.run(*flags, sys.executable, JOB, tmp_path, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 JOB = Path(__file__).resolve().parent / "jobs" / "raises.py"
 
 
-def test_others_go_on_before_it_has_ended(horovodrun, tmp_path):
+def test_others_continue_before_it_has_ended(horovodrun, tmp_path):
     os.mkfifo(tmp_path / "goes_on")
     result = horovodrun.run(
         "-np", "2", "--min-np", "1", "--event-log", "events", sys.executable, JOB, tmp_path, timeout=120

@@ -28,7 +28,7 @@ def test_folds_keep_their_results_apart(horovodrun, tmp_path, victims):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_static_job_started_again_goes_on_in_its_run(horovodrun, tmp_path, ranks):
+def test_static_job_started_again_continues_in_its_run(horovodrun, tmp_path, ranks):
     command = ["-np", ranks, sys.executable, JOB, tmp_path, "0", tmp_path / "checkpoints"]
     begins = []
     for code in (137, 137, 0):

@@ -22,7 +22,7 @@ def about_stalls(stderr):
     return [line for line in stderr.splitlines() if "talled" in line]
 
 
-def test_a_rank_that_sleeps_is_told_of_in_one_line(horovodrun, tmp_path):
+def test_a_rank_that_sleeps_is_reported_in_one_line(horovodrun, tmp_path):
     flags = ["--stall-check-warning-time-seconds", "2", "--event-log", "events"]
     job = horovodrun.start("-np", "2", *flags, sys.executable, JOB, "sleep", env=ONE_THREAD)
     job.stderr.wait_for("^horovodrun: Stalled")
@@ -55,7 +55,7 @@ def test_a_static_job_fails_for_it(horovodrun, how):
 
 
 @pytest.mark.parametrize("how", ["spin", "native"])
-def test_an_elastic_job_goes_on_without_it(horovodrun, how):
+def test_an_elastic_job_continues_without_it(horovodrun, how):
     limits = ["--stall-check-warning-time-seconds", "2", "--stall-check-shutdown-time-seconds", "5"]
     elastic = ["-np", "2", "--min-np", "2", "-H", "localhost:2"]
     result = horovodrun.run(*elastic, *limits, sys.executable, JOB, how, "elastic", env=ONE_THREAD)

@@ -24,7 +24,7 @@ def steps(text):
 
 @pytest.mark.parametrize("elastic", [False, True], ids=["static", "elastic"])
 @pytest.mark.parametrize("part", PROGRAMS)
-def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
+def test_a_stopped_part_continues(horovodrun, tmp_path, part, elastic):
     flags = ["--min-np", "2"] if elastic else []
     job = horovodrun.start(
         "-np",
@@ -55,7 +55,7 @@ def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
     assert {"world_broken", "host_lost", "worker_failed"}.isdisjoint(kinds), kinds
 
 
-def test_a_launcher_that_is_stopped_while_its_agent_attaches_goes_on(horovodrun, tmp_path):
+def test_a_launcher_that_is_stopped_while_its_agent_attaches_continues(horovodrun, tmp_path):
     job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
     mark = f"STOPPED_TEST={tmp_path}\0".encode()
     poll_until(lambda: any("horovod-agent" in command_line(pid) for pid in pids_with(mark)), "an agent")

@@ -212,7 +212,7 @@ def test_secrets_are_in_no_command_line_environment_or_page(cluster, client, tok
     assert token.encode() not in processes + pages
 
 
-def test_waiting_for_workers_is_told(cluster, client, monkeypatch):
+def test_waiting_for_workers_is_reported(cluster, client, monkeypatch):
     monkeypatch.setattr("horovod.runner._engine_run._NOTICE_SECONDS", 0.5)
     stderr, results = Output(), []
     run = threading.Thread(

@@ -337,7 +337,7 @@ def test_error_of_all_workers_leaves_the_world_as_it_is(make):
     assert executor.run(add_up) == [2, 2]
 
 
-def test_death_of_a_worker_is_told(make):
+def test_death_of_a_worker_is_reported(make):
     def die():
         import horovod.numpy as hvd
 

@@ -112,7 +112,7 @@ def first_steps(job):
     return next(iter(log.worlds().values()))[1]
 
 
-def test_drained_job_goes_on_in_a_new_one(horovodrun, s3):
+def test_drained_job_continues_in_a_new_one(horovodrun, s3):
     """The last commit is written at the end of a process, which then needs new connections to the store."""
     first = start(horovodrun, s3)
     log = trains(first, 5)

@@ -98,7 +98,7 @@ class Training:
         return results, written.check_samples(SAMPLES, 1 + max(step["epoch"] for step in written.all("samples")))
 
 
-def test_lost_executor_is_replaced_and_survivors_go_on(session, tmp_path):
+def test_lost_executor_is_replaced_and_survivors_continue(session, tmp_path):
     training = Training(tmp_path)
     log = training.log
     pids, world = log.process_ids(), log.newest_world()

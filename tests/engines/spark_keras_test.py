@@ -83,7 +83,7 @@ def test_images_of_several_classes(local_spark, store):
     assert all(row.label_prob.toArray().sum() == pytest.approx(1, abs=1e-3) for row in found.collect())
 
 
-def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
+def test_a_run_with_a_checkpoint_continues(local_spark, store, capfd):
     df = xor(local_spark, 4)
     first = estimator(store, run_id="run1", epochs=20, verbose=2, optimizer=keras.optimizers.Adam(0.05))
     loss = first.fit(df).getHistory()["loss"][-1]

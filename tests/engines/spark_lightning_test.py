@@ -130,7 +130,7 @@ def test_old_hooks_and_callbacks(local_spark, store, capfd):
     assert {"train_loss", "val_loss", "avg_val_loss"} <= set(trained.getHistory())
 
 
-def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
+def test_a_run_with_a_checkpoint_continues(local_spark, store, capfd):
     df = xor(local_spark, 4)
     first = estimator(store, run_id="run1", epochs=30, validation=None, verbose=1)
     loss = first.fit(df).getHistory()["train_loss"]
@@ -161,7 +161,7 @@ def test_parquet_files_that_are_there_already(local_spark, store):
             assert trained.transform(df).count() == 8
 
 
-def test_models_that_are_no_modules_of_lightning(local_spark, store):
+def test_models_that_are_not_lightning_modules(local_spark, store):
     class Plain(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -199,7 +199,7 @@ def test_data_module_of_ones_own(local_spark, store):
     assert fitted.fit(xor(local_spark)).getHistory()["train_loss"] > 0
 
 
-def test_loss_that_is_no_number_ends_the_training(local_spark, store):
+def test_loss_that_is_not_a_number_ends_the_training(local_spark, store):
     class Broken(Xor):
         def loss(self, batch):
             return super().loss(batch) * float("nan")

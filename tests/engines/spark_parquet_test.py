@@ -108,7 +108,7 @@ def test_other_types_are_objects(tmp_path):
     ],
 )
 @pytest.mark.parametrize("group", [1, 2])
-def test_what_is_no_array_is_said(tmp_path, values, message, group):
+def test_value_that_is_not_an_array_is_reported(tmp_path, values, message, group):
     write(tmp_path / "data", "one.parquet", pyarrow.table({"x": values}), group)
     with pytest.raises(ValueError, match=message):
         ParquetTable(str(tmp_path / "data")).read(numpy.array([0, 1]))

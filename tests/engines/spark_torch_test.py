@@ -133,7 +133,7 @@ def test_too_few_rows_of_validation_for_a_batch_of_a_fixed_shape_are_refused_bef
         refused.fit(df)
 
 
-def test_a_run_with_a_checkpoint_goes_on(local_spark, store, capfd):
+def test_a_run_with_a_checkpoint_continues(local_spark, store, capfd):
     df = xor(local_spark)
     first = estimator(store, run_id="run1", epochs=3, verbose=1)
     assert not store.exists(store.get_checkpoint_path("run1"))

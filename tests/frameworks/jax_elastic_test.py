@@ -10,7 +10,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "jax_elastic.py"
 
 
 @pytest.mark.parametrize("way", ["plain", "gather"])
-def test_survivors_of_a_kill_within_jit_go_on(horovodrun, way):
+def test_survivors_of_a_kill_within_jit_continue(horovodrun, way):
     flags = ["-np", "3", "--min-np", "2", "-H", "localhost:3"]
     result = horovodrun.run(*flags, sys.executable, JOB, way, env={"OMP_NUM_THREADS": "1"}, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -12,7 +12,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "leaves_first.py"
 
 @pytest.mark.skipif(version("jax").startswith("0.4."), reason="this JAX returns when the program has ended")
 @pytest.mark.parametrize("way", [[], ["shutdown"]])
-def test_failure_that_nobody_read_fails_the_job(horovodrun, tmp_path, way):
+def test_unread_failure_fails_the_job(horovodrun, tmp_path, way):
     os.mkfifo(tmp_path / "fifo")
     result = horovodrun.run("-np", "2", sys.executable, JOB, "jax", tmp_path / "fifo", *way, timeout=120)
     assert result.returncode == 1

@@ -64,7 +64,7 @@ def test_a_job_grows_and_shrinks_within_fit(horovodrun, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_survivors_of_a_kill_within_fit_go_on(horovodrun, kind):
+def test_survivors_of_a_kill_within_fit_continue(horovodrun, kind):
     arguments, variables = KINDS[kind]
     flags = ["-np", "3", "--min-np", "2", "-H", "localhost:3"]
     job = [sys.executable, JOB, "kill", *arguments]

@@ -10,7 +10,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "tensorflow_elastic.py"
 
 
 @pytest.mark.parametrize("way", ["function", "eager"])
-def test_survivors_of_a_kill_go_on_from_the_last_commit(horovodrun, way):
+def test_survivors_of_a_kill_continue_from_the_last_commit(horovodrun, way):
     flags = ["-np", "3", "--min-np", "2", "-H", "localhost:3"]
     result = horovodrun.run(*flags, sys.executable, JOB, way, env={"OMP_NUM_THREADS": "1"}, timeout=200)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -181,7 +181,7 @@ TEST_F(RendezvousDaemonFaultsTest, ClockIsSetBack_ADrainIsDecidedInTime) {
   daemon.Wait();
 }
 
-TEST_F(RendezvousDaemonFaultsTest, StartedAgain_SaysSo_AndSumsUpTheWholeJob) {
+TEST_F(RendezvousDaemonFaultsTest, Restarted_LogsItAndSumsUpTheWholeJob) {
   const std::vector<std::string> arguments = {
       "--listen",     "127.0.0.1:0", "-np",         "1",  "--min-np",    "1",
       "--token-file", file_,         "--state-dir", dir_, "--event-log", event_log_};

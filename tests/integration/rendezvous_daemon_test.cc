@@ -17,7 +17,7 @@
 namespace hvd {
 namespace {
 
-TEST_F(RendezvousDaemonTest, ServesWhoeverHasItsFile_UntilSigterm) {
+TEST_F(RendezvousDaemonTest, ServesHoldersOfItsTokenFile_UntilSigterm) {
   Daemon daemon(Arguments());
   const std::string address = daemon.Line();
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())

@@ -64,7 +64,7 @@ class RendezvousGrpcTest : public testing::Test {
   PlayedAgent b_{job_, "b", 2};
 };
 
-TEST_F(RendezvousGrpcTest, JoinWorld_AllAreToldTheSame) {
+TEST_F(RendezvousGrpcTest, JoinWorld_AllGetTheSameWorld) {
   const auto worlds = AllAtOnce(Join);
   for (const auto& response : worlds) {
     ASSERT_TRUE(response.ok()) << response.status();
@@ -100,7 +100,7 @@ TEST_F(RendezvousGrpcTest, Exchange_EachGetsAllValuesInRankOrder) {
   }
 }
 
-TEST_F(RendezvousGrpcTest, WorkerExits_AllThatWatchAreToldWho) {
+TEST_F(RendezvousGrpcTest, WorkerExits_WatchersLearnItsRank) {
   AllAtOnce(Join);
   std::vector<std::future<absl::StatusOr<pb::WatchEpochResponse>>> watches;
   for (uint64_t worker = 1; worker <= 3; ++worker) {
@@ -122,7 +122,7 @@ TEST_F(RendezvousGrpcTest, WorkerExits_AllThatWatchAreToldWho) {
   b_.WaitForEndOfJob();
 }
 
-TEST_F(RendezvousGrpcTest, AllFinish_SuccessAndEveryAgentIsToldToEnd) {
+TEST_F(RendezvousGrpcTest, AllFinish_SuccessAndEveryAgentIsStopped) {
   AllAtOnce(Join);
   for (const auto& response : AllAtOnce(Finish)) EXPECT_TRUE(response.ok()) << response.status();
   for (const uint64_t worker : {1, 2}) a_.SayExited(worker, 0);

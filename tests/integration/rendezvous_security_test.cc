@@ -187,7 +187,7 @@ TEST_F(RendezvousSecurityTest, NoReflection) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(RendezvousSecurityTest, BytesThatAreNoMessage_AreRefusedAndDoNoHarm) {
+TEST_F(RendezvousSecurityTest, InvalidMessages_AreRefused) {
   const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
   for (const std::string& method : AllMethods()) {
     EXPECT_FALSE(Call(channel, method, std::string("\xff\xff\xff", 3)).status.ok()) << method;

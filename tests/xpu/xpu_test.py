@@ -24,7 +24,7 @@ def test_staged_in_the_order_of_the_stream(horovodrun, device, job):
     assert sorted(output.split()) == ["[0]<stdout>:done", "[1]<stdout>:done"]
 
 
-def test_elastic_job_goes_on_after_a_loss(horovodrun, device):
+def test_elastic_job_continues_after_a_loss(horovodrun, device):
     output = run(horovodrun, "--min-np", "1", "-H", "localhost:2", "python", HERE / "jobs/elastic.py", env=device)
     begun = re.findall(r"rank (\d) begins with step (\d)", output)
     assert sorted(begun) == [("0", "0"), ("0", "3"), ("1", "0"), ("1", "3")]

@@ -248,7 +248,7 @@ TEST_F(CallbacksTest, SubmitThen_ManyInFlight_EachIsCalledOnceInTheSameOrderOnAl
   }
 }
 
-TEST_F(CallbacksTest, SubmitThen_RanksDoNotMatch_IsToldAndTheWorldGoesOn) {
+TEST_F(CallbacksTest, SubmitThen_RanksDoNotMatch_ReturnsErrorAndTheWorldContinues) {
   StartWorkers(2);
   OnEach([&](int rank, Runtime& worker) {
     std::vector<float> unlike(rank + 1, 1), alike{1};

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
+TEST_F(ProcessSetsTest, Remove_FailsPendingOperationsOfTheSet_AndNeverReusesItsId) {
   StartWorkers(2);
   const int32_t set = AddOnAll({0}), other = AddOnAll({1});
   OnEach([&](int rank, Runtime& worker) {

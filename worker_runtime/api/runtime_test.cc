@@ -67,7 +67,7 @@ TEST_F(RuntimeTest, Liveness_FromInitToShutdown_IsBusy) {
 }
 
 // Otherwise its user would believe that the data is encrypted.
-TEST_F(RuntimeTest, Init_EncryptionIsWantedHereOnly_IsRefused) {
+TEST_F(RuntimeTest, Init_EncryptionOnOneRankOnly_IsRefused) {
   env_.encrypt_data = true;
   daemon_.SetSize(1);
   const absl::Status status = NewWorker(kFirstWorker)->Init();
@@ -272,7 +272,7 @@ TEST_F(RuntimeTest, Init_Deferred_JoinFails_OperationFailsAndJoinsNothing) {
   });
 }
 
-TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
+TEST_F(RuntimeTest, Released_StaysReleased) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   pb::JoinWorldResponse released;
   released.mutable_released()->set_reason("host b leaves");
@@ -309,7 +309,7 @@ TEST_F(RuntimeTest, Finish_SeveralHandles_WaitsForAllAndForgetsThem) {
   });
 }
 
-TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
+TEST_F(RuntimeTest, Submit_RankIsMissing_IsReportedToTheDaemon) {
   env_.engine.stall_warning_time = absl::Milliseconds(1);
   OnEach(2, [this](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());

@@ -32,12 +32,12 @@ TEST_F(ArenaViewTest, Newest_BeforeTheFirstCommit_IsNone) {
   EXPECT_FALSE(view_.Newest().has_value());
 }
 
-TEST_F(ArenaViewTest, Newest_OfAnotherJob_IsNone) {
+TEST_F(ArenaViewTest, Newest_OtherJob_ReturnsNothing) {
   Commit(*Open(), 1, "one");
   EXPECT_FALSE(ArenaView(Handed(), "another job").Newest().has_value());
 }
 
-TEST_F(ArenaViewTest, Read_OwnerGoesOn_LeavesWhatIsRead) {
+TEST_F(ArenaViewTest, Read_OwnerContinues_KeepsTheReadCommit) {
   const auto arena = Open();
   Commit(*arena, 1, "one");
   const auto contents = view_.Read(*view_.Newest());

@@ -139,7 +139,7 @@ TEST_F(CommitArenaTest, Append_NotBegun_FailedPrecondition) {
   EXPECT_EQ(arena->Seal(1).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(CommitArenaTest, Begin_Larger_GrowsAndLeavesWhatWasHandedOut) {
+TEST_F(CommitArenaTest, Begin_Larger_GrowsAndKeepsEarlierViews) {
   Arena arena = Open();
   std::mt19937 random(1);
   absl::string_view before;
@@ -158,7 +158,7 @@ TEST_F(CommitArenaTest, Begin_Larger_GrowsAndLeavesWhatWasHandedOut) {
   EXPECT_EQ(Open()->Newest()->contents, expected);
 }
 
-TEST_F(CommitArenaTest, Begin_SomebodyReadsTheOlder_LeavesItAlone) {
+TEST_F(CommitArenaTest, Begin_OlderCommitIsBeingRead_KeepsIt) {
   Arena arena = Open();
   const char* const read = Put(*arena, "read");
   EXPECT_TRUE(arena->Seal(1).ok());
@@ -182,7 +182,7 @@ TEST_F(CommitArenaTest, Begin_AnySize_CanBeOfHugePagesAndHasItsMemory) {
   }
 }
 
-TEST_F(CommitArenaTest, Begin_WhereThereArePagesAlready_LeavesWhatIsInThem) {
+TEST_F(CommitArenaTest, Begin_PagesExist_KeepsTheirContent) {
   const std::string contents(3 * kHugePageBytes, 'x');
   {
     Arena arena = Open();

@@ -228,7 +228,7 @@ TEST_P(ControlChannelTest, Wake_DuringAFlush_IsNotSleptThrough) {
   EXPECT_TRUE(star[0]->PrepareSleep());
 }
 
-TEST_P(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
+TEST_P(ControlChannelTest, PeerGone_IsReportedAfterItsLastMessageAndOthersStay) {
   Star star(3, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "last words").ok());
   star[1].reset();
@@ -241,7 +241,7 @@ TEST_P(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
   EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:still here"});
 }
 
-TEST_P(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
+TEST_P(ControlChannelTest, Finish_PeerStillSends_DeliversSentMessages) {
   Star star(2, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "unread").ok());
   ASSERT_TRUE(star[0]->Send(1, "good bye").ok());

@@ -154,7 +154,7 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   ExpectAllCame();
 }
 
-TEST_F(ControlConnectTest, StrangersWhoSendAName_DoNotKeepAMemberOut) {
+TEST_F(ControlConnectTest, StrangersThatSendAName_DoNotBlockAMember) {
   constexpr size_t kStrangers = 1000;
   FileLimit limit;
   limit.Set(limit.highest());
@@ -177,7 +177,7 @@ TEST_F(ControlConnectTest, StrangersWhoSendAName_DoNotKeepAMemberOut) {
 
 // With TLS a member within its handshake has not named its rank yet. It keeps its place among
 // ClientHellos from another address.
-TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
+TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDisplaceASlowMember) {
   constexpr size_t kMostOfAStage = 128 + 2;
   const auto authority = *rendezvous::security::JobAuthority::Create("job");
   const rendezvous::security::PeerCredentials own = *authority->IssueForHost("host");
@@ -200,7 +200,7 @@ TEST_F(ControlConnectTest, ClientHellosFromElsewhere_DoNotDriveOutASlowMember) {
   ExpectAllCame();
 }
 
-TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
+TEST_F(ControlConnectTest, Disconnected_Reconnects) {
   std::thread busy_root([this] {
     TakeOne().reset();
     StartRoot(2);
@@ -211,7 +211,7 @@ TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
   ExpectAllCame();
 }
 
-TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
+TEST_F(ControlConnectTest, DisconnectedRepeatedly_GivesUpAtTheDeadline) {
   std::thread rude_root([this] {
     while (true) {
       const Fd fd = TakeOne();

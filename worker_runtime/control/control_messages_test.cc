@@ -14,7 +14,7 @@ std::string Text(size_t bytes) {
   return text;
 }
 
-TEST(ControlMessagesTest, ComeBackAsTheyWere_WhateverTheirLength) {
+TEST(ControlMessagesTest, AnyLength_RoundTrips) {
   MessageDecoder decoder;
   for (size_t bytes : {size_t{0}, size_t{1}, net::kMaxFrameBytes - 1, net::kMaxFrameBytes,
                        2 * net::kMaxFrameBytes - 2, 2 * net::kMaxFrameBytes + 77}) {
@@ -28,7 +28,7 @@ TEST(ControlMessagesTest, ComeBackAsTheyWere_WhateverTheirLength) {
   }
 }
 
-TEST(ControlMessagesTest, InPieces_AreWholeAtTheLast) {
+TEST(ControlMessagesTest, InPieces_IsCompleteAfterTheLast) {
   MessageDecoder decoder;
   const std::string frames = *EncodeMessage("abc") + *EncodeMessage("de");
   std::string got;
@@ -103,7 +103,7 @@ TEST(ControlMessagesTest, ChangedOnTheWay_IsNoticed) {
   EXPECT_EQ(Decoded(*EncodeMessage("abc")), changed) << "without a seal";
 }
 
-TEST(ControlMessagesTest, PartOfAMessage_IsKnown) {
+TEST(ControlMessagesTest, PartOfAMessage_IsIncomplete) {
   MessageDecoder decoder;
   const std::string frames = *EncodeMessage(Text(net::kMaxFrameBytes + 5));
   decoder.Append(frames.substr(0, 1));

@@ -5,7 +5,7 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
+TEST(BlockedWaitsTest, Get_NamesPendingOperations) {
   BlockedWaits waits;
   EXPECT_TRUE(waits.Get().names.empty());
   const OperationPtr operation = std::make_shared<Operation>();

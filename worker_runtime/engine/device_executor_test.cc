@@ -217,7 +217,7 @@ TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
 }
 
 // As a program of XLA does that was compiled for a smaller world.
-TEST_F(DeviceExecutorTest, OutputOfAnotherSizeThanItsBytesSay_IsNotUsed) {
+TEST_F(DeviceExecutorTest, OutputOfWrongSize_IsNotUsed) {
   for (const auto op : {negotiation::OpKind::kAllGather, negotiation::OpKind::kReduceScatter}) {
     std::vector<Tensor> mine, theirs;
     mine.emplace_back(0, std::vector<float>{1, 2}, Request(negotiation::Reduction::kSum, op), 4);
@@ -338,7 +338,7 @@ TEST_F(DeviceExecutorTest, NotForDevices_BreaksNothing) {
   for (const absl::Status& status : RunOne(Request())) EXPECT_EQ(status, absl::OkStatus());
 }
 
-TEST_F(DeviceExecutorTest, NoDevices_IsSaidEachTime) {
+TEST_F(DeviceExecutorTest, NoDevices_EachCallFails) {
   for (int rank = 0; rank < 2; ++rank) Make(rank, nullptr);
   for (int round = 0; round < 2; ++round) {
     for (const absl::Status& status : RunOne(Request())) {

@@ -51,14 +51,14 @@ TEST_P(EngineDelayTest, CycleTime_OnlyDelays) {
 }
 
 // A thread that waits has all delayed operations of its rank announced, not only its own.
-TEST_P(EngineDelayTest, GatherTime_EndsWhenSomebodyWaits) {
+TEST_P(EngineDelayTest, GatherTime_CallerWaits_EndsAtOnce) {
   ExpectEndOfDelay([](Engine& engine, TensorRequest request) {
     EXPECT_EQ(RunOn(engine, {std::move(request)}), absl::OkStatus());
   });
 }
 
 // Also those that were queued before.
-TEST_P(EngineDelayTest, GatherTime_EndsWhenSomebodyIsToBeCalled) {
+TEST_P(EngineDelayTest, GatherTime_CallbackWaits_EndsAtOnce) {
   ExpectEndOfDelay([](Engine& engine, TensorRequest request) {
     Completion called;
     Engine::Handle done;

@@ -172,7 +172,7 @@ TEST_F(EngineDeviceTest, Result_OutlivesTheEngine) {
   }
 }
 
-TEST_F(EngineDeviceTest, HostOnSomeRanks_AllLearnWhoAndGoOn) {
+TEST_F(EngineDeviceTest, HostOnSomeRanks_AllGetTheirNamesAndContinue) {
   Start();
   const negotiation::OpKind ops[] = {
       negotiation::OpKind::kAllGather, negotiation::OpKind::kAllToAll,

@@ -106,7 +106,7 @@ TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
 
 // A thread that left its wait, because a signal's handler raised, can still submit what another
 // rank waits for.
-TEST(EngineFailureTest, WaitEndedByASignal_IsNoPartOfADeadlock) {
+TEST(EngineFailureTest, WaitEndedByASignal_IsNotPartOfADeadlock) {
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, nullptr);
@@ -135,7 +135,7 @@ TEST(EngineFailureTest, WaitEndedByASignal_IsNoPartOfADeadlock) {
   }
 }
 
-TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
+TEST(EngineFailureTest, Stall_IsReportedOnRankZero) {
   absl::Mutex mutex;
   std::vector<negotiation::StallReport> reports;
   EngineOptions options;
@@ -160,7 +160,7 @@ TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
 }
 
 // Any rank may leave first; the others learn who it was.
-TEST(EngineFailureTest, Shutdown_FailsWhatIsInFlightEverywhere) {
+TEST(EngineFailureTest, Shutdown_FailsPendingOperationsOnAllRanks) {
   for (int leaver = 0; leaver < 3; ++leaver) {
     TestWorld world(3);
     world.OnEach([&](int rank, Engine& engine) {
@@ -296,7 +296,7 @@ TEST(EngineFailureTest, PeerDiesInACollective_TheCauseIsFoundOnEveryRank) {
 
 // A rank that sends invalid messages breaks the epoch, and no rank crashes.
 // The others are in the middle of the collective meanwhile, and never get its data.
-TEST(EngineFailureTest, NoMemoryForAResult_IsToldOnEveryRank) {
+TEST(EngineFailureTest, NoMemoryForAResult_FailsOnEveryRank) {
   for (const int poor : {0, 1}) {
     TestWorld world(3);
     world.OnEach([poor](int rank, Engine& engine) {

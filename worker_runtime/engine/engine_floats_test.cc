@@ -29,7 +29,7 @@ uint32_t BitsOf(float value) {
   return bits;
 }
 
-TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) {
+TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreStillAdded) {
   constexpr float kTiny = 1e-40F;
   for (const int size : {1, 2, 3}) {
     const uint32_t expected = BitsOf(2 * kTiny * static_cast<float>(size));

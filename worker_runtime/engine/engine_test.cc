@@ -61,7 +61,7 @@ TEST_P(EngineTest, AllReduce_RandomOrders_GiveTheSum) {
 }
 
 // A caller that waits at once and runs the rounds itself, while another operation is in flight.
-TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
+TEST_P(EngineTest, Submit_CallerWaitsAtOnce_Completes) {
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {
     std::vector<float> other(3, 1);
@@ -141,7 +141,7 @@ TEST_P(EngineTest, AllReduce_MinMaxProduct_AreWhatTheySay) {
   });
 }
 
-TEST_P(EngineTest, AllReduce_Adasum_AveragesWhatIsEqual) {
+TEST_P(EngineTest, AllReduce_AdasumOfEqualTensors_IsTheAverage) {
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {
     const std::vector<float> input{3, 4};
@@ -273,7 +273,7 @@ TEST_P(EngineTest, Barrier_NobodyLeavesBeforeAllHaveCome) {
   });
 }
 
-TEST_P(EngineTest, Commit_OneRankWasToldOfAChange_AllRanksHearItAtTheSameCommit) {
+TEST_P(EngineTest, Commit_OneRankKnowsOfAChange_AllRanksLearnItAtTheSameCommit) {
   constexpr int kChangeAt = 3;
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {

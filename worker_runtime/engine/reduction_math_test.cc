@@ -64,7 +64,7 @@ T Neutral(collectives::DataType type, negotiation::Reduction reduction) {
   return value;
 }
 
-TEST(ReductionMathTest, FillNeutral_LeavesOthersAsTheyAre) {
+TEST(ReductionMathTest, FillNeutral_KeepsOtherElements) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(Neutral<float>(collectives::DataType::kFloat32, negotiation::Reduction::kSum), 0);
   EXPECT_EQ(Neutral<float>(collectives::DataType::kFloat32, negotiation::Reduction::kMin),

@@ -82,7 +82,7 @@ TEST(TensorQueueTest, Take_EndsTheFlight) {
   EXPECT_EQ(operation->status, absl::InternalError("x"));
 }
 
-TEST(TensorQueueTest, Close_FailsWhatIsInFlightAndWhatComes) {
+TEST(TensorQueueTest, Close_FailsPendingAndLaterRequests) {
   TensorQueue queue;
   const OperationPtr operation = Operate({"a", "b"});
   ASSERT_TRUE(queue.Push(operation).ok());

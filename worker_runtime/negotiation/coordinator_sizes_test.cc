@@ -76,7 +76,7 @@ TEST(CoordinatorSizesTest, MoreThanAPlanShouldHold_GoesOnInTheNext) {
   EXPECT_EQ(planned, all);
 }
 
-TEST(CoordinatorSizesTest, ManyFailures_AreToldInSeveralPlans) {
+TEST(CoordinatorSizesTest, ManyFailures_AreSplitIntoSeveralPlans) {
   Coordinator coordinator(Options(2));
   for (char c = 'a'; c < 'e'; ++c) {
     for (int rank : {0, 1}) {

@@ -49,7 +49,7 @@ TEST_F(CoordinatorTest, Plan_ComesWhenAllRanksHaveAnnounced) {
   EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
 }
 
-TEST_F(CoordinatorTest, Commit_AnyRankKnowsOfAChange_AllAreTold) {
+TEST_F(CoordinatorTest, Commit_OneRankKnowsOfAChange_AllLearnIt) {
   const TensorSignature commit = MakeSignature("commit", {}, OpKind::kCommit);
   for (int rank : {0, 1}) Submit(rank, {commit, MakeSignature("a")});
   const auto before = coordinator_.NextPlan(At(0));
@@ -143,7 +143,7 @@ TEST_F(CoordinatorTest, PerRankParts_AreInThePlan) {
   EXPECT_EQ(of_rank_1->batches[1][0].received_splits, (std::vector<int32_t>{2, 0}));
 }
 
-TEST_F(CoordinatorTest, AllToAllOfNothing_IsTold) {
+TEST_F(CoordinatorTest, EmptyAllToAll_IsMarkedAsMovingNothing) {
   TensorSignature none = MakeSignature("t", {4, 2}, OpKind::kAllToAll);
   none.splits = {0, 0};
   for (int rank : {0, 1}) Submit(rank, {none});
@@ -200,7 +200,7 @@ TEST_F(CoordinatorTest, Deadlock_OtherThreadSubmitsInTime_IsNone) {
   EXPECT_FALSE(coordinator_.NextPlan(At(5100)).has_value());
 }
 
-TEST_F(CoordinatorTest, Stall_IsTold) {
+TEST_F(CoordinatorTest, Stall_IsReported) {
   CoordinatorOptions options = Options(2);
   options.settings.stall_shutdown_time = absl::Seconds(90);
   Coordinator coordinator(options);

@@ -48,7 +48,7 @@ TEST_F(DeadlockTest, PlanOnItsWay_IsNone) {
   EXPECT_EQ(Deadline(1), absl::InfiniteFuture());
 }
 
-TEST_F(DeadlockTest, NewSubmission_StartsPatienceAnew) {
+TEST_F(DeadlockTest, NewSubmission_RestartsTheTimeout) {
   detector_.SetBlocked(0, {"a"}, 4);
   detector_.SetBlocked(1, {"b"}, 4);
   EXPECT_EQ(Deadline(1), At(6));
@@ -58,7 +58,7 @@ TEST_F(DeadlockTest, NewSubmission_StartsPatienceAnew) {
   EXPECT_EQ(Deadline(4), At(9));
 }
 
-TEST_F(DeadlockTest, BlockedOnWhatIsDone_IsNone) {
+TEST_F(DeadlockTest, BlockedOnAFinishedOperation_IsNoDeadlock) {
   detector_.SetBlocked(0, {"a"}, 4);
   detector_.SetBlocked(1, {"done long ago"}, 4);
   EXPECT_EQ(Deadline(1), absl::InfiniteFuture());

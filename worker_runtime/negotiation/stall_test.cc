@@ -28,7 +28,7 @@ std::string ReportUntil(StallInspector& inspector, const Readiness& table, absl:
   return told;
 }
 
-TEST(StallTest, Look_AfterTheWarningTime_SaysWhoIsMissing) {
+TEST(StallTest, Look_AfterTheWarningTime_NamesTheMissingRanks) {
   Readiness table(3);
   ASSERT_TRUE(table.Add(0, {Sig("grad")}, At(0)).ok());
   ASSERT_TRUE(table.Add(2, {Sig("grad")}, At(1)).ok());
@@ -42,7 +42,7 @@ TEST(StallTest, Look_AfterTheWarningTime_SaysWhoIsMissing) {
   EXPECT_FALSE(report.give_up);
 }
 
-TEST(StallTest, Look_StallThatGoesOn_IsToldOnceAndAgainWhenItIsMuchOlder) {
+TEST(StallTest, Look_LastingStall_IsReportedOnceAndAgainMuchLater) {
   Readiness table(3);
   ASSERT_TRUE(table.Add(0, {Sig("a")}, At(0)).ok());
   ASSERT_TRUE(table.Add(2, {Sig("a")}, At(0)).ok());
@@ -55,7 +55,7 @@ TEST(StallTest, Look_StallThatGoesOn_IsToldOnceAndAgainWhenItIsMuchOlder) {
             "5m: Stalled for 5m in allreduce 'a' and 1 more, waiting for rank 1\n");
 }
 
-TEST(StallTest, Look_AnotherRankIsMissing_IsToldInItsTime) {
+TEST(StallTest, Look_OtherRankIsMissing_IsReportedInItsTime) {
   Readiness table(3);
   for (const int rank : {0, 2}) ASSERT_TRUE(table.Add(rank, {Sig("a")}, At(0)).ok());
   ASSERT_TRUE(table.Add(0, {Sig("b")}, At(50)).ok());
@@ -67,7 +67,7 @@ TEST(StallTest, Look_AnotherRankIsMissing_IsToldInItsTime) {
             "waiting for ranks 1 and 2\n");
 }
 
-TEST(StallTest, Look_NextStallOfTheSameRank_IsToldInItsTime) {
+TEST(StallTest, Look_NextStallOfTheSameRank_IsReportedInItsTime) {
   StallInspector inspector(WarnAfter60());
   Readiness table(2);
   ASSERT_TRUE(table.Add(0, {Sig("a")}, At(0)).ok());

@@ -228,7 +228,7 @@ TEST_F(SessionTest, JoinNextWorld_SecondTime_TellsTheLastEpoch) {
   EXPECT_EQ(script_.last_join.last_epoch(), 3u);
 }
 
-TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesWhomTheDaemonWaitsFor) {
+TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesTheMissingRanks) {
   script_.join = absl::DeadlineExceededError("parked");
   const auto world = Join(1);
   EXPECT_EQ(world.status().code(), absl::StatusCode::kDeadlineExceeded);

@@ -110,7 +110,7 @@ TEST_F(TraceFileTest, AwaitClosed_OnAFullDisk_SaysSo) {
 }
 
 // A pipe without a reader stands for a hung disk: closing the file must not block.
-TEST_F(TraceFileTest, Destructor_NobodyReads_IsNotHeldUpForGood) {
+TEST_F(TraceFileTest, Destructor_NotRead_DoesNotHang) {
   unlink(path_.c_str());
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -105,7 +105,7 @@ class InvitedTo : public KeyExchange {
 };
 
 // Closes the connection, as rank 0 does with the oldest stranger, which may be a delayed rank.
-TEST(SegmentSetupTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
+TEST(SegmentSetupTest, Disconnected_ReconnectsWhileRank0Lives) {
   const std::string name = "hvd-segment-setup-test-" + std::to_string(getpid());
   Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   socklen_t length = 0;

@@ -113,7 +113,7 @@ def test_state_is_rank_0s_after_sync():
     is_of(state, 0)
 
 
-def test_next_process_goes_on_from_the_commit(store, monkeypatch, capsys):
+def test_next_process_continues_from_the_commit(store, monkeypatch, capsys):
     if hvd.size() > 1:
         pytest.skip("the fixture's store is of one process")
     state = state_of(1)
@@ -168,7 +168,7 @@ def test_a_failure_within_jit_is_a_horovod_internal_error():
     assert basics._caused_by_peer(failing(10)) and not basics._caused_by_peer(failing(13))
 
 
-def test_run_goes_on_after_a_failure_within_jit():
+def test_run_continues_after_a_failure_within_jit():
     state = hvd.elastic.JaxState(w=jnp.zeros(2), step=0)
     seen = []
 
@@ -187,7 +187,7 @@ def test_run_goes_on_after_a_failure_within_jit():
     check(state.w, numpy.full(2, 4, "float32"))
 
 
-def test_run_does_not_go_on_after_a_mismatch_within_jit():
+def test_run_does_not_continue_after_a_mismatch_within_jit():
     calls = []
 
     @hvd.elastic.run

@@ -50,6 +50,6 @@ def test_object_among_arrays_is_refused():
         hvd.elastic.JaxState(tree={"w": jnp.zeros(2), "tool": Schedule()})
 
 
-def test_arrays_in_a_place_that_nobody_looks_at():
+def test_arrays_in_an_unsupported_place():
     with pytest.raises(ValueError, match=r"^JaxState\.holder\.inner\['w'\] is an? \w+, of which a copy"):
         hvd.elastic.JaxState(holder=Holder({"w": jnp.zeros(2)}))

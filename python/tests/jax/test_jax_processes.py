@@ -39,12 +39,12 @@ def python(tmp_path):
         ("import jax; jax.__version__ = '0.4.30'", ", this is 0.4.30: pip install --upgrade jax"),
     ],
 )
-def test_a_jax_that_is_missing_or_too_old_is_told_in_a_line(python, code, text):
+def test_a_jax_that_is_missing_or_too_old_is_reported_in_a_line(python, code, text):
     line = python(f"import sys, types; {code}; import horovod.jax")
     assert line.startswith("ImportError: horovod.jax needs JAX 0.4.31 or newer") and line.endswith(text)
 
 
-def test_a_library_of_another_version_is_told_in_a_line(python, tmp_path):
+def test_a_library_of_another_version_is_reported_in_a_line(python, tmp_path):
     for library in Path(_ffi.library_path()).parent.iterdir():  # a wheel has what they need beside them
         (tmp_path / library.name).symlink_to(library)
     (tmp_path / "libhvd_jax.so").unlink()

@@ -142,7 +142,7 @@ def error_of(function, *args):
 
 
 @pytest.mark.several_ranks
-def test_a_mismatch_is_told_and_the_world_goes_on():
+def test_a_mismatch_is_reported_and_the_world_continues():
     error = error_of(jax.jit(lambda x: hvd.allreduce(x, "wrong")), jnp.ones(1 + hvd.rank()))
     text = "Mismatched allreduce of 'allreduce.wrong': rank 0 sent float32 [1], rank 1 sent float32 [2]"
     assert f"HorovodRequestError: {text}" in str(error)

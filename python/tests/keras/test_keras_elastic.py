@@ -74,7 +74,7 @@ def test_an_optimizer_beside_the_model():
     assert state.model is model and state.optimizer is optimizer and len(variables_of(optimizer)) > 2
 
 
-def test_what_is_no_model_no_optimizer_or_no_state():
+def test_wrong_types_of_model_optimizer_and_state():
     model = compiled()
     for arguments, text in (
         ([5], "KerasState needs a model of Keras, got int"),

@@ -38,12 +38,12 @@ def assert_told(said):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_commits_within_groups_are_told_once(kind):
+def test_commits_within_groups_are_reported_once(kind):
     assert_told(said_in_fit(kind, 3, backward_passes_per_step=PASSES))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_epoch_that_ends_within_a_group_is_told(kind):
+def test_an_epoch_that_ends_within_a_group_is_reported(kind):
     assert_told(said_in_fit(kind, 2, steps=5, backward_passes_per_step=PASSES))
 
 

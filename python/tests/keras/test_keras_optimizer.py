@@ -146,7 +146,7 @@ def test_local_layers_may_be_built_later():
     numpy.testing.assert_allclose(value, [[-hvd.rank()]] * 2)
 
 
-def test_what_is_no_layer_is_refused():
+def test_non_layer_is_refused():
     with pytest.raises(ValueError, match="local_layers must hold Keras layers only"):
         hvd.PartialDistributedOptimizer(sgd(), local_layers=["hidden"])
 

@@ -113,7 +113,7 @@ class Holder:
         self.inner = inner
 
 
-def test_model_in_a_place_that_nobody_looks_at():
+def test_model_in_an_unsupported_place():
     with pytest.raises(
         ValueError, match=r"^KerasState\.helper\.inner is a \w+, of which a copy would be restored there"
     ):

@@ -81,7 +81,7 @@ def test_factors_that_round(kind, dtype):
         numpy.testing.assert_allclose(result.asnumpy(), expected.astype(dtype), rtol=tolerance)
 
 
-def test_an_array_that_nobody_else_holds():
+def test_array_with_one_owner():
     for factor in (1, 2, 3):
         total = hvd.allreduce(mx.nd.ones((17, 17)) * factor, op=hvd.Sum)
         assert (total.asnumpy() == factor * hvd.size()).all()

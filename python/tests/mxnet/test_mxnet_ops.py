@@ -190,7 +190,7 @@ def test_what_is_refused():
 
 
 @pytest.mark.several_ranks
-def test_mismatch_is_told():
+def test_mismatch_is_reported():
     with pytest.raises(hvd.HorovodInternalError, match="Mismatched"):
         hvd.allreduce(mx.nd.ones(1 + hvd.rank()))
     check(hvd.allreduce(mx.nd.ones(1), op=hvd.Sum), numpy.full(1, hvd.size(), "float32"))

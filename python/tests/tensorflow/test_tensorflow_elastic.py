@@ -207,14 +207,14 @@ def test_a_model_that_is_not_built():
         elastic.TensorFlowKerasState(tf.keras.Sequential([tf.keras.layers.Dense(1)]), tf.keras.optimizers.SGD())
 
 
-def test_what_is_no_model_or_no_optimizer():
+def test_wrong_types_of_model_and_optimizer():
     with pytest.raises(TypeError, match="TensorFlowKerasState needs a model of Keras, got int"):
         elastic.TensorFlowKerasState(5)
     with pytest.raises(TypeError, match="TensorFlowKerasState needs an optimizer of Keras, got str"):
         elastic.TensorFlowKerasState(tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)]), "sgd")
 
 
-def test_run_goes_on_from_the_last_commit_in_a_new_world():
+def test_run_continues_from_the_last_commit_in_a_new_world():
     """With a function that was traced before, and is not traced again."""
     variable, traces, seen = tf.Variable(tf.zeros(2)), [], []
     state = elastic.TensorFlowState([variable], batch=0)

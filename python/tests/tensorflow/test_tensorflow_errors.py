@@ -51,7 +51,7 @@ MISMATCHES = {
 
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("case", MISMATCHES)
-def test_mismatch_is_an_error_on_all_ranks_and_the_world_goes_on(case):
+def test_mismatch_is_an_error_on_all_ranks_and_the_world_continues(case):
     operation, make = MISMATCHES[case]
     for mode in NOT_COMPILED:
         # Horovod's class for it, which scripts catch.
@@ -93,7 +93,7 @@ def test_bad_splits_and_scalars(mode):
 
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("mode", NOT_COMPILED)
-def test_a_rank_that_is_no_member_of_the_process_set(mode, dynamic):
+def test_rank_outside_of_the_process_set(mode, dynamic):
     parts = [list(range(first, hvd.size(), 2)) for first in (0, 1)]
     with added(parts[0]) as evens, added(parts[1]) as odds:
         others = evens if hvd.rank() % 2 else odds
@@ -108,14 +108,14 @@ def test_a_rank_that_is_no_member_of_the_process_set(mode, dynamic):
 
 
 @pytest.mark.parametrize("root", [-1, 99])
-def test_root_that_is_no_rank(root):
+def test_root_that_is_not_a_rank(root):
     for mode in MODES:
         with pytest.raises((tf.errors.OpError, ValueError)):
             run(mode, lambda x: hvd.broadcast(x, root), mine((2,)))
     assert_usable()
 
 
-def test_root_that_is_no_integer():
+def test_root_that_is_not_an_integer():
     for mode in MODES:
         with pytest.raises(TypeError, match=r"root_rank=0\.5 is not an integer"):
             run(mode, lambda x: hvd.broadcast(x, 0.5), mine((2,)))
@@ -131,7 +131,7 @@ def test_tensors_that_are_not_dense():
             operation(sparse)
 
 
-def test_what_are_no_variables():
+def test_values_that_are_not_variables():
     for values, text in (
         ([tf.ones(2)], "one of EagerTensor"),
         ({"name": tf.Variable(1.0)}, "one of str"),
@@ -145,7 +145,7 @@ def test_what_are_no_variables():
             hvd.elastic.TensorFlowState(values)
 
 
-def test_one_tensor_is_no_group():
+def test_one_tensor_is_not_a_group():
     for operation in (hvd.grouped_allreduce, hvd.grouped_allgather, hvd.grouped_reducescatter):
         for value in (tf.ones((2, 2)), numpy.ones((2, 2)), tf.Variable([1.0]), 5):
             with pytest.raises(

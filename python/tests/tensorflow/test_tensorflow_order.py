@@ -59,7 +59,7 @@ def test_function_that_one_rank_traces_more_often():
     assert len(traced) == (4 if hvd.rank() == 0 else 1)
 
 
-def test_operation_whose_result_nobody_uses_takes_part():
+def test_operation_with_unused_result_takes_part():
     @tf.function
     def function(tensor):
         total = hvd.allreduce(tensor, op=hvd.Sum, name="used by one")

@@ -54,13 +54,13 @@ class Holder:
         self.inner = inner
 
 
-def test_variable_in_a_place_that_nobody_looks_at():
+def test_variable_in_an_unsupported_place():
     with pytest.raises(ValueError, match=r"^TensorFlowState\.holder\.inner is a \w*Variable, of which a copy"):
         hvd.elastic.TensorFlowState([tf.Variable(1.0)], holder=Holder(tf.Variable(1.0)))
 
 
 @pytest.mark.parametrize("value", [lambda: tf.Variable(1.0), lambda: [Scale(1.0)], lambda: Holder(Count())])
-def test_object_state_refuses_what_it_would_copy_in_vain(value):
+def test_object_state_refuses_values_that_it_can_not_restore(value):
     with pytest.raises(
         ValueError, match=r"^ObjectState\.value.* is a \w+, of which an ObjectState would restore a copy only"
     ):

@@ -41,14 +41,14 @@ TEST_F(ContinuationTest, Failures_WithoutACommitInBetween_ReachTheLimit) {
   EXPECT_THAT(limit_reached_, HasSubstr("3 failures in a row without a commit in between"));
 }
 
-TEST_F(ContinuationTest, Failures_WithANewerCommit_AreCountedAnew) {
+TEST_F(ContinuationTest, Failures_NewerCommit_ResetsTheCount) {
   EXPECT_TRUE(Decide(5));
   EXPECT_TRUE(Decide(5));
   EXPECT_TRUE(Decide(6));
   EXPECT_EQ(epochs_.without_progress, 0);
 }
 
-TEST_F(ContinuationTest, Failures_WithACommitOfAPlannedWorldInBetween_AreCountedAnew) {
+TEST_F(ContinuationTest, Failures_CommitOfAPlannedWorldInBetween_ResetsTheCount) {
   EXPECT_TRUE(Decide(5));
   EXPECT_TRUE(Decide(5));
   epochs_.failed_world = false;
@@ -59,7 +59,7 @@ TEST_F(ContinuationTest, Failures_WithACommitOfAPlannedWorldInBetween_AreCounted
   EXPECT_EQ(limit_reached_, "");
 }
 
-TEST_F(ContinuationTest, LossOfAHost_IsNoFailureWithoutProgress) {
+TEST_F(ContinuationTest, LossOfAHost_IsNotCountedAsFailureWithoutProgress) {
   epochs_.lost_hosts = true;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(Decide(5));
 }

@@ -41,7 +41,7 @@ TEST_F(CopyPlanTest, HolderWithoutWorker_ACopyCanBeTaken_NeedsNone) {
   EXPECT_EQ(HolderWithoutWorker(), nullptr);
 }
 
-TEST_F(CopyPlanTest, HolderWithoutWorker_TheKeeperHasTriedInVain_NeedsOne) {
+TEST_F(CopyPlanTest, HolderWithoutWorker_CopyFailed_NeedsAWorker) {
   hosts_[1].no_copies_from = "a:1";
   EXPECT_EQ(HolderWithoutWorker(), &hosts_[0]);
   AddWorker(2, /*host=*/0);

@@ -32,7 +32,7 @@ def recovery(processes):
 
 
 @pytest.mark.parametrize("point", ["allreduce", "backward", "commit", "stop"])
-def test_survivors_go_on_and_a_newcomer_joins(horovodrun, job, tmp_path, figure, leaves_no_memory, point):
+def test_survivors_continue_and_a_newcomer_joins(horovodrun, job, tmp_path, figure, leaves_no_memory, point):
     result = horovodrun.run(
         *("-np", RANKS, "--min-np", RANKS - 1, "--max-np", RANKS, "-H", f"localhost:{RANKS}"),
         *(sys.executable, job("killed.py"), point, tmp_path, RANKS),

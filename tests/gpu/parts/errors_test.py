@@ -40,7 +40,7 @@ def test_wrong_use_of_two_gpus(checks, is_simulated):
     checks("wrong_use.py", 2, 60, *two_gpus(is_simulated))
 
 
-def test_ranks_that_choose_no_gpu_are_told_how(horovodrun, is_simulated):
+def test_ranks_that_choose_no_gpu_get_advice(horovodrun, is_simulated):
     script = (
         "import torch, horovod.torch as hvd; hvd.init(); x = hvd.allreduce(torch.ones(5, device='cuda'), op=hvd.Sum); "
         "assert (x == 2).all().item()"

@@ -152,7 +152,7 @@ TEST(TunerTest, Observe_WithAPauseInASample_ScoresAsIfThereWereNone) {
   EXPECT_DOUBLE_EQ(samples[0].score, 1000);
 }
 
-TEST(TunerTest, Observe_OfNamesThatNeverComeAgain_EndsSamplesAllTheSame) {
+TEST(TunerTest, Observe_NamesNeverRepeat_StillEndsSamples) {
   TunerOptions options;
   options.autotune.warmup_samples = 0;
   options.autotune.steps_per_sample = 1;
