@@ -8,7 +8,7 @@ from horovod.elastic.runs import runs
 
 
 class Store:
-    """What the library keeps in the agent's memory."""
+    """The library's data in the agent's memory."""
 
     def __init__(self):
         self.slots = []
@@ -77,7 +77,7 @@ def install(monkeypatch):
 
 
 def new_process(monkeypatch):
-    """As if the next lines ran in the process that takes this one's place."""
+    """Simulates the start of the process that replaces this one."""
     monkeypatch.setattr(commits, "_newest", 0)
     runs.forget()
     monkeypatch.setattr(commit_store, "_owner", None)
@@ -85,5 +85,5 @@ def new_process(monkeypatch):
 
 
 def enter(state):
-    """What the elastic loop does when a process enters it."""
+    """Does what the elastic loop does when a process enters it."""
     loop._enter(state)

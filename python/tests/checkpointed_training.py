@@ -30,7 +30,7 @@ def state_in(folder, every=1):
 
 
 def train(state, steps):
-    """So many steps; each is committed, and written if it is its turn."""
+    """Trains this number of steps; each is committed, and written if it is due."""
     for _ in range(steps):
         step(state.model, state.optimizer)
         state.batch += 1

@@ -14,7 +14,7 @@ from horovod.elastic.runs import runs
 
 
 def hide_folders():
-    """Has `import jax` fail where there is no JAX: it would find the folder of JAX's tests, which is beside this
+    """Makes `import jax` fail if JAX is not installed: it would find the folder of JAX's tests, which is beside this
     file, and some packages use JAX if they find it."""
     for folder in Path(__file__).parent.iterdir():
         found = importlib.util.find_spec(folder.name) if folder.is_dir() and folder.name.isidentifier() else None

@@ -1,4 +1,4 @@
-"""Whether there is a horovodrun, for tests that need one."""
+"""A mark for tests that need horovodrun."""
 
 import pytest
 

@@ -100,7 +100,7 @@ def random_step(rng: random.Random, name: str, sets: list[tuple[int, ...]], kind
         return step._replace(tensors=[tensor._replace(shapes=shapes)])
     (tensor,) = step.tensors
     splits = [[rng.randint(0, 2) for _ in members] for _ in members]
-    extra = rng.randint(0, 1)  # rows that nobody gets
+    extra = rng.randint(0, 1)  # rows that no member receives
     shapes = [(sum(s) + extra,) + shape[1:] for s, shape in zip(splits, tensor.shapes)]
     return step._replace(tensors=[tensor._replace(shapes=shapes)], splits=splits)
 
@@ -144,7 +144,7 @@ def _numpy_type(dtype: str) -> Any:
 
 
 def value_of(tensor: Tensor, place: int) -> np.ndarray:
-    """What the member at `place` gives."""
+    """Returns the input of the member at `place`."""
     rng = np.random.default_rng((tensor.seed, place))
     low = 0 if tensor.dtype in ("uint8", "bool") else -3
     high = 1 if tensor.dtype == "bool" else 3
@@ -208,7 +208,7 @@ def rows_of(rows: int, places: int, place: int) -> slice:
 
 
 def expected(step: Step, place: int) -> list[np.ndarray]:
-    """What the member at `place` gets, one array for each tensor."""
+    """Returns the results of the member at `place`, one array for each tensor."""
     results, places = [], len(step.members)
     for tensor in step.tensors:
         values = [value_of(tensor, i) for i in range(places)]

@@ -1,4 +1,4 @@
-"""What tests of collectives have in common."""
+"""Common code of the tests of collectives."""
 
 import torch
 

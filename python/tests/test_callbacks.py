@@ -14,7 +14,7 @@ OPERATIONS = 100
 
 
 class Calls:
-    """What callbacks were called with."""
+    """Records the arguments of callbacks."""
 
     def __init__(self):
         self.made = []

@@ -27,7 +27,7 @@ class Noting:
 
 
 class Kept:
-    """What a user derives from hvd.elastic.State."""
+    """A user's subclass of hvd.elastic.State."""
 
     def __init__(self, **values):
         super().__init__()

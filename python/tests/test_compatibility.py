@@ -21,7 +21,7 @@ ENTRY = re.compile(r"^- \*\*.*\n(?:  .*\n)*", re.M)
 
 
 def entries():
-    """Name, what it is here, tests."""
+    """Yields (name, description, tests) of each entry."""
     for entry in ENTRY.findall(PAGE.read_text(encoding="utf-8")):
         name, _, rest = entry.removeprefix("- **").partition("**\n")
         here, _, tests = rest.partition("  Tests: ")
@@ -78,7 +78,7 @@ def test_every_name_has_an_entry():
 
 
 def anchors(page):
-    """Those of its headings."""
+    """Returns the anchors of the headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -27,7 +27,7 @@ from horovod.elastic.state import State
 
 
 class Recording(State):
-    """Notes what is asked of it; has one value."""
+    """Records calls; has one value."""
 
     def __init__(self):
         super().__init__()

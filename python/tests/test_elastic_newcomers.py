@@ -62,7 +62,7 @@ def test_newcomer_passes_the_runs_of_the_others(two_ranks, monkeypatch, make):
 
 @pytest.mark.several_ranks
 def test_ranks_that_pass_a_run_together_may_run_collectives(two_ranks, monkeypatch, tmp_path):
-    """As those of a job that was started again: only rank 0 can read the folder."""
+    """This is the case in a restarted job, where only rank 0 can read the folder."""
     folder = str(tmp_path / "checkpoints") if hvd.rank() == 0 else str(tmp_path / "other")
 
     begins = []

@@ -72,7 +72,7 @@ def test_successor_passes_runs_that_have_ended(elastic, monkeypatch, capsys, mak
 
 
 def test_successor_passes_runs_in_the_next_world_if_the_first_one_breaks(elastic, monkeypatch):
-    """Its commit is of a later run. If it counted in the next world, nobody there would lack a state."""
+    """Its commit is of a later run. If it counted in the next world, no rank there would lack a state."""
     with pytest.raises(Killed):
         folds(torch_state, 3, dies=2)
     new_process(monkeypatch)
@@ -169,7 +169,7 @@ def test_run_that_raised_raises_again(elastic, monkeypatch):
 
 
 def script_of(first, second="train", result=None, make=torch_state):
-    """A script of two runs, of which the second dies. Each function has the name given."""
+    """Returns a script of two runs; the second one dies. Each function has the given name."""
 
     def body(state):
         return result() if result else state.step
@@ -184,7 +184,7 @@ def script_of(first, second="train", result=None, make=torch_state):
 
 
 class Custom(hvd.elastic.State):
-    """Of the user's own, derived from no state of ours."""
+    """A user's own state, not derived from a class of Horovod."""
 
     step = 0
 
@@ -288,7 +288,7 @@ def test_job_started_again_with_a_folder_for_each_run(jobs, tmp_path):
 
 
 def test_last_run_of_a_finished_job_may_continue(jobs, tmp_path):
-    """With more steps than before, as when a training is prolonged."""
+    """It has more steps than before, as when a training is extended."""
     folds(torch_state, 2, checkpoint_dir=str(tmp_path))
     jobs()
     found, begins = folds(torch_state, 2, steps=STEPS + 2, checkpoint_dir=str(tmp_path))

@@ -179,7 +179,7 @@ def test_iterable_gets_the_epoch(monkeypatch):
 
 
 class Rules:
-    """What Horovod's sampler does, as far as anybody can see: for one rank of a world."""
+    """A model of the observable behaviour of Horovod's sampler, for one rank of a world."""
 
     def __init__(self, length, order, world, rank):
         self._length, self._order = length, order  # epoch -> indices
@@ -224,7 +224,7 @@ def check_progress(cursor, rules):
 
 
 def do_something(choose, world, pairs, kept):
-    """One of what a loop may do, to all ranks' cursors and to the rules alike."""
+    """Does one thing that a loop may do, to all ranks' cursors and to the rules."""
     what = choose.choice(["record", "record", "record", "epoch", "keep", "load", "reset", "resize"])
     number = choose.randint(0, 6)
     if what == "keep":

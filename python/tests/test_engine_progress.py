@@ -1,4 +1,4 @@
-"""A run on an engine, without an engine: how far it has got, what its tasks are answered, and its output."""
+"""A run on an engine, without an engine: its progress, the answers to its tasks, and its output."""
 
 import pytest
 

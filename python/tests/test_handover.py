@@ -128,13 +128,13 @@ def test_who_does_not_care_about_the_server_gets_nothing_either(meeting, serving
 
 
 def test_a_worker_can_not_pass_for_the_caller(meeting):
-    """What workers have does not make a server that other workers believe."""
+    """A server with a worker's credentials is rejected by other workers."""
     with Serving(meeting, meeting.workers), pytest.raises(OSError):
         meeting.worker().get_function()
 
 
 def test_echoing_server_can_not_pass_for_the_caller(meeting):
-    """A server that knows nothing and sends back what it gets."""
+    """A server without credentials echoes what it receives."""
     (listener,) = meeting.listeners
     listener.setblocking(True)
 
@@ -298,7 +298,7 @@ def test_chance_decides_which_of_an_address_goes():
 
 
 def test_worker_retries_while_the_caller_closes_connections(meeting, monkeypatch):
-    """Which it does while strangers crowd its port."""
+    """The caller closes connections while strangers crowd its port."""
     now = itertools.count(0, 50)
     clock = types.SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None)
     monkeypatch.setattr(_handover, "time", clock)
@@ -363,7 +363,7 @@ def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):
 
 
 def test_impossible_length_does_not_end_the_server(meeting, serving):
-    """Nor does any time that it would take."""
+    """Its deadline, far in the future, does not end the server either."""
     worker = meeting.worker()
     with (
         socket.create_connection(worker.address, timeout=60) as plain,

@@ -113,7 +113,7 @@ def test_alltoall_with_a_rank_that_sends_or_receives_nothing(silent):
 
 
 def test_gradients_can_be_turned_on_and_off():
-    """As of a generator and its discriminator, which train in turns."""
+    """A generator and its discriminator train in turns in this way."""
     parts = [torch.nn.Conv2d(1, 10, 1), torch.nn.Conv2d(10, 1, 1)]
     optimizers = [
         hvd.DistributedOptimizer(torch.optim.SGD(part.parameters(), lr=0.1), named_parameters=part.named_parameters())

@@ -40,7 +40,7 @@ def imported(source: str) -> set[str]:
 
 
 def dependencies(sources: dict[str, str]) -> dict[str, set[str]]:
-    """Which of these modules each of them imports."""
+    """Returns the imports between these modules."""
     found = {}
     for module, source in sources.items():
         targets = set()

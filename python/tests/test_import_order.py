@@ -48,7 +48,7 @@ def test_numpy_needs_no_framework():
 
 
 def test_frameworks_are_attributes():
-    """By which PyTorch Lightning 1.5 looks for Horovod."""
+    """PyTorch Lightning 1.5 looks for Horovod through them."""
     assert run("import horovod\nprint(hasattr(horovod, 'torch'), hasattr(horovod, 'x'))") == ("True False\n")
     broken = "import os; os.environ['HOROVOD_LIBRARY'] = '/nowhere'\n"
     assert run(broken + "import horovod\nprint(hasattr(horovod, 'torch'))") == "False\n"

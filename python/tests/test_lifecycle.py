@@ -98,7 +98,7 @@ COLLECTIVES = {
 
 
 def test_before_init_everything_says_so():
-    """After one's own shutdown just as before the first init."""
+    """The errors are the same before the first init and after a shutdown."""
     text = r"Horovod has not been initialized: call hvd.init\(\) first"
     hvd.shutdown()
     try:

@@ -104,7 +104,7 @@ def test_unused_capsule_frees_its_owner():
 
 
 class LentCapsule:
-    """What gives an existing capsule to np."""
+    """An object that gives an existing capsule to np."""
 
     def __init__(self, capsule):
         self.capsules = [capsule]

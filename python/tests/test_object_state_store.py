@@ -57,7 +57,7 @@ def test_process_begins_with_the_copy_of_another_hosts_commit(store, monkeypatch
 
 
 def test_rank_0_of_the_next_world_begins_with_a_newer_copy(store, monkeypatch):
-    """Which has come since it asked for the one before."""
+    """The copy arrived after rank 0 had asked for the one before."""
     other = hvd.elastic.ObjectState(step=0)
     for other.step in (1, 2, 3):
         other.commit()
@@ -81,7 +81,7 @@ def training_state():
 
 
 def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
-    """It does not begin anew: it could lead a world without the commit."""
+    """It must not start from the beginning: it could lead a world without the commit."""
     hvd.elastic.ObjectState(step=7).commit()
     for other in (lambda: hvd.elastic.ObjectState(epoch=0), training_state):
         new_process(monkeypatch)
@@ -104,7 +104,7 @@ def test_object_state_that_was_given_a_commit_keeps_it(store):
     commit_protocol.synchronize(state)
     assert store.newest[0] == 3 and commit_store.inherited().values() == {"step": 5}
     before = store.newest
-    state.sync()  # outside of the loop nothing says of which commit it is
+    state.sync()  # outside of the loop the number of the commit is unknown
     assert store.newest == before and store.told == 0
 
 

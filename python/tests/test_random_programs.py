@@ -141,7 +141,7 @@ def run_program(program, sets, seed):
 
 
 def run_joins(program):
-    """Whoever has joined gives nothing; averages still divide by the number of all ranks."""
+    """Joined ranks contribute nothing; averages still divide by the number of all ranks."""
     size = hvd.size()
     count = program.joins_after[hvd.rank()]
     for i, step in enumerate(program.last[:count]):

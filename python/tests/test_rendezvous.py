@@ -241,7 +241,7 @@ def test_numbers_that_c_would_change_are_refused(server, scheduler, worker):
 
 
 def test_a_program_may_leave_the_folder_that_its_state_directory_is_named_from(tmp_path, monkeypatch):
-    """As one that becomes a daemon does."""
+    """A program that becomes a daemon does this."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     with rendezvous.Server(state_dir="state") as server:

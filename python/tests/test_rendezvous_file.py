@@ -72,7 +72,7 @@ def test_only_its_owner_can_read_it_and_nothing_else_is_left(file, tmp_path, dae
 
 
 def test_stale_address_is_waited_to_be_replaced(file, tmp_path, daemon, rendezvous, nobody, monkeypatch):
-    """It is that of an earlier launch of the same name, which was killed."""
+    """The file is that of an earlier launch of the same name, which was killed."""
     tried = threading.Event()
     original = _rendezvous_file._first_answering
 

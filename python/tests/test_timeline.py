@@ -14,7 +14,7 @@ import horovod.torch as hvd
 
 @pytest.fixture
 def path(tmp_path):
-    """A file of rank 0's, the name of which all ranks have."""
+    """Returns the name of rank 0's file, on all ranks."""
     return hvd.broadcast_object(str(tmp_path / "timeline.json"), name="path")
 
 

@@ -202,7 +202,7 @@ def test_sparse_allreduce_refuses_indices_out_of_range():
 
 
 def test_requests_alike_but_for_one_thing_are_not_mixed_up(monkeypatch):
-    """Also if there are more of them than are kept."""
+    """This holds even if there are more requests than the cache has entries."""
     kinds = [
         (shape, dtype, op, prescale, postscale)
         for shape in [(), (4,), (2, 2)]

@@ -85,7 +85,7 @@ def set_anew(p):
 @pytest.mark.parametrize("change", [converted, set_anew])
 @pytest.mark.parametrize("settings", [{}, dict(groups=1)])
 def test_a_parameter_that_was_changed_is_reduced_when_backward_returns(change, settings):
-    """As module.to() and torch.nn.utils.parametrize do. Older torch then drops the hooks of a parameter."""
+    """module.to() and torch.nn.utils.parametrize change it so. Older torch then drops the hooks of a parameter."""
     p, optimizer = single(**settings)
     change(p)
     for _ in range(2):
@@ -320,7 +320,7 @@ def test_nested_passes_wait_when_all_gradients_are_there():
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("asks", [False, True])
 def test_nested_passes_alone_with_a_parameter_left_out(asks):
-    """Nothing tells that the outer pass is over: a change of gradients before step() is an error."""
+    """The end of the outer pass can't be detected: a change of gradients before step() is an error."""
     model = Checkpointed()
     optimizer = distributed(model, sgd(model))
     x = torch.full((1, 2), hvd.rank() + 1.0, requires_grad=True)
@@ -358,7 +358,7 @@ class SharpnessAware(torch.optim.Optimizer):
 
 @pytest.mark.parametrize("within", [False, True])
 def test_step_with_a_closure_after_backward(within):
-    """`within`: the first gradients come from passes of which one was still missing."""
+    """`within`: the first gradients come from an incomplete group of passes."""
     model, reference = net(), net()
     joined, mine = batches(3)
     optimizer = distributed(model, SharpnessAware(model.parameters()))

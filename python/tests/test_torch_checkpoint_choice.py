@@ -72,7 +72,7 @@ def test_best_one_is_kept(tmp_path, monkeypatch, best, losses, step):
 
 
 def test_best_one_is_due(tmp_path):
-    """Between two that are due by their numbers, and although one is being written."""
+    """It lies between two that are due by their numbers, and another one is being written."""
     state = state_in(tmp_path, checkpoint_every=100, checkpoint_best="min loss")
     for state.step, state.loss in enumerate([5, 4, 4.5]):
         state.commit()

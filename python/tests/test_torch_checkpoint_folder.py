@@ -131,7 +131,7 @@ def _take_in_another_process(folder):
 
 
 def test_next_process_of_the_job_continues_beside_the_one_before(tmp_path, process):
-    """As when a newer world has another rank 0: the one before may still be there."""
+    """A newer world may have another rank 0 while the one before still runs."""
     train(state_in(tmp_path), 2)
     unfinished = unfinished_in(tmp_path)
     process("a", epoch=2)
@@ -168,7 +168,7 @@ def test_next_job_waits_for_the_processes_of_one_that_was_killed(tmp_path, proce
 
 
 def test_folder_that_can_not_be_read_is_an_error_and_loses_nothing(tmp_path, process, monkeypatch):
-    """A file server that does not answer for a moment: a job that began anew would remove the checkpoints of the one before."""
+    """A file server that does not answer for a moment: a job that started from the beginning would remove the checkpoints of the one before."""
     train(state_in(tmp_path), 2)
     process("a", epoch=2)
     state = state_in(tmp_path)
@@ -270,7 +270,7 @@ def test_name_of_a_job_that_comes_again_is_no_world_of_the_one_before(tmp_path, 
 
 
 def test_newer_world_counts_however_far_an_older_one_came(tmp_path, process, capfd):
-    """The older one was paused, and has been given up meanwhile."""
+    """The older world was paused and given up."""
     process("a", epoch=3)
     paused = state_in(tmp_path)
     train(paused, 4)
@@ -333,7 +333,7 @@ def test_world_that_was_given_up_writes_nothing(tmp_path, process, monkeypatch, 
 
 
 def test_file_of_an_older_world_replaces_none_of_a_newer_one(tmp_path, process, monkeypatch, capfd):
-    """Paused at the last moment: what it had asked was right then."""
+    """The process was paused after a check that was right at that time."""
     held, older = paused_and_overtaken(tmp_path, process, monkeypatch)
     held.go_on.set()
     older.wait()
@@ -413,7 +413,7 @@ def test_full_disk_is_one_line_and_training_continues(tmp_path, process, capfd):
 
 
 def test_full_disk_is_said_again_at_the_end(tmp_path, process, capfd):
-    """A drain, for example, would look as if the last commit had been written."""
+    """Otherwise a drain, for example, would seem to have written the last commit."""
     model = torch.nn.Linear(1000, 500)
     state = hvd.elastic.TorchState(model, checkpoint_dir=str(tmp_path))
     with largest_file(1 << 20):

@@ -54,7 +54,7 @@ def opened(url):
 
 @pytest.fixture
 def process(monkeypatch):
-    """Makes what follows that of another process, of `job` and in its world number `epoch`; claims do not beat but when they are told to."""
+    """Simulates another process, of `job` and in its world number `epoch`; claims send a heartbeat only on request."""
 
     def become(job="a", epoch=1):
         monkeypatch.setattr(commits, "_newest", 0)
@@ -87,7 +87,7 @@ def test_url_of_files_is_a_folder(tmp_path):
     "url, problem", [("file://data/job", "names the host data"), ("file://localhost", "names no path")]
 )
 def test_url_of_files_elsewhere_is_refused(url, problem):
-    """It would be taken for a folder in the directory where the script runs."""
+    """It would mean a folder in the directory where the script runs."""
     with pytest.raises(ValueError, match=rf"^checkpoint_dir {url} {problem}: give file:///PATH[^\n]*$"):
         place_of(url)
 
@@ -119,7 +119,7 @@ def test_password_in_a_url_is_not_shown():
     "text", ["simplecache::s3://bucket/job", "simplecache::s3:/bucket/job", "a::b::ftp://me:s@host/job"]
 )
 def test_chain_of_file_systems_is_refused(text):
-    """It is no URL, and would be taken for the path of a folder on this machine."""
+    """It is not a URL, and would mean the path of a folder on this machine."""
     with pytest.raises(ValueError, match=r"is a chain of file systems: give the URL of the store alone") as raised:
         place_of(text)
     assert "me:s" not in str(raised.value)
@@ -202,7 +202,7 @@ def test_nothing_there_is_no_checkpoint(store, process, capfd):
 
 
 def test_store_that_can_not_be_asked_ends_a_job_at_its_start(store, process, monkeypatch):
-    """Else it would begin anew, and what it then writes would count as newer."""
+    """Otherwise it would start from the beginning, and its checkpoints would count as newer."""
     train(state_in(store.url), 2)
 
     def fail(*args, **kwargs):
@@ -284,7 +284,7 @@ def test_second_job_is_refused(store, names, process, monkeypatch, capfd):
         ValueError, match=rf"^checkpoint_dir {store.url} is in use by another job \(process \d+ on host "
     ):
         state.sync()
-    train(state, 1)  # a job that does not synchronize: by now nobody beats
+    train(state, 1)  # a job that does not synchronize: no process sends a heartbeat any more
     assert names() == [".claim", "checkpoint-1-w1.hvd"]
     with pytest.raises(checkpoint_url.InUse):
         rival.claim.confirm()

@@ -116,7 +116,7 @@ def test_job_starts_again_from_the_newest(tmp_path, new_job, capfd):
 def test_process_that_missed_a_world_looks_for_that_worlds_checkpoint(
     tmp_path, new_job, monkeypatch, next_world, batches
 ):
-    """In the world after its own nobody can have made commits without it: it does not even list the folder."""
+    """The world after its own can't have made commits without it: it does not even list the folder."""
     world, begun = [1], []
     query = _ffi.query
     monkeypatch.setattr(_ffi, "query", lambda what: world[0] if what == "epoch" else query(what))
@@ -245,7 +245,7 @@ def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job,
 
 
 def commit_during_a_write(state, slow_disk):
-    """Commits 1 to 3, of which only the first gets its file at once."""
+    """Makes commits 1 to 3; only the first gets its file at once."""
     for _ in range(3):
         step(state.model, state.optimizer)
         state.batch += 1
@@ -260,7 +260,7 @@ def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_
     state = state_in(tmp_path)
     commit_during_a_write(state, slow_disk)
     committed = snapshot(state.model, state.optimizer)
-    step(state.model, state.optimizer)  # which nobody commits
+    step(state.model, state.optimizer)  # without a commit
     (end,) = ends
     end()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-3-w1.hvd"]

@@ -38,7 +38,7 @@ def process_group():
 
 
 class Net(nn.Module):
-    """Layers, some of which a batch may leave out, and which may be checkpointed."""
+    """A network whose layers a batch may skip, and which may be checkpointed."""
 
     def __init__(self, reentrant=None, heads=1):
         super().__init__()
@@ -168,7 +168,7 @@ def test_several_backward_passes_each_of_which_reduces():
             nn.utils.clip_grad_norm_(network.parameters(), 0.1)
             optimizer.step()
 
-    # The clipped gradients are no multiples, but all ranks have the same ones.
+    # The clipped gradients are not multiples, but all ranks have the same ones.
     if hvd.size() <= 2:
         assert_equal(loop)
 

@@ -1,4 +1,4 @@
-"""Distributed optimizers that the script drops, with the warning if it goes on without one. On any number of ranks."""
+"""Distributed optimizers that the script drops, with the warning if it continues without one. On any number of ranks."""
 
 import gc
 import warnings

@@ -80,7 +80,7 @@ class OneState(TakesGroups):
 
 
 class InAList(torch.optim.Optimizer):
-    """Has one optimizer for each parameter, and their groups as a property, which each call makes anew."""
+    """Has one optimizer for each parameter, and their groups as a property, which each call creates again."""
 
     def __init__(self, params, inner):
         self._optimizer_step_pre_hooks = self._optimizer_step_post_hooks = {}  # newer torch needs them

@@ -1,4 +1,4 @@
-"""What goes on, and what does not, while some ranks have joined. Runs on any number of ranks."""
+"""Operations that work, and that fail, while some ranks have joined. Runs on any number of ranks."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def test_what_needs_all_ranks_fails_on_those_that_have_not_joined(kind):
     def work():
         with pytest.raises(HorovodRequestError, match="rank 0 has joined, and only allreduce goes"):
             REFUSED[kind]()
-        # They can go on.
+        # They can continue.
         assert hvd.allreduce(ONES, op=hvd.Sum).tolist() == [hvd.size() - 1.0] * 3
 
     joined_early(work)

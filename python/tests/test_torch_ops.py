@@ -207,7 +207,7 @@ def test_grouped_of_nothing_fails():
 
 
 def test_tensors_that_go_through_host_memory(monkeypatch):
-    """As those of any device do: here all tensors are taken for such."""
+    """Tensors of other devices do so; here all tensors count as such."""
     copies = []
     address = _tensors.address
 

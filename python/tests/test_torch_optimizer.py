@@ -166,7 +166,7 @@ def test_adasum_of_equal_steps_is_the_step():
 
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
 def test_reading_the_learning_rate_waits_for_no_other_rank(op):
-    """A gradient is missing, and the other ranks wait for another operation meanwhile."""
+    """A gradient is missing, while the other ranks wait for another operation."""
     model = nn.ModuleDict({"used": net(), "unused": nn.Linear(2, 2)})
     _, (batch,) = batches(1)
     optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), op=op)
@@ -394,7 +394,7 @@ def test_added_parameters_are_reduced_too():
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
 def test_broadcast_optimizer_state(kind):
-    """Only rank 0 has state; afterwards all go on alike."""
+    """Only rank 0 has state; afterwards all ranks train alike."""
     model = net()
     plain = OPTIMIZERS[kind](model.parameters())
     if hvd.rank() == 0:

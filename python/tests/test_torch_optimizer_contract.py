@@ -247,7 +247,7 @@ def test_who_is_not_in_the_process_set_steps_alone(monkeypatch, op):
     model, reference = net(), net()
     batch = batches(1)[1][0]
     optimizer = distributed(model, sgd(model), process_set=others, op=op)
-    step(model, optimizer, batch)  # rank 0 needs nobody for it
+    step(model, optimizer, batch)  # rank 0 needs no other rank for it
     if not others.included():
         step(reference, sgd(reference), batch)
         for p, q in zip(model.parameters(), reference.parameters()):

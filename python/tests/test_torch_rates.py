@@ -29,7 +29,7 @@ def test_a_scheduler_that_decides_by_the_own_loss_is_an_error_at_the_next_step()
     for loss in (1.0, 2.0 if hvd.rank() == 0 else 0.5):
         step(model, optimizer, batch)
         scheduler.step(loss)
-    step(model, optimizer, batch)  # nobody knows yet
+    step(model, optimizer, batch)  # no rank knows yet
     own = 0.05 if hvd.rank() == 0 else 0.1
     with pytest.raises(HorovodRequestError, match=DIFFERENT + rf"{own}\. "):
         step(model, optimizer, batch)

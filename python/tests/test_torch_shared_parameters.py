@@ -1,4 +1,4 @@
-"""Several optimizers of the same parameters, of which some ranks may have dropped one. On any number of ranks."""
+"""Several optimizers of the same parameters, if some ranks have dropped one. On any number of ranks."""
 
 import gc
 from contextlib import nullcontext

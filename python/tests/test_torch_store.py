@@ -131,7 +131,7 @@ def test_save_outside_a_commit_leaves_the_store_alone(store):
 
 
 def test_process_whose_state_does_not_fit_the_commit_ends(store, monkeypatch):
-    """It does not begin anew: it could lead a world without the commit."""
+    """It must not start from the beginning: it could lead a world without the commit."""
     training().commit()
     for other in (lambda: training(width=5), lambda: training(more=1)):
         new_process(monkeypatch)

@@ -1,5 +1,5 @@
 """Names and addresses as real networks have them: names that say 127.0.1.1, or nothing, or something else than before; hosts without IPv4; hosts
-with several interfaces, of which one has the same address on each of them."""
+with several interfaces, one of which has the same address on each host."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def addresses(cluster, but=None):
 
 @pytest.mark.parametrize("starter", ["launcher", "a"])
 def test_hosts_whose_own_name_says_127_0_1_1(cluster, tmp_path, starter):
-    """As Debian's installer writes it."""
+    """Debian's installer writes /etc/hosts so."""
     have_hosts_file(cluster, tmp_path, lambda host: f"{LOCAL}127.0.1.1 {host.name}\n{addresses(cluster, but=host)}")
     output = run_job(cluster, ["-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "report_world.py"], host=starter)
     assert [world["host"] for _, world in sorted(worlds_of(output).items())] == ["a", "a", "b", "b"]

@@ -1,4 +1,4 @@
-"""Hosts lose each other for good, while the daemon reaches all: one of them rests, and the others go on."""
+"""Two hosts lose each other permanently, while the daemon reaches both: one of them rests, and the others continue."""
 
 from elastic_job import JoinedJob
 from faults import SLACK

@@ -1,5 +1,5 @@
 """Trouble in the middle of a commit: one process is held at a point of it (elastic_train.py says which there are), and then it happens.
-Training goes on from a commit that was sealed, to the bit.
+Training continues from a sealed commit, to the bit.
 
 Most of it is tried only with ELASTIC_TEST_ALL_FAULTS=1, see elastic_faults_test.py.
 """
@@ -41,7 +41,7 @@ def test_trouble_in_a_commit(cluster, fault, rank):
         with job.held(point, rank) as entry:
             job.begin_trouble()
             fault(cluster, entry)
-            if fault is FAULTS["agent stopped"]:  # until which it would go on
+            if fault is FAULTS["agent stopped"]:  # until then it would continue
                 job.wait_for_world_after(job.trouble[1], STOPPED + SLACK)
         job.wait_for_world_after(job.trouble[1], STOPPED + SLACK)
         if fault is cut:
@@ -59,7 +59,7 @@ def test_trouble_in_a_commit(cluster, fault, rank):
 @pytest.mark.parametrize("point", POINTS if ALL else ["copied"])
 @pytest.mark.parametrize("loses_worker", [False, True] if ALL else [True])
 def test_daemon_killed_in_a_commit(cluster, point, loses_worker):
-    """Training is not disturbed. A worker that is lost meanwhile is replaced once the daemon is back."""
+    """Training is not disturbed. A worker that is lost in between is replaced once the daemon is back."""
     job = JoinedJob(cluster)
     job.wait_for_size(4)
     job.wait_for_steps(3)

@@ -14,7 +14,7 @@ def test_all_workers_killed_at_once_continue_from_the_last_commit(cluster):
         job.wait_for_step(job.log.last_step() + 5)
         world = job.log.newest_world()
         victims = all_workers(cluster)
-        kill(victims, signal.SIGSTOP)  # or some would go on when the first has died
+        kill(victims, signal.SIGSTOP)  # or some would continue when the first has died
         kill(victims)
         job.wait_for(lambda world=world: job.log.newest_world() > world, 60, f"world after kill {turn + 1}")
     rolled_back = job.finish()

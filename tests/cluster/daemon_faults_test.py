@@ -1,4 +1,4 @@
-"""The daemon is killed and started again: the training goes on meanwhile, and what happened is seen to afterwards.
+"""The daemon is killed and restarted: the training continues, and failures in between are handled afterwards.
 
 Most of it is tried only with ELASTIC_TEST_ALL_FAULTS=1, see elastic_faults_test.py.
 """

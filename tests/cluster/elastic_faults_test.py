@@ -1,4 +1,4 @@
-"""Elastic jobs in trouble of all kinds: the survivors go on, whatever can come back does, and what was trained adds up.
+"""Faults of all kinds in elastic jobs: the survivors continue, hosts and workers come back if they can, and every sample counts once.
 
 Most faults are tried only if asked for, since they take half an hour together (one host's, the daemon's and those in a commit included):
 
@@ -30,7 +30,7 @@ CUTS = {
 @pytest.mark.parametrize("cut", chosen(CUTS))
 @pytest.mark.parametrize("name", ["b", "a"] if ALL else ["b"])
 def test_cut_link_that_heals_later(cluster, cut, name):
-    """The others go on without the host, whose workers end, and take it back."""
+    """The others continue without the host, whose workers end, and use it again later."""
     job = running_job(cluster)
     cut_off = workers_on(cluster[name])
     job.begin_trouble()
@@ -204,7 +204,7 @@ def test_error_before_the_first_commit_ends_the_job(cluster):
     assert job.running.wait(60) == 1, job.running.everything()
     said = job.running.stderr.text
     assert "ValueError: no such column" in said and "Traceback" in said, said
-    assert list(job.log.worlds()) == [1], "nobody trains again"
+    assert list(job.log.worlds()) == [1], "no other world trains"
     assert cluster.leftovers() == []
 
 

@@ -102,7 +102,7 @@ def test_drain_loses_no_step(cluster):
 
 @pytest.mark.parametrize("victim", ["a", "b"])
 def test_lost_host(cluster, victim):
-    """The link of a host is cut for good: the others go on without it."""
+    """The link of a host is cut permanently: the others continue without it."""
     job = FaultyJob(cluster)
     job.wait_for_size(4)
     cluster[victim].cut()

@@ -62,7 +62,7 @@ def test_a_bit_that_is_changed_in_a_handshake_does_no_harm_unnoticed(cluster):
     choose = random.Random(seed)
     for direction in ("from_host", "to_host"):
         for place in (choose.randrange(0, 600), choose.randrange(600, 6000)):
-            # That link may be made anew.
+            # That link may be established again.
             code, text = outcome(cluster, place, direction)
             assert code in (0, 1), (seed, place, direction, text)
             assert code == 0 or re.search(

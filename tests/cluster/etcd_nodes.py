@@ -93,7 +93,7 @@ except urllib.error.HTTPError as error:
 
 
 class EtcdJob(OpenEnded, Training):
-    """Daemons on some hosts, one of which leads, and agents of two slots on others."""
+    """Daemons on some hosts, one of them the leader, and agents with two slots on others."""
 
     def __init__(self, cluster, nodes, daemons=("d1", "d2"), agents=("a", "b"), flags=()):
         self._flags = ["--np", 2 * len(agents), "--min-np", "1", "--etcd", nodes.endpoints, "--job", "train", *flags]

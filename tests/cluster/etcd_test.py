@@ -43,7 +43,7 @@ def other(name):
 
 
 def test_leader_is_killed(hosts, job):
-    """Another one leads, and sees to failures; no step is lost meanwhile, and no worker stopped."""
+    """Another daemon becomes the leader and handles failures; no step is lost, and no worker is stopped."""
     world = job.log.newest_world()
     times = []
     leader = "d1"
@@ -100,7 +100,7 @@ def test_leader_is_asked_to_end(job):
 
 
 def test_leader_is_cut_off_from_etcd(hosts, job, nodes):
-    """It decides nothing, drops its agents in time, and stands by; another one sees to what has failed meanwhile."""
+    """It decides nothing, drops its agents in time, and stands by; the new leader handles failures in between."""
     before, world = job.times_back(), job.log.newest_world()
     for node in nodes.hosts:
         assert hosts["d1"].run(["ip", "route", "add", "blackhole", node.address]).returncode == 0
@@ -121,7 +121,7 @@ def test_leader_is_cut_off_from_etcd(hosts, job, nodes):
 
 
 def test_leader_is_stopped(hosts, job):
-    """SIGSTOP; when it goes on, another one leads."""
+    """SIGSTOP: when it continues, another daemon is the leader."""
     before = job.times_back()
     pid = next(pid for pid in hosts["d1"].find("horovod-rendezvousd"))
     kill([pid], signal.SIGSTOP)
@@ -147,7 +147,7 @@ def test_leader_of_etcd_is_killed(job, nodes):
 
 
 def test_etcd_is_away(job, nodes):
-    """For 20 s: training goes on, and the daemon says what is wrong."""
+    """etcd is away for 20 s: training continues, and the daemon reports the cause."""
     before, world = job.times_back(), job.log.newest_world()
     began = time.time()
     nodes.kill()
@@ -164,7 +164,7 @@ def test_etcd_is_away(job, nodes):
 
 
 def test_etcd_has_no_space(hosts, tmp_path):
-    """The daemon waits, says so, and goes on once there is some."""
+    """The daemon waits, reports it, and continues once there is space."""
     nodes = EtcdNodes(hosts, ["e1", "e2", "e3"], "--quota-backend-bytes", str(2 << 20))
     try:
         job = EtcdJob(hosts, nodes)

@@ -12,7 +12,7 @@ from processes import GUARD
 
 ALL = os.environ.get("ELASTIC_TEST_ALL_FAULTS", "") not in ("", "0")
 SLACK = GUARD  # what a busy machine may take beyond a documented deadline
-SILENCE = 4  # until a host that does not answer is taken for lost
+SILENCE = 4  # until a host that does not answer counts as lost
 STOPPED = 10  # ... and who is stopped for dead
 
 

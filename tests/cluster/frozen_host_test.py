@@ -1,4 +1,4 @@
-"""Hosts whose every process stands still, as when a virtual machine is suspended or a container paused: no clock of theirs goes on meanwhile."""
+"""Hosts all of whose processes are frozen, as in a suspended virtual machine or a paused container: their clocks stop, too."""
 
 from elastic_job import JoinedJob, agents_on, workers_on
 from faults import SLACK
@@ -7,7 +7,7 @@ from processes import is_alive, wait_until_none
 
 
 def test_host_that_is_suspended_for_longer_than_all_deadlines(cluster, monkeypatch):
-    """The others go on in a new world. When the host runs again, its workers are replaced: the daemon no longer accepts their calls."""
+    """The others continue in a new world. When the host runs again, its workers are replaced: the daemon no longer accepts their calls."""
     monkeypatch.setenv("HOROVOD_AGENT_TIMEOUT_SECONDS", "5")
     job = JoinedJob(cluster, flags=["--np", "4", "--min-np", "1", "--reattach-timeout", "3"])
     job.wait_for_size(4)

@@ -38,7 +38,7 @@ class Discovery:
     "fails": "exit 1", "rubbish": "head -c 3000 /dev/urandom", "+hangs": "sleep 100000", "nothing": "true",
 }))  # fmt: skip
 def test_discovery_script_that_does_not_work(cluster, tmp_path, behaviour):
-    """What was known holds until it works again."""
+    """The last known hosts stay until the script works again."""
     discovery = Discovery(tmp_path)
     job = running_job(cluster, hosts=("--host-discovery-script", discovery.script))
     discovery.behaves(behaviour)
@@ -153,7 +153,7 @@ def test_host_whose_address_changes(cluster):
 
 
 def test_hosts_that_lose_each_other_but_not_the_daemon(cluster):
-    """Silently: no connection ends, and all processes live. Nothing is counted as a failure, and the training goes on when the way is open again."""
+    """Silently: no connection ends, and all processes live. Nothing is counted as a failure, and the training continues when the link works again."""
     a, b = cluster["a"], cluster["b"]
     job = FaultyJob(cluster, flags=["--gloo-timeout-seconds", 3, "--max-failures-in-a-row", 0, "--elastic-timeout", 60])
     job.wait_for_size(4)

@@ -189,7 +189,7 @@ class Host:
                 if os.readlink(f"/proc/{pid}/ns/pid") == mine and pid != self.init_pid and is_alive(pid):
                     found.append(pid)
             except OSError:
-                pass  # gone meanwhile
+                pass  # it has ended
         return found
 
     def processes(self):
@@ -352,7 +352,7 @@ class Cluster:
     def _write_etc(self):
         lines = ["127.0.0.1 localhost", "::1 localhost"] + [f"{host.address} {host.name}" for host in self]
         (self.directory / "hosts").write_text("\n".join(lines) + "\n")
-        # An account without a password is one thing, a locked one (with "!") another: sshd lets nobody in there.
+        # An account without a password is one thing, a locked one (with "!") another: sshd rejects all logins there.
         user = pwd.getpwuid(os.getuid()).pw_name
         shadow = self.directory / "shadow"
         shadow.write_text(f"{user}:*:19000:0:99999:7:::\nsshd:!:19000::::::\n")

@@ -12,7 +12,7 @@ from netns import REPOSITORY, child_of
 EXAMPLE = REPOSITORY / "examples/kubernetes"
 TRAIN = ["python", str(Path(__file__).resolve().parent / "scripts/elastic_train.py"), "--framework", "numpy"]
 
-OPEN_ENDED = ["--epochs", 1000]  # of a training that goes on until its --end-file is there, however slow the machine is
+OPEN_ENDED = ["--epochs", 1000]  # of a training that continues until its --end-file exists, however slow the machine is
 
 
 def documents(name):

@@ -45,7 +45,7 @@ def work(directory):
 
 
 def run_batch(slurm, work, options, command, code=0):
-    """The output of sbatch --wrap, whose exit code is to be this."""
+    """Returns the output of sbatch --wrap; checks its exit code."""
     job = slurm.submit([*options, "--wrap", command], work)
     assert job.wait(120).endswith(f" {code}:0"), job.output.text
     return (work / f"slurm-{job.number}.out").read_text()

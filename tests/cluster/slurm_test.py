@@ -111,7 +111,7 @@ def test_static_job_from_a_login_node(cluster, slurm, work):
 
 
 def test_scripts_alone_are_taken(cluster, slurm, work):
-    """One process in an allocation for many is no mistake. slurm_tasks_test has those of which srun starts many."""
+    """One process in an allocation for many is valid. slurm_tasks_test has scripts that srun starts several times."""
     (work / "script.py").write_text("import horovod.numpy as hvd; hvd.init(); print('size', hvd.size())\n")
     (work / "alone.sbatch").write_text("#!/bin/sh\npython script.py\nsrun --ntasks=1 python script.py\n")
     alone = slurm.submit(["--ntasks=4", "alone.sbatch"], work)

@@ -82,5 +82,5 @@ def test_check_torn_commit_is_found():
 
 
 def test_check_world_that_begins_at_an_unreached_step_is_found():
-    with pytest.raises(AssertionError, match="which nobody has completed"):
+    with pytest.raises(AssertionError, match="which no rank has completed"):
         world_checks.check(Log(WORLDS + STEPS + [{**begun(9, 3, 0, "a", weights=4), "steps": 9}]))

@@ -1,4 +1,4 @@
-"""horovod.run where nobody has a script: typed into an interpreter that goes on afterwards."""
+"""horovod.run without a script: typed into an interpreter that continues afterwards."""
 
 import os
 import signal

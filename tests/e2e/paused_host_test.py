@@ -1,4 +1,4 @@
-"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, its own commits no longer count, even
+"""A host that is paused with all that runs there is given up, and another world trains. When it continues, its own commits no longer count, even
 before its agent has noticed anything."""
 
 import contextlib
@@ -64,7 +64,7 @@ def test_no_commit_counts_after_the_pause(start, tmp_path):
         os.kill(pid, signal.SIGSTOP)
     other.stdout.wait_for("five commits", 60)
     before = commits("a")
-    os.kill(worker, signal.SIGCONT)  # its agent and guard go on to be stopped: nobody but the daemon can tell it
+    os.kill(worker, signal.SIGCONT)  # its agent and guard stay stopped: only the daemon can end it
     assert wait_until_none(lambda: [pid for pid in [worker] if JOB.name in command_line(pid)], 60) == []
     # One may have been agreed on when the pause began.
     assert commits("a") <= before + 1, f"{commits('a') - before} commits after the pause"

@@ -1,4 +1,4 @@
-"""An elastic job that is asked to end while nobody reads its output, whose pipe stays open: a paused pager, or a log collector that hangs."""
+"""An elastic job that is asked to end while its output is not read and the pipe stays open: a paused pager, or a log collector that hangs."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def control(*words):
 def job_of(pid):
     """The id of that horovodrun's job: those of other tests may run on this machine."""
     listed = re.findall(r"^(?:job )?([0-9a-f]{8})", control("status").stdout, re.M)
-    answers = {name: control("status", "--json", "--job", name) for name in listed}  # a job may have ended meanwhile
+    answers = {name: control("status", "--json", "--job", name) for name in listed}  # a job may have ended in between
     pids = {name: json.loads(each.stdout)["daemon"]["pid"] for name, each in answers.items() if each.returncode == 0}
     (mine,) = [name for name, daemon in pids.items() if daemon == pid]
     return mine

@@ -1,4 +1,4 @@
-"""A rank that keeps the others waiting: people hear of it once, with what it is doing, and in the end something is done about it."""
+"""A rank that keeps the others waiting: it is reported once, with its current call, and the job ends it at last."""
 
 import json
 import re

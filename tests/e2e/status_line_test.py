@@ -16,7 +16,7 @@ STATUS = re.compile(
 
 @pytest.fixture
 def gate(tmp_path):
-    """Workers that read it go on when it is closed."""
+    """Workers that read it continue when it is closed."""
     os.mkfifo(tmp_path / "gate")
     descriptor = os.open(tmp_path / "gate", os.O_RDWR)
     open_ones = [descriptor]

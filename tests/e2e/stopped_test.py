@@ -1,4 +1,4 @@
-"""Parts of a job that can't run for some seconds, as on a node that is too busy: SIGSTOP stands for that. The job goes on as if nothing had been."""
+"""Parts of a job that can't run for some seconds, as on a node that is too busy: SIGSTOP simulates that. The job continues unharmed."""
 
 import json
 import os

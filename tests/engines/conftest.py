@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
-# Ray's clusters tell nobody that they are there, and write no token into the home folder.
+# Ray's clusters send no usage statistics, and write no token into the home folder.
 os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
 
 
@@ -65,7 +65,7 @@ def text_of_pages(root, paths):
 
 @pytest.fixture(scope="session")
 def ray_folder():
-    """What Ray would write to /tmp/ray."""
+    """The folder that replaces /tmp/ray."""
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets' paths must be short
     address_folder = Path(
         "/tmp/ray"

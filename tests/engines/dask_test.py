@@ -144,7 +144,7 @@ def test_files_that_the_client_has_sent_are_found_by_the_processes(client, tmp_p
 
 
 class OnlyHere:
-    """What the workers can't unpickle, or what the caller can't."""
+    """An object that the workers, or the caller, can't unpickle."""
 
     def __reduce__(self):
         return int, ("x",)
@@ -303,7 +303,7 @@ def test_elastic_job_follows_the_cluster(cluster, client, tmp_path):
     first = set(log.process_ids().values())
     cluster.scale(3)
     log.wait_until(lambda: log.trains_with(3), 300, "a new worker has joined")
-    assert first < set(log.process_ids().values()), "nobody was restarted"
+    assert first < set(log.process_ids().values()), "no worker was restarted"
     cluster.scale(1)
     log.wait_until(lambda: log.trains_with(1), 300, "two workers have left")
     (tmp_path / "end").touch()
@@ -331,7 +331,7 @@ def test_elastic_job_survives_the_loss_of_a_worker(client, tmp_path):
 
 
 def test_workers_that_one_look_misses_get_no_second_process(client, tmp_path, monkeypatch):
-    """As when the scheduler's answers come late, and in another order."""
+    """The scheduler's answers may come late, and in another order."""
     seen, missed, looked = Cluster.workers, threading.Event(), threading.Event()
 
     def none_once(cluster):
@@ -347,7 +347,7 @@ def test_workers_that_one_look_misses_get_no_second_process(client, tmp_path, mo
     first, step = log.process_ids(), log.last_step()
     monkeypatch.setattr(Cluster, "workers", none_once)
     assert looked.wait(60)
-    log.wait_until(lambda: log.last_step() > step + 150, 300, "others would have joined meanwhile")
+    log.wait_until(lambda: log.last_step() > step + 150, 300, "others would have joined by now")
     assert log.process_ids() == first
     (tmp_path / "end").touch()
     assert [rank for rank, _ in run.results()] == [0, 1]

@@ -7,7 +7,7 @@ from processes import Stream
 
 
 class Output:
-    """What a job's processes print: a stream to write to, and a Stream to read along with."""
+    """The output of a job's processes: a stream to write to, and a Stream to read along with."""
 
     def __init__(self):
         reader, writer = os.pipe()

@@ -126,7 +126,7 @@ def test_what_is_asked_for_is_given_up_where_there_is_room(cluster):
         groups = list(demand._groups)
         assert len(groups) == 3
         demand.ask(2)
-        assert demand._groups == groups[:2], "those that wait go on to wait"
+        assert demand._groups == groups[:2], "waiting groups stay"
     finally:
         demand.ask(0)
     assert demand._groups == []

@@ -147,7 +147,7 @@ class Flag:
 
 
 def training(flag):
-    """A training that goes on until the flag is set, and returns (rank, size, pid, steps)."""
+    """Trains until the flag is set; returns (rank, size, pid, steps)."""
 
     def train():
         import numpy

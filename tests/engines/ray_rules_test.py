@@ -1,4 +1,4 @@
-"""The rules of horovod.ray that need no cluster: arguments, ranks, nodes as hosts, and what an elastic job is to have where."""
+"""The rules of horovod.ray that need no cluster: arguments, ranks, nodes as hosts, and the placement of an elastic job."""
 
 import importlib
 import queue
@@ -179,7 +179,7 @@ def test_older_interface_checks_its_arguments():
 
 
 def test_verbose_may_be_true():
-    """As in Horovod's examples."""
+    """Horovod's examples pass it."""
     assert elastic_settings(verbose=True).verbose == 1
     ElasticRayExecutor(elastic_settings(verbose=True), use_gpu=True, cpus_per_slot=2)
 

@@ -223,7 +223,7 @@ def test_functions_that_give_no_result(make):
 
 @pytest.mark.parametrize("method", ["run", "run_remote", "execute", "execute_single"])
 def test_functions_that_workers_can_not_have(make, method):
-    """Not pickled, not unpickled: one line each, and the workers go on."""
+    """They can't be pickled, or not unpickled: one line each, and the workers continue."""
 
     def call(value):
         fn = getattr(executor, method)
@@ -413,7 +413,7 @@ def test_workers_see_all_gpus_of_their_node(make, shape):
 
 
 def what_the_dashboard_reads():
-    """What Ray's GCS has of actors, jobs, workers, placement groups and tasks, and its key-value store."""
+    """Returns what Ray's GCS stores about actors, jobs, workers, placement groups and tasks, and its key-value store."""
     state = ray._private.state.state
     connect = getattr(state, "_connect_and_get_accessor", None) or state._check_connected
     accessor = connect() or state.global_state_accessor

@@ -1,4 +1,4 @@
-"""Checkpoints in S3, as moto's server plays it: from the start of a job to a new one that goes on. The rules of URLs, one by one, are in
+"""Checkpoints in S3, simulated by moto's server: from the start of a job to a new one that continues. The rules of URLs, one by one, are in
 python/tests/test_torch_checkpoint_url.py."""
 
 import contextlib

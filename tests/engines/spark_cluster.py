@@ -14,7 +14,7 @@ QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 
 
 def environment(**more):
-    """Of Spark's processes: everything stays on loopback."""
+    """Returns the environment of Spark's processes: everything stays on loopback."""
     own = {"SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return {**os.environ, **own, "OMP_NUM_THREADS": "1", **more}
 
@@ -40,7 +40,7 @@ class StandaloneCluster:
         return self.workers[-1]
 
     def end_worker(self, worker):
-        """And its executors."""
+        """Ends the worker and its executors."""
         self.workers.remove(worker)
         worker.end()
 

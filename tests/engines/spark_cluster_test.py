@@ -80,7 +80,7 @@ def test_executors_of_a_machine_share_it_and_one_that_dies_ends_a_static_job(ses
 
 
 class Training:
-    """An elastic training on the cluster, which goes on until it is to end. `log` reads along."""
+    """An elastic training on the cluster, which runs until the test ends it. `log` follows its output."""
 
     def __init__(self, directory, **limits):
         self._directory = directory
@@ -133,12 +133,12 @@ def test_slots_that_come_are_used_up_to_the_limit(cluster, session, tmp_path):
     third = cluster.start_worker()
     log.wait_until(lambda: log.trains_with(3), 300, "the new executor's task has joined")
     three = log.process_ids()
-    assert first < set(three.values()), "nobody was restarted"
+    assert first < set(three.values()), "no worker was restarted"
     unused = cluster.start_worker()
     unused.stderr.wait_for("Successfully registered with master", 60)
     cluster.end_worker(unused)
     step = log.last_step()
-    log.wait_until(lambda: log.last_step() > step + 1, 300, "it goes on")
+    log.wait_until(lambda: log.last_step() > step + 1, 300, "it continues")
     assert log.process_ids() == three, "what is not used changes nothing"
     cluster.end_worker(third)
     log.wait_until(lambda: log.trains_with(2), 300, "the third has gone")

@@ -1,4 +1,4 @@
-"""Data of DataFrames in a store, for the estimators: what is known of its columns, and the files."""
+"""Data of DataFrames in a store, for the estimators: the metadata of its columns, and the files."""
 
 import numpy
 import pytest
@@ -173,7 +173,7 @@ def test_data_sets_are_written_once_and_their_numbers_used_again(local_spark, st
     assert (number, written[-1]) == (2, True)  # other columns of the same
     first.__exit__(None, None, None)
     number, last = prepared(third)
-    assert (number, written[-1]) == (0, True)  # in place of one that nobody uses
+    assert (number, written[-1]) == (0, True)  # replaces one that is no longer used
     number, again = prepared(df, validation="x1")
     assert (number, written[-1]) == (3, True)
     for context in (second, more, last, again):

@@ -1,4 +1,4 @@
-"""Public methods of estimators, their models, and what they are given: one that a subclass overrides is the one that is called."""
+"""Public methods of estimators and models that a subclass overrides: the override is called."""
 
 import os
 

@@ -44,7 +44,7 @@ class Xor(pl.LightningModule):
 
 
 class OldXor(Xor):
-    """With a hook of Lightning 1."""
+    """A model with a hook of Lightning 1."""
 
     def validation_step(self, batch, batch_idx):
         super().validation_step(batch, batch_idx)

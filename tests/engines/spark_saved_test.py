@@ -57,7 +57,7 @@ def test_a_model_reaches_the_tasks_in_pieces(local_spark, monkeypatch):
 
 
 def test_what_was_saved_as_text_is_loaded(local_spark, tmp_path, monkeypatch):
-    """As the first version did."""
+    """The first version saved models in this way."""
     model = hvd_spark.TorchModel(model=torch.nn.Linear(1, 1 << 16))
     with monkeypatch.context() as before:
         before.setattr(serialization, "_LARGE", 1 << 40)

@@ -1,4 +1,4 @@
-"""Stores of the estimators for Spark: paths, files, and what a run's processes get of them. No Spark is started."""
+"""Stores of the estimators for Spark: paths, files, and the stores that a run's processes get. No Spark is started."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""The estimator that trains PyTorch models: fits in a local session, checkpoints, models, and what is saved."""
+"""The estimator that trains PyTorch models: fits in a local session, checkpoints, models, and saved files."""
 
 import multiprocessing
 import os
@@ -113,7 +113,7 @@ def test_each_row_weighs_what_its_column_says(local_spark, store):
 
 
 def test_batches_of_a_fixed_shape(local_spark, store):
-    """Also without -1, as each row by itself."""
+    """The shape may lack -1: it is then that of each row."""
     trained = estimator(store, input_shapes=[[2]], batch_size=1, epochs=1).fit(xor(local_spark))
     assert [row.y__output for row in trained.transform(xor(local_spark)).collect()]
     trained = estimator(store, input_shapes=[[3, 2]], batch_size=3, epochs=1).fit(xor(local_spark))
@@ -316,7 +316,7 @@ def test_estimators_and_models_are_saved(local_spark, store, tmp_path):
 
 
 class Constant(DataModule):
-    """Ones, whatever is in the files."""
+    """Yields ones instead of the data in the files."""
 
     def __enter__(self):
         print("entered", flush=True)

@@ -1,4 +1,4 @@
-"""What frameworks/jax/xla_ffi_abi.h declares anew, against the header that comes with this jaxlib."""
+"""The declarations in frameworks/jax/xla_ffi_abi.h, compared with the header of this jaxlib."""
 
 import subprocess
 from pathlib import Path

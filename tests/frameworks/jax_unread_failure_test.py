@@ -1,4 +1,4 @@
-"""A program of JAX that fails after the script has come to its end, and tells nobody."""
+"""A JAX program that fails after the end of the script, without an exception."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What collectives/nccl/abi.h declares anew, against NVIDIA's own headers and libraries, from the oldest that is supported to the newest
+"""The declarations in collectives/nccl/abi.h, compared with NVIDIA's own headers and libraries, from the oldest that is supported to the newest
 that there is. No GPU is needed. Fetches a gigabyte the first time, so tools/test does it only with --all."""
 
 import os

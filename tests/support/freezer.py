@@ -40,7 +40,7 @@ def frozen(pids):
     finally:
         (group / switch).write_text(off)
         for pid in (group / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):  # gone meanwhile
+            with contextlib.suppress(OSError):  # it has ended
                 (group.parent / "cgroup.procs").write_text(pid)
         poll_until(lambda: not (group / "cgroup.procs").read_text(), "the cgroup empty")  # what ends goes by itself
         group.rmdir()

@@ -12,7 +12,7 @@ VERSION_2 = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def memory_limit(megabytes):
-    """What is to be put before a command."""
+    """Returns the words to put before a command."""
     root, name = (VERSION_1, "memory.limit_in_bytes") if (VERSION_1 / "tasks").exists() else (VERSION_2, "memory.max")
     group = root / f"hvd-test-{os.getpid()}"
     try:

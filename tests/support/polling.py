@@ -1,4 +1,4 @@
-"""Polling, for states of which no event tells. Nothing else in the tests sleeps until a condition holds."""
+"""Polling, for states without an event. Nothing else in the tests sleeps until a condition holds."""
 
 import time
 

@@ -105,7 +105,7 @@ class Running:
         return f"--- stdout\n{self.stdout.text}--- stderr\n{self.stderr.text}---"
 
     def end(self):
-        """For a test's clean-up: it is gone afterwards, whatever it was doing."""
+        """Ends the process in any state, for a test's clean-up."""
         if self.popen.poll() is None:
             self.popen.kill()
             self.popen.wait()

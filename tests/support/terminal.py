@@ -65,7 +65,7 @@ class Terminal:
                 with self._changed:
                     self._sent += data.decode()
                     self._changed.notify_all()
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has it open any more
             pass
 
     @property
@@ -97,7 +97,7 @@ class Terminal:
         termios.tcflow(self._screen, termios.TCOON)
 
     def wait(self, timeout=GUARD):
-        """The command's exit code; all that it has written is shown by then."""
+        """Waits for the command; returns its exit code after all of its output is shown."""
         try:
             code = self.popen.wait(timeout)
         except subprocess.TimeoutExpired:

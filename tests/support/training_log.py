@@ -102,7 +102,7 @@ class TrainingLog:
         return any(said == size for world, (said, _) in self.worlds().items() if world > after)
 
     def forget(self):
-        """Drops the entries of the past, for runs that go on for long and look at the present only."""
+        """Drops old entries, for long runs that look at the present only."""
         self._entries = []
 
     def process_ids(self):

@@ -8,7 +8,7 @@ def process(entry):
 
 def members_of_worlds(begun):
     """By epoch: {rank: process} of `begun`, the entries of processes that begin to train in a world. No epoch may have two lists of
-    members: nobody who calls its rank another's, or speaks of another size."""
+    members: no process may report the rank of another one, or another size."""
     worlds = {}
     for entry in begun:
         epoch, rank, size = entry["world"], entry["rank"], entry["size"]
@@ -71,7 +71,7 @@ def check_commits(begun, steps):
     for epoch in sorted(starts):
         start = starts[epoch]
         if start > 0 and any("weights" in entry for entry in begun):
-            assert start in weights, f"epoch {epoch} begins after step {start}, which nobody has completed"
+            assert start in weights, f"epoch {epoch} begins after step {start}, which no rank has completed"
         weights = {step: digest for step, digest in weights.items() if step <= start}
         for entry in begun:
             if entry["world"] == epoch and start > 0 and "weights" in entry:

@@ -85,7 +85,7 @@ class Cluster(Engine):
 
     def _look(self, task: Task, count: int) -> None:
         """Starts tasks on workers without one, until there are `count`, and forgets those whose workers are gone. After a failure, only
-        the next call starts another task: by then the job may be over.
+        the next call starts another task, since the job may have ended in between.
         """
         workers = self.workers()
         failed = self._forget_lost(workers) if task.elastic else set()
@@ -132,7 +132,7 @@ class AgentsOfWorker(distributed.WorkerPlugin):  # type: ignore[misc]  # distrib
         """Is called on the worker."""
 
     async def teardown(self, worker: Any) -> None:
-        """Called on the worker, on its event loop, which goes on meanwhile."""
+        """Called on the worker, on its event loop, which is not blocked."""
         import asyncio
 
         leaving = [agent for address, agent in _agents if address == worker.address]

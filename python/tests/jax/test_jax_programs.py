@@ -1,4 +1,4 @@
-"""Collectives in jitted programs: their order, names, errors, and what becomes of them in another world."""
+"""Collectives in jitted programs: their order, names, errors, and their behaviour in another world."""
 
 import re
 

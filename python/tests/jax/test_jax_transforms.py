@@ -20,7 +20,7 @@ def weights(shape):
 
 
 def gradient(operation, array):
-    """Of the sum of the results, each times its weight."""
+    """Returns the gradient of the weighted sum of the results."""
     return jax.grad(lambda x: (lambda y: (y * weights(y.shape)).sum())(operation(x)))(array)
 
 

@@ -92,7 +92,7 @@ def fit_together(optimizer, jit=JIT):
 
 @functools.cache
 def weights_alone(kind="new", jit=JIT, joined=1, name="SGD", **options):
-    """The same by one process with the joined batches, `joined` of which are one batch more."""
+    """Returns the weights that one process gets with the joined batches, `joined` of them as one batch."""
     model = model_of()
     optimizer = sgd(kind, **options) if name == "SGD" else getattr(optimizers(kind), name)(**options)
     model.compile(optimizer, "mse", jit_compile=jit)

@@ -48,7 +48,7 @@ def test_weights_of_the_root_are_broadcast():
 
 @pytest.mark.several_ranks
 def test_without_a_reduction_ranks_would_differ():
-    """So that the tests above mean something."""
+    """Checks that the tests above can fail."""
     model = trained(sgd(), batches()[1], BATCH)
     weights = model.get_weights()[0].reshape(1, -1)
     gathered = numpy.asarray(hvd.allgather(weights))

@@ -29,7 +29,7 @@ callbacks = hvd.callbacks
 
 
 class Record(keras.callbacks.Callback):
-    """What a callback at this place of the list sees."""
+    """Records what a callback at this place of the list sees."""
 
     def on_train_begin(self, logs=None):
         self.rates, self.logs = [], []
@@ -85,7 +85,7 @@ def test_broadcast_leaves_each_rank_the_gradients_that_it_accumulates(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_learning_rates_that_differ_after_an_epoch_are_an_error(kind):
     class Decides(keras.callbacks.Callback):
-        """What ReduceLROnPlateau does with the metrics of a rank."""
+        """Records what ReduceLROnPlateau does with the metrics of a rank."""
 
         def on_epoch_end(self, epoch, logs=None):
             if epoch == 1 and hvd.rank() == 1:
@@ -112,7 +112,7 @@ def test_local_variables_are_not_broadcast():
 
 
 def test_metrics_are_averaged_for_those_behind():
-    """By the number of samples, which differs between ranks."""
+    """The weights are the numbers of samples, which differ between ranks."""
     steps = 1 + hvd.rank()
     random = numpy.random.RandomState(hvd.rank())
     inputs = random.randn(steps * BATCH, FEATURES).astype("float32")

@@ -61,7 +61,7 @@ def test_sync_restore_and_commit(kind):
     state.restore()
     assert (state.batch, state.epoch) == (21, 11)
     assert_all(model, after)
-    # What was restored is a copy: to go on does not change the commit.
+    # The restored value is a copy: further training does not change the commit.
     fit(model, batches(2)[1], BATCH, epochs=1)
     state.restore()
     assert_all(model, after)
@@ -183,7 +183,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", [4, 8])
 def test_batches_that_are_done_are_left_out_of_the_first_epoch(kind, steps):
-    """After an interruption in the second epoch; with another number of steps, the same part of them."""
+    """The interruption is in the second epoch. With another number of steps, the same share of them is left out."""
     model = compiled(kind)
     state = elastic.KerasState(model, batch=100, epoch=0)  # Horovod's example begins with 100
 

@@ -116,7 +116,7 @@ def test_embeddings_have_sparse_gradients(kind, sparse_as_dense):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_train_step_of_the_users_own(kind):
-    """Whose gradients come from no function of the optimizer's."""
+    """Its gradients do not come from a function of the optimizer."""
 
     class Model(keras.Sequential):
         def train_step(self, data):

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("float16")
 
 
 def data(joined):
-    """Batches of which the second overflows, on the last rank only."""
+    """Returns batches; the second one overflows, on the last rank only."""
     random = numpy.random.RandomState(0)
     inputs = random.randn(STEPS, hvd.size(), BATCH, FEATURES).astype("float32")
     targets = inputs.sum(axis=-1, keepdims=True) / 10
@@ -108,7 +108,7 @@ def test_with_accumulation(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_a_local_variable(kind):
-    """Whose gradient overflows on one rank, and is not reduced."""
+    """The variable's gradient overflows on one rank, and is not reduced."""
     model = model_of()
     optimizer = hvd.DistributedOptimizer(sgd(kind))
     for variable in model.trainable_variables:

@@ -62,7 +62,7 @@ def test_its_class_has_the_name_of_the_optimizers(kind):
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_it_has_what_a_script_has_set_on_an_unused_optimizer(passes):
-    """And what Keras does not write into its configuration."""
+    """This includes values that Keras does not write into its configuration."""
     own = keras.optimizers.AdamW(1.0, weight_decay=0.5)
     kept, decayed = variable([1.0]), variable([1.0])
     own.exclude_from_weight_decay(var_list=[kept])
@@ -230,7 +230,7 @@ def test_a_number_of_passes_of_any_integer_type():
 
 
 class Stranger:
-    """Of no Keras."""
+    """An optimizer of no Keras package."""
 
 
 def test_what_can_not_be_made_distributed():
@@ -430,7 +430,7 @@ def test_gradients_of_a_tape_are_averaged_again_in_a_graph_if_they_have_changed(
 
 @pytest.mark.only("tensorflow")
 def test_a_distributed_tape_keeps_no_variable_alive():
-    """Whose gradients no distributed optimizer applies."""
+    """No distributed optimizer applies the gradients."""
     import tensorflow as tf
 
     import horovod.tensorflow as hvd_tf

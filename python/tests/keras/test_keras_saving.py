@@ -73,7 +73,7 @@ def test_load_model_gives_a_distributed_optimizer_with_its_slots(kind, name, fol
     assert len(variables_of(optimizer)) == len(variables_of(model.optimizer))
     for own, other in zip(variables_of(optimizer), variables_of(model.optimizer)):
         numpy.testing.assert_array_equal(own, other)
-    # Both go on alike.
+    # Both continue in the same way.
     for each in (model, loaded):
         fit(each, batches(2)[1], BATCH, epochs=1)
     assert_weights(loaded, model.get_weights(), rtol=1e-6, atol=1e-6)

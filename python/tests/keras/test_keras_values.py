@@ -31,7 +31,7 @@ def test_average_is_the_default():
 
 
 def test_compression():
-    value = numpy.float32([1.0, 1.0 + 2.0**-12])  # the latter is no float16
+    value = numpy.float32([1.0, 1.0 + 2.0**-12])  # the second value has no exact float16
     result = hvd.allreduce(value, compression=hvd.Compression.fp16)
     assert numbers(result).dtype == "float32"
     numpy.testing.assert_array_equal(numbers(result), [1.0, 1.0])

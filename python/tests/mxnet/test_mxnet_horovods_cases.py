@@ -41,7 +41,7 @@ MISMATCHES = {
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("case", MISMATCHES)
 def test_mismatches(case):
-    """A RuntimeError on all ranks, as in Horovod; the world goes on."""
+    """All ranks raise a RuntimeError, as in Horovod; the world stays usable."""
     operation, makers = MISMATCHES[case]
     for make in makers:
         with pytest.raises(RuntimeError, match="Mismatched"):
@@ -116,7 +116,7 @@ def test_operations_of_a_process_set(monkeypatch):
 
 
 def test_two_trainers():
-    """Told apart by their prefixes."""
+    """Their prefixes distinguish them."""
     nets = [gluon.nn.Dense(units, in_units=10) for units in (20, 30)]
     trainers = []
     for number, net in enumerate(nets):

@@ -143,8 +143,8 @@ def test_reducescatter(op):
 
 
 def test_operations_wait_for_mxnets_engine():
-    """Which computes by itself: what was computed before is reduced, and what reads an array before it
-    is overwritten reads the old values."""
+    """The engine is asynchronous: results of earlier operations are reduced, and earlier readers of an
+    array that is overwritten get the old values."""
     size, rank = 1200, hvd.rank()
     one = mx.nd.full((size, size), rank + 1)
     one.wait_to_read()

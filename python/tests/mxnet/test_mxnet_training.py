@@ -232,7 +232,7 @@ def test_parameters_are_broadcast_when_they_are_initialized():
 
 @pytest.mark.several_ranks
 def test_parameters_of_a_root_that_knows_them_already():
-    """As with a checkpoint that rank 0 has loaded."""
+    """This is the case after rank 0 has loaded a checkpoint."""
     net = net_of(hvd.rank(), in_units=FEATURES if hvd.rank() == 0 else 0)
     hvd.broadcast_parameters(net.collect_params())
     net(mx.nd.ones((1, FEATURES)))

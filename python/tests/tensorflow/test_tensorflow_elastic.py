@@ -103,7 +103,7 @@ def test_sync_restore_and_commit(kind, given):
 
 
 def test_what_was_saved_is_a_copy():
-    """Whatever memory TensorFlow updates in place."""
+    """TensorFlow may update the memory of the variables in place."""
     variable = tf.Variable(tf.zeros(1000))
     state = elastic.TensorFlowState([variable])
     for _ in range(3):
@@ -174,7 +174,7 @@ def test_the_learning_rate_of_an_optimizer():
     not hasattr(tf.keras.optimizers.Adam, "aggregate_gradients"), reason="Keras 3 keeps its sums itself"
 )
 def test_passes_of_a_failed_update_are_dropped():
-    """Else no pass after it is the last one of an update."""
+    """Otherwise no later pass would be the last one of an update."""
     model, optimizer = keras_training()
     optimizer = hvd.DistributedOptimizer(optimizer, backward_passes_per_step=2)
     state = elastic.TensorFlowKerasState(model, optimizer)
@@ -215,7 +215,7 @@ def test_wrong_types_of_model_and_optimizer():
 
 
 def test_run_continues_from_the_last_commit_in_a_new_world():
-    """With a function that was traced before, and is not traced again."""
+    """The function was traced before, and is not traced again."""
     variable, traces, seen = tf.Variable(tf.zeros(2)), [], []
     state = elastic.TensorFlowState([variable], batch=0)
     own = tf.constant(mine((2,)))

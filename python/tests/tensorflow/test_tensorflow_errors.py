@@ -1,4 +1,4 @@
-"""What goes wrong, on all ranks alike, and that the world goes on. On any number of ranks."""
+"""Errors that all ranks get, after which the world stays usable. On any number of ranks."""
 
 import numpy
 import pytest
@@ -75,7 +75,7 @@ def test_mismatch_in_a_compiled_function(case):
 @pytest.mark.parametrize("mode", NOT_COMPILED)
 def test_bad_splits_and_scalars(mode):
     size = hvd.size()
-    refused = tf.errors.InvalidArgumentError  # as in Horovod: it is no mismatch of ranks
+    refused = tf.errors.InvalidArgumentError  # as in Horovod, since the ranks agree
     with pytest.raises(refused):
         run(mode, lambda x: hvd.alltoall(x, [1] * (size + 1)), numpy.ones((size + 1, 2), "float32"))
     with pytest.raises(refused) as caught:

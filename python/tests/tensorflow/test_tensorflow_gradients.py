@@ -171,7 +171,7 @@ def test_gradients_within_a_process_set(mode, dynamic):
 
 
 def slices(rank, dtype="float32", shape=(2, 3)):
-    """Of each rank two, of which the second is at the place of the next rank's first."""
+    """Returns two slices of each rank; the second has the index of the next rank's first."""
     values = of_rank(rank, (2, *shape[1:]), dtype)
     return values, numpy.array([rank, rank + 1])
 

@@ -189,7 +189,7 @@ def test_adasum_is_a_tree_of_pairs(mode):
 
 @pytest.mark.parametrize("kind", ["resources", "references"])
 def test_broadcast_in_place_in_a_graph(kind):
-    """What it returns has the variables' types and new values."""
+    """The result has the variables' types and new values."""
     dtypes = ["uint8", "int8", "int32", "int64", "float16", "float32", "float64", "bool"]
     for root in range(hvd.size()):
         with tf.Graph().as_default(), v1.Session() as session:
@@ -207,7 +207,7 @@ def test_broadcast_in_place_in_a_graph(kind):
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_partial_tape_in_a_graph(count):
-    """Of a persistent tape, whose gradients are asked for twice."""
+    """The tape is persistent, and its gradients are requested twice."""
 
     def gradients(inputs):
         make = dict(kernel_initializer=tf.keras.initializers.Constant(hvd.rank() + 1.0))
@@ -236,7 +236,7 @@ def test_partial_tape_in_a_graph(count):
 
 
 def test_ids_of_process_sets(dynamic):
-    """They are the same on all ranks, and said by str(). A set that was removed can be added again."""
+    """They are the same on all ranks, and str() shows them. A removed set can be added again."""
     size = hvd.size()
     everyone = list(range(size))
     assert str(hvd.global_process_set) == f"ProcessSet(process_set_id=0, ranks={everyone}, mpi_comm=None)"

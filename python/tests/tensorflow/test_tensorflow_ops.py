@@ -203,7 +203,7 @@ def test_allgather_of_different_lengths(mode):
 
 
 def rows_of(rank, shape, dtype):
-    """As many as the rank; of rank 0 there are none."""
+    """Returns as many rows as the rank's number; rank 0 has none."""
     return of_rank(rank, (rank, *shape[1:]), dtype)
 
 
@@ -247,7 +247,7 @@ def test_broadcast_from_every_root(mode):
 
 @pytest.mark.parametrize("mode", NOT_COMPILED)
 def test_alltoall_by_splits_and_evenly(mode):
-    """Rank r sends r + 1 rows, which say for whom they are, to each."""
+    """Rank r sends r + 1 rows to each rank; the rows name their receiver."""
     own, size = hvd.rank() + 1, hvd.size()
     dtypes = [dtype for dtype in MOVED if dtype != "bool"]
 

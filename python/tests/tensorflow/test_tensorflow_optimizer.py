@@ -25,7 +25,7 @@ def initialize(session):
 
 
 def trained(make, steps=6, use_resource=True, **arguments):
-    """What an optimizer makes of two variables; each rank's gradients are those of its own data."""
+    """Returns two variables after training; each rank's gradients are those of its own data."""
     with graph() as session:
         weights = v1.get_variable("weights", initializer=tf.ones((3, 1)), use_resource=use_resource)
         bias = v1.get_variable("bias", initializer=tf.zeros(1), use_resource=use_resource)

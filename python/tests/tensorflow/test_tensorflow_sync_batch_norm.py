@@ -13,7 +13,7 @@ PLAIN = {} if hasattr(tf.keras, "ops") else {"fused": False}
 
 
 def batches(shape, scale=1.0, offset=0.0):
-    """Of all ranks, each of another size; values of another range on each."""
+    """Returns the batches of all ranks; sizes and value ranges differ between ranks."""
     random = numpy.random.RandomState(3)
     return [
         (offset + scale * (rank + 1) * random.randn(2 + rank, *shape)).astype("float32") for rank in range(hvd.size())
@@ -124,7 +124,7 @@ def test_several_in_a_model_that_is_saved(tmp_path):
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("mode", MODES)
 def test_names_of_layers_do_not_matter(mode):
-    """As where one rank has loaded its model."""
+    """The names differ if one rank has loaded its model."""
     parts = batches((4,))
     wanted = results(tf.keras.layers.BatchNormalization(**PLAIN), numpy.concatenate(parts))
     found = results(hvd.SyncBatchNormalization(name=f"norm_{hvd.rank()}"), parts[hvd.rank()], mode)

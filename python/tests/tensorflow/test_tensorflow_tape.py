@@ -38,7 +38,7 @@ class Model:
         return scale() * sum(tf.reduce_sum(variable**2) for variable in self.variables[:3])
 
     def gradients(self, tape_of, **arguments):
-        """By the tape that `tape_of` makes of one; None for the fourth variable."""
+        """Returns the gradients of the tape that `tape_of` wraps; None for the fourth variable."""
         with tf.GradientTape() as tape:
             loss = self.loss()
         tape = tape_of(tape)
@@ -138,7 +138,7 @@ def test_sources_are_any_nest():
 
 
 def test_where_a_tape_is_wrapped():
-    """Before it records, while it records, and after."""
+    """A tape may be wrapped before, while and after it records."""
     model = Model()
     with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
         loss = model.loss()
@@ -157,7 +157,7 @@ def test_where_a_tape_is_wrapped():
 
 
 class OwnTape(tf.GradientTape):
-    """As users derive them."""
+    """A tape as users derive it."""
 
     def __init__(self, note, **kwargs):
         super().__init__(**kwargs)
@@ -219,7 +219,7 @@ def test_ranks_may_have_other_names_for_the_same(mode, generic):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_process_set(mode, dynamic):
-    """On the other ranks gradients stay what they are."""
+    """The gradients of the other ranks do not change."""
     model = Model()
     evens = list(range(0, hvd.size(), 2))
     with contextlib.nullcontext(hvd.global_process_set) if hvd.size() == 1 else added(evens) as process_set:

@@ -20,7 +20,7 @@ def values(results):
 
 
 def in_session(function, *arrays):
-    """What `function` makes of placeholders for `arrays`, as arrays, in a new graph."""
+    """Returns the results of `function` for placeholders of `arrays`, as arrays, in a new graph."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         placeholders = [tf.compat.v1.placeholder(array.dtype, array.shape) for array in arrays]
         results = function(*placeholders)
@@ -29,7 +29,7 @@ def in_session(function, *arrays):
 
 
 def run(mode, function, *arrays):
-    """What `function` makes of tensors with the values of `arrays`, as arrays."""
+    """Returns the results of `function` for tensors with the values of `arrays`, as arrays."""
     if mode == "session":
         return in_session(function, *arrays)
     if mode != "eager":

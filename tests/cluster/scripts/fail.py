@@ -1,4 +1,4 @@
-"""Trains until one rank fails; the others go on, and must be stopped.
+"""Trains until one rank fails; the others continue, and must be stopped.
 
 fail.py raise|exit|kill|segfault RANK
 """

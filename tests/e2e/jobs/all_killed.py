@@ -38,7 +38,7 @@ def train(state):
         state.step += 1
         state.commit()
         if state.step == KILLED_AT and not (here / "killed").exists():
-            with contextlib.suppress(HorovodInternalError):  # of those who were killed meanwhile
+            with contextlib.suppress(HorovodInternalError):  # of ranks that were killed
                 hvd.barrier()  # all have committed, and looked
             if hvd.rank() == 0:
                 (here / "killed").touch()

@@ -41,7 +41,7 @@ class Decay:
 def die_once(step):
     if step != 5 or flag.exists():
         return
-    with contextlib.suppress(HorovodInternalError):  # of those who were killed meanwhile
+    with contextlib.suppress(HorovodInternalError):  # of ranks that were killed
         hvd.barrier()  # all have looked
     if str(hvd.rank()) in victims:
         flag.touch()

@@ -30,7 +30,7 @@ def die_once(state, fold):
     flag = here / f"died-{fold}"
     if fold == 0 or state.step != 5 or flag.exists():
         return
-    with contextlib.suppress(HorovodInternalError):  # of those who were killed meanwhile
+    with contextlib.suppress(HorovodInternalError):  # of ranks that were killed
         hvd.barrier()  # all have looked
     if str(hvd.rank()) in victims:
         flag.touch()

@@ -1,5 +1,5 @@
-"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s until a file `end` is there, `spin`s without end, or hangs in a `native` function
-that holds Python's lock. Elastic jobs go on with what takes its place, and print what they have."""
+"""Two ranks; rank 1 keeps the other waiting once: `sleep`s until a file `end` is there, `spin`s without end, or hangs in a `native` function
+that holds Python's lock. Elastic jobs continue with its replacement, and print their results."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An elastic training that uses torch.distributed beside Horovod: a group for each world. Loses its last rank once, and goes on with a new one."""
+"""An elastic training that uses torch.distributed beside Horovod: a group for each world. Loses its last rank once, and continues with a new one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Rank 1 ends while rank 0 runs one more allreduce, of whose result it reads nothing: leaves_first.py jax|tensorflow FIFO [shutdown]"""
+"""Rank 1 ends while rank 0 runs one more allreduce, whose result it does not read: leaves_first.py jax|tensorflow FIFO [shutdown]"""
 
 import sys
 

@@ -34,7 +34,7 @@ windows = [*[WINDOW] * (size // WINDOW), size % WINDOW]
 
 
 def arrive():
-    """The copies of a commit to page-locked memory, with nobody who takes them from there."""
+    """Copies a commit to page-locked memory, without a consumer."""
     for _ in _host_copies.stretches(list(flat.chunk(3 * TENSORS)), lambda tensor: tensor):
         pass
 

@@ -1,4 +1,4 @@
-"""One rank is killed or stopped at a certain point of a step; the others go on in a new world without it, on new communicators, and its
+"""One rank is killed or stopped at a certain point of a step; the others continue in a new world without it, on new communicators, and its
 replacement joins them.
 
     killed.py POINT FOLDER RANKS

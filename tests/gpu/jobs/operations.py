@@ -122,7 +122,7 @@ if hvd.size() > 1:
         else:
             raise AssertionError("a mix of host and GPU went unnoticed")
 
-# Results of sizes that nobody guessed, many in flight, on a stream with work before and after them.
+# Results of unknown sizes, many in flight, on a stream with work before and after them.
 with torch.cuda.stream(torch.cuda.Stream()):
     for turn in range(10):
         rows = [torch.full((1000 * (hvd.rank() + 1), 50), 1.0, device=device) * (100 * turn + i) for i in range(5)]

@@ -19,7 +19,7 @@ TURNS = 5 if IS_SIMULATED else 60
 
 
 class NoOptimizer(torch.optim.Optimizer):
-    """Only what communicates is to be seen: the weights stay."""
+    """Leaves the weights unchanged, so that only communication is measured."""
 
     def __init__(self, parameters):
         super().__init__(parameters, {})

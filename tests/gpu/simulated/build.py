@@ -99,7 +99,7 @@ def build():
         unfinished.chmod(0o755)
         unfinished.rename(folder)
     except OSError:
-        if not folder.exists():  # somebody else was faster otherwise
+        if not folder.exists():  # otherwise another process was faster
             raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

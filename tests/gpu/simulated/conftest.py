@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def gpu():
-    """Instead of the one that skips tests where there is no GPU."""
+    """Replaces the fixture that skips tests without a GPU."""

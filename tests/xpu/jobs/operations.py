@@ -30,7 +30,7 @@ def of_all(*args):
 
 
 def check(result, expected):
-    """Also that the result is there for what is queued now."""
+    """Checks the result, also for operations that are queued now."""
     assert result.device == torch.device(DEVICE) and result.dtype == expected.dtype
     doubled = torch.empty_like(result).copy_(result).mul_(2)
     result.mul_(0)

@@ -40,7 +40,7 @@ def train(model, optimizer, parts, per_step=1):
 
 
 def on_device(tree):
-    """All of its tensors, but for the counters of optimizers, which torch keeps on the host."""
+    """Returns all of its tensors, except the counters of optimizers, which torch keeps on the host."""
     if isinstance(tree, dict):
         return all(on_device(value) for key, value in tree.items() if key != "step")
     if isinstance(tree, (list, tuple)):

@@ -42,7 +42,7 @@ class Epochs:
 
 
 class InMemory:
-    """The batches of a loader's first epoch, kept in memory, and shuffled anew for each epoch."""
+    """The batches of a loader's first epoch, kept in memory, and shuffled again for each epoch."""
 
     def __init__(self, loader: Any, batch_size: int, shuffle: bool, seed: int) -> None:
         self._loader, self._batch_size, self._shuffle = loader, batch_size, shuffle

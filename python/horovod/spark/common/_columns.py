@@ -130,7 +130,7 @@ def _metadata_of(field: StructField, summary: Any) -> dict[str, Any]:
 
 
 def metadata_of_schema(schema: pyarrow.Schema, columns: Sequence[str]) -> Metadata:
-    """Returns the metadata as far as the schema of Parquet files contains it; `shape` and `max_size` are None. Lists are taken for
+    """Returns the metadata as far as the schema of Parquet files contains it; `shape` and `max_size` are None. Lists count as
     dense vectors.
     """
     return {

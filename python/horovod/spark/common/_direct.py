@@ -21,7 +21,7 @@ from horovod.spark.common.cache import DataProperties
 
 
 class NoStore(StoreInterface):
-    """In place of a store: nothing of a run is kept."""
+    """Replaces a store when the estimator has none: no files of a run are kept."""
 
     storage_options = None
 
@@ -135,7 +135,7 @@ def _measured(rows: Any) -> tuple[int, int, int]:
 
 
 def _measures(batches: Any) -> Iterator[pyarrow.RecordBatch]:
-    """For each batch how many rows are for what, and its bytes."""
+    """Returns the number of training and validation rows and the bytes of each batch."""
     names = ["train", "validation", "bytes"]
     for batch in batches:
         flagged = pyarrow.compute.sum(batch.column(batch.schema.names.index(FLAG))).as_py() or 0

@@ -1,4 +1,4 @@
-"""What a model says of the rows of a DataFrame, as further columns."""
+"""A model's predictions for the rows of a DataFrame, as further columns."""
 
 import itertools
 import numbers
@@ -83,7 +83,7 @@ class Outputs:
 
 
 def _value(values: numpy.ndarray, kind: type) -> Any:
-    """One output of one row, of its label's type."""
+    """Returns one output of one row, converted to the type of its label."""
     if kind is SparseVector:
         values = values.astype(numpy.float64)
         indices = numpy.flatnonzero(values)

@@ -55,7 +55,7 @@ def _new_folder(root: str) -> Iterator[str]:
     folder = os.path.join(root, os.path.basename(hidden)[1:])
     lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with contextlib.suppress(OSError):  # a disk without locks: nobody else can lock the folder either
+        with contextlib.suppress(OSError):  # a disk without locks: no other process can lock the folder either
             fcntl.flock(lock, fcntl.LOCK_EX)
         os.rename(hidden, folder)
         yield folder

@@ -1,4 +1,4 @@
-"""Which data sets in a store have been written from which DataFrames by this process."""
+"""The data sets that this process has written to stores, by DataFrame."""
 
 import contextlib
 import threading
@@ -20,7 +20,7 @@ class DataProperties(NamedTuple):
 
 class TrainingDataCache:
     """The numbers of data sets, by DataFrame, store and validation. Trainings at the same time have different numbers; one that
-    nobody uses any more is given to the next DataFrame, so that a store does not grow.
+    is no longer used is given to the next DataFrame, so that a store does not grow.
 
     Hold `lock` while you look for a number and write the data.
     """
@@ -33,7 +33,7 @@ class TrainingDataCache:
 
     @staticmethod
     def create_key(df: Any, store: Store, *others: Hashable) -> Hashable:
-        """For this very DataFrame in this store; `others`: what else makes a difference. It holds the DataFrame, lest another
+        """Returns the key of this DataFrame in this store; `others`: further parts of the key. The key holds the DataFrame, so that no other
         one gets its identity."""
         return df, store.get_train_data_path(), store.get_val_data_path(), others
 

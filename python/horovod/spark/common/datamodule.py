@@ -1,4 +1,4 @@
-"""What reads prepared data in the processes of a training: an interface, and the module that is used if none is named."""
+"""Readers of prepared data in the processes of a training: the interface, and the default module."""
 
 import abc
 import importlib

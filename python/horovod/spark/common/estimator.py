@@ -1,4 +1,4 @@
-"""What the estimators of all frameworks have in common."""
+"""The common base of the estimators of all frameworks."""
 
 import time
 import uuid
@@ -139,7 +139,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         return self.getStore()
 
     def _store_of_run(self) -> Any:
-        """The store, or what stands for it if there is none."""
+        """Returns the store, or NoStore if there is none."""
         return self.getStore() or NoStore()
 
     def _get_or_create_backend(self) -> Any:
@@ -151,7 +151,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         return backend
 
     def _data_arguments(self, store: Any, properties: DataProperties, processes: int) -> dict[str, Any]:
-        """What a data module is made with, but for the number of the process."""
+        """Returns the arguments of a data module, without the number of the process."""
         weight = [self.getSampleWeightCol()] if self.getSampleWeightCol() else []
         return dict(
             train_dir=store.train_data_path,
@@ -182,7 +182,7 @@ class HorovodEstimator(Estimator, EstimatorParams):  # type: ignore[misc]  # pys
         return self.getRunId() or f"{framework}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
 
     def _checkpoint_path(self, run_id: str) -> Optional[str]:
-        """Of the file with the run's last checkpoint; None if there is none."""
+        """Returns the path of the run's last checkpoint; None if there is none."""
         store = self._store_of_run()
         folder = store.get_checkpoint_path(run_id)
         path = f"{folder}/{store.get_checkpoint_filename()}"

@@ -1,4 +1,4 @@
-"""Data for trainings from DataFrames: Parquet files in a store, and what is known of them."""
+"""Training data from DataFrames: Parquet files in a store, and their metadata."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -184,7 +184,7 @@ def get_simple_meta_from_parquet(
     validation: Any = None,
     only_numbers: bool = False,
 ) -> DataProperties:
-    """What is known of a data set that is in the store already. Raises ValueError for one without rows or these columns; with
+    """Returns the metadata of a data set that is already in the store. Raises ValueError for one without rows or these columns; with
     `only_numbers` also for columns of which a model gets no numbers."""
     weight = [sample_weight_col] if sample_weight_col else []
     columns = [*feature_columns, *label_columns, *weight]
@@ -192,12 +192,12 @@ def get_simple_meta_from_parquet(
 
 
 def get_dataset_properties(dataset_idx: int) -> DataProperties:
-    """Of a data set of :func:`prepare_data`."""
+    """Returns the properties of a data set of :func:`prepare_data`."""
     return _cache.properties(dataset_idx)
 
 
 def clear_training_cache() -> None:
-    """From now on each DataFrame is written again."""
+    """Forgets the data sets that were written: each DataFrame is written again."""
     _cache.clear()
 
 

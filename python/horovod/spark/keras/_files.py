@@ -79,7 +79,7 @@ def rate_of(model: Any) -> float:
 
 
 def shapes(tensors: Any) -> Optional[list[list[int]]]:
-    """Of a model's inputs or outputs, with -1 for the rows of a batch; None if the model does not know them yet."""
+    """Returns the shapes of a model's inputs or outputs, with -1 for the rows of a batch; None if the model does not know them yet."""
     if not tensors:
         return None
     return [[-1 if size is None else int(size) for size in tuple(tensor.shape)] for tensor in tensors]

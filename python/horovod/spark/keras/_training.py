@@ -1,4 +1,4 @@
-"""What each process of a training of Keras does."""
+"""The work of each process of a Keras training."""
 
 import dataclasses
 import importlib
@@ -20,7 +20,7 @@ from horovod.spark.task import get_available_devices
 
 @dataclasses.dataclass
 class Plan:
-    """What is trained on, and how. It can be pickled."""
+    """The model, the data and the options of a training. It can be pickled."""
 
     package: Package
     custom_objects: dict[str, Any]
@@ -90,7 +90,7 @@ def _train(plan: Plan, data: bytes) -> Optional[tuple[dict[str, list[float]], by
 
 
 def checkpoint_name(name: str) -> str:
-    """With the ending by which Keras knows the format."""
+    """Returns the file name, with the ending that tells Keras the format."""
     return name if name.endswith((".keras", ".h5")) else name + ".keras"
 
 
@@ -168,7 +168,7 @@ def _at_end_of_epoch(keras: Any, action: Callable[[Any], None]) -> Any:
 
 
 class Batches:
-    """Makes batches for fit() of those of a data module."""
+    """Converts the batches of a data module to batches for fit()."""
 
     def __init__(self, plan: Plan, model: Any) -> None:
         self._plan = plan
@@ -194,7 +194,7 @@ class Batches:
 
 
 def _shaped(columns: list[numpy.ndarray], wanted: Optional[list[list[int]]]) -> list[numpy.ndarray]:
-    """The columns in these shapes, those that have as many values."""
+    """Returns the columns, reshaped to these shapes if the number of values matches."""
     if wanted is None:
         return columns
     return [

@@ -1,4 +1,4 @@
-"""Training by Lightning of models that are no LightningModules."""
+"""Training of plain torch.nn.Modules by Lightning."""
 
 import dataclasses
 import importlib
@@ -23,7 +23,7 @@ class PlainModel:
     sample_weight: Optional[str]
 
     def loss(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Of a batch {column: tensor}."""
+        """Returns the loss of a batch {column: tensor}."""
         outputs = as_list(self.model(**{name: as_floats(name, batch[name]) for name in self.features}))
         labels = shaped_labels([as_floats(name, batch[name]) for name in self.labels], outputs, None)
         weights = batch[self.sample_weight].float() if self.sample_weight else None

@@ -1,4 +1,4 @@
-"""What each process of a training by Lightning does."""
+"""The work of each process of a Lightning training."""
 
 import dataclasses
 import importlib
@@ -22,7 +22,7 @@ from horovod.spark.torch._training import device_for
 
 @dataclasses.dataclass
 class Plan:
-    """What is trained on, and how. It can be pickled."""
+    """The model, the data and the options of a training. It can be pickled."""
 
     package: str  # Lightning
     store: Any
@@ -120,7 +120,7 @@ def _default_logger(plan: Plan, folder: str) -> Any:
 
 
 def _own_callback(plan: Plan, folder: str) -> Any:
-    """Copies checkpoints and logs of an epoch to the store when the next one begins, and looks for losses that are no
+    """Copies checkpoints and logs of an epoch to the store when the next one begins, and checks for losses that are not
     numbers."""
     lightning = importlib.import_module(plan.package)
 

@@ -1,4 +1,4 @@
-"""Prepared data as Lightning takes it."""
+"""Prepared data as a LightningDataModule."""
 
 import importlib
 import itertools

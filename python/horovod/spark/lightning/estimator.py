@@ -134,7 +134,7 @@ class TorchEstimator(of_torch.TorchEstimator):
         return util.to_list(self.getLossConstructors(), len(labels)) or []
 
     def _load_checkpoint(self, run_id: str) -> Any:
-        """The newest of Lightning's checkpoints of the run, if there is one. It is unpickled, as Lightning does it."""
+        """Returns the newest Lightning checkpoint of the run, or None. It is unpickled, as by Lightning."""
         store = self._store_of_run()
         folder = store.get_checkpoint_path(run_id)
         paths = store.get_checkpoints(run_id) if folder is not None and store.exists(folder) else []
@@ -206,7 +206,7 @@ def package_of(model: Any) -> Optional[str]:
 
 
 def _installed_package() -> str:
-    """Raises ImportError if there is none, or there are both and none has been imported."""
+    """Raises ImportError if no package is installed, or both are installed and neither was imported."""
     from horovod.lightning import _packages  # looks for it
 
     return _packages.in_use()[0]

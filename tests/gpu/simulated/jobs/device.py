@@ -15,7 +15,7 @@ Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Gate:
-    """A kernel on the current stream that ends when it is told to, so that the work after it has not been done for sure."""
+    """A kernel on the current stream that ends on request, so that the work after it is certainly not done."""
 
     def __init__(self):
         self._opened = threading.Event()
