@@ -35,6 +35,7 @@ _SINGLE = (
     "test_torch_checkpoint_file.py",
     "test_torch_checkpoint_folder.py",
     "test_torch_checkpoint_owners.py",
+    "test_torch_checkpoint_same_folder.py",
     "test_torch_checkpoint_url.py",
     "test_torch_checkpoints.py",
     "test_torch_store.py",

@@ -11,7 +11,7 @@ import torch
 import horovod.torch as hvd
 from agents_store import new_process
 from horovod import _ffi
-from horovod.elastic import checkpoints
+from horovod.elastic import checkpoints, tensor_state
 from horovod.elastic.checkpoint_file import Damaged
 
 load = hvd.elastic.load_checkpoint
@@ -94,6 +94,21 @@ def test_each_run_has_its_best_one(tmp_path):
     train(state_in(tmp_path, checkpoint_best="min loss"), 1, 2)
     train(state_in(tmp_path, checkpoint_best="min loss"), 9, 8)
     assert load(tmp_path / "best.hvd")["loss"] == 1 and load(tmp_path / "best-run2.hvd")["loss"] == 8
+
+
+def test_best_one_of_another_rank_0_is_not_replaced_by_a_worse_one(tmp_path, monkeypatch):
+    """Rank 0 moves to another process, and back."""
+    before = state_in(tmp_path, checkpoint_best="max loss")
+    commit(before, 0.90)
+    monkeypatch.setattr(tensor_state, "rank", lambda: 1)
+    commit(before, 0.95)
+    monkeypatch.undo()
+    between = state_in(tmp_path, checkpoint_best="max loss")
+    commit(between, 0.95)
+    commit(before, 0.92)
+    assert load(tmp_path / "best.hvd")["loss"] == 0.95
+    commit(before, 0.97)
+    assert load(tmp_path / "best.hvd")["loss"] == 0.97
 
 
 def test_file_system_without_hard_links(tmp_path, monkeypatch):

@@ -43,6 +43,37 @@ def test_second_job_with_the_folder_fails_and_leaves_the_first_alone(horovodrun,
     assert not unfinished.exists()
 
 
+@pytest.mark.parametrize("folder", ["one", "each"])
+def test_folder_that_rank_0_does_not_write_to_is_told(horovodrun, tmp_path, folder):
+    code = FOLDERS.replace("FOLDER", repr(str(tmp_path) + ("/{}" if folder == "each" else "")))
+    result = horovodrun.run("-np", "3", "--min-np", "1", "-H", "localhost:3", sys.executable, "-c", code)
+    assert result.returncode == 0, result.stdout + result.stderr
+    told = sorted(line for line in result.stderr.splitlines() if "rank 0 writes checkpoints" in line)
+    assert len(told) == (2 if folder == "each" else 0), result.stderr
+    for rank, line in enumerate(told, 1):
+        assert (
+            f"checkpoint_dir {tmp_path}/{rank} of rank {rank} on host localhost is not rank 0's: rank 0 writes" in line
+        )
+        assert f" to {tmp_path}/0 on host localhost. " in line
+
+
+FOLDERS = """
+import horovod.numpy as hvd
+
+hvd.init()
+state = hvd.elastic.State(step=0, checkpoint_dir=FOLDER.format(hvd.rank()))
+
+
+@hvd.elastic.run
+def train(state):
+    state.step += 1
+    state.commit()
+
+
+train(state)
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_training_continues_with_a_full_disk(horovodrun, tmp_path):
     small = tmp_path / "small"

@@ -42,6 +42,10 @@ class Best:
             self._bests[run] = -math.inf if earlier is None else earlier
         return score is not None and score > self._bests[run]
 
+    def forget(self) -> None:
+        """Forgets the best numbers; another process may keep better ones."""
+        self._bests.clear()
+
     def is_best(self, run: int, values: dict[str, Any]) -> bool:
         """Returns whether a commit with these values is better than the best one that is kept."""
         score = self._score(values)

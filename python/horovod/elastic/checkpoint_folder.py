@@ -46,6 +46,11 @@ def job() -> str:
     return _ffi.job_id() or _LONE_JOB
 
 
+def host() -> str:
+    """Returns the name of this process's host in the job."""
+    return os.environ.get("HOROVOD_HOSTNAME") or socket.gethostname()
+
+
 def script() -> str:
     """Returns the name of the file of this process's script; "" if it has none."""
     name = os.path.basename(next(iter(sys.argv), ""))
@@ -81,6 +86,16 @@ class Place:
         process of the job has it, or if it can't be locked. Raises folder_lock.InUse if another job has it.
         """
         raise NotImplementedError
+
+    def locked(self) -> str:
+        """Returns where the lock of this process is, in words; "": it has none that processes on other hosts can see. Asks no file
+        system.
+        """
+        return ""
+
+    def shows_lock(self, job: str) -> bool:
+        """Returns whether a lock of `job` can be seen here. True if that can't be known."""
+        return True
 
     def release(self) -> None:
         """Releases the place, at the end of the process."""
@@ -204,6 +219,12 @@ class CheckpointFolder(Place):
 
     def take(self, job: str, waits: bool = False) -> bool:
         return folder_lock.take(self.path, job, folder_lock.PATIENCE_S if waits else 0.0)
+
+    def locked(self) -> str:
+        return f"{self.path} on host {host()}" if folder_lock.is_signed(self.path) else ""
+
+    def shows_lock(self, job: str) -> bool:
+        return folder_lock.shows(self.path, job) is not False
 
     def path_of(self, name: str) -> str:
         return os.path.join(self.path, name)

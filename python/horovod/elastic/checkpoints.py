@@ -17,7 +17,7 @@ from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, checkpoint_url, commits, folder_lock
 from horovod.elastic.best_checkpoint import Best, best_file
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged, Unreadable
-from horovod.elastic.checkpoint_folder import Found
+from horovod.elastic.checkpoint_folder import Found, Place
 from horovod.elastic.messages import say
 from horovod.elastic.runs import runs
 from horovod.elastic.trees import Trees
@@ -169,6 +169,10 @@ class Checkpoints:
         _all.add(self)
         self._folder.make()
 
+    @property
+    def place(self) -> Place:
+        return self._folder
+
     def wants(self, commit: int, contents: dict[str, Any]) -> bool:
         """Returns whether commit number `commit`, with these values and state dicts, is due and no file is being written. The best
         one so far is due; it waits for a file that is being written.
@@ -219,6 +223,11 @@ class Checkpoints:
     def forget(self) -> None:
         """Drops the postponed commit, and one that could not be written, because their contents are gone."""
         self._postponed = self._begun = None
+
+    def leave_to_another(self) -> None:
+        """Is called after a commit that another process may write: what this one knows of the best one may be out of date."""
+        if self._best is not None and not self._writing():
+            self._best.forget()
 
     def in_use(self) -> tuple[Any, ...]:
         """Returns the state dicts that are being written."""

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from typing import Any
+from typing import Any, Optional
 
 from horovod.common._texts import one_line
 from horovod.elastic import owners
@@ -19,6 +19,7 @@ _PAUSE_S = 0.1
 PATIENCE_S = 10.0
 
 _held: dict[str, int] = {}  # descriptors, by folder; locked until this process ends
+_signed: set[int] = set()  # those of files that name the job
 _told: set[str] = set()
 
 
@@ -85,8 +86,32 @@ def _still_has(folder: str, path: str) -> bool:
     else:
         if os.path.samestat(now, os.fstat(_held[folder])):
             return True
+    _signed.discard(_held[folder])
     os.close(_held.pop(folder))
     return False
+
+
+def is_signed(folder: str) -> bool:
+    """Returns whether this process has locked `folder` in a file that names its job. Asks no file system."""
+    return _held.get(folder) in _signed
+
+
+def shows(folder: str, job: str) -> Optional[bool]:
+    """Returns whether a lock of `job` can be seen in `folder`; None: that can't be known at present."""
+    try:
+        # A client of NFS asks the server for a folder's entries again after the folder was opened.
+        os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(os.path.join(folder, _NAME), flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    try:
+        owner = _owner(descriptor)
+    finally:
+        os.close(descriptor)
+    return owner["job"] == job if "job" in owner else None
 
 
 def _owner(descriptor: int) -> dict[str, Any]:
@@ -98,10 +123,13 @@ def _owner(descriptor: int) -> dict[str, Any]:
 
 
 def _sign(descriptor: int, job: str) -> None:
+    _signed.discard(descriptor)
     owner = {"job": job, "host": socket.gethostname(), "pid": os.getpid()}
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+        os.fsync(descriptor)  # else other hosts of a file server may see it much later: the file stays open
+        _signed.add(descriptor)
     except OSError:  # a full disk: the lock holds all the same
         pass
 

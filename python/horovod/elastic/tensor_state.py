@@ -14,12 +14,14 @@ from horovod.common.tensors import Kind, Tensor
 from horovod.common.util import is_elastic
 from horovod.elastic import commit_store, commits, open_groups, stream, tree_store
 from horovod.elastic.best_checkpoint import Best
+from horovod.elastic.checkpoint_folder import Place
 from horovod.elastic.checkpoint_options import check_numbers
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.commit_protocol import Snapshot
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
 from horovod.elastic.parts import NoPart, Parts, PartsHandler
 from horovod.elastic.runs import runs
+from horovod.elastic.same_folder import compare, locked_place
 from horovod.elastic.state import ObjectState
 from horovod.elastic.tree_store import Placed, PlacedTree
 from horovod.elastic.trees import Trees, put_tensors
@@ -32,6 +34,7 @@ class _Head(NamedTuple):
     commit: int
     schema: bytes  # see trees.Taken
     kinds: Sequence[Kind]
+    locked: str  # see same_folder.locked_place
 
 
 class TensorState(ObjectState):
@@ -230,7 +233,13 @@ class TensorState(ObjectState):
     def _send(self, own: dict[str, Any]) -> Optional[Placed]:
         taken = self._trees.take_tensors(own)
         number = max(commits.newest_id(), self._loaded_commit)
-        head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
+        head = _Head(
+            commit_store.pickled(self._current()),
+            number,
+            taken.schema,
+            taken.kinds,
+            locked_place(self._place_of_checkpoints()),
+        )
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
 
@@ -245,7 +254,11 @@ class TensorState(ObjectState):
         for name, tree in trees.items():
             self._put(name, tree, lambda handler, tree: handler.take(tree))
         self._set(values)
+        compare(self._place_of_checkpoints(), head.locked)
         return placed
+
+    def _place_of_checkpoints(self) -> Optional[Place]:
+        return None if self._checkpoints is None else self._checkpoints.place
 
     def _broadcast(self, head: _Head, tensors: Sequence[Tensor]) -> Optional[Placed]:
         self._goes_on_from(head.commit)
@@ -259,10 +272,10 @@ class TensorState(ObjectState):
         """Returns whether the last commit may be the one that is sent, as it is on ranks that have restored the state: comparing
         takes less time than copying. Begins the comparison then.
         """
-        last, (values, number, schema, kinds) = self._placed, head
-        if last is None or last.number != number:
+        last = self._placed
+        if last is None or last.number != head.commit:
             return False
-        return tree_store.compare(last, values, schema, kinds)
+        return tree_store.compare(last, head.values, head.schema, head.kinds)
 
     def _begin(self, head: _Head) -> Optional[Placed]:
         if not self._saves_commit():
@@ -334,8 +347,10 @@ class TensorState(ObjectState):
     def _committed(self, number: int) -> None:
         if is_elastic() or self._outlives_job():
             open_groups.warn(self._handlers.values())
-        if self._checkpoints is None or rank() != 0:
+        if self._checkpoints is None:
             return
+        if rank() != 0:
+            return self._checkpoints.leave_to_another()
         values, trees = self._saved()
         if self._checkpoints.wants(number, {**values, **trees}):
             self._offered = self._placed
