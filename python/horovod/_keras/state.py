@@ -100,8 +100,8 @@ class KerasState(TensorState):
       checkpoint_dir: the folder for checkpoints, which is created if it is missing, or a URL for fsspec; None: no
         checkpoints.
       checkpoint_every: the minimum number of commits from one checkpoint to the next.
-      kwargs: further values, by their names. Models, optimizers, variables, samplers and objects whose class has state_dict and
-        load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
+      kwargs: further values, by their names. Models, optimizers, metrics, variables, samplers and objects whose class has
+        state_dict and load_state_dict are restored in place, also within lists, tuples and dicts; all others are copied deeply.
 
     Raises:
       OSError: `checkpoint_dir` can't be made or written to.
@@ -150,6 +150,8 @@ def _handler_of(value: Any, model: Any) -> Optional[handlers.StateHandler]:
         return None
     if not getattr(value, "built", True) and (hasattr(kind, "apply_gradients") or hasattr(kind, "weights")):
         raise ValueError(f"{kind.__name__} has no variables yet: build it before you give it to a state")
+    if hasattr(kind, "update_state") and hasattr(kind, "reset_state"):
+        return _handler_of_metric(value, model)
     if hasattr(kind, "apply_gradients"):
         return VariablesHandler(value, tensors.variables_of_optimizer, model)
     if hasattr(kind, "fit"):
@@ -159,6 +161,16 @@ def _handler_of(value: Any, model: Any) -> Optional[handlers.StateHandler]:
     if hasattr(kind, "assign"):
         return VariablesHandler(value, _itself, model)
     return VariablesHandler(value, _seed_of, model) if kind.__name__ == "SeedGenerator" else None
+
+
+def _handler_of_metric(metric: Any, model: Any) -> handlers.StateHandler:
+    if not metric.variables:  # as F1Score, which learns the number of classes from its first values
+        raise ValueError(f"{type(metric).__name__} has no variables yet: update it once before you give it to a state")
+    return VariablesHandler(metric, _variables_of_metric, model)
+
+
+def _variables_of_metric(metric: Any) -> list[Any]:
+    return list(metric.variables)
 
 
 def _itself(variable: Any) -> list[Any]:

@@ -92,6 +92,56 @@ def test_variables_beside_the_model():
     assert (keras.ops.convert_to_numpy(seed.state.value) == before).all()
 
 
+def update(metric, *arguments):
+    metric.update_state(*(numpy.array(argument, "float32") for argument in arguments))
+
+
+def result(metric):
+    return float(numpy.asarray(metric.result()))
+
+
+def test_metrics_beside_the_model():
+    mean, within = keras.metrics.Mean(), keras.metrics.MeanSquaredError()
+    state = elastic.KerasState(model_of(), mean=mean, metrics={"error": within}, epoch=0)
+    rank = float(hvd.rank())
+    update(mean, [rank + 1, rank + 3])
+    update(within, [rank], [rank + 2])
+    state.commit()
+    update(mean, [100.0])
+    update(within, [0.0], [100.0])
+    state.restore()
+    assert state.mean is mean and state.metrics["error"] is within
+    assert (result(mean), result(within)) == (rank + 2, 4.0)
+    update(mean, [rank + 8])  # it counts on from what it was given
+    assert result(mean) == rank + 4
+    state.sync()
+    assert (result(mean), result(within)) == (4.0, 4.0)
+
+
+def test_metric_is_in_a_checkpoint(tmp_path):
+    if hvd.rank() != 0:
+        return
+    metric = keras.metrics.Mean()
+    update(metric, [2.0, 4.0])
+    state = elastic.KerasState(model_of(), metric=metric, checkpoint_dir=str(tmp_path))
+    values = [array.copy() for array in state._saved()[1]["metric"]]
+    assert sorted(float(value) for value in values) == [2.0, 6.0]  # the count and the sum
+
+
+def test_metric_without_variables_is_refused():
+    class Constant(keras.metrics.Metric):
+        def update_state(self, *arguments):
+            pass
+
+        def result(self):
+            return 1.0
+
+    with pytest.raises(
+        ValueError, match=r"^KerasState\.metric: Constant has no variables yet: update it once before you give it to"
+    ):
+        elastic.KerasState(model_of(), metric=Constant())
+
+
 def test_seeds_of_layers_belong_to_each_rank():
     if not hasattr(keras, "Variable"):
         pytest.skip("Keras 3")
