@@ -38,6 +38,7 @@ _SINGLE = (
     "test_torch_checkpoint_same_folder.py",
     "test_torch_checkpoint_url.py",
     "test_torch_checkpoints.py",
+    "test_torch_rates_of_page.py",
     "test_torch_store.py",
     "test_tracebacks.py",
 )
