@@ -1,7 +1,7 @@
 """Horovod for PyTorch: ``import horovod.torch as hvd``."""
 
 import importlib
-from typing import Any
+import types
 
 from horovod.torch import _package  # noqa: F401  # first: says what is missing
 
@@ -81,7 +81,7 @@ __all__ = [
 _check_has_gpu = _built.cuda_built
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> types.ModuleType:
     # Imported at first use: a job that is not elastic does not need it.
     if name == "elastic":
         return importlib.import_module("horovod.torch.elastic")

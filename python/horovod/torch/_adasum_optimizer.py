@@ -4,7 +4,7 @@ Source: Maleki et al., Scaling Distributed Training with Adaptive Summation, 202
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
 import torch
@@ -21,7 +21,7 @@ class AdasumOptimizer(WrappedOptimizer):
     gradients makes them infinite if another rank's are not finite.
     """
 
-    def _setup(self, named_parameters: Any, **settings: Any) -> None:
+    def _setup(self, named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]], **settings: Any) -> None:
         self._arrived = False  # gradients, since the last step
         self._agreed = False  # on whether they are finite, since the last step
         self._setup_parameters(named_parameters, **settings)
@@ -67,7 +67,7 @@ class AdasumOptimizer(WrappedOptimizer):
 
     step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
 
-    def _reduce_changes(self, trained: Any, starts: Any) -> None:
+    def _reduce_changes(self, trained: list[torch.Tensor], starts: list[torch.Tensor]) -> None:
         started = []
         for p, start in zip(trained, starts):
             buffer, ctx = self._compression.compress((p.detach() - start).contiguous())

@@ -3,7 +3,7 @@
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Callable, Optional
 
 import torch
 
@@ -74,11 +74,11 @@ class BackwardEnd:
 
     def __init__(self) -> None:
         # The engine keeps the work alive, and drops it with a pass that fails.
-        self._work: Any = lambda: None
+        self._work: Callable[[], Optional[_Work]] = lambda: None
 
     def is_awaited(self) -> bool:
         """Returns whether work waits for the end of the present pass."""
-        work: Optional[_Work] = self._work()
+        work = self._work()
         return work is not None and not work.is_done
 
     def add(self, stages: Iterator[None]) -> None:

@@ -1,6 +1,6 @@
 """The loss that a closure returns to an optimizer. One that decides by it, as a line search does, must get the same on all ranks."""
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -17,7 +17,7 @@ def decides_by_loss(kind: type) -> bool:
     return not is_torchs or issubclass(kind, torch.optim.LBFGS)
 
 
-def loss_of_all(loss: Any, name: str, is_sum: bool, process_set: ProcessSet) -> Any:
+def loss_of_all(loss: object, name: str, is_sum: bool, process_set: ProcessSet) -> object:
     """Returns the average of the ranks' losses, or their sum, like `loss`. Those that are no single number do not count; if none is,
     `loss` itself.
     """
@@ -30,7 +30,7 @@ def loss_of_all(loss: Any, name: str, is_sum: bool, process_set: ProcessSet) -> 
     return torch.full_like(loss.detach(), value) if own is not None and isinstance(loss, torch.Tensor) else value
 
 
-def _number(loss: Any) -> Any:
+def _number(loss: Any) -> Optional[float]:
     if isinstance(loss, torch.Tensor):
         return float(loss.detach()) if loss.numel() == 1 and not loss.is_complex() else None
     try:

@@ -70,7 +70,7 @@ def start(
     tensors: Sequence[torch.Tensor],
     outputs: Sequence[Optional[torch.Tensor]],
     names: Sequence[str],
-    finish: Callable[[int], Any],
+    finish: Callable[[int], object],
     process_set: int,
     each: Sequence[Mapping[str, Any]],
 ) -> int:

@@ -1,9 +1,10 @@
 """The warning for a distributed optimizer that the script has dropped without a step, while its parameters are still trained."""
 
 import weakref
-from typing import Any
+from typing import Callable, Optional, Protocol
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from horovod.common import _warnings
 from horovod.common.basics import is_initialized
@@ -14,8 +15,15 @@ _DROPPED = (
     "its own gradients. Keep what hvd.DistributedOptimizer returns, and step with it: optimizer = hvd.DistributedOptimizer(optimizer, ...)"
 )
 
-# The distributed optimizers that exist.
-_existing: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+class _Optimizer(Protocol):
+    """What is asked of a distributed optimizer."""
+
+    _hooks: dict[torch.Tensor, RemovableHandle]
+
+
+# Those that exist.
+_existing: "weakref.WeakSet[_Optimizer]" = weakref.WeakSet()
 
 
 class DropWatch:
@@ -25,7 +33,7 @@ class DropWatch:
     The gradient is waited for because scripts may drop an optimizer rightly, together with the model or to make it anew.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: _Optimizer) -> None:
         _existing.add(optimizer)
         self._parameters: list[weakref.ref[torch.Tensor]] = []
         self._finalizer = weakref.finalize(optimizer, _await_gradient, self._parameters)
@@ -41,9 +49,9 @@ class DropWatch:
 
 
 def _await_gradient(parameters: list["weakref.ref[torch.Tensor]"]) -> None:
-    hooks: list[Any] = []  # all of them end with the first gradient
+    hooks: list[RemovableHandle] = []  # all of them end with the first gradient
 
-    def hook_of(p: torch.Tensor) -> Any:
+    def hook_of(p: torch.Tensor) -> Callable[[torch.Tensor], None]:
         this = weakref.ref(p)  # a hook must not keep its own tensor alive
 
         @not_compiled
@@ -62,6 +70,6 @@ def _await_gradient(parameters: list["weakref.ref[torch.Tensor]"]) -> None:
             hooks.append(p.register_hook(hook_of(p)))
 
 
-def _warn_unless_reduced(p: Any) -> None:
+def _warn_unless_reduced(p: Optional[torch.Tensor]) -> None:
     if p is not None and is_initialized() and not any(p in other._hooks for other in list(_existing)):
         _warnings.warn(_DROPPED)

@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional, Union
 
 import torch
@@ -52,7 +52,7 @@ class GradientOptimizer(SharedParameters):
 
     def _setup(
         self,
-        named_parameters: Any,
+        named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
         op: int,
         predivide: float,
         groups: Union[int, list[list[torch.Tensor]], None],
@@ -411,8 +411,8 @@ class GradientOptimizer(SharedParameters):
 
     step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
 
-    def _reducing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        def reducing_closure() -> Any:
+    def _reducing(self, closure: Callable[[], object]) -> Callable[[], object]:
+        def reducing_closure() -> object:
             with torch.enable_grad():
                 loss = closure()
             self._reduce_all()
@@ -421,7 +421,7 @@ class GradientOptimizer(SharedParameters):
         decides = decides_by_loss(type(self))
         return reducing_closure
 
-    def _loss_of_all(self, loss: Any) -> Any:
+    def _loss_of_all(self, loss: object) -> object:
         if not self._reduces():
             return loss
         name = "horovod.loss." + self._operation_name(self._every[0])

@@ -6,7 +6,7 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 import torch
 
@@ -47,7 +47,7 @@ class _Batch:
         self._used = 0
         self._stretches: Stretches = ([], [])
         self._kept: list[torch.Tensor] = []
-        self._events: dict[torch.device, Any] = {}  # those after the last copies, by device
+        self._events: dict[torch.device, Optional[torch.cuda.Event]] = {}  # those after the last copies, by device
 
     def add(self, address: int, size: int, owner: torch.Tensor) -> None:
         self._stretches[0].append(address)
@@ -69,12 +69,14 @@ class _Batch:
         """Ends the copies of this batch, which is what :meth:`arrived` waits for."""
         for device in self._events:
             with torch.cuda.device(device):
-                self._events[device] = torch.cuda.Event()
-                self._events[device].record()
+                event = torch.cuda.Event()
+                event.record()
+                self._events[device] = event
         return self
 
     def arrived(self) -> Stretches:
         for event in self._events.values():
+            assert event is not None  # it is closed
             event.synchronize()
         return self._stretches
 
@@ -153,7 +155,7 @@ def load(pairs: Sequence[Pair]) -> list[Pair]:
     if buffers is None:
         return list(pairs)
     with _lock:
-        events: deque[Any] = deque()  # those after the copies from a buffer that are not known to be done
+        events: deque[torch.cuda.Event] = deque()  # those after the copies from a buffer that are not known to be done
         try:
             for number, window in enumerate(_windows(able)):
                 if len(events) == len(buffers):
@@ -191,7 +193,7 @@ def _windows(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
         yield window
 
 
-def _send(window: Sequence[Pair], buffer: torch.Tensor, events: deque[Any]) -> None:
+def _send(window: Sequence[Pair], buffer: torch.Tensor, events: deque[torch.cuda.Event]) -> None:
     """Copies a window to the buffer, and starts to copy it on. Appends an event for the end of that."""
     sizes = [source.numel() for _, source in window]
     _ffi.copy(buffer.data_ptr(), [source.data_ptr() for _, source in window], sizes)

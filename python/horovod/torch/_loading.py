@@ -20,7 +20,7 @@ class _Given:
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor
 
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+    def __deepcopy__(self, memo: object) -> torch.Tensor:
         return self._tensor
 
 

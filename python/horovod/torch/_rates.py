@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Union
 
 import torch
 
@@ -28,7 +28,7 @@ class Rates:
     """
 
     def __init__(self) -> None:
-        self._rates: list[Any] = []
+        self._rates: list[Union[float, str]] = []
         self._digest = bytes(2 * _BYTES)
         self._joins = _joins
 
@@ -57,7 +57,7 @@ class Rates:
             )
 
 
-def _number(rate: Any) -> Any:
+def _number(rate: object) -> Union[float, str]:
     """Returns a rate as a number; a text if it is none, or on a device, where reading it would wait."""
     if isinstance(rate, torch.Tensor):
         return rate.item() if rate.device.type == "cpu" and rate.numel() == 1 else "tensor"

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Callable, NamedTuple, Optional
 
 import torch
 
@@ -10,7 +10,7 @@ import torch
 class _Seen(NamedTuple):
     """A gradient as it was, without keeping its memory. `grad` refers to nothing if there was none."""
 
-    grad: Any
+    grad: Callable[[], Optional[torch.Tensor]]
     version: int
 
     @classmethod

@@ -5,6 +5,8 @@ from typing import Any, Callable, NamedTuple, Union
 
 import torch
 
+from horovod.torch.compression import Compressor
+
 
 def gradient_of(p: torch.Tensor) -> torch.Tensor:
     """Returns the gradient of a parameter that has one."""
@@ -76,7 +78,7 @@ class Plain(NamedTuple):
     def buffer(self) -> torch.Tensor:
         return self.watched.grad
 
-    def finish(self, compression: Any) -> None:
+    def finish(self, compression: type[Compressor[torch.Tensor]]) -> None:
         pass
 
 
@@ -89,7 +91,7 @@ class Dense(NamedTuple):
     ctx: Any
     sparse_dim: int  # of the gradient that it stands for; 0: it was dense
 
-    def finish(self, compression: Any) -> None:
+    def finish(self, compression: type[Compressor[torch.Tensor]]) -> None:
         value = compression.decompress(self.buffer, self.ctx)
         if value.data_ptr() != self.grad.data_ptr():
             self.grad.detach().copy_(value)
@@ -109,7 +111,7 @@ class Operation(NamedTuple):
         for part in self.parts:
             part.watched.check(names)
 
-    def take(self, compression: Any) -> None:
+    def take(self, compression: type[Compressor[torch.Tensor]]) -> None:
         """Sets the gradients when the operation is complete."""
         for part in self.parts:
             part.finish(compression)
@@ -152,6 +154,6 @@ class SparseOperation(NamedTuple):
         """Raises as :meth:`Watched.check`."""
         self.watched.check(names)
 
-    def take(self, _: Any) -> None:
+    def take(self, _: object) -> None:
         """Waits, and sets the gradient."""
         self.watched.p.grad = self.finish()

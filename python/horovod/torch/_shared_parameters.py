@@ -1,7 +1,7 @@
 """The parameters that several optimizers share, of which only one reduces their gradients."""
 
 import weakref
-from typing import Any
+from typing import Optional
 
 import torch
 
@@ -30,9 +30,11 @@ class SharedParameters(GradientForms):
         self.op = op
         self._done: set[torch.Tensor] = set()  # reduced in this step
         self._kept = ReducedGradients()  # in the last step, for optimizers that share parameters
-        self._world: Any = _process.process.world  # of the gradients
+        self._world: Optional[_process.World] = _process.process.world  # of the gradients
         self._shares = False  # parameters with another optimizer
-        self._successor: Any = None  # one that reduces some of them; it exists as long as this one, on all ranks
+        self._successor: Optional[SharedParameters] = (
+            None  # one that reduces some of them; it exists as long as this one, on all ranks
+        )
 
     def take_parameters(self, to_reduce: bool = False) -> None:
         """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place.

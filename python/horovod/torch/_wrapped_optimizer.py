@@ -18,9 +18,11 @@ from horovod.common.util import is_elastic
 from horovod.torch._dropped_optimizers import DropWatch
 from horovod.torch._kept_objects import same_groups_and_state
 from horovod.torch._tensors import check_has_memory, not_compiled
+from horovod.torch.compression import Compressor
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
+    from torch.utils.hooks import RemovableHandle
 
 
 def in_backward(unknown: bool = False) -> bool:
@@ -57,7 +59,7 @@ def _trained_meanwhile(p: torch.Tensor) -> Iterator[None]:
 
 
 # How many optimizers of this world have a parameter of that name, by process set.
-_named: dict[tuple[Any, str], int] = collections.defaultdict(int)
+_named: dict[tuple[Optional[int], str], int] = collections.defaultdict(int)
 _process.on_init(_named.clear)
 
 # A scaler's method may read through a property of an object between.
@@ -101,7 +103,7 @@ class WrappedOptimizer(_Behind):
     def _setup_parameters(
         self,
         named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
-        compression: Any,
+        compression: type[Compressor[torch.Tensor]],
         backward_passes_per_step: int,
         sparse_as_dense: bool,
         process_set: ProcessSet,
@@ -113,8 +115,8 @@ class WrappedOptimizer(_Behind):
         self.sparse_as_dense = sparse_as_dense
         self._should_synchronize = True
         self._parameter_names: dict[torch.Tensor, str] = {}
-        self._grad_accumulators: dict[torch.Tensor, Any] = {}
-        self._hooks: dict[torch.Tensor, Any] = {}
+        self._grad_accumulators: dict[torch.Tensor, Node] = {}
+        self._hooks: dict[torch.Tensor, RemovableHandle] = {}
         self._drop_watch = DropWatch(self)
         self._adopted: list[torch.Tensor] = []
         if named_parameters is not None:
@@ -162,7 +164,7 @@ class WrappedOptimizer(_Behind):
         """Returns the names that occur more than once."""
         return {name for name, count in collections.Counter(names).items() if count > 1}
 
-    def _checked_names(self, named_parameters: Any) -> dict[torch.Tensor, str]:
+    def _checked_names(self, named_parameters: Iterable[tuple[str, torch.nn.Parameter]]) -> dict[torch.Tensor, str]:
         named = list(named_parameters)
         if any(not isinstance(item, tuple) for item in named):
             raise ValueError(
@@ -176,7 +178,7 @@ class WrappedOptimizer(_Behind):
                     ", ".join(sorted(duplicates))
                 )
             )
-        names = {parameter: name for name, parameter in named}
+        names: dict[torch.Tensor, str] = {parameter: name for name, parameter in named}
         missing = [p for p in self._parameters() if p not in names]
         if missing:
             raise ValueError(
@@ -229,7 +231,7 @@ class WrappedOptimizer(_Behind):
         this, of = weakref.ref(self), weakref.ref(p)
 
         @not_compiled
-        def hook(*_: Any) -> None:
+        def hook(*_: object) -> None:
             optimizer, parameter = this(), of()
             if optimizer is not None and parameter is not None:
                 optimizer._gradient_arrived(parameter)
@@ -288,7 +290,7 @@ class WrappedOptimizer(_Behind):
         super().zero_grad(*args, **kwargs)
         self._renew_hooks()
 
-    def _step_as_wrapped(self, closure: Any, kwargs: dict[str, Any]) -> Any:
+    def _step_as_wrapped(self, closure: Optional[Callable[[], Any]], kwargs: dict[str, Any]) -> Any:
         self._drop_watch.end()
         result = super().step(**kwargs) if closure is None else super().step(closure, **kwargs)
         _ffi.count_step()

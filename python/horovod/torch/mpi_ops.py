@@ -19,13 +19,14 @@ Raises:
   HorovodInternalError: Horovod is not initialized, or the world is broken.
 """
 
-from typing import Any
+from typing import Any, overload
 
 from horovod.common import _built, _essentials, ops, process_sets
 from horovod.common._built import *
 from horovod.common._essentials import *
 from horovod.common.basics import is_homogeneous
 from horovod.common.exceptions import HorovodRequestError
+from horovod.common.ops import V
 from horovod.common.process_sets import (
     ProcessSet,
     add_process_set,
@@ -102,6 +103,14 @@ def poll(handle: int) -> bool:
       ValueError: Handle ... was not created or has been cleared.
     """
     return ops.poll(handle)
+
+
+@overload
+def synchronize(handle: ops.Handle[V]) -> V: ...
+
+
+@overload
+def synchronize(handle: int) -> Any: ...
 
 
 @not_compiled

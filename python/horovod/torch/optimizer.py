@@ -129,7 +129,10 @@ def _checked_groups(groups: Any) -> Union[int, list[list[torch.Tensor]], None]:
 
 
 def _wrap(
-    optimizer: torch.optim.Optimizer, kind: type[WrappedOptimizer], named_parameters: Any, settings: dict[str, Any]
+    optimizer: torch.optim.Optimizer,
+    kind: type[WrappedOptimizer],
+    named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
+    settings: dict[str, Any],
 ) -> WrappedOptimizer:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
@@ -157,7 +160,11 @@ def _reduced(wrapped: Any, _: object) -> tuple[object, ...]:
 
 
 def _made_again(
-    own: type, kind: type[WrappedOptimizer], named: Any, settings: dict[str, Any], state: dict[str, Any]
+    own: type,
+    kind: type[WrappedOptimizer],
+    named: list[tuple[str, torch.nn.Parameter]],
+    settings: dict[str, Any],
+    state: dict[str, Any],
 ) -> WrappedOptimizer:
     optimizer: Any = object.__new__(own)
     optimizer.__setstate__(state)

@@ -164,7 +164,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Optional[torch.Tensor], ...]:
+    def backward(ctx: Any, grad: torch.Tensor, *_: object) -> tuple[Optional[torch.Tensor], ...]:
         normalized, scale, weight = ctx.saved_tensors
         values = grad.to(normalized.dtype)
         others = [d for d in range(values.dim()) if d != 1]

@@ -2,12 +2,12 @@
 
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Optional
 
 from torch.utils.data.distributed import DistributedSampler
 
 from horovod.common import _warnings
-from horovod.common._process import process
+from horovod.common._process import World, process
 from horovod.common.basics import is_initialized, rank, size
 
 _OLD = (
@@ -20,11 +20,11 @@ class SamplerWatch:
     """Looks at the samplers among the values of a state, in each world once. One that was never for all ranks is left alone."""
 
     def __init__(self) -> None:
-        self._for_all: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._world: Any = None  # in which it has looked
+        self._for_all: weakref.WeakSet[DistributedSampler[Any]] = weakref.WeakSet()
+        self._world: Optional[World] = None  # in which it has looked
         self._has_warned = False
 
-    def look(self, values: Iterable[Any]) -> None:
+    def look(self, values: Iterable[object]) -> None:
         """Warns, once, of a sampler that was for all ranks of a former world. Of all ranks rank 0 does so.
 
         Args:
@@ -42,7 +42,7 @@ class SamplerWatch:
                     _warnings.warn(_OLD.format(old=sampler.num_replicas, new=size()))
 
 
-def _samplers(values: Iterable[Any]) -> Iterator[Any]:
+def _samplers(values: Iterable[object]) -> Iterator[DistributedSampler[Any]]:
     for value in values:
         # Loaders with a state of their own, such as those of torchdata, have a sampler.
         for each in (value, getattr(value, "sampler", None)):

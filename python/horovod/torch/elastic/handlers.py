@@ -33,7 +33,9 @@ class SamplerStateHandler(handlers.SamplerStateHandler):
 class ModelStateHandler(StateDictHandler):
     """Handler of torch.nn.Module."""
 
-    def __init__(self, value: Any) -> None:
+    value: torch.nn.Module
+
+    def __init__(self, value: torch.nn.Module) -> None:
         for name, tensor in itertools.chain(value.named_parameters(), value.named_buffers()):
             check_has_memory(tensor, name, "TorchState")
         super().__init__(value)
@@ -61,7 +63,9 @@ class ModelStateHandler(StateDictHandler):
 class OptimizerStateHandler(StateDictHandler):
     """Handler of torch.optim.Optimizer, distributed or not."""
 
-    def __init__(self, value: Any) -> None:
+    value: torch.optim.Optimizer
+
+    def __init__(self, value: torch.optim.Optimizer) -> None:
         self._groups_of_script = len(value.param_groups)
         super().__init__(value)
 
@@ -90,7 +94,7 @@ class OptimizerStateHandler(StateDictHandler):
     def open_group(self) -> str:
         return self.value._open_group() if isinstance(self.value, WrappedOptimizer) else ""
 
-    def _drop_later_groups(self, saved: Any) -> None:
+    def _drop_later_groups(self, saved: object) -> None:
         """Drops groups that the script has added after the save. Those that it had when it made the state stay: if they do not fit,
         the save is of another script.
         """
@@ -107,12 +111,14 @@ class OptimizerStateHandler(StateDictHandler):
 class GeneratorStateHandler(StateDictHandler):
     """Handler of torch.Generator."""
 
-    def state_dict(self) -> Any:
+    value: torch.Generator
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
         return {"state": self.value.get_state()}
 
     own_tensors = state_dict
 
-    def load(self, saved: Any) -> None:
+    def load(self, saved: dict[str, torch.Tensor]) -> None:
         self.value.set_state(saved["state"].clone())
 
     take = load  # type: ignore[assignment]  # its argument has another name
@@ -138,12 +144,14 @@ class GradScalerHandler(StateDictHandler):
 class DistributedSamplerHandler(StateDictHandler):
     """Keeps the epoch of torch's sampler in place. Its dataset is not copied, and its rank stays that of the process."""
 
-    def state_dict(self) -> Any:
+    value: DistributedSampler[Any]
+
+    def state_dict(self) -> dict[str, int]:
         return {"epoch": self.value.epoch}
 
     own_tensors = state_dict
 
-    def load(self, saved: Any) -> None:
+    def load(self, saved: dict[str, int]) -> None:
         self.value.set_epoch(saved["epoch"])
 
     take = load  # type: ignore[assignment]  # its argument has another name
@@ -193,7 +201,7 @@ def set_handler_registry(registry: Registry) -> None:
     _handler_registry = registry
 
 
-def handler_of(value: Any) -> Optional[StateHandler]:
+def handler_of(value: object) -> Optional[StateHandler]:
     """Returns a new handler of a value; None if its type has none.
 
     Args:

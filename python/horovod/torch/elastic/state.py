@@ -133,7 +133,7 @@ class TorchState(TensorState):
                 p.grad.detach().zero_()
 
 
-def _without_graph(value: Any) -> Any:
+def _without_graph(value: object) -> object:
     return value.detach() if isinstance(value, torch.Tensor) and not value.is_leaf else value
 
 
