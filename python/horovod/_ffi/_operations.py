@@ -110,7 +110,7 @@ def request(
     )
 
 
-def _reference(requests: Sequence[Request]) -> Any:
+def _reference(requests: Sequence[Request]) -> object:
     count = len(requests)
     return ctypes.byref(requests[0] if count == 1 else (Request * count)(*requests))
 

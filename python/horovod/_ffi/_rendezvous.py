@@ -238,7 +238,7 @@ def kept_jobs(server: int) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
 
-    def take(_: Any, address: int) -> None:
+    def take(_: object, address: int) -> None:
         kept = _KeptJob.from_address(address)
         sizes = {name: getattr(kept, name) for name in ("np", "min_np", "max_np")}
         found.append(
@@ -259,7 +259,7 @@ def earlier_workers(job: int) -> list[tuple[int, str, int]]:
     """Returns a worker, a host and a pid for each earlier worker. Raises Failure."""
     found: list[tuple[int, str, int]] = []
 
-    def take(_: Any, address: int) -> None:
+    def take(_: object, address: int) -> None:
         earlier = _EarlierWorker.from_address(address)
         found.append((earlier.worker, earlier.host.decode("utf-8", "replace"), earlier.pid))
 
@@ -306,12 +306,12 @@ class Callbacks:
         self.journal_failed = _TEXT() if journal_failed is None else _TEXT(_with_text(journal_failed))
 
 
-def _with_text(function: Callable[[str], None]) -> Callable[[Any, bytes], None]:
+def _with_text(function: Callable[[str], None]) -> Callable[[object, bytes], None]:
     return lambda _, text: function(text.decode("utf-8", "replace"))
 
 
-def _starter(function: Callable[[int, str, dict[str, str]], None]) -> Callable[[Any, int], None]:
-    def start_worker(_: Any, address: int) -> None:
+def _starter(function: Callable[[int, str, dict[str, str]], None]) -> Callable[[object, int], None]:
+    def start_worker(_: object, address: int) -> None:
         worker = _Worker.from_address(address)
         environment = {}
         for variable in worker.environment:
@@ -324,11 +324,11 @@ def _starter(function: Callable[[int, str, dict[str, str]], None]) -> Callable[[
     return start_worker
 
 
-def _finisher(function: Callable[[dict[str, Any]], None]) -> Callable[[Any, int], None]:
+def _finisher(function: Callable[[dict[str, object]], None]) -> Callable[[object, int], None]:
     return lambda _, address: function(_result(_Result.from_address(address)))
 
 
-def _result(result: _Result) -> dict[str, Any]:
+def _result(result: _Result) -> dict[str, object]:
     texts = {
         name: getattr(result, name).decode("utf-8", "replace")
         for name in ("summary", "host", "exit_meaning", "exception")
@@ -361,7 +361,7 @@ def offer_slots(job: int, hosts: list[tuple[str, int, str]]) -> None:
     call("offer_slots", job, given, len(hosts))
 
 
-def report_exit(job: int, worker: int, **how: Any) -> None:
+def report_exit(job: int, worker: int, **how: object) -> None:
     """Reports the end of a worker; `how`: members of hvd_rendezvous_exit. Raises Failure."""
     exit = _Exit(size=ctypes.sizeof(_Exit), worker=uint64("worker", worker), **how)
     call("report_exit", job, ctypes.byref(exit))

@@ -3,7 +3,7 @@
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Optional
 
 from horovod._ffi._library import check, library
 from horovod.common.exceptions import ALREADY_EXISTS, NOT_FOUND
@@ -24,7 +24,7 @@ def join_world() -> None:
     check(library.hvd_join_world())
 
 
-_join: Any = None  # the library calls it as long as the process lives
+_join: object = None  # the library calls it as long as the process lives
 
 
 def set_join(join: Callable[[], None]) -> None:

@@ -269,7 +269,7 @@ if sys.excepthook in (sys.__excepthook__, _tracebacks.show):
     sys.excepthook = _show
 
 
-def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
+def _reporting(previous: Callable[..., object]) -> Callable[..., None]:
     """Returns an excepthook that reports the error that ends this process, then calls `previous`, or :func:`_show` in place of
     Python's default.
     """
@@ -292,7 +292,7 @@ def _why_not_survived() -> str:
 def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
     """Returns a sys.exit that records the status and whether it means failure, because atexit functions can't read it."""
 
-    def exit(status: Any = None, /) -> NoReturn:
+    def exit(status: object = None, /) -> NoReturn:
         if process.pid == os.getpid():
             process.failed = status not in (None, 0, False)
             process.status = status & 0xFF if isinstance(status, int) else int(process.failed)

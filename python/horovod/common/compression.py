@@ -60,6 +60,6 @@ def compress_group(
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]
 
 
-def decompress_group(tensors: Sequence[T], contexts: Sequence[Any], compression: type[Compressor[T]]) -> list[T]:
+def decompress_group(tensors: Sequence[T], contexts: Sequence[object], compression: type[Compressor[T]]) -> list[T]:
     """Undoes :func:`compress_group`."""
     return [compression.decompress(tensor, context) for tensor, context in zip(tensors, contexts)]

@@ -47,7 +47,7 @@ class _Sealing:
         _ffi.open_sealed(self._name, process_set, senders, addresses, sizes)
 
 
-def _to_bytes(obj: Any) -> memoryview:
+def _to_bytes(obj: object) -> memoryview:
     """Returns the pickle of `obj`, followed by room for its seal."""
     import cloudpickle  # not before it is needed: it costs imports
 
@@ -57,7 +57,7 @@ def _to_bytes(obj: Any) -> memoryview:
     return stream.getbuffer()
 
 
-def _from_bytes(checked: memoryview) -> Any:
+def _from_bytes(checked: memoryview) -> object:
     import cloudpickle
 
     return cloudpickle.loads(checked[: -_ffi.SEAL_BYTES])
@@ -92,7 +92,7 @@ def _allgather(memory: "SizedBuffer", dtype: int, name: str, process_set: int) -
 
 
 def broadcast_object(
-    obj: Any = None,
+    obj: object = None,
     root_rank: int = 0,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
@@ -134,7 +134,9 @@ def broadcast_object(
     return obj if is_root else _from_bytes(data)
 
 
-def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
+def allgather_object(
+    obj: object, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> list[Any]:
     """Returns the objects of all ranks of the process set, in rank order, on each of these ranks.
 
     Args:

@@ -28,7 +28,7 @@ def checked_passes(backward_passes_per_step: Any) -> int:
     return passes
 
 
-def check_compression(compression: Any) -> None:
+def check_compression(compression: object) -> None:
     """Raises ValueError if `compression` lacks the methods compress and decompress."""
     if not (hasattr(compression, "compress") and hasattr(compression, "decompress")):
         raise ValueError(f"compression={compression!r} is not one of hvd.Compression, such as hvd.Compression.fp16")

@@ -74,7 +74,7 @@ def _versioned_rank() -> int:
     return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - _process.rank())
 
 
-def _snapshot() -> Any:
+def _snapshot() -> object:
     """Returns this process's registry: the revision, the next number, and for each set its number, its ranks in this world
     (null: none) and why it has none.
     """

@@ -124,7 +124,7 @@ class ProcessSet:
     __repr__ = __str__
 
 
-def _checked(ranks: Any) -> list[int]:
+def _checked(ranks: object) -> list[int]:
     if isinstance(ranks, (str, bytes)) or not hasattr(ranks, "__iter__"):
         raise ValueError(
             f"ProcessSet needs a list of ranks, got {ranks!r}; MPI communicators are not supported, as "

@@ -58,7 +58,7 @@ TAKEN = f"Collectives take {', '.join([*DTYPES, *PARTS])}."  # for messages
 class DevicePath(Protocol[T]):
     """Direct use of tensors in a device's memory by the runtime."""
 
-    def takes(self, tensors: Sequence[T], fields: Mapping[str, Any]) -> bool:
+    def takes(self, tensors: Sequence[T], fields: Mapping[str, object]) -> bool:
         """Returns whether the runtime can use these tensors directly, for an operation whose request has these fields. The answer is
         the same on all ranks whose tensors are alike.
         """

@@ -5,7 +5,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, Optional, Protocol
+from typing import Any, Callable, Optional, Protocol, TypeVar
 
 from horovod.common import _built, _warnings, ops
 from horovod.common._process import is_elastic as is_elastic
@@ -168,7 +168,10 @@ def get_average_backwards_compatibility_fun(
     return handle
 
 
-def split_list(items: Sequence[Any], num_parts: int) -> list[list[Any]]:
+_Item = TypeVar("_Item")
+
+
+def split_list(items: Sequence[_Item], num_parts: int) -> list[list[_Item]]:
     """Splits a sequence, in order, into parts whose lengths differ by at most one.
 
     Args:

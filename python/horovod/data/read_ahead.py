@@ -56,7 +56,7 @@ class ReadAhead(Generic[_Item]):
         except _Closed:
             return
 
-    def _put_all(self, items: Iterable[_Item]) -> Any:
+    def _put_all(self, items: Iterable[_Item]) -> object:
         """Puts the items into the queue. Returns what ends them, whatever that is: without it `__next__` would hang."""
         try:
             for item in items:
@@ -82,7 +82,7 @@ class _Queue:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._items: collections.deque[Any] = collections.deque()
+        self._items: collections.deque[object] = collections.deque()
         self._closed = False
         self._changed = threading.Condition()
 

@@ -22,12 +22,17 @@ import struct
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, BinaryIO, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Optional
 
 from horovod import _ffi
-from horovod.common.tensors import Kind, size_of
+from horovod.common.tensors import Kind, Tensor, size_of
 from horovod.elastic import owners
 from horovod.elastic.trees import Trees, is_dict
+
+if TYPE_CHECKING:
+    from horovod._ffi._memory import SizedBuffer
+
+    _Section = tuple[dict[str, Any], SizedBuffer]  # what it is, and its bytes
 
 _MAGIC = b"HVDCKPT\n"
 _VERSION = 3
@@ -75,7 +80,7 @@ class Checkpoint(NamedTuple):
 # State to JSON. A node is a list: its kind, then its content.
 
 
-def _encode(value: Any, sections: list[tuple[dict[str, Any], Any]], trees: Trees) -> list[Any]:
+def _encode(value: Any, sections: list["_Section"], trees: Trees) -> list[object]:
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return ["value", value]
@@ -102,7 +107,7 @@ def _encode(value: Any, sections: list[tuple[dict[str, Any], Any]], trees: Trees
     return ["section", len(sections) - 1]
 
 
-def _decode(node: list[Any], sections: list[Any]) -> Any:
+def _decode(node: list[Any], sections: list[object]) -> Any:
     kind, what = node
     if kind == "section":
         return sections[what]
@@ -118,7 +123,7 @@ def _decode(node: list[Any], sections: list[Any]) -> Any:
     return float.fromhex(what) if kind == "float" else what
 
 
-def _as_array(values: Sequence[Any]) -> Optional["array.array[Any]"]:
+def _as_array(values: Sequence[object]) -> Optional["array.array[Any]"]:
     """Returns the values as an array if all are integers of at most 64 bits, or all are floats."""
     kinds = set(map(type, values))
     try:
@@ -129,11 +134,11 @@ def _as_array(values: Sequence[Any]) -> Optional["array.array[Any]"]:
         return None
 
 
-def _buffer(numbers: "array.array[Any]") -> Any:
+def _buffer(numbers: "array.array[Any]") -> memoryview:
     return memoryview(numbers).cast("B")
 
 
-def _bytes_of(tensor: Any, kind: Kind, trees: Trees) -> Any:
+def _bytes_of(tensor: Tensor, kind: Kind, trees: Trees) -> "SizedBuffer":
     """Returns the tensor's bytes as a buffer, without a copy if the tensor is contiguous."""
     if size_of(kind) == 0:
         return b""
@@ -152,7 +157,7 @@ def write(
     """Writes a checkpoint to `file`, which is open for writing and empty. Raises OSError, and whatever pickling raises; ValueError
     if everything except tensors and long lists of numbers exceeds the limit of a header.
     """
-    sections: list[tuple[dict[str, Any], Any]] = []
+    sections: list[_Section] = []
     state = _encode({"values": values, "trees": state_dicts, "past": list(past)}, sections, trees)
     offset = 0  # relative to the end of the header until its size is known
     for what, data in sections:
@@ -243,7 +248,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     return json.loads(text), _PREFIX.size + size
 
 
-def _read_section(file: BinaryIO, start: int, what: dict[str, Any]) -> Any:
+def _read_section(file: BinaryIO, start: int, what: dict[str, Any]) -> object:
     data = _ffi.zeros(what["size"])
     file.seek(start + what["offset"])
     if _read_into(file, data) != what["size"]:
@@ -258,7 +263,7 @@ def _read_into(file: BinaryIO, data: Any) -> int:
     return read
 
 
-def _opened(data: Any, what: dict[str, Any], trees: Trees, path: str) -> Any:
+def _opened(data: Any, what: dict[str, Any], trees: Trees, path: str) -> object:
     """Returns the content of a section. Raises Unreadable."""
     if what["kind"] == "tensor":
         return trees.adapter.from_memory(data, 0, (tuple(what["shape"]), what["dtype"]))

@@ -155,7 +155,7 @@ class Checkpoints:
         self._ending = threading.Event()  # the process is ending: it joins no other world
         self._began = 0.0
         self._is_long = False  # and this was reported
-        self._trees: tuple[Any, ...] = ()
+        self._trees: tuple[object, ...] = ()
         self._postponed: Optional[_Due] = None
         self._begun: Optional[_Due] = None  # the last write; None: its contents are gone
         self._failed: Optional[_Due] = None  # the last write that failed, by an error that may pass
@@ -195,13 +195,13 @@ class Checkpoints:
         self._trees = tuple(trees.values())
         self._begin(_due(commit, lambda: (values, trees)))
 
-    def _is_best(self, contents: dict[str, Any]) -> bool:
+    def _is_best(self, contents: dict[str, object]) -> bool:
         if self._best is None or not self._best.improves(contents, self._known_best):
             return False
         self.wait()
         return self._best.improves(contents, self._known_best)  # than the one that was being written, too
 
-    def _known_best(self, run: int) -> dict[str, Any]:
+    def _known_best(self, run: int) -> dict[str, object]:
         """Returns the values of the best checkpoint of a run so far; none: there is none that can be read."""
         name = best_file(run)
         try:
@@ -416,7 +416,7 @@ class Checkpoints:
         )
         return self._folder.put(origin, self._noting(write), self._confirm), {**values, **state_dicts}
 
-    def _follow(self, written: Found, run: int, contents: dict[str, Any]) -> None:
+    def _follow(self, written: Found, run: int, contents: dict[str, object]) -> None:
         """Does what a new checkpoint entails. The checkpoint is complete even if this fails, and the next one tries again."""
         if self._best is not None and self._best.is_best(run, contents):
             name = best_file(run)

@@ -118,13 +118,13 @@ def inherited() -> Optional[Placed]:
     return Placed(found.address, found.number) if found else None
 
 
-def give_to(owner: Any) -> None:
+def give_to(owner: object) -> None:
     """Makes the store keep the commits of `owner`, the state of a run that begins."""
     global _owner
     _owner = weakref.ref(owner)
 
 
-def keeps(owner: Any) -> bool:
+def keeps(owner: object) -> bool:
     """Returns whether the store keeps the commits of `owner`. It keeps those of one object only: the state of the last run, or
     the first that asks.
     """
@@ -179,7 +179,7 @@ def seal(placed: Placed, number: int) -> None:
         placed.number = number
 
 
-def pickled(values: Any) -> bytes:
+def pickled(values: object) -> bytes:
     """Returns the values as bytes that pickle.loads reads."""
     try:
         return pickle.dumps(values, protocol=4)
@@ -195,7 +195,7 @@ def aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def warn_once(why: Any) -> None:
+def warn_once(why: object) -> None:
     """Prints one line to stderr, once per process: its commits end with the process, and why."""
     global _warned
     if not _warned:

@@ -3,7 +3,7 @@
 import argparse
 import importlib
 import sys
-from typing import Any, Optional
+from typing import Optional
 
 from horovod.common._texts import one_line
 from horovod.elastic import reading
@@ -54,7 +54,7 @@ def _fail(reason: str, status: int = 1) -> int:
     return status
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, dict):
         return f"{len(value)} entries"
     if hasattr(value, "dtype") and hasattr(value, "shape"):

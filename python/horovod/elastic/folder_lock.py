@@ -114,7 +114,7 @@ def shows(folder: str, job: str) -> Optional[bool]:
     return owner["job"] == job if "job" in owner else None
 
 
-def _owner(descriptor: int) -> dict[str, Any]:
+def _owner(descriptor: int) -> dict[str, object]:
     try:
         owner = json.loads(os.pread(descriptor, 4096, 0))
     except (OSError, ValueError):  # it is about to sign
@@ -134,7 +134,7 @@ def _sign(descriptor: int, job: str) -> None:
         pass
 
 
-def _text(folder: str, owner: dict[str, Any]) -> str:
+def _text(folder: str, owner: dict[str, object]) -> str:
     return (
         f"{folder} is in use by another job ({holder(owner)}): give each job its own checkpoint_dir. If there is "
         f"no such process any more, remove {os.path.join(folder, _NAME)}"

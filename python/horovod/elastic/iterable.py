@@ -45,7 +45,7 @@ class ElasticIterable(JobCursor):
         return self._mine(iter(self.source), self._dealt_from, self.rank, self.num_replicas)
 
     @staticmethod
-    def _mine(items: Iterator[Any], skipped: int, rank: int, num_replicas: int) -> Iterator[Any]:
+    def _mine(items: Iterator[object], skipped: int, rank: int, num_replicas: int) -> Iterator[object]:
         items = itertools.islice(items, skipped, None)
         while True:
             dealt = list(itertools.islice(items, num_replicas))

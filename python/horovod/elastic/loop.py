@@ -3,7 +3,7 @@
 import functools
 import inspect
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from horovod import _ffi
 from horovod.common import basics, ops
@@ -42,7 +42,7 @@ class _NotificationManager:
         self._lock = threading.Lock()
         self._listeners: list[State] = []
 
-    def init(self, *args: Any, **kwargs: Any) -> None:
+    def init(self, *args: object, **kwargs: object) -> None:
         """Does nothing: there is no service to start."""
 
     def register_listener(self, listener: State) -> None:
@@ -64,8 +64,10 @@ class _NotificationManager:
 
 notification_manager = _NotificationManager()
 
+R = TypeVar("R")  # what the function that trains returns
 
-def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
+
+def run_fn(func: Callable[..., R], reset: Callable[[], None]) -> Callable[..., R]:
     """Wraps a training function so that it survives changes of the world.
 
     The state is synchronized before the first call, and again whenever a rank of a new world lacks it. A
@@ -87,7 +89,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     _check_function(func, name)
 
     @functools.wraps(func)
-    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> R:
         _check_state(state, name)
         notification_manager.init()
         notification_manager.register_listener(state)
@@ -102,7 +104,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     return wrapper
 
 
-def _check_function(func: Any, name: str) -> None:
+def _check_function(func: object, name: str) -> None:
     for has_kind, kind in (
         (inspect.isgeneratorfunction, "a generator"),
         (inspect.iscoroutinefunction, "an async"),
@@ -115,7 +117,7 @@ def _check_function(func: Any, name: str) -> None:
             )
 
 
-def _check_state(state: Any, name: str) -> None:
+def _check_state(state: object, name: str) -> None:
     if not isinstance(state, State):
         raise TypeError(
             f"the first argument of {name}, under hvd.elastic.run, is {with_article(state)}, not a state such as "
@@ -123,7 +125,7 @@ def _check_state(state: Any, name: str) -> None:
         )
 
 
-def run(func: Callable[..., Any]) -> Callable[..., Any]:
+def run(func: Callable[..., R]) -> Callable[..., R]:
     """Decorates a training function so that training continues when workers fail, leave or join.
 
     The state is synchronized from rank 0, then the function is called. When a worker fails, the survivors return to the last
@@ -160,7 +162,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     return run_fn(func, basics.reset)
 
 
-def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, function: str) -> Any:
+def _as_run(call: Callable[[], R], reset: Callable[[], None], state: State, function: str) -> R:
     """Calls the loop as the next run of the script. Returns at once if that run has ended in the job."""
     process.uses_run = True
     runs.begin(state)
@@ -173,7 +175,8 @@ def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, fu
         process.no_collectives = ""
         result = _loop(call, reset, state)
     except Passed:
-        return runs.pass_(function, state)
+        passed: R = runs.pass_(function, state)
+        return passed
     except BaseException as error:
         end(error, raised=True)
         raise
@@ -181,7 +184,7 @@ def _as_run(call: Callable[[], Any], reset: Callable[[], None], state: State, fu
     return result
 
 
-def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
+def _loop(call: Callable[[], R], reset: Callable[[], None], state: State) -> R:
     entering = True
     skip_sync = False
     lost = None

@@ -31,7 +31,7 @@ class NoPart(ValueError):
     """There is no object for a state; the message begins with its place in the value."""
 
 
-_copied_in_vain: list[Callable[[Any], bool]] = []
+_copied_in_vain: list[Callable[[object], bool]] = []
 
 
 def refuse_copies(of: Callable[[Any], bool]) -> None:
@@ -39,7 +39,7 @@ def refuse_copies(of: Callable[[Any], bool]) -> None:
     _copied_in_vain.append(of)
 
 
-def has_own_state(value: Any) -> bool:
+def has_own_state(value: object) -> bool:
     """Returns whether the value's class has state_dict and load_state_dict, as models, optimizers, schedulers and helpers of many
     packages have.
     """
@@ -59,8 +59,8 @@ class Parts:
         self.trees = trees
         self._handler_of = handler_of
         # By identity, with the objects, so that no other gets the same: handlers of parts; and values without parts.
-        self._known: dict[int, tuple[Any, StateHandler]] = {}
-        self._plain: dict[int, Any] = {}
+        self._known: dict[int, tuple[object, StateHandler]] = {}
+        self._plain: dict[int, object] = {}
 
     def handler_of(self, value: Any, path: str) -> Optional[StateHandler]:
         """Returns a new handler of a value, or None if the value has no parts, and is plain.
@@ -76,11 +76,11 @@ class Parts:
         has_part = any(self.is_tensor(leaf) or self._part_at(place, leaf) for place, leaf in _leaves(value, path))
         return PartsHandler(value, self) if has_part else None
 
-    def _part_at(self, place: str, value: Any) -> Optional[StateHandler]:
+    def _part_at(self, place: str, value: object) -> Optional[StateHandler]:
         with _naming(place):
             return self.part(value)
 
-    def part(self, value: Any) -> Optional[StateHandler]:
+    def part(self, value: object) -> Optional[StateHandler]:
         """Returns the handler of a part; None if the value is none, or a tensor."""
         if type(value) in _ATOMS or id(value) in self._plain or self.is_tensor(value):
             return None
@@ -95,10 +95,10 @@ class Parts:
             return handler
         return None
 
-    def is_tensor(self, value: Any) -> bool:
+    def is_tensor(self, value: object) -> bool:
         return self.trees.adapter.kind(value) is not None
 
-    def parts_in(self, value: Any) -> Iterator[tuple[Any, StateHandler]]:
+    def parts_in(self, value: object) -> Iterator[tuple[Any, StateHandler]]:
         """Yields the parts and their handlers."""
         for _, leaf in _leaves(value, ""):
             handler = self.part(leaf)
@@ -110,7 +110,7 @@ class Parts:
 
         Raises ValueError if a tensor or a part is in a place where nobody would find it.
         """
-        known: dict[int, tuple[Any, StateHandler]] = {}
+        known: dict[int, tuple[object, StateHandler]] = {}
         plain: dict[int, Any] = {}
         have = []
         for path, value in values.items():
@@ -130,13 +130,13 @@ class Parts:
         self._known, self._plain = known, plain
         return list(dict.fromkeys(have))
 
-    def _new_handler(self, value: Any) -> Optional[StateHandler]:
+    def _new_handler(self, value: object) -> Optional[StateHandler]:
         handler = self._handler_of(value)
         if handler is None and has_own_state(value):
             return _kind_of_handler(self.trees, isinstance(value, JobCursor))(value)
         return handler or random_states.handler_of(self.trees, value)
 
-    def _check_places(self, value: Any, path: str, seen: Optional[set[int]] = None) -> None:
+    def _check_places(self, value: object, path: str, seen: Optional[set[int]] = None) -> None:
         seen = set() if seen is None else seen
         if isinstance(value, _NO_PLACES) or id(value) in seen or id(value) in self._plain:
             return
@@ -149,7 +149,7 @@ class Parts:
                 self._check_places(inner, place, seen)
 
 
-def check_plain(value: Any, path: str, seen: Optional[set[int]] = None) -> None:
+def check_plain(value: object, path: str, seen: Optional[set[int]] = None) -> None:
     """Raises ValueError if `value`, of a state that copies all values, holds something of which a copy is of no use."""
     seen = set() if seen is None else seen
     if isinstance(value, _NO_PLACES) or id(value) in seen:
@@ -164,24 +164,24 @@ def check_plain(value: Any, path: str, seen: Optional[set[int]] = None) -> None:
         check_plain(item, place, seen)
 
 
-def misplaced(value: Any, path: str) -> str:
+def misplaced(value: object, path: str) -> str:
     return (
         f"{path} is {with_article(value)}, of which a copy would be restored there: give it to the state as a value of its "
         "own, or in lists, tuples and dicts."
     )
 
 
-def _is_container(value: Any) -> bool:
+def _is_container(value: object) -> bool:
     return isinstance(value, (dict, list, tuple))
 
 
-def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _items(value: Any, path: str) -> Iterator[tuple[str, object]]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in pairs:
         yield f"{path}[{key!r}]", item
 
 
-def _leaves(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, object]]:
     """Yields the values within lists, tuples and dicts that may be parts, with their paths."""
     if not _is_container(value):
         yield path, value
@@ -194,7 +194,7 @@ def _leaves(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tupl
             yield from _leaves(item, f"{path}[{key!r}]", above)
 
 
-def _places(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _places(value: object, path: str) -> Iterator[tuple[str, object]]:
     """Yields what an object holds in places that only it knows."""
     if _is_container(value):
         yield from _items(value, path)
@@ -271,7 +271,7 @@ class PartsHandler(StateDictHandler):
     def load(self, saved: Any) -> None:
         self._load(saved, lambda handler, state: handler.load(state), self.trees.copied)
 
-    def take(self, state: Any) -> None:
+    def take(self, state: object) -> None:
         self._load(state, lambda handler, part: handler.take(part), lambda value: value)
 
     def given(self) -> None:
@@ -287,11 +287,11 @@ class PartsHandler(StateDictHandler):
         groups = (handler.open_group() for _, handler in self._parts.parts_in(self.value))
         return next(filter(None, groups), "")
 
-    def install_plain(self, saved: Any) -> None:
+    def install_plain(self, saved: object) -> None:
         """Makes `saved`, the value when it had no parts, the last save."""
         self._saved, self._spare = saved, None
 
-    def _tree(self, value: Any, of_part: Callable[[StateDictHandler], Any]) -> Any:
+    def _tree(self, value: object, of_part: Callable[[StateDictHandler], object]) -> object:
         if isinstance(value, dict):
             return {key: self._tree(item, of_part) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -300,8 +300,10 @@ class PartsHandler(StateDictHandler):
         handler = self._parts.part(value)
         return value if not isinstance(handler, StateDictHandler) else {_PART: of_part(handler)}
 
-    def _load(self, saved: Any, load: Callable[[StateDictHandler, Any], None], copied: Callable[[Any], Any]) -> None:
-        def put(value: Any, left: Any, path: str) -> Any:
+    def _load(
+        self, saved: object, load: Callable[[StateDictHandler, Any], None], copied: Callable[[object], Any]
+    ) -> None:
+        def put(value: object, left: Any, path: str) -> Any:
             """Returns what takes the place of `value`: itself with the contents of `left`, if that is possible."""
             if is_dict(left) and list(left) == [_PART]:
                 handler = self._parts.part(value)
@@ -323,7 +325,7 @@ class PartsHandler(StateDictHandler):
                 return put_dict({}, left, path)
             return self._put_leaf(value, left, copied)
 
-        def put_items(values: Any, left: Any, path: str) -> list[Any]:
+        def put_items(values: Any, left: Any, path: str) -> list[object]:
             there = [*values[: len(left)], *[None] * (len(left) - len(values))]
             return [put(*pair, f"{path}[{number}]") for number, pair in enumerate(zip(there, left))]
 
@@ -336,7 +338,7 @@ class PartsHandler(StateDictHandler):
 
         self.value = put(self.value, saved, "")
 
-    def _put_leaf(self, value: Any, saved: Any, copied: Callable[[Any], Any]) -> Any:
+    def _put_leaf(self, value: object, saved: Any, copied: Callable[[object], object]) -> object:
         adapter = self.trees.adapter
         kind = adapter.kind(saved)
         if kind is None or value is saved or adapter.kind(value) is None:
@@ -352,14 +354,14 @@ class PartsHandler(StateDictHandler):
         return fresh
 
 
-def _is_same(items: list[Any], value: tuple[Any, ...]) -> bool:
-    def alike(a: Any, b: Any) -> bool:
+def _is_same(items: list[object], value: tuple[object, ...]) -> bool:
+    def alike(a: object, b: object) -> bool:
         return a is b or (type(a) is type(b) and type(a) in _ATOMS and a == b)
 
     return len(items) == len(value) and all(map(alike, items, value))
 
 
-def _like(value: Any, items: list[Any]) -> Any:
+def _like(value: Any, items: list[object]) -> object:
     """Returns a tuple of the type of `value`, which may be a named one."""
     kind = type(value)
     return kind(*items) if hasattr(kind, "_fields") else kind(items)

@@ -10,7 +10,7 @@ from horovod.elastic.handlers import StateDictHandler
 from horovod.elastic.trees import Trees
 
 
-def handler_of(trees: Trees, value: Any) -> Optional[StateDictHandler]:
+def handler_of(trees: Trees, value: object) -> Optional[StateDictHandler]:
     """Returns a new handler of a generator; None for any other value."""
     if isinstance(value, random.Random):
         return _class_of(trees, "getstate", "setstate")(value)

@@ -20,7 +20,7 @@ class RunsState(Protocol):
 
     def _be_given(self, final: bytes) -> None: ...
 
-    def _named_parts(self) -> dict[str, Any]: ...
+    def _named_parts(self) -> dict[str, object]: ...
 
 
 class Record(NamedTuple):
@@ -146,7 +146,7 @@ class Runs:
 runs = Runs()
 
 
-def _number_of(state: Any) -> int:
+def _number_of(state: object) -> int:
     number: int = vars(state)["_number_in_script"][1]
     return number
 
@@ -154,7 +154,7 @@ def _number_of(state: Any) -> int:
 # A result may be the state, or the model that is in it: then it is those of the process that passes the run.
 
 
-def _pickled(state: RunsState, outcome: Any) -> tuple[bytes, str]:
+def _pickled(state: RunsState, outcome: object) -> tuple[bytes, str]:
     """Returns the pickle of what a run returned; b"" and the reason if there is none."""
     parts = {id(part): name for name, part in state._named_parts().items()}
     parts[id(state)] = ""
@@ -170,9 +170,9 @@ def _pickled(state: RunsState, outcome: Any) -> tuple[bytes, str]:
         return b"", f"{type(outcome).__name__} can't be pickled ({reason})"
 
 
-def _dumped(base: Any, outcome: Any, parts: dict[int, str]) -> bytes:
+def _dumped(base: Any, outcome: object, parts: dict[int, str]) -> bytes:
     class Pickler(base):  # type: ignore[misc]  # one of two
-        def persistent_id(self, value: Any) -> Optional[str]:
+        def persistent_id(self, value: object) -> Optional[str]:
             return parts.get(id(value))
 
     stream = io.BytesIO()
@@ -185,5 +185,5 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(io.BytesIO(contents))
         self._state = state
 
-    def persistent_load(self, name: str) -> Any:
+    def persistent_load(self, name: str) -> object:
         return getattr(self._state, name) if name else self._state

@@ -36,7 +36,7 @@ class State:
     def __init__(
         self, bcast_object: Optional[Callable[..., Any]] = None, get_rank: Optional[Callable[[], int]] = None
     ) -> None:
-        self._bcast_object: Optional[Callable[..., Any]] = bcast_object
+        self._bcast_object: Optional[Callable[..., object]] = bcast_object
         self._rank: Optional[Callable[[], int]] = get_rank
         self._reset_callbacks: list[Callable[[], None]] = []
         self._hosts_updated = False
@@ -139,7 +139,7 @@ class State:
     def _be_given(self, final: bytes) -> None:
         """Gives the state the values that `final`, a result of :meth:`_final`, has. Raises if they do not fit."""
 
-    def _named_parts(self) -> dict[str, Any]:
+    def _named_parts(self) -> dict[str, object]:
         """Returns the values that are the script's own objects, by their names."""
         return {}
 
@@ -182,7 +182,7 @@ class ObjectState(State):
 
     def __init__(
         self,
-        bcast_object: Callable[..., Any] = broadcast_object,
+        bcast_object: Callable[..., object] = broadcast_object,
         get_rank: Callable[[], int] = rank,
         **kwargs: Any,
     ) -> None:
@@ -198,7 +198,7 @@ class ObjectState(State):
         self._bcast_object: Callable[..., Any] = bcast_object
         self._rank: Callable[[], int] = get_rank
         self._inherited = 0  # the commit with which this process began
-        self._saved_state: dict[str, Any] = dict(kwargs)
+        self._saved_state: dict[str, object] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
         self._find_parts()
@@ -233,7 +233,7 @@ class ObjectState(State):
         for name, value in values.items():
             setattr(self, name, value)
 
-    def _deep_copy(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _deep_copy(self, values: dict[str, object]) -> dict[str, object]:
         """Returns a copy of values, which later changes of them do not reach."""
         return copy.deepcopy(values)
 

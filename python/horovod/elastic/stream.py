@@ -32,7 +32,7 @@ class Destinations(NamedTuple):
             _ffi.take_new_memory(self.fresh)
 
 
-def destinations(trees: Trees, schema: bytes, kinds: Sequence[Kind], own: Any) -> Destinations:
+def destinations(trees: Trees, schema: bytes, kinds: Sequence[Kind], own: object) -> Destinations:
     """Returns tensors of `own` where they fit, and new ones in host memory otherwise."""
     found = trees.counterparts(schema, kinds, own)
     missing = [number for number in range(len(kinds)) if number not in found]
@@ -54,7 +54,7 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
 
 def broadcast_tree(
     trees: Trees,
-    own: Any,
+    own: object,
     root_rank: int,
     name: str,
     process_set: ProcessSet = global_process_set,

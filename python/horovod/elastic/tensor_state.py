@@ -160,7 +160,7 @@ class TensorState(ObjectState):
                     )
                 self._handle(name, plain[name])
 
-    def _handle(self, name: str, value: Any) -> StateHandler:
+    def _handle(self, name: str, value: object) -> StateHandler:
         """Gives a handler to a value that was plain."""
         handler = PartsHandler(value, self._parts)
         handler.install_plain(self._saved_state.pop(name, None))
@@ -168,7 +168,7 @@ class TensorState(ObjectState):
         self._handlers[name] = handler
         return handler
 
-    def _put(self, name: str, tree: Any, put: Callable[[StateDictHandler, Any], None]) -> None:
+    def _put(self, name: str, tree: object, put: Callable[[StateDictHandler, object], None]) -> None:
         """Gives a value what is in `tree`. The value may have been plain here, but not where the tree comes from."""
         handler = self._handlers.get(name)
         if handler is None:
@@ -230,7 +230,7 @@ class TensorState(ObjectState):
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return self._send(own) if rank() == 0 else self._receive(own)
 
-    def _send(self, own: dict[str, Any]) -> Optional[Placed]:
+    def _send(self, own: dict[str, object]) -> Optional[Placed]:
         taken = self._trees.take_tensors(own)
         number = max(commits.newest_id(), self._loaded_commit)
         head = _Head(
@@ -243,7 +243,7 @@ class TensorState(ObjectState):
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
 
-    def _receive(self, own: dict[str, Any]) -> Optional[Placed]:
+    def _receive(self, own: dict[str, object]) -> Optional[Placed]:
         head = _Head(*broadcast_object(None, 0, "horovod.state.schema"))
         places = stream.destinations(self._trees, head.schema, head.kinds, own)
         with stream.meanwhile(places.take_memory):
@@ -302,7 +302,7 @@ class TensorState(ObjectState):
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return tree_store.packed(self._trees, self._current(), own)
 
-    def _named_parts(self) -> dict[str, Any]:
+    def _named_parts(self) -> dict[str, object]:
         return {name: handler.value for name, handler in self._handlers.items()}
 
     def _inherit(self, left: Optional[commit_store.Placed]) -> None:
@@ -358,7 +358,7 @@ class TensorState(ObjectState):
         else:
             self._checkpoints.postpone(number, self._saved)
 
-    def _saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _saved(self) -> tuple[dict[str, object], dict[str, object]]:
         """Returns the values and the state dicts of the last save."""
         trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
         return self._saved_state, trees

@@ -18,7 +18,7 @@ class Placed(commit_store.Placed):
     def __init__(self, trees: Trees, address: int, number: int = 0) -> None:
         super().__init__(address, number)
         self._trees = trees
-        self._contents: Optional[tuple[dict[str, Any], dict[str, Any]]] = None
+        self._contents: Optional[tuple[dict[str, object], dict[str, object]]] = None
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns values and state dicts; the latter's tensors are views of the store."""
@@ -113,7 +113,7 @@ def packed(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any]) ->
     return bytes(stream)
 
 
-def _place(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any], keep: Optional[Placed]) -> Placed:
+def _place(trees: Trees, values: dict[str, object], state_dicts: dict[str, object], keep: Optional[Placed]) -> Placed:
     taken = trees.take_tensors(state_dicts)
     placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
     for addresses, sizes in trees.stretches(taken.tensors, taken.kinds):

@@ -34,12 +34,12 @@ class _Number(NamedTuple):
     number: int
 
 
-def is_dict(value: Any) -> bool:
+def is_dict(value: object) -> bool:
     """Returns whether `value` is a dict or an OrderedDict; other subclasses are leaves."""
     return type(value) in (dict, OrderedDict)
 
 
-def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+def mapped(value: Any, function: Callable[[Any], object]) -> Any:
     """Returns a copy of `value`, with `function` applied to the leaves: all values except dicts, lists and tuples."""
     if is_dict(value):
         return type(value)((key, mapped(item, function)) for key, item in value.items())
@@ -58,7 +58,7 @@ def places(sizes: Sequence[int]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _tensor(number: int) -> Any:
+def _tensor(number: int) -> object:
     """The placeholder of a tensor in a schema; :func:`put_tensors` replaces it."""
     raise pickle.UnpicklingError(f"tensor {number} of a schema")
 
@@ -98,7 +98,7 @@ class _Putter(pickle.Unpickler):
         super().__init__(io.BytesIO(schema))
         self._tensor_of = tensor_of
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if name == _tensor.__name__ and module in (__name__, *_EARLIER_MODULES):
             return self._tensor_of
         return super().find_class(module, name)
@@ -115,14 +115,14 @@ class Trees:
     def __init__(self, adapter: TensorAdapter[Any]) -> None:
         self.adapter = adapter
 
-    def take_tensors(self, tree: Any) -> Taken:
+    def take_tensors(self, tree: object) -> Taken:
         """Takes `tree` apart. Raises whatever its values raise if they can't be pickled."""
         try:
             return self._taken(tree, by_value=False)
         except commit_store.UNPICKLABLE:
             return self._taken(tree, by_value=True)
 
-    def _taken(self, tree: Any, by_value: bool) -> Taken:
+    def _taken(self, tree: object, by_value: bool) -> Taken:
         stream = io.BytesIO()
         taker = _taker(by_value)(stream, self.adapter)
         taker.dump(tree)

@@ -1,14 +1,13 @@
 """Synchronization of torchmetrics' metrics over Horovod's ranks: by themselves they support torch.distributed only."""
 
 import sys
-from typing import Any
 
 import torch
 
 import horovod.torch as hvd
 
 
-def process_set_of(group: Any) -> hvd.ProcessSet:
+def process_set_of(group: object) -> hvd.ProcessSet:
     """Returns the process set for a group of Lightning or torchmetrics: None and torch's WORLD are all ranks.
 
     Raises ValueError for other groups of torch.distributed.
@@ -21,7 +20,7 @@ def process_set_of(group: Any) -> hvd.ProcessSet:
     raise ValueError(f"group={group!r}: HorovodStrategy takes a hvd.ProcessSet.")
 
 
-def gather(value: torch.Tensor, group: Any = None) -> list[torch.Tensor]:
+def gather(value: torch.Tensor, group: object = None) -> list[torch.Tensor]:
     """Returns the ranks' tensors, whose sizes may differ: torchmetrics' `dist_sync_fn`."""
     members = process_set_of(group)
     shapes = hvd.allgather_object(list(value.shape), process_set=members)

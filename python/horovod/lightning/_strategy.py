@@ -61,10 +61,10 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     def __init__(
         self,
-        accelerator: Any = None,
-        parallel_devices: Any = None,
+        accelerator: object = None,
+        parallel_devices: object = None,
         checkpoint_io: Any = None,
-        precision_plugin: Any = None,
+        precision_plugin: object = None,
     ) -> None:
         if is_elastic():
             raise RuntimeError(_ELASTIC)
@@ -138,7 +138,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         for optimizer in self.optimizers:
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
-    def load_optimizer_state_dict(self, checkpoint: Any) -> None:
+    def load_optimizer_state_dict(self, checkpoint: object) -> None:
         """Loads the optimizers' states from a checkpoint, and gives all ranks rank 0's. Lightning calls it.
 
         Args:
@@ -158,7 +158,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     # Training.
 
-    def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: object) -> Any:
         """Computes and reduces gradients. The hooks are called with reduced gradients.
 
         Args:
@@ -178,7 +178,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         self.post_backward(closure_loss)
         return closure_loss
 
-    def optimizer_step(self, optimizer: Any, closure: Any, *args: Any, **kwargs: Any) -> Any:
+    def optimizer_step(self, optimizer: object, closure: Any, *args: Any, **kwargs: Any) -> Any:
         """Steps. An optimizer that may decide by the closure's loss, such as LBFGS, gets the average of the ranks' losses. Lightning
         calls it.
 
@@ -191,7 +191,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         if decides_by_loss(type(optimizer)):
             own = closure
 
-            def closure() -> Any:
+            def closure() -> object:
                 return loss_of_all(own(), "horovod.loss", False, hvd.global_process_set)
 
         return super().optimizer_step(optimizer, closure, *args, **kwargs)
@@ -204,7 +204,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     # What Lightning asks of all ranks.
 
-    def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
+    def reduce(self, tensor: object, group: object = None, reduce_op: object = "mean") -> Any:
         """Returns the reduction of the ranks' tensors; a value that is not a tensor is returned as it is.
 
         Args:
@@ -226,7 +226,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
             return hvd.allreduce(tensor, op=hvd.Sum, process_set=members) / size_of(members)
         return hvd.allreduce(tensor, op=op, process_set=members)
 
-    def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:
+    def all_gather(self, tensor: torch.Tensor, group: object = None, sync_grads: bool = False) -> torch.Tensor:
         """Returns the ranks' tensors, stacked as [ranks, ...].
 
         Args:
@@ -241,7 +241,7 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
                 row.register_hook(lambda grad: grad * members.size())
             return hvd.allgather(row, process_set=members)
 
-    def broadcast(self, obj: Any, src: int = 0) -> Any:
+    def broadcast(self, obj: object, src: int = 0) -> Any:
         """Returns the object of rank `src` on all ranks.
 
         Args:

@@ -29,7 +29,7 @@ class ArrayHandler(handlers.StateDictHandler):
 
     trees, saves_new_value = _TREES, False
 
-    def set_value(self, value: Any) -> None:
+    def set_value(self, value: object) -> None:
         if _arrays.kind(value) != _arrays.kind(self.value):
             raise handlers.UnlikeError(
                 f"it has to stay an array of {self.value.dtype}, shape {tuple(self.value.shape)}."
@@ -58,7 +58,7 @@ class ObjectHandler(handlers.StateDictHandler):
         self.value.load_state_dict(_in_place_of(self.value.state_dict(), saved))
 
 
-def _in_place_of(own: Any, saved: Any) -> Any:
+def _in_place_of(own: Any, saved: Any) -> object:
     """Returns a copy of `saved` whose arrays are where those of `own` are."""
     if is_dict(saved):
         own = own if is_dict(own) else {}

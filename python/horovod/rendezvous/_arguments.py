@@ -26,7 +26,7 @@ class Host:
     machine: str = ""
 
 
-def addresses_of(listen: Any) -> list[str]:
+def addresses_of(listen: object) -> list[str]:
     """Returns the addresses as a list. Raises TypeError."""
     if isinstance(listen, str):
         return [listen]
@@ -35,7 +35,7 @@ def addresses_of(listen: Any) -> list[str]:
     raise TypeError(f'listen must be "address:port", or a list of such: Got {listen!r}')
 
 
-def folder_of(state_dir: Any) -> Optional[str]:
+def folder_of(state_dir: object) -> Optional[str]:
     """Returns the path as a string, or None. Raises TypeError."""
     if state_dir is None:
         return None

@@ -432,7 +432,7 @@ class Job:
         their "workers", and more; ``horovod/rendezvous.h`` lists all.
         """
         with self._handle.use() as job:
-            described: dict[str, Any] = json.loads(api.text_of("describe", job))
+            described: dict[str, object] = json.loads(api.text_of("describe", job))
         return described
 
     def metrics(self) -> str:

@@ -11,8 +11,8 @@ from horovod.runner._arguments import _HorovodArgs as _HorovodArgs
 
 
 def run(
-    func: Callable[..., Any],
-    args: Sequence[Any] = (),
+    func: Callable[..., object],
+    args: Sequence[object] = (),
     kwargs: Optional[dict[str, Any]] = None,
     num_proc: Optional[int] = None,
     min_num_proc: Optional[int] = None,
@@ -105,7 +105,7 @@ def run(
     return _jobs.run_function(settings)
 
 
-def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
+def _renamed(value: object, old_value: object, old: str, new: str) -> Any:
     if old_value is None:
         return value
     if value is not None:

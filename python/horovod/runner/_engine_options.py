@@ -52,7 +52,7 @@ class Options(NamedTuple):
             print(line, file=self.stderr or sys.stderr, flush=True)
 
 
-def check_variables(name: str, variables: Mapping[Any, Any]) -> None:
+def check_variables(name: str, variables: Mapping[Any, object]) -> None:
     """Raises TypeError or ValueError, with the argument's name, for invalid environment variables."""
     for variable, value in variables.items():
         if not isinstance(variable, str) or not isinstance(value, str):
@@ -61,7 +61,7 @@ def check_variables(name: str, variables: Mapping[Any, Any]) -> None:
             raise ValueError(f"{name}: {variable!r}: {value!r} can't be a variable of a process")
 
 
-def check_networks(nics: Any) -> None:
+def check_networks(nics: object) -> None:
     """Raises TypeError for invalid names of network interfaces."""
     names = [nics] if isinstance(nics, str) else nics
     if names is None or (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
@@ -69,19 +69,19 @@ def check_networks(nics: Any) -> None:
     raise TypeError(f"nics must be a list of names of network interfaces: Got {nics!r}")
 
 
-def check_function(fn: Any, name: str = "fn") -> None:
+def check_function(fn: object, name: str = "fn") -> None:
     """Raises TypeError, with the argument's name, for a value that is not callable."""
     if not callable(fn):
         raise TypeError(f"{name} must be a function: Got {fn!r}")
 
 
-def check_call(fn: Any, args: Any, kwargs: Any) -> None:
+def check_call(fn: object, args: object, kwargs: object) -> None:
     """Raises TypeError if ``fn(*args, **kwargs)`` is not a valid call."""
     check_function(fn)
     check_arguments(args, kwargs)
 
 
-def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
+def check_arguments(args: object, kwargs: object, prefix: str = "") -> None:
     """Raises TypeError, with the argument's name, for arguments that are not a list and a dict. `prefix` precedes the names."""
     if args is not None and (isinstance(args, (str, bytes)) or not isinstance(args, Iterable)):
         raise TypeError(f"{prefix}args must be a list or tuple of the function's arguments: Got {args!r}")
@@ -89,7 +89,7 @@ def check_arguments(args: Any, kwargs: Any, prefix: str = "") -> None:
         raise TypeError(f"{prefix}kwargs must be a dict of the function's arguments: Got {kwargs!r}")
 
 
-def check_flags(**flags: Any) -> None:
+def check_flags(**flags: object) -> None:
     """Raises TypeError, with the argument's name, for a value that is neither True nor False."""
     for name, value in flags.items():
         if value not in (True, False):
@@ -109,14 +109,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def check_whole_numbers(**numbers: Any) -> None:
+def check_whole_numbers(**numbers: object) -> None:
     """Raises TypeError, with the argument's name, for a value that is not a whole number. None: not given."""
     for name, value in numbers.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise TypeError(f"{name} must be a whole number: Got {value!r}")
 
 
-def check_verbosity(verbose: Any) -> None:
+def check_verbosity(verbose: object) -> None:
     """Raises TypeError unless `verbose` is a level, a whole number. True is 1: Horovod's examples give it."""
     if not isinstance(verbose, bool):
         check_whole_numbers(verbose=verbose)

@@ -131,7 +131,7 @@ class Handover:
         return sorted(found, key=lambda failure: (failure.caused_by_peer, failure.rank))
 
 
-def pickled(value: Any, what: str = "") -> bytes:
+def pickled(value: object, what: str = "") -> bytes:
     """Returns the pickle of a value. Raises TypeError, with its name `what`, if it can't be pickled; by default it is called the
     function's result.
     """
@@ -143,7 +143,7 @@ def pickled(value: Any, what: str = "") -> bytes:
         raise TypeError(f"{what} can't be pickled: {error}") from error
 
 
-def _result(rank: int, data: bytes) -> Any:
+def _result(rank: int, data: bytes) -> object:
     try:
         return cloudpickle.loads(data)
     except Exception as error:
@@ -244,7 +244,7 @@ class Worker:
         """Returns whether the job is not over, as far as the caller knows."""
         return self._ask_about_tasks(_GOES_ON, {})
 
-    def _ask_about_tasks(self, kind: bytes, words: dict[str, Any]) -> bool:
+    def _ask_about_tasks(self, kind: bytes, words: dict[str, object]) -> bool:
         return self._ask(kind, 0, json.dumps(words).encode()) == _YES
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:

@@ -121,7 +121,7 @@ class Job:
             status = self.wait()
             error = ValueError if status == 2 else RuntimeError
             raise error(self.last_line() or f"horovod-rendezvousd ended with status {status}")
-        words: dict[str, Any] = json.loads(line)
+        words: dict[str, object] = json.loads(line)
         return words
 
     def _read_lines(self, stderr: IO[bytes]) -> None:
@@ -150,7 +150,7 @@ class Job:
 
     def serve(
         self,
-        call: Callable[[], Any],
+        call: Callable[[], object],
         on_output: Optional[Callable[[int, str], None]] = None,
         tasks: Optional[_handover.Tasks] = None,
     ) -> None:
@@ -203,7 +203,7 @@ class Job:
     def __enter__(self) -> "Job":
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
 

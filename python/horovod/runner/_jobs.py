@@ -49,7 +49,7 @@ def run_function(settings: _HorovodArgs) -> list[Any]:
     return [results[rank] for rank in range(count)]
 
 
-def _number_in(setting: Any) -> int:
+def _number_in(setting: object) -> int:
     """Returns the number that horovodrun has taken a setting for, e.g. 2 for "2"; 0 for one that is no number: None or "auto"."""
     text = str(setting)
     return int(text) if text.isdecimal() else 0

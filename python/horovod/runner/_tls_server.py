@@ -112,7 +112,7 @@ def _in_turns(waiting: Iterable[_Connection]) -> list[_Connection]:
     return chosen
 
 
-def _when_ready(action: Callable[[], Any]) -> _Steps:
+def _when_ready(action: Callable[[], object]) -> _Steps:
     while True:
         try:
             return action()

@@ -15,7 +15,7 @@ def _run(settings: Any) -> Optional[list[Any]]:
     return _jobs.run_settings(settings)
 
 
-def _run_elastic(settings: Any) -> Optional[list[Any]]:
+def _run_elastic(settings: Any) -> Optional[list[object]]:
     """Runs it as an elastic job in any case: if no limit is given, the minimum is the number of processes that it starts with."""
     elastic = ("min_num_proc", "max_num_proc", "host_discovery_script")
     if all(getattr(settings, name, None) is None for name in elastic):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any, Callable
+from typing import Callable
 
 from horovod.common import _tracebacks
 from horovod.common.exceptions import WorkerReleased, translated
@@ -42,7 +42,7 @@ def main() -> None:
     worker.put_result(_rank(), result)
 
 
-def _called(call: Callable[[], Any]) -> Any:
+def _called(call: Callable[[], object]) -> object:
     """Returns what `call` returns. Raises RuntimeError if it ends the process instead, because there is no result then."""
     try:
         return call()

@@ -49,7 +49,7 @@ class AdasumOptimizer(WrappedOptimizer):
         return int(allreduce_(flag, name=name, op=Max, process_set=self.process_set)) == 0
 
     @not_compiled
-    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: object) -> Any:
         """Steps as the wrapped optimizer does on this rank's gradients, then reduces the changes of the parameters."""
         self._adopt_parameters()
         if not self._reduces():

@@ -100,7 +100,7 @@ class GradientOptimizer(SharedParameters):
         parts = split_list([by_name[name] for name in names], groups)
         return [part for part in parts if part]
 
-    def _changed_settings(self) -> dict[str, Any]:
+    def _changed_settings(self) -> dict[str, object]:
         changed = super()._changed_settings()
         if self._group_of:  # the ranks have agreed on them, which a rank that copies its optimizer alone can't repeat
             changed["groups"] = [group.parameters for group in dict.fromkeys(self._group_of.values())]
@@ -388,7 +388,7 @@ class GradientOptimizer(SharedParameters):
             self._local_only = before
 
     @not_compiled
-    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+    def step(self, closure: Optional[Callable[[], object]] = None, **kwargs: Any) -> Any:
         """Waits for the reductions, then steps as the wrapped optimizer does. Gradients are reduced after each call of `closure`,
         which must be called equally often on all ranks. So is the loss that it returns, if the optimizer may decide by it: all but
         those of torch do so, and LBFGS.

@@ -24,11 +24,11 @@ class _Held(NamedTuple):
         return [self.groups, *self.members, self.state]
 
 
-def _dict_or_none(value: Any) -> Optional[dict[Any, Any]]:
+def _dict_or_none(value: Any) -> Optional[dict[Any, object]]:
     return value if isinstance(value, dict) else None
 
 
-def with_inner(optimizer: Any) -> list[Any]:
+def with_inner(optimizer: object) -> list[Any]:
     """Returns the optimizer and those that it has in its attributes, also in lists and dicts there; the outer ones first."""
     found: dict[int, Any] = {}
     waiting = [optimizer]
@@ -58,13 +58,13 @@ def same_groups_and_state(optimizer: Any) -> Iterator[None]:
         exchange.put_back(each)
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: Any) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _is_optimizer(value: Any) -> bool:
+def _is_optimizer(value: object) -> bool:
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return False
     # Not isinstance: optimizers of other packages need not derive from torch's. Models may have a method of that name.
@@ -77,7 +77,7 @@ class _Exchange:
 
     def __init__(self, before: list[_Held]) -> None:
         self._stay = {id(each) for held in before for each in held.objects()}  # old objects
-        self._old: dict[int, tuple[Any, Any]] = {}  # a new object and the old one, by the id of the new one
+        self._old: dict[int, tuple[object, object]] = {}  # a new object and the old one, by the id of the new one
         self._new: dict[int, tuple[Any, list[Any]]] = {}  # an old object and the new ones, by the id of the old one
 
     def note(self, old: _Held, new: _Held) -> None:
@@ -98,7 +98,7 @@ class _Exchange:
                 for each in new:
                     _add(old, each)
 
-    def put_back(self, optimizer: Any) -> None:
+    def put_back(self, optimizer: object) -> None:
         """Replaces new objects in the attributes of `optimizer`, also those in lists and dicts there, by the old ones."""
         own = vars(optimizer)
         for name, value in list(own.items()):
@@ -112,7 +112,7 @@ class _Exchange:
         return self._old[id(value)][1] if id(value) in self._old else value
 
 
-def _add(old: dict[Any, Any], new: dict[Any, Any]) -> None:
+def _add(old: dict[object, object], new: dict[object, Any]) -> None:
     """Adds `new`, a state or a group. The parts of a parameter's state that two optimizers share may come from both."""
     for key, value in new.items():
         present = old.setdefault(key, value)

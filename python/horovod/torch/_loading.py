@@ -51,7 +51,7 @@ def state_of(optimizer: torch.optim.Optimizer) -> Any:
     return {**own, _INNER: apart}
 
 
-def _lacks(state_dict: Any, inner: Any) -> bool:
+def _lacks(state_dict: object, inner: object) -> bool:
     """Returns whether a tensor of an inner optimizer's state is not in `state_dict`."""
     ids = {id(leaf) for leaf in _leaves(state_dict)}
     return any(isinstance(leaf, torch.Tensor) and id(leaf) not in ids for _, _, leaf in _values_in(inner))
@@ -63,13 +63,13 @@ def _has_own_groups(outer: Any, inner: Any) -> bool:
     return any(id(group) not in ids for group in inner.param_groups)
 
 
-def _is_cast(inner: Any) -> bool:
+def _is_cast(inner: object) -> bool:
     """Returns whether torch would cast a part of an inner optimizer's state when it loads it."""
     values = [(p, leaf) for p, name, leaf in _values_in(inner) if isinstance(p, torch.Tensor) and name != "step"]
     return any(isinstance(leaf, str) or getattr(leaf, "dtype", p.dtype) != p.dtype for p, leaf in values)
 
 
-def _values_in(optimizer: Any) -> list[tuple[Any, Any, Any]]:
+def _values_in(optimizer: object) -> list[tuple[object, object, object]]:
     """Returns the parameter, the name and the value of each part of an optimizer's state."""
     state = getattr(optimizer, "state", {})
     if not isinstance(state, dict):
@@ -78,8 +78,8 @@ def _values_in(optimizer: Any) -> list[tuple[Any, Any, Any]]:
     return [(p, name, leaf) for p, name, value in named for leaf in _leaves(value)]
 
 
-def _leaves(value: Any) -> list[Any]:
-    leaves: list[Any] = []
+def _leaves(value: object) -> list[object]:
+    leaves: list[object] = []
     mapped(value, leaves.append)
     return leaves
 
@@ -121,7 +121,7 @@ def _undo_casts(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) ->
                         loaded[name] = _without_cast(value, loaded[name])
 
 
-def _without_cast(saved: Any, loaded: Any) -> Any:
+def _without_cast(saved: Any, loaded: Any) -> object:
     if isinstance(saved, torch.Tensor):
         is_cast = isinstance(loaded, torch.Tensor) and loaded.dtype != saved.dtype
         return saved.to(loaded.device) if is_cast else loaded

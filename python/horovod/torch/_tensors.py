@@ -4,13 +4,16 @@ import functools
 import math
 import sys
 from collections.abc import Hashable
-from typing import Any, Callable, Optional, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, cast
 
 import torch
 
 from horovod import _ffi
 from horovod.common.tensors import DTYPES, PARTS, TAKEN, DevicePath, Kind
 from horovod.torch import _devices
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 devices: DevicePath[torch.Tensor] = _devices
 
@@ -84,7 +87,7 @@ def empty_like(tensor: torch.Tensor) -> tuple[torch.Tensor, Optional[int]]:
     return result, place
 
 
-def from_memory(memory: Any, offset: int, kind: Kind, like: Optional[torch.Tensor] = None) -> torch.Tensor:
+def from_memory(memory: "Buffer", offset: int, kind: Kind, like: Optional[torch.Tensor] = None) -> torch.Tensor:
     shape, name = kind
     dtype = getattr(torch, name)
     count = math.prod(shape)
@@ -126,7 +129,7 @@ def not_compiled(function: _Function) -> _Function:
     """Excludes `function` from torch.compile, if torch has it, without importing the compiler for that."""
     disabled: Any = None
 
-    def chosen() -> Callable[..., Any]:
+    def chosen() -> Callable[..., object]:
         nonlocal disabled
         if disabled is None:
             dynamo = sys.modules.get("torch._dynamo")
@@ -136,7 +139,7 @@ def not_compiled(function: _Function) -> _Function:
         return cast("Callable[..., Any]", disabled)
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> object:
         # A loop, because the compiler then leaves this frame alone for good. It would compile what is around the call otherwise, once
         # for each value of the arguments, such as names.
         for _ in (None,):

@@ -145,7 +145,7 @@ class WrappedOptimizer(_Behind):
     def _groups(self) -> list[dict[str, Any]]:
         own = vars(self)
         # An optimizer around another one may have a property that gives that one's groups.
-        groups: list[dict[str, Any]] = own["param_groups"] if "param_groups" in own else super().param_groups
+        groups: list[dict[str, object]] = own["param_groups"] if "param_groups" in own else super().param_groups
         return groups
 
     def _parameters(self) -> list[torch.Tensor]:

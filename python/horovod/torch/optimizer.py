@@ -107,7 +107,7 @@ def DistributedOptimizer(
     return _wrap(optimizer, GradientOptimizer, named_parameters, settings)
 
 
-def _checked_groups(groups: Any) -> Union[int, list[list[torch.Tensor]], None]:
+def _checked_groups(groups: object) -> Union[int, list[list[torch.Tensor]], None]:
     """Returns `groups` as a number or as lists. Raises ValueError if :func:`DistributedOptimizer` does not take them."""
     if groups is None:
         return None
@@ -132,7 +132,7 @@ def _wrap(
     optimizer: torch.optim.Optimizer,
     kind: type[WrappedOptimizer],
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
-    settings: dict[str, Any],
+    settings: dict[str, object],
 ) -> WrappedOptimizer:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
@@ -163,8 +163,8 @@ def _made_again(
     own: type,
     kind: type[WrappedOptimizer],
     named: list[tuple[str, torch.nn.Parameter]],
-    settings: dict[str, Any],
-    state: dict[str, Any],
+    settings: dict[str, object],
+    state: dict[str, object],
 ) -> WrappedOptimizer:
     optimizer: Any = object.__new__(own)
     optimizer.__setstate__(state)

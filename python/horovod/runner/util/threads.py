@@ -8,8 +8,8 @@ from typing import Any, Callable, Optional
 
 
 def in_thread(
-    target: Callable[..., Any],
-    args: tuple[Any, ...] = (),
+    target: Callable[..., object],
+    args: tuple[object, ...] = (),
     name: Optional[str] = None,
     daemon: bool = True,
     silent: bool = False,
@@ -44,8 +44,8 @@ def in_thread(
 
 def on_event(
     event: threading.Event,
-    func: Callable[..., Any],
-    args: tuple[Any, ...] = (),
+    func: Callable[..., object],
+    args: tuple[object, ...] = (),
     stop: Optional[threading.Event] = None,
     check_stop_interval_s: float = 1.0,
     daemon: bool = True,
@@ -86,8 +86,8 @@ def on_event(
 
 
 def execute_function_multithreaded(
-    fn: Callable[..., Any],
-    args_list: Sequence[Sequence[Any]],
+    fn: Callable[..., object],
+    args_list: Sequence[Sequence[object]],
     block_until_all_done: bool = True,
     max_concurrent_executions: int = 1000,
 ) -> Optional[dict[int, Any]]:
@@ -105,7 +105,7 @@ def execute_function_multithreaded(
     Raises:
       RuntimeError: a call has raised an exception.
     """
-    work: queue.SimpleQueue[tuple[int, Sequence[Any]]] = queue.SimpleQueue()
+    work: queue.SimpleQueue[tuple[int, Sequence[object]]] = queue.SimpleQueue()
     for numbered in enumerate(args_list):
         work.put(numbered)
     results: dict[int, Any] = {}
@@ -129,6 +129,6 @@ def execute_function_multithreaded(
     return results
 
 
-def _check_arguments(args: Any) -> None:
+def _check_arguments(args: object) -> None:
     if not isinstance(args, tuple):
         raise ValueError(f"args must be a tuple, not {type(args).__name__}: write (x,) for one argument x")

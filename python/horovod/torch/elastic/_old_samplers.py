@@ -20,7 +20,7 @@ class SamplerWatch:
     """Looks at the samplers among the values of a state, in each world once. One that was never for all ranks is left alone."""
 
     def __init__(self) -> None:
-        self._for_all: weakref.WeakSet[DistributedSampler[Any]] = weakref.WeakSet()
+        self._for_all: weakref.WeakSet[DistributedSampler[object]] = weakref.WeakSet()
         self._world: Optional[World] = None  # in which it has looked
         self._has_warned = False
 

@@ -107,7 +107,7 @@ class TorchState(TensorState):
         super().restore()
         self._drop_gradients()
 
-    def _deep_copy(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _deep_copy(self, values: dict[str, object]) -> dict[str, object]:
         try:
             return super()._deep_copy(values)
         except RuntimeError:  # torch copies no tensor that is part of a graph, such as a loss

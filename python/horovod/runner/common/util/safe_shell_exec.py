@@ -40,9 +40,9 @@ sys.exit(code if code >= 0 else 128 - code)
 def execute(
     command: str,
     env: Optional[dict[str, str]] = None,
-    stdout: Any = None,
-    stderr: Any = None,
-    index: Any = None,
+    stdout: object = None,
+    stderr: object = None,
+    index: object = None,
     events: Optional[Sequence[threading.Event]] = None,
     prefix_output_with_timestamp: bool = False,
 ) -> int:
