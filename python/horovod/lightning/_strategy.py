@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -158,7 +158,9 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
 
     # Training.
 
-    def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: object) -> Any:
+    def backward(
+        self, closure_loss: torch.Tensor, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: object
+    ) -> Any:
         """Computes and reduces gradients. The hooks are called with reduced gradients.
 
         Args:
@@ -178,7 +180,9 @@ class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
         self.post_backward(closure_loss)
         return closure_loss
 
-    def optimizer_step(self, optimizer: object, closure: Any, *args: Any, **kwargs: Any) -> Any:
+    def optimizer_step(
+        self, optimizer: torch.optim.Optimizer, closure: Callable[[], Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Steps. An optimizer that may decide by the closure's loss, such as LBFGS, gets the average of the ranks' losses. Lightning
         calls it.
 
@@ -296,7 +300,7 @@ class HorovodEnvironmentMixin:
         return hvd.cross_rank()
 
 
-def _tensors(module: torch.nn.Module) -> Any:
+def _tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*module.named_parameters(), *module.named_buffers()]
 
 

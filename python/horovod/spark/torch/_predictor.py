@@ -82,5 +82,5 @@ class Predictor:
         return [_array(output).reshape(-1) for output in as_list(self._function(self._model, row))]
 
 
-def _array(output: Any) -> numpy.ndarray:
+def _array(output: object) -> numpy.ndarray:
     return output.detach().cpu().numpy() if isinstance(output, torch.Tensor) else numpy.asarray(output)

@@ -5,8 +5,8 @@ import inspect
 import io
 import itertools
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, Callable, Optional
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Callable, Optional, Union
 
 import cloudpickle
 import torch
@@ -17,8 +17,9 @@ from horovod.spark.common._start_method import start_method
 from horovod.spark.common._task_rows import with_task_rows
 from horovod.spark.task import get_available_devices
 from horovod.spark.torch._floats import as_floats
-from horovod.spark.torch._losses import Means, as_list, calculate_loss, shaped_labels
+from horovod.spark.torch._losses import Function, Means, as_list, calculate_loss, shaped_labels
 from horovod.spark.torch._summary import SummaryLog
+from horovod.torch.compression import Compression, Compressor
 
 State = dict[str, Any]  # of the model and the optimizer
 
@@ -42,12 +43,12 @@ class Plan:
     sample_weight: Optional[str]
     input_shapes: Optional[list[list[int]]]
     label_shapes: Optional[list[list[int]]]
-    loss_fns: Optional[list[Any]]
-    loss_constructors: Optional[list[Any]]
+    loss_fns: Optional[list[Function]]
+    loss_constructors: Optional[list[Callable[..., Function]]]
     loss_weights: list[float]
-    metrics: list[list[Any]]
+    metrics: list[list[Function]]
     train_minibatch: Optional[Callable[..., Any]]
-    compression: Any
+    compression: Optional[type[Compressor[torch.Tensor]]]
     backward_passes: int
     use_gpu: bool
     seed: Optional[int]
@@ -68,7 +69,7 @@ def train(plan: Plan, pickled: bytes) -> Optional[tuple[list[dict[str, Any]], by
         return Training(plan, model, optimizer).run()
 
 
-def _takes_passes(train_minibatch: Callable[..., Any]) -> bool:
+def _takes_passes(train_minibatch: Callable[..., object]) -> bool:
     """Returns whether the function also takes backward_passes_per_step and the number of the batch, as in Horovod 0.28. Such a
     function makes the step of a batch when it is called for the next one.
     """
@@ -91,7 +92,7 @@ class Training:
             optimizer,
             model.named_parameters(),
             backward_passes_per_step=plan.backward_passes,
-            **({"compression": plan.compression} if plan.compression else {}),
+            compression=plan.compression or Compression.none,
         )
         self._loss_fns = plan.loss_fns or [make(model=model, hvd=hvd) for make in plan.loss_constructors or []]
 
@@ -116,7 +117,9 @@ class Training:
             log.close()
         return (history, self._saved()) if hvd.rank() == 0 else None
 
-    def _batches(self, data: Any, kind: str, rows: int, batch_size: int) -> Iterator[dict[str, torch.Tensor]]:
+    def _batches(
+        self, data: Iterable[dict[str, torch.Tensor]], kind: str, rows: int, batch_size: int
+    ) -> Iterator[dict[str, torch.Tensor]]:
         """Returns the batches, except those that are too short for shapes of a fixed size. Raises ValueError if these are all."""
         if not self._has_fixed_shapes():
             return iter(data)
@@ -159,7 +162,14 @@ class Training:
             self._optimizer.step()
         return means.result(hvd.allreduce)
 
-    def _minibatch(self, inputs: Any, labels: Any, weights: Any, is_first: bool, is_last: bool) -> Any:
+    def _minibatch(
+        self,
+        inputs: list[torch.Tensor],
+        labels: list[torch.Tensor],
+        weights: Optional[torch.Tensor],
+        is_first: bool,
+        is_last: bool,
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor], torch.Tensor]:
         """Trains on one of the batches whose gradients are accumulated."""
         if is_first:
             self._optimizer.zero_grad()
@@ -184,7 +194,9 @@ class Training:
     def _means(self) -> Means:
         return Means(self._plan.metrics, self._plan.labels)
 
-    def _prepared(self, batch: dict[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor], Any]:
+    def _prepared(
+        self, batch: dict[str, torch.Tensor]
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor], Optional[torch.Tensor]]:
         """Returns inputs, labels, and weights of the rows or None, on the device."""
         plan = self._plan
         inputs = [self._column(batch, name) for name in plan.features]
@@ -200,11 +212,15 @@ class Training:
             values = torch.from_numpy(unpacked(values.numpy(), metadata["shape"]))
         return as_floats(name, values).to(self._device)
 
-    def _transformed(self, outputs: Any, labels: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        outputs = as_list(outputs)
-        return outputs, shaped_labels(labels, outputs, self._plan.label_shapes)
+    def _transformed(
+        self, outputs: Union[torch.Tensor, Sequence[torch.Tensor]], labels: list[torch.Tensor]
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        listed = as_list(outputs)
+        return listed, shaped_labels(labels, listed, self._plan.label_shapes)
 
-    def _loss(self, outputs: Any, labels: Any, weights: Any) -> torch.Tensor:
+    def _loss(
+        self, outputs: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], weights: Optional[torch.Tensor]
+    ) -> torch.Tensor:
         return calculate_loss(outputs, labels, self._plan.loss_weights, self._loss_fns, weights)
 
     def _finish_epoch(self, entry: dict[str, Any], log: SummaryLog, folder: str) -> None:

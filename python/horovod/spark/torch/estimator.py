@@ -36,7 +36,7 @@ TorchEstimatorParamsWritable, TorchEstimatorParamsReadable = ParamsWritable, Par
 class _HasOptimizer:
     """Adds `getOptimizer` to a class with the parameters `model` and `optimizer`."""
 
-    def getOptimizer(self) -> Any:
+    def getOptimizer(self) -> Optional[torch.optim.Optimizer]:
         """Returns the optimizer, bound to the parameters of the model, if there is one."""
         values: Any = self
         optimizer, model = values.getOrDefault(values.optimizer), values.getModel()
@@ -114,7 +114,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, ParamsReadable, ParamsWrit
             **self._get_model_kwargs(model.eval(), history, optimizer, run_id, properties.metadata)
         )
 
-    def _own_optimizer(self) -> Any:
+    def _own_optimizer(self) -> torch.optim.Optimizer:
         optimizer = self.getOptimizer()
         if optimizer is None:
             raise ValueError("Parameter optimizer is required")
@@ -196,7 +196,7 @@ class TorchEstimator(_HasOptimizer, HorovodEstimator, ParamsReadable, ParamsWrit
         )
 
 
-def _restore(model: Any, optimizer: Any, state: State) -> None:
+def _restore(model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
 
