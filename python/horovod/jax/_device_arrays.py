@@ -10,10 +10,12 @@ from horovod.common.tensors import DevicePath, Kind
 from horovod.jax import _device_path
 from horovod.jax._library import jax
 
-devices: DevicePath[Any] = _device_path
+Array = Any  # of JAX
+
+devices: DevicePath[Array] = _device_path
 
 
-def check(tensor: Any) -> None:
+def check(tensor: Array) -> None:
     return None  # not in host memory; the primitive has checked the type
 
 
@@ -21,7 +23,7 @@ def kind(value: Any, exact: bool = False) -> Optional[Kind]:
     return (tuple(value.shape), value.dtype.name) if hasattr(value, "dtype") else None
 
 
-def address(tensor: Any) -> None:
+def address(tensor: Array) -> None:
     return None
 
 
@@ -32,15 +34,15 @@ def on_host(value: Any) -> Any:
     return value
 
 
-def empty_like(tensor: Any) -> tuple[Any, None]:
+def empty_like(tensor: Array) -> tuple[Array, None]:
     return _device_path.empty(tensor.shape, tensor.dtype), None
 
 
-def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> numpy.ndarray:
+def from_memory(memory: Any, offset: int, kind: Kind, like: Array = None) -> numpy.ndarray:
     """Returns an array in host memory: the primitive moves what it gives to the script."""
     shape, name = kind
     return numpy.frombuffer(memory, jax.numpy.dtype(name), offset=offset).reshape(shape)
 
 
-def assign(target: Any, source: Any) -> None:
+def assign(target: Array, source: Array) -> None:
     raise NotImplementedError("arrays of JAX are not overwritten")

@@ -15,16 +15,17 @@ from horovod.common.tensors import check_reduction_of
 from horovod.jax import _device_arrays, _device_path, _host, _place
 from horovod.jax._library import jax
 
+Array = Any  # of JAX or, in host memory, of numpy
 Shape = tuple[int, ...]
-Bind = Callable[["Kind", Sequence[Any], "Settings"], list[Any]]  # runs a collective, or traces it
+Bind = Callable[["Kind", Sequence[Array], "Settings"], list[Array]]  # runs a collective, or traces it
 
 _collectives = Collectives(_host)
 
 
-class _BroadcastOnDevice(collective_kinds.Broadcast[Any]):
+class _BroadcastOnDevice(collective_kinds.Broadcast[Array]):
     """Sends the root's array from where it is: the output of the root could not be given its values first."""
 
-    def requests(self, tensors: list[Any], call: Call) -> Requests[Any]:
+    def requests(self, tensors: list[Array], call: Call) -> Requests[Array]:
         outputs = [self.adapter.empty_like(tensor)[0] for tensor in tensors]
         return Requests(tensors, outputs, [call.fields] * len(tensors))
 
@@ -65,10 +66,10 @@ class Kind:
 
     def __init__(self) -> None:
         # For arrays of numpy, and for JAX's own on a CUDA device.
-        self._collective: Collective[Any, Any] = getattr(_collectives, self.name)
-        self._on_device: Collective[Any, Any] = getattr(_on_devices, self.name)
+        self._collective: Collective[Array, Any] = getattr(_collectives, self.name)
+        self._on_device: Collective[Array, Any] = getattr(_on_devices, self.name)
 
-    def check(self, arrays: Sequence[Any], settings: Settings) -> None:
+    def check(self, arrays: Sequence[Array], settings: Settings) -> None:
         """Raises ValueError for invalid arguments, in addition to the checks of `collective`."""
 
     def call(self, settings: Settings) -> Call:
@@ -78,18 +79,18 @@ class Kind:
         """Returns the shape of the result in a set of `size` ranks that all have arrays of this shape."""
         return shape
 
-    def is_for_devices(self, arrays: Sequence[Any], settings: Settings) -> bool:
+    def is_for_devices(self, arrays: Sequence[Array], settings: Settings) -> bool:
         """Returns whether it can be run on JAX's arrays, which are on a CUDA device, without the host."""
         return _device_path.takes(arrays, self.call(settings).fields)
 
-    def run(self, arrays: Sequence[Any], settings: Settings, on_device: bool = False) -> list[Any]:
+    def run(self, arrays: Sequence[Array], settings: Settings, on_device: bool = False) -> list[Array]:
         """Returns the results, given and as numpy arrays; with `on_device`, as JAX's on the device."""
         collective = self._on_device if on_device else self._collective
         if settings.is_group:
             return list(collective.run_group(arrays, self.call(settings)))
         return [collective.run(arrays[0], self.call(settings))]
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         """Returns the gradients of arrays with these numbers of rows, given those of the results, as Horovod for TensorFlow and PyTorch
         defines them.
         """
@@ -102,7 +103,7 @@ class Kind:
 class Allreduce(Kind):
     name, op, only_moves = "allreduce", _ffi.ALLREDUCE, False
 
-    def check(self, arrays: Sequence[Any], settings: Settings) -> None:
+    def check(self, arrays: Sequence[Array], settings: Settings) -> None:
         check_reduction(settings.reduction)
         for array in arrays:
             check_reduction_of(str(array.dtype), settings.reduction)
@@ -113,20 +114,20 @@ class Allreduce(Kind):
             s.name, s.process_set, False, dict(reduction=s.reduction, prescale=s.prescale, postscale=s.postscale)
         )
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         return bind(self, grads, settings.of_gradient())
 
 
 class Broadcast(Kind):
     name, op = "broadcast", _ffi.BROADCAST
 
-    def check(self, arrays: Sequence[Any], settings: Settings) -> None:
+    def check(self, arrays: Sequence[Array], settings: Settings) -> None:
         check_root(settings.root_rank, settings.process_set)
 
     def call(self, settings: Settings) -> Call:
         return Call(settings.name, settings.process_set, False, dict(root_rank=settings.root_rank))
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         averaged = bind(allreduce, grads, settings.of_average())
         # All ranks use the average, so that none may leave it out.
         is_root = _place.world_rank() == settings.root_rank
@@ -136,7 +137,7 @@ class Broadcast(Kind):
 class _OfRows(Kind):
     moves_rows = True
 
-    def check(self, arrays: Sequence[Any], settings: Settings) -> None:
+    def check(self, arrays: Sequence[Array], settings: Settings) -> None:
         if any(len(array.shape) == 0 for array in arrays):
             raise ValueError(f"{self.name} needs arrays of at least one dimension")
 
@@ -150,11 +151,11 @@ class Allgather(_OfRows):
     def result_shape(self, shape: Shape, settings: Settings, rank: int, size: int) -> Shape:
         return (shape[0] * size, *shape[1:])
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         averaged = bind(allreduce, grads, settings.of_average())
         return [self._own(grad, count, settings) for grad, count in zip(averaged, rows)]
 
-    def _own(self, grad: Any, count: int, settings: Settings) -> Any:
+    def _own(self, grad: Array, count: int, settings: Settings) -> Array:
         """Returns this rank's rows."""
         rank, size = _place.traced(settings.process_set)
         if isinstance(grad, jax.core.Tracer):
@@ -178,12 +179,12 @@ class Alltoall(_OfRows):
             raise ValueError(f"alltoall without splits needs rows that {size} ranks divide, got {shape[0]}")
         return shape
 
-    def run(self, arrays: Sequence[Any], settings: Settings, on_device: bool = False) -> list[Any]:
+    def run(self, arrays: Sequence[Array], settings: Settings, on_device: bool = False) -> list[Array]:
         """Returns the rows and, with splits, how many came from each rank."""
         ((rows, received),) = super().run(arrays, settings, on_device)
         return [rows] if settings.splits is None else [rows, received]
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         sent, *_ = bind(self, grads, settings.of_gradient(splits=settings.received))
         missing = rows[0] - sent.shape[0]  # rows beyond the splits were not sent
         return [jax.numpy.pad(sent, [(0, missing)] + [(0, 0)] * (sent.ndim - 1))]
@@ -192,7 +193,7 @@ class Alltoall(_OfRows):
 class Reducescatter(_OfRows):
     name, op, only_moves = "reducescatter", _ffi.REDUCESCATTER, False
 
-    def check(self, arrays: Sequence[Any], settings: Settings) -> None:
+    def check(self, arrays: Sequence[Array], settings: Settings) -> None:
         super().check(arrays, settings)
         if settings.reduction == ops.Adasum:
             raise HorovodRequestError("Reducescatter does not support Adasum.")
@@ -204,7 +205,7 @@ class Reducescatter(_OfRows):
         rows = shape[0]
         return (rows // size + (rank < rows % size), *shape[1:])
 
-    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+    def backward(self, bind: Bind, grads: Sequence[Array], rows: Sequence[int], settings: Settings) -> list[Array]:
         rank, size = _place.traced(settings.process_set)
         factor = settings.prescale * settings.postscale * (size if settings.reduction == ops.Sum else 1)
         if all(count % size == 0 for count in rows):
@@ -215,7 +216,7 @@ class Reducescatter(_OfRows):
         return bind(allreduce, whole, settings.of_gradient(reduction=ops.Sum, prescale=1.0, postscale=factor))
 
     @staticmethod
-    def _in_place(grad: Any, rows: int, rank: int, size: int) -> Any:
+    def _in_place(grad: Array, rows: int, rank: int, size: int) -> Array:
         """Returns `grad` at its position among all `rows`, with zeros elsewhere."""
         before = rank * (rows // size) + min(rank, rows % size)
         after = rows - before - grad.shape[0]

@@ -13,7 +13,7 @@ TREES = Trees(_host)
 Leaves = dict[str, list[Any]]  # "arrays", random keys among them, and "others"
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     return isinstance(leaf, (jax.Array, numpy.ndarray))
 
 

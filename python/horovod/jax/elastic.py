@@ -78,7 +78,7 @@ class JaxState(TensorState):
         super().__init__(_leaves.TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
 
 
-def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
+def _handler_of(value: object) -> Optional[handlers.StateHandler]:
     if isinstance(value, JobCursor):
         return SamplerHandler(value)
     if not any(map(_leaves.is_array, jax.tree_util.tree_leaves(value))):

@@ -12,7 +12,7 @@ from mxnet.ndarray import NDArray as Array  # mxnet.np.ndarray is one, too
 from horovod import _ffi
 from horovod.common.tensors import DTYPES, TAKEN, DevicePath, Kind, size_of
 
-devices: Optional[DevicePath[Any]] = None  # arrays are in host memory
+devices: Optional[DevicePath[Array]] = None  # arrays are in host memory
 
 _OF_NAME = {name: numpy.dtype(name) for name in DTYPES if name != "bfloat16"}
 _OF_NAME["bfloat16"] = numpy.dtype([("bfloat16", numpy.uint16)])  # as MXNet has it
@@ -41,7 +41,7 @@ def check(tensor: Array) -> Optional[int]:
     return address(tensor)
 
 
-def kind(value: Any, exact: bool = False) -> Optional[Kind]:
+def kind(value: object, exact: bool = False) -> Optional[Kind]:
     if not isinstance(value, Array) or value.stype != "default" or _dtype(value) not in _NAMES:
         return None
     return _kind(value)

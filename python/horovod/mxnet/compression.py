@@ -9,7 +9,7 @@ from horovod.common.compression import Compressor as Compressor
 from horovod.common.compression import NoneCompressor as NoneCompressor
 
 
-class FP16Compressor(Compressor[Any]):
+class FP16Compressor(Compressor[Array]):
     """Compression to float16 of float32 and float64 arrays: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod

@@ -8,7 +8,7 @@ from horovod.tensorflow._library import tf
 __all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
 
 
-class FP16Compressor(Compressor[Any]):
+class FP16Compressor(Compressor[tf.Tensor]):
     """Compression to float16 of floating-point tensors of more than 16 bits: 11 bits of precision, infinite beyond 65504."""
 
     @staticmethod
