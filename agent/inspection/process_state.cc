@@ -17,20 +17,25 @@
 namespace hvd::agent::inspection {
 namespace {
 
-// Returns the first 4 KiB of a file in /proc/PID; empty: the file can't be read.
-std::string ReadStart(pid_t pid, absl::string_view name) {
+// Returns a file in /proc/PID; empty: it can't be read. `status` is long if the user is in many
+// groups.
+std::string Read(pid_t pid, absl::string_view name) {
   const Fd file(open(absl::StrCat("/proc/", pid, "/", name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return "";
+  std::string text;
   char buffer[4096];
-  const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
-  return std::string(buffer, got.bytes);
+  while (file.valid()) {
+    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
+    if (got.bytes == 0) break;
+    text.append(buffer, got.bytes);
+  }
+  return text;
 }
 
 // Returns the fields of /proc/PID/stat from the third one, the state: "12 (name) T ...". The second
 // field, the name, may contain any characters, parentheses too, so the last ')' ends it. Empty:
 // there is no such process.
 std::vector<std::string> StatOf(pid_t pid) {
-  const std::string text = ReadStart(pid, "stat");
+  const std::string text = Read(pid, "stat");
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= text.size()) return {};
   return absl::StrSplit(text.substr(name_end + 2), absl::ByAnyChar(" \n"));
@@ -77,7 +82,7 @@ std::optional<os::ExitStatus> EndOf(pid_t pid) {
 
 bool Catches(pid_t pid, int signal) {
   const std::string caught_line = "\nSigCgt:\t";
-  const std::string text = ReadStart(pid, "status");
+  const std::string text = Read(pid, "status");
   const size_t found = text.find(caught_line);
   uint64_t caught = 0;
   return found != std::string::npos &&

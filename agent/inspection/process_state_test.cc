@@ -1,10 +1,13 @@
 #include "agent/inspection/process_state.h"
 
+#include <grp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <numeric>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/os/process_tree.h"
@@ -49,6 +52,28 @@ TEST(ProcessStateTest, IsExiting_NotReaped_IsSo) {
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(IsExiting(child));
   EXPECT_FALSE(IsExiting(getpid()));
+}
+
+TEST(ProcessStateTest, Catches_OfAUserInManyGroups) {
+  Pipe ready = *MakePipe();
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<gid_t> groups(2000);
+    std::iota(groups.begin(), groups.end(), 1000000);
+    const bool is_allowed = setgroups(groups.size(), groups.data()) == 0;
+    signal(SIGUSR1, [](int) {});
+    (void)!write(ready.write.get(), is_allowed ? "y" : "n", 1);
+    for (;;) pause();
+  }
+  char is_allowed = 'n';
+  ASSERT_EQ(ReadSome(ready.read.get(), &is_allowed, 1).bytes, 1u);
+  const bool usr1 = Catches(child, SIGUSR1);
+  const bool usr2 = Catches(child, SIGUSR2);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(usr1);
+  EXPECT_FALSE(usr2);
+  if (is_allowed == 'n') GTEST_SKIP() << "only root may set groups";
 }
 
 TEST(ProcessStateTest, EndOf_Signal) {

@@ -10,9 +10,14 @@
 namespace hvd::agent::inspection {
 namespace {
 
+// Python's own modules, installed packages, and the packages of Horovod that may run a script's
+// operations, wherever they are.
 bool IsLibrary(absl::string_view frame) {
-  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/horovod/common/",
-                           "/horovod/torch/", "/horovod/_ffi.py"}) {
+  for (const char* part :
+       {"/site-packages/", "/dist-packages/", "/lib/python3", "/horovod/_ffi/", "/horovod/_keras/",
+        "/horovod/common/", "/horovod/data/", "/horovod/elastic/", "/horovod/jax/",
+        "/horovod/keras/", "/horovod/lightning/", "/horovod/mxnet/", "/horovod/numpy/",
+        "/horovod/tensorflow/", "/horovod/torch/"}) {
     if (absl::StrContains(frame, part)) return true;
   }
   return absl::StartsWith(frame, "<frozen");

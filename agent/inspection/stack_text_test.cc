@@ -36,6 +36,12 @@ TEST(StackTextTest, DescribeStack_Library_IsAlsoWhereItWasCalled) {
             "is at threading.py:320 in wait, called at train.py:42 in load");
   EXPECT_EQ(DescribeStack({"/usr/lib/python3.11/threading.py:320 in wait"}),
             "is at threading.py:320 in wait");
+  EXPECT_EQ(
+      DescribeStack(
+          {"/src/horovod/_ffi/_operations.py:90 in run", "/src/horovod/elastic/loop.py:7 in _sync",
+           "/src/horovod/tensorflow/mpi_ops.py:8 in _reduce", "/home/horovod/train.py:42 in load"}),
+      "is at _operations.py:90 in run, called at train.py:42 in load")
+      << "not installed by pip";
 }
 
 }  // namespace

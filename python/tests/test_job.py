@@ -49,10 +49,8 @@ def forked():
 def test_a_forked_process_does_not_keep_the_job(forked):
     job = Job(Limits(2), report=lambda line: None)
     forked()
-    started = time.monotonic()
     job.stop()
-    assert time.monotonic() - started < 20  # not the time after which it is killed
-    assert job.wait() == 128 + signal.SIGTERM
+    assert job.wait() == 128 + signal.SIGTERM  # it was not killed
 
 
 def test_job_ends_with_a_killed_owner_although_a_forked_process_survives():

@@ -138,8 +138,13 @@ bool CommitPlaces::CommittedInWorld() const {
 }
 
 uint64_t CommitPlaces::Unwritten() const {
+  const uint64_t left = LeftByWriter();
+  return CanRestore(left) ? left : 0;
+}
+
+uint64_t CommitPlaces::LeftByWriter() const {
   if (epochs().checkpoint.place.empty() || epochs().whole()) return 0;
-  uint64_t newest = 0, restorable = 0;
+  uint64_t newest = 0;
   for (const Host& host : hosts()) {
     if (host.IsThere()) newest = std::max(newest, host.commit);
   }
@@ -151,9 +156,36 @@ uint64_t CommitPlaces::Unwritten() const {
     const bool writes = !epochs().broken.has_value() || worker.commit > epochs().formed_commit;
     if (leads && writes && (runs || worker.life.released())) return 0;
     newest = std::max(newest, worker.commit);
-    if (runs) restorable = std::max(restorable, Restorable(worker));
   }
-  return newest > epochs().checkpoint.commit && restorable >= newest ? newest : 0;
+  return newest > epochs().checkpoint.commit ? newest : 0;
+}
+
+bool CommitPlaces::CanRestore(uint64_t commit) const {
+  return std::any_of(workers().begin(), workers().end(), [&](const Worker& worker) {
+    const bool runs = !worker.life.gone() && worker.life.running() && !worker.life.finished();
+    return runs && Restorable(worker) >= commit;
+  });
+}
+
+const Host* CommitPlaces::HolderOfUnwritten() const {
+  // An agent says what a member has left when it has ended.
+  const bool some_end = std::any_of(workers().begin(), workers().end(), [this](const Worker& w) {
+    return !w.life.gone() && w.last_world == epochs().current;
+  });
+  const uint64_t left = LeftByWriter();
+  if (some_end || left == 0 || CanRestore(left)) return nullptr;
+  const auto holder = std::find_if(hosts().begin(), hosts().end(), [&](const Host& host) {
+    return host.agent.has_value() && MayHaveToBeWritten(host) && host.commit == left;
+  });
+  return holder == hosts().end() ? nullptr : &*holder;
+}
+
+bool CommitPlaces::MayHaveToBeWritten(const Host& host) const {
+  const Checkpoint& written = epochs().checkpoint;
+  // A write that has failed would fail again.
+  if (written.place.empty() || !written.failure.empty() || host.ended) return false;
+  const Host* const holder = HolderOfNewest();
+  return host.commit > written.commit && host.commit == holder->commit;
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -71,11 +71,22 @@ class CommitPlaces {
   // it, only rank 0 of a world writes checkpoints, that of the last world has gone, and another
   // worker can restore the commit. Else 0.
   uint64_t Unwritten() const;
+  // In a job that ends: the host whose agent alone can bring that commit, as no worker is left that
+  // could write or restore it; null: there is none. A worker must be started there.
+  const Host* HolderOfUnwritten() const;
+  // In a job that ends: whether this host has the newest commit, and no checkpoint has it yet: the
+  // agent must stay, since rank 0 may die while it writes.
+  bool MayHaveToBeWritten(const Host& host) const;
 
  private:
   const Hosts& hosts() const { return standing_.hosts(); }
   const Workers& workers() const { return standing_.workers(); }
   const Epochs& epochs() const { return standing_.epochs(); }
+
+  // The newest commit, if rank 0 of the last world will not write it any more, and no checkpoint has
+  // it; else 0.
+  uint64_t LeftByWriter() const;
+  bool CanRestore(uint64_t commit) const;
 
   const Standing standing_;
 };

@@ -196,5 +196,36 @@ TEST_F(CommitPlacesTest, Unwritten_AboveTheCheckpoint_IfRank0HasGone) {
   EXPECT_EQ(places_.Unwritten(), 0u);
 }
 
+TEST_F(CommitPlacesTest, HolderOfUnwritten_IfNoWorkerIsLeftThatCouldWriteIt) {
+  job_.AddHost("a", 4);
+  job_.AddHost("b", 5);
+  job_.AddMember(0).commit = 5;
+  job_.AddMember(1).commit = 5;
+  job_.BreakWorld();
+  job_.epochs.checkpoint.place = "a:/checkpoints";
+  job_.workers.End(&job_.workers[0], Move::kEndBadly, &job_.hosts);
+  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "none") << "rank 1 may leave a newer one";
+  job_.workers.End(&job_.workers[1], Move::kEndBadly, &job_.hosts);
+  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "b");
+  job_.AddWorker(0);
+  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "b") << "the other host's agent has an older one";
+  job_.AddWorker(1);
+  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "none") << "one that starts will";
+}
+
+TEST_F(CommitPlacesTest, MayHaveToBeWritten_TheNewestAboveTheCheckpoint_UnlessWritingFails) {
+  job_.AddHost("a", 4);
+  job_.AddHost("b", 5);
+  EXPECT_FALSE(places_.MayHaveToBeWritten(job_.hosts[1])) << "the job writes no checkpoints";
+  job_.epochs.checkpoint.place = "a:/checkpoints";
+  EXPECT_TRUE(places_.MayHaveToBeWritten(job_.hosts[1]));
+  EXPECT_FALSE(places_.MayHaveToBeWritten(job_.hosts[0]));
+  job_.epochs.checkpoint.failure = "No space left on device";
+  EXPECT_FALSE(places_.MayHaveToBeWritten(job_.hosts[1]));
+  job_.epochs.checkpoint.failure.clear();
+  job_.epochs.checkpoint.commit = 5;
+  EXPECT_FALSE(places_.MayHaveToBeWritten(job_.hosts[1]));
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::membership

@@ -20,8 +20,8 @@ class AgentStream;
 
 struct AgentServiceOptions {
   pb::AgentWelcome welcome;  // the first command to every accepted agent
-  std::function<void(membership::Event)>
-      post;  // queues an event for the machine; called from any gRPC thread; must not block
+  // Queues an event for the machine. Called from any gRPC thread; must not block.
+  std::function<void(membership::Event)> post;
   std::function<absl::Status()> check_room;  // OK, or why nothing may be posted for an agent
 };
 
@@ -88,11 +88,11 @@ class AgentService final : public pb::Agent::CallbackService {
 
   const AgentServiceOptions options_;
   absl::Mutex mu_;
-  std::set<StreamPtr> streams_
-      ABSL_GUARDED_BY(mu_);  // all open streams, including those not attached yet
+  // All open streams, including those not attached yet.
+  std::set<StreamPtr> streams_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by host
-  std::map<WorkerId, std::string> host_of_
-      ABSL_GUARDED_BY(mu_);  // the host of each worker that has not exited
+  // The host of each worker that has not exited.
+  std::map<WorkerId, std::string> host_of_ ABSL_GUARDED_BY(mu_);
   std::string command_ ABSL_GUARDED_BY(mu_);
   bool job_over_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -67,7 +69,7 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Send(int peer, absl::string_view message) override;
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
-  bool PrepareSleep() override { return received_.empty() && lost_.ok() && !woken_; }
+  bool PrepareSleep() override;
   void AwaitWake(absl::Duration timeout) override;
   void StayAwake() override {}  // epoll is level-triggered, so no event is lost
   void TakeOver() override {}
@@ -108,6 +110,7 @@ class TcpControlChannel : public ControlChannel {
   std::vector<Message> received_;
   absl::Status lost_;  // the first peer that is gone
   bool woken_ = false;
+  std::atomic<int64_t> parts_end_ = INT64_MAX;  // NextPartDeadline for AwaitWake, in nanoseconds
 };
 
 void TcpControlChannel::Equip(int rank, const collectives::GroupInfo& group, net::Wire wire) {
@@ -227,9 +230,18 @@ absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
   return absl::OkStatus();
 }
 
+// The rest of a message that does not come raises no event.
+bool TcpControlChannel::PrepareSleep() {
+  parts_end_ = absl::ToUnixNanos(NextPartDeadline());
+  return received_.empty() && lost_.ok() && !woken_;
+}
+
 void TcpControlChannel::AwaitWake(absl::Duration timeout) {
-  const absl::Time deadline =
+  absl::Time deadline =
       timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
+  if (const int64_t end = parts_end_; end != INT64_MAX) {
+    deadline = std::min(deadline, absl::FromUnixNanos(end));
+  }
   // Only waits, and handles nothing: another thread may be using the channel's state now.
   epoll_event event;
   epoll_wait(epoll_.get(), &event, 1, net::TimeoutUntil(deadline));

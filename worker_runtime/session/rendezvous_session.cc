@@ -34,8 +34,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override {
-    ASSIGN_OR_RETURN(const pb::ExchangeResponse response,
-                     client_->Exchange(Request(key, value), timeout));
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, Call(Request(key, value), timeout));
     return std::vector<std::string>(response.values().begin(), response.values().end());
   }
 
@@ -44,7 +43,7 @@ class SessionKeyExchange : public collectives::KeyExchange {
     pb::ExchangeRequest request = Request(key, value);
     request.mutable_selection();
     for (const int rank : ranks) request.mutable_selection()->add_ranks(rank);
-    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_->Exchange(request, timeout));
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, Call(request, timeout));
     // Callers match the values with `ranks` by index.
     if (static_cast<size_t>(response.values_size()) != ranks.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the daemon has ", response.values_size(),
@@ -55,6 +54,16 @@ class SessionKeyExchange : public collectives::KeyExchange {
   }
 
  private:
+  // The daemon answers when the last member has called, so a deadline that passes says nothing
+  // about the daemon.
+  absl::StatusOr<pb::ExchangeResponse> Call(const pb::ExchangeRequest& request,
+                                            absl::Duration timeout) {
+    auto response = client_->Exchange(request, timeout);
+    if (!absl::IsDeadlineExceeded(response.status())) return response;
+    return absl::DeadlineExceededError(
+        "not all ranks have exchanged their addresses in time: some may not reach each other");
+  }
+
   pb::ExchangeRequest Request(absl::string_view key, absl::string_view value) const {
     pb::ExchangeRequest request;
     *request.mutable_worker() = identity_;

@@ -54,8 +54,14 @@ def _check_damaged(error: BaseException, path: str) -> None:
         raise OSError(f"checkpoint {path} can't be read: {_reason(error)}") from None
 
 
+_newest_worlds: dict[str, int] = {}  # by job
+
+
 def _world() -> int:
-    return max(1, _ffi.query("epoch"))  # 0 without a world
+    """Returns the newest world that this process has been in, 1 before the first one. Between two worlds it is in none."""
+    job = checkpoint_folder.job()
+    _newest_worlds[job] = max(_newest_worlds.get(job, 1), _ffi.query("epoch"))
+    return _newest_worlds[job]
 
 
 class _Due(NamedTuple):

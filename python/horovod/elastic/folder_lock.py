@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import socket
+import threading
 import time
 from typing import Any, Optional
 
@@ -18,6 +19,7 @@ _PAUSE_S = 0.1
 # For the processes of a job that was just killed to end.
 PATIENCE_S = 10.0
 
+_guard = threading.Lock()
 _held: dict[str, int] = {}  # descriptors, by folder; locked until this process ends
 _signed: set[int] = set()  # those of files that name the job
 _told: set[str] = set()
@@ -32,8 +34,13 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
     the job has the lock, or if the folder can't be locked. A folder that can be written but not locked is reported on stderr,
     in one line. The lock of another user is not respected in a folder that all users may write to.
 
-    Raises InUse if another job still has it after `patience` seconds.
+    Raises InUse if another job still has it after `patience` seconds. Thread-safe.
     """
+    with _guard:
+        return _take(folder, job, patience)
+
+
+def _take(folder: str, job: str, patience: float) -> bool:
     path = os.path.join(folder, _NAME)
     if _still_has(folder, path):
         return True

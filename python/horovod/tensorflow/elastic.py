@@ -1,5 +1,6 @@
 """Elastic training with TensorFlow: ``hvd.elastic``, which continues when workers fail, leave or join."""
 
+import collections
 import os
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, Union
@@ -70,10 +71,25 @@ class VariablesHandler(handlers.StateDictHandler):
             for variable, array in zip(variables, state):
                 variable.assign(array)
         else:
-            initializers = [variable.initializer for variable in variables]
-            values = {each.inputs[1]: array for each, array in zip(initializers, state)}
-            self._session.run(initializers, values)
+            self._assign_in_session([variable.initializer for variable in variables], state)
         self.given()
+
+    def _assign_in_session(self, initializers: Sequence[Any], state: Sequence[numpy.ndarray]) -> None:
+        """Runs the initializers with these values in the place of the initial ones. Variables that were made from the same initial
+        tensor need a run each.
+        """
+        runs: list[tuple[list[Any], dict[Any, numpy.ndarray]]] = []
+        count: collections.Counter[Any] = collections.Counter()
+        for initializer, array in zip(initializers, state):
+            initial = initializer.inputs[1]
+            number = count[initial.ref()]
+            count[initial.ref()] += 1
+            if number == len(runs):
+                runs.append(([], {}))
+            runs[number][0].append(initializer)
+            runs[number][1][initial] = array
+        for assignments, values in runs:
+            self._session.run(assignments, values)
 
     def given(self) -> None:
         # Sums of gradients are dropped, with tf.compat.v1's optimizers: ranks need not be at the same pass.

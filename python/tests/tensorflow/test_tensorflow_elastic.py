@@ -102,6 +102,25 @@ def test_sync_restore_and_commit(kind, given):
         assert (state.batch, state.epoch) == (21, 11)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_variables_made_from_one_initial_tensor_are_restored_each(kind):
+    """As a network and its target network."""
+    with world_of(kind) as world:
+        initial = tf.random.normal([3])
+        variables = [world.variable(initial) for _ in range(3)]
+        world.initialize()
+        values = [numpy.float32([i, i + 1, i + 2]) for i in range(3)]
+        world.assign(variables, values)
+        which = dict(session=world.session) if world.session else {}
+        state = elastic.TensorFlowState(variables=variables, **which)
+        world.assign(variables, values[::-1])
+        state.restore()
+        assert_same(world.values(variables), values)
+        world.assign(variables, [value + hvd.rank() for value in values])
+        state.sync()
+        assert_same(world.values(variables), values)
+
+
 def test_what_was_saved_is_a_copy():
     """TensorFlow may update the memory of the variables in place."""
     variable = tf.Variable(tf.zeros(1000))

@@ -58,6 +58,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) ReleaseLeaversWhenTooFewStay(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
   if (!verdict.has_value()) ReleaseSurplus(now);
+  if (!verdict.has_value()) StartWriter(now);
   if (!verdict.has_value()) EndDrainedHosts(now);
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) EndWhenAllHaveLeft(now);

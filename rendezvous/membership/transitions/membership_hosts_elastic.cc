@@ -223,9 +223,9 @@ void Membership::State::LeaveLate(Host* host, const std::string& why) {
   });
   Note(Notice::Kind::kDrainOverran,
        absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
-                    ending.has_value() ? "the work since the newest checkpoint is lost"
-                    : others_go_on     ? "the others go back to their newest commit"
-                                       : "the work since the newest commit is lost"),
+                    others_go_on && !ending.has_value()
+                        ? "the others go back to their newest commit"
+                        : "the work since the newest commit is lost"),
        nullptr, host);
 }
 
@@ -246,6 +246,8 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
       continue;
     }
     if (decisions::CopyPlan(standing).MustGiveCommit(host, now)) continue;
+    const bool has_time = ending.has_value() && now < host.drain->deadline;
+    if (has_time && commits.MayHaveToBeWritten(host)) continue;
     ReportLostCommit(&host);
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);

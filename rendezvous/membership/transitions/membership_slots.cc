@@ -1,5 +1,6 @@
 // Starts of workers in the free slots of an elastic job.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,12 +41,33 @@ void Membership::State::StartWorkers(absl::Time now) {
     Worker& worker = *all[member.candidate];
     if (workers.IndexOf(worker) < first_new) continue;
     worker.place = member.place;
-    const Host& host = HostOf(worker);
-    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, worker.place,
-                                        worker.slot, most[worker.host]});
-    Note(Notice::Kind::kWorkerStarted,
-         absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
+    Start(worker, most[worker.host]);
   }
+}
+
+// In a job that ends: starts a worker that writes the newest commit, if those that could have done
+// so have died, and there is time.
+void Membership::State::StartWriter(absl::Time now) {
+  if (!ending.has_value()) return;
+  const Host* const holder = commits.HolderOfUnwritten();
+  if (holder == nullptr || !holder->drain.has_value() || now >= holder->drain->deadline) return;
+  const int host = hosts.IndexOf(*holder);
+  const std::set<Workers::Slot> taken = workers.TakenSlots();
+  Worker worker;
+  while (taken.count({host, worker.slot}) > 0) ++worker.slot;
+  if (worker.slot >= holder->slots.slots) return;
+  worker.id = WorkerId(++workers.last_id);
+  worker.host = host;
+  worker.stop_at = holder->drain->deadline;
+  Start(workers.Add(worker, &hosts), /*most_on_machine=*/1);
+}
+
+void Membership::State::Start(const Worker& worker, int most_on_machine) {
+  const Host& host = HostOf(worker);
+  effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, worker.place,
+                                      worker.slot, most_on_machine});
+  Note(Notice::Kind::kWorkerStarted,
+       absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
 }
 
 // The time at which StartWorkers can use another slot.

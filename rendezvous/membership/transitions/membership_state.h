@@ -133,6 +133,8 @@ struct Membership::State : Parts {
   // membership_slots.cc: starts of workers
   absl::Time NextFreeSlot() const;
   void StartWorkers(absl::Time now);
+  void StartWriter(absl::Time now);
+  void Start(const Worker& worker, int most_on_machine);
 
   // membership_commits.cc: commits in the memory of agents, and copies on other hosts
   void On(const CommitLeft& event, absl::Time now);
