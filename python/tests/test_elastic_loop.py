@@ -13,6 +13,7 @@ from horovod.common.exceptions import (
     ABORTED,
     DATA_LOSS,
     FAILED_PRECONDITION,
+    RESOURCE_EXHAUSTED,
     RELEASED,
     UNAVAILABLE,
     HorovodInternalError,
@@ -167,7 +168,7 @@ def test_failure_of_a_sync_restores_and_resets(runtime):
     "failures",
     [
         [HorovodInternalError("the job is over", code=FAILED_PRECONDITION)],
-        [HorovodInternalError("nobody there", code=UNAVAILABLE)] * 100,
+        [HorovodInternalError("no descriptors left", code=RESOURCE_EXHAUSTED)] * 100,
     ],
 )
 def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
@@ -176,6 +177,13 @@ def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
     with pytest.raises(HorovodInternalError, match=str(failures[0])) as caught:
         run(runtime, raising(lost), state)
     assert caught.value.__cause__ is lost and state.calls.count("call") == 1
+
+
+def test_reset_is_tried_as_long_as_only_peers_are_lost(runtime):
+    """The daemon bounds the time, and ends the job."""
+    runtime.failures = [HorovodInternalError("a peer is gone", code=UNAVAILABLE) for _ in range(100)]
+    assert run(runtime, raising(HorovodInternalError("a peer is gone", code=UNAVAILABLE)), Recording()) == "done"
+    assert not runtime.failures
 
 
 def test_deferred_process_joins_first_and_is_reset_only_if_it_moved(runtime, monkeypatch):

@@ -83,8 +83,8 @@ class CommitPlaces {
   const Workers& workers() const { return standing_.workers(); }
   const Epochs& epochs() const { return standing_.epochs(); }
 
-  // The newest commit, if rank 0 of the last world will not write it any more, and no checkpoint has
-  // it; else 0.
+  // The newest commit, if rank 0 of the last world will not write it any more, and no checkpoint
+  // has it; else 0.
   uint64_t LeftByWriter() const;
   bool CanRestore(uint64_t commit) const;
 

@@ -117,12 +117,14 @@ def test_second_sigterm_kills_the_workers(horovodrun, tmp_path, gate):
     assert job.wait(60) == 143, job.everything()
 
 
-def test_commit_that_is_lost_when_all_are_killed_while_they_leave_is_named(horovodrun, tmp_path, gate):
+def test_commit_that_is_lost_when_all_are_killed_and_the_job_is_ended_at_once_is_named(horovodrun, tmp_path, gate):
     job = one_rank(horovodrun, tmp_path, gate[1])
     (worker,) = status(*job_of(job))["hosts"][0]["workers"]
     job.signal(signal.SIGTERM)
     job.stderr.wait_for("all workers leave at their next commit", 60)
     os.kill(worker["pid"], signal.SIGKILL)
+    job.stdout.wait_for("waits", 90, count=2)  # the process that is to write it
+    job.signal(signal.SIGTERM)
     assert job.wait(60) == 143, job.everything()
     last = job.stderr.text.splitlines()[-1]
     assert last.endswith(f"no checkpoint was written to {tmp_path}/kept; commit 5 is lost: no checkpoint has it"), last

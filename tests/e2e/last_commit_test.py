@@ -61,3 +61,24 @@ def test_commit_that_agents_or_survivors_hold_is_written_when_the_job_ends_betwe
     written = re.search(r"; newest checkpoint: commit (\d+), ", last)
     assert written is not None and int(written[1]) >= 5, job.everything()
     assert horovodrun.processes_left() == []
+
+
+@pytest.mark.parametrize("first", ["horovodrun", "workers"])
+def test_commit_is_written_when_sigterm_reaches_all_processes_of_a_job(horovodrun, tmp_path, first):
+    """As by systemd, which signals a service's whole control group."""
+    flags = ["-np", "2", "--min-np", "2", "--grace", "600"]
+    job = horovodrun.start(*flags, sys.executable, BETWEEN_WORLDS, tmp_path, env={"OMP_NUM_THREADS": "1"})
+    pids = [int(job.stdout.wait_for(rf"rank {rank} holds (\d+)$", 90).group(1)) for rank in range(2)]
+    if first == "horovodrun":
+        job.signal(signal.SIGTERM)
+        job.stderr.wait_for("interrupted by SIGTERM", 60)
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)
+    if first == "workers":
+        job.signal(signal.SIGTERM)
+    job.stdout.wait_for(r"begins at 5 of \d$", 90)
+    (tmp_path / "killed").touch()
+    assert job.wait(90) == 143, job.everything()
+    written = re.search(r"; newest checkpoint: commit (\d+), ", job.stderr.text.splitlines()[-1])
+    assert written is not None and int(written[1]) >= 5, job.everything()
+    assert horovodrun.processes_left() == []
