@@ -3,6 +3,7 @@
 #ifndef COLLECTIVES_COMMUNICATOR_H_
 #define COLLECTIVES_COMMUNICATOR_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,8 @@ namespace hvd::collectives {
 
 // The bounds of a call.
 struct CallOptions {
+  // How long nothing may move, in either direction, while this rank waits. As long as data moves,
+  // an operation may take any time.
   absl::Duration timeout = absl::Seconds(30);
 };
 
@@ -64,7 +67,7 @@ using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 //   - DataLoss: the same, because what it sent was changed on the way: TLS says so, or no rank
 //   sends
 //     such a message.
-//   - DeadlineExceeded: the timeout passed.
+//   - DeadlineExceeded: nothing has moved for the timeout.
 //   - Aborted: Abort() was called; the message is the reason given there.
 //   - Unimplemented: this backend lacks the operation; the communicator stays usable.
 //   - Internal: a bug, here or in the backend's library.
@@ -84,6 +87,11 @@ class Communicator {
   // alone, and order accesses of it. Takes no room before it is used. nullopt, on all ranks alike:
   // they share none.
   virtual std::optional<SharedMemory> shared_memory() { return std::nullopt; }
+
+  // A counter that the caller raises while it moves data elsewhere that this communicator's ranks
+  // wait for: that counts as movement on all of them. Valid as long as the communicator. nullptr:
+  // it has none.
+  virtual std::atomic<uint64_t>* moves_elsewhere() { return nullptr; }
 
   // out[i] = op over all ranks of in[i]; `in` may equal `out`.
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,

@@ -3,6 +3,8 @@
 #ifndef COLLECTIVES_MESH_H_
 #define COLLECTIVES_MESH_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -36,6 +38,11 @@ class MeshCommunicator : public Communicator {
   // soon. `listener` must not block or call this object, and is not called after this object and
   // its subsets are destroyed. At most one listener can be set.
   virtual void OnBroken(std::function<void(const absl::Status&)> listener) = 0;
+
+  // From now on raises `counter` while an operation moves data, also one of a subset; see
+  // Communicator::moves_elsewhere(). It must outlive this object and its subsets. By default, a
+  // mesh moves all data at once.
+  virtual void CountMoves(std::atomic<uint64_t>* counter) {}
 };
 
 // Thread-safety as in Backend.

@@ -91,7 +91,7 @@ ALLOWED = {
     "collectives/tcp": [*COLLECTIVE_BACKEND, "collectives/links", "collectives/peer"],
     "collectives/gloo": [*COLLECTIVE_BACKEND, "collectives/links"],
     "collectives/shm/segment": COLLECTIVE_BACKEND,
-    "collectives/shm": [*COLLECTIVE_BACKEND, "collectives/shm/segment"],
+    "collectives/shm": [*COLLECTIVE_BACKEND, "collectives/links/patience.h", "collectives/shm/segment"],
     "collectives/nccl": COLLECTIVE_BACKEND,
     "collectives/hierarchical": COLLECTIVE_BACKEND,
     "collectives/adasum": COLLECTIVE_BACKEND,

@@ -172,7 +172,8 @@ std::vector<RuntimeSetting> JobSettings() {
           .Zero("They do not have these variables", "--no-torch-env")
           .Key("library_options.torch_env"),
       NumberRow("HOROVOD_GLOO_TIMEOUT_SECONDS", "30",
-                "Seconds for connecting, and for one collective operation", ReadGlooTimeout)
+                "Seconds for connecting, and that a collective operation waits while no data moves",
+                ReadGlooTimeout)
           .Flag("--gloo-timeout-seconds", "N")
           .Key("library_options.gloo_timeout_seconds"),
       NumberRow("HOROVOD_AGENT_TIMEOUT_SECONDS", "30",

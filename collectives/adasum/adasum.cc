@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/type_dispatch.h"
 
@@ -53,7 +52,7 @@ void Combine(const T* a, const T* b, T* out, size_t count) {
   }
 }
 
-// Exchanges whole vectors with one peer after another, all before one deadline.
+// Exchanges whole vectors with one peer after another.
 template <typename T>
 class Exchanger {
  public:
@@ -61,7 +60,7 @@ class Exchanger {
       : communicator_(communicator),
         data_(data),
         count_(count),
-        deadline_(Clock::Real().Now() + options.timeout),
+        options_(options),
         theirs_(new T[count]) {}
 
   absl::Status CombineWith(int peer) {
@@ -82,14 +81,13 @@ class Exchanger {
 
  private:
   absl::Status Exchange(int peer) {
-    const absl::Duration left = std::max(deadline_ - Clock::Real().Now(), absl::ZeroDuration());
-    return communicator_.SendReceive(peer, data_, theirs_.get(), count_ * sizeof(T), {left});
+    return communicator_.SendReceive(peer, data_, theirs_.get(), count_ * sizeof(T), options_);
   }
 
   Communicator& communicator_;
   T* const data_;
   const size_t count_;
-  const absl::Time deadline_;
+  const CallOptions options_;
   const std::unique_ptr<T[]> theirs_;
 };
 

@@ -46,22 +46,27 @@ class GlooRegion : public links::Region {
     return links_.Explain(GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
   }
 
-  absl::Status AwaitSent(int peer, absl::Time deadline) override {
-    return Await(true, peer, deadline);
+  absl::Status AwaitSent(int peer, absl::Duration timeout) override {
+    return Await(true, peer, timeout);
   }
 
-  absl::Status AwaitReceived(int peer, absl::Time deadline) override {
-    return Await(false, peer, deadline);
+  absl::Status AwaitReceived(int peer, absl::Duration timeout) override {
+    return Await(false, peer, timeout);
   }
 
  private:
-  absl::Status Await(bool sent, int peer, absl::Time deadline) {
+  // Gloo tells of whole messages only, so a message may take the timeout.
+  absl::Status Await(bool sent, int peer, absl::Duration timeout) {
     RETURN_IF_ERROR(links_.status());
-    const auto timeout = GlooTimeout(deadline - Clock::Real().Now());
+    const absl::Time deadline = Clock::Real().Now() + timeout;
+    const auto limit = GlooTimeout(timeout);
     bool completed = false;
-    const absl::Status waited = GlooCall(
-        [&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
-    if (waited.ok() && completed) return waited;
+    const absl::Status waited =
+        GlooCall([&] { completed = sent ? buffer_->waitSend(limit) : buffer_->waitRecv(limit); });
+    if (waited.ok() && completed) {
+      links_.CountMove();
+      return waited;
+    }
     // The clock is checked before Explain(): Gloo reports an expired timeout as an exception, too,
     // which Explain() would take for a lost peer.
     if (Clock::Real().Now() >= deadline) {

@@ -37,7 +37,7 @@ class GlooLinks : public links::Links {
 
   absl::string_view name() const override { return "gloo"; }
   std::unique_ptr<links::Region> MakeRegion(void* data, size_t bytes) override;
-  absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
+  absl::Status Connect(absl::Span<const int> peers, absl::Duration timeout,
                        const Cancellation* cancellation) override {
     return status();
   }

@@ -18,13 +18,6 @@ constexpr absl::Duration kNewsTimeout = absl::Milliseconds(250);
 
 }  // namespace
 
-HierarchicalCommunicator::TimeLeft::TimeLeft(const CallOptions& options)
-    : deadline_(Clock::Real().Now() + options.timeout) {}
-
-CallOptions HierarchicalCommunicator::TimeLeft::Now() const {
-  return {std::max(deadline_ - Clock::Real().Now(), absl::ZeroDuration())};
-}
-
 HierarchicalCommunicator::HierarchicalCommunicator(const GroupInfo& group, const HostLayout& layout,
                                                    const HierarchyOptions& options,
                                                    std::unique_ptr<Communicator> local,
@@ -36,6 +29,7 @@ HierarchicalCommunicator::HierarchicalCommunicator(const GroupInfo& group, const
       mesh_(std::move(mesh)),
       column_(layout_.index < layout_.columns() ? mesh_->Subset(layout_.Column(layout_.index))
                                                 : nullptr) {
+  mesh_->CountMoves(local_->moves_elsewhere());
   mesh_->OnBroken([this](const absl::Status& why) { OnMeshBroken(why); });
 }
 
@@ -44,15 +38,15 @@ std::string HierarchicalCommunicator::ToString() const {
                       " hosts, epoch ", epoch_.value());
 }
 
-absl::Status HierarchicalCommunicator::Run(absl::string_view operation, const CallOptions& options,
-                                           absl::FunctionRef<absl::Status(const TimeLeft&)> body) {
+absl::Status HierarchicalCommunicator::Run(absl::string_view operation,
+                                           absl::FunctionRef<absl::Status()> body) {
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(aborted_);
     RETURN_IF_ERROR(broken_);
   }
   failed_in_host_ = false;
-  const absl::Status status = body(TimeLeft(options));
+  const absl::Status status = body();
   return status.ok() ? status : Fail(operation, status);
 }
 

@@ -49,16 +49,6 @@ class HierarchicalCommunicator : public Communicator {
   void Abort(absl::string_view reason) override;
 
  private:
-  // The time left for an operation.
-  class TimeLeft {
-   public:
-    explicit TimeLeft(const CallOptions& options);
-    CallOptions Now() const;
-
-   private:
-    const absl::Time deadline_;
-  };
-
   // The parameters of a reduction that is done within each host first, and then across hosts in
   // `columns` parts at the same time, one per column.
   struct Reduction {
@@ -67,7 +57,7 @@ class HierarchicalCommunicator : public Communicator {
     int columns = 1;
   };
   absl::Status ReduceChunk(const void* in, void* out, size_t count, const Reduction& reduction,
-                           const TimeLeft& time);
+                           const CallOptions& options);
   // The buffers of a reduce-scatter. blocks[r]: the part of `in` that rank r gets, reduced.
   struct Scattering {
     const void* in;
@@ -76,12 +66,11 @@ class HierarchicalCommunicator : public Communicator {
   };
   // For `count` elements of every block, from element `first` on.
   absl::Status ReduceSlices(const Scattering& scattering, size_t first, size_t count,
-                            const Reduction& reduction, const TimeLeft& time);
-  absl::Status BroadcastChunk(void* buffer, size_t bytes, int root, const TimeLeft& time);
+                            const Reduction& reduction, const CallOptions& options);
+  absl::Status BroadcastChunk(void* buffer, size_t bytes, int root, const CallOptions& options);
 
   // Runs one operation; a failure breaks both parts.
-  absl::Status Run(absl::string_view operation, const CallOptions& options,
-                   absl::FunctionRef<absl::Status(const TimeLeft&)> body);
+  absl::Status Run(absl::string_view operation, absl::FunctionRef<absl::Status()> body);
   // Passes `status` on; if it is an error, records that it comes from the host's communicator.
   absl::Status InHost(const absl::Status& status);
   absl::Status Fail(absl::string_view operation, const absl::Status& status);

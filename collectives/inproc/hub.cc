@@ -45,13 +45,13 @@ absl::Status Hub::Send(int from, int to, std::string message) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Time deadline) {
+absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   auto& mailbox = mailboxes_[{from, to}];
   const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !mailbox.empty() || members_[from].left || !StatusOf(to).ok();
   };
-  Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&decided), deadline);
+  Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&decided), Clock::Real().Now() + timeout);
   // A failure comes before messages that have arrived: after a break a receiver must not go on with
   // some of them, while the others fail.
   RETURN_IF_ERROR(StatusOf(to));

@@ -36,8 +36,8 @@ class Hub {
   // Errors:
   //   - Aborted: Abort(to) was called.
   //   - Unavailable: `from` has left, or any rank is broken.
-  //   - DeadlineExceeded: the deadline passed.
-  absl::StatusOr<std::string> Receive(int from, int to, absl::Time deadline);
+  //   - DeadlineExceeded: the timeout passed.
+  absl::StatusOr<std::string> Receive(int from, int to, absl::Duration timeout);
 
   // `rank` leaves cleanly: what it has sent can still be received.
   void Leave(int rank);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/rank_text.h"
 #include "collectives/reduce.h"
@@ -64,7 +63,6 @@ absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::S
 absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
     absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
     const CallOptions& options) {
-  const absl::Time deadline = Clock::Real().Now() + options.timeout;
   // All sends come before the first receive. They never block, so no order of the ranks can
   // deadlock.
   for (int r = 0; r < size(); ++r) {
@@ -73,7 +71,7 @@ absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
   }
   std::vector<std::string> received;
   for (int r = 0; r < size(); ++r) {
-    absl::StatusOr<std::string> message = hub_.Receive(ranks_[r], self_->rank(), deadline);
+    absl::StatusOr<std::string> message = hub_.Receive(ranks_[r], self_->rank(), options.timeout);
     if (!message.ok()) return Fail(operation, message.status());
     received.push_back(*std::move(message));
   }
@@ -145,10 +143,9 @@ absl::Status InprocCommunicator::ReduceScatter(const void* in, void* out,
 
 absl::Status InprocCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                              const CallOptions& options) {
-  const absl::Time deadline = Clock::Real().Now() + options.timeout;
   const absl::Status sent = hub_.Send(self_->rank(), ranks_[peer], Bytes(in, 0, bytes));
   if (!sent.ok()) return Fail("send-receive", sent);
-  absl::StatusOr<std::string> message = hub_.Receive(ranks_[peer], self_->rank(), deadline);
+  absl::StatusOr<std::string> message = hub_.Receive(ranks_[peer], self_->rank(), options.timeout);
   if (!message.ok()) return Fail("send-receive", message.status());
   CopyOut(*message, out, 0);
   return absl::OkStatus();

@@ -32,7 +32,7 @@ struct ElementReduction {
 struct Phase {
   const Peers& peers;
   Scratch& scratch;
-  absl::Time deadline;
+  absl::Duration timeout;  // of each wait; see Region
 };
 
 // out = in_0 op in_1 op ..., in rank order on every rank. `out` may equal `in`.

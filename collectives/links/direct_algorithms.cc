@@ -18,7 +18,7 @@ char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; 
 absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                              const ElementReduction& reduction) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
-  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.timeout));
   const size_t count = bytes / reduction.element_bytes;
   char* others = phase.scratch.Get(bytes * size);
   {
@@ -31,8 +31,8 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
     }
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
-      RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.deadline));
-      RETURN_IF_ERROR(send.AwaitSent(peer, phase.deadline));
+      RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.timeout));
+      RETURN_IF_ERROR(send.AwaitSent(peer, phase.timeout));
     }
   }
   // All ranks add in rank order, so that the results are bitwise equal. Partial sums go to the
@@ -70,7 +70,7 @@ absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
 
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
-  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.timeout));
   Peers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
   const Block own = blocks[rank];
   for (int peer = 0; peer < size; ++peer) {
@@ -82,8 +82,8 @@ absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<B
   }
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
-    if (blocks[peer].bytes > 0) RETURN_IF_ERROR(region.AwaitReceived(peer, phase.deadline));
-    if (own.bytes > 0) RETURN_IF_ERROR(region.AwaitSent(peer, phase.deadline));
+    if (blocks[peer].bytes > 0) RETURN_IF_ERROR(region.AwaitReceived(peer, phase.timeout));
+    if (own.bytes > 0) RETURN_IF_ERROR(region.AwaitSent(peer, phase.timeout));
   }
   return absl::OkStatus();
 }
@@ -91,7 +91,7 @@ absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<B
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
-  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.timeout));
   Peers::Region from(phase.peers, Mutable(in), send.back().offset + send.back().bytes);
   Peers::Region to(phase.peers, out, receive.back().offset + receive.back().bytes);
   // Each rank starts with a different peer, so that they don't all send to rank 0 first.
@@ -109,33 +109,33 @@ absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vecto
   }
   for (int i = 1; i < size; ++i) {
     const int target = (rank + i) % size, source = (rank - i + size) % size;
-    if (receive[source].bytes > 0) RETURN_IF_ERROR(to.AwaitReceived(source, phase.deadline));
-    if (send[target].bytes > 0) RETURN_IF_ERROR(from.AwaitSent(target, phase.deadline));
+    if (receive[source].bytes > 0) RETURN_IF_ERROR(to.AwaitReceived(source, phase.timeout));
+    if (send[target].bytes > 0) RETURN_IF_ERROR(from.AwaitSent(target, phase.timeout));
   }
   return absl::OkStatus();
 }
 
 absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes) {
-  RETURN_IF_ERROR(phase.peers.Connect({peer}, phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect({peer}, phase.timeout));
   Peers::Region receive(phase.peers, out, bytes), send(phase.peers, Mutable(in), bytes);
   RETURN_IF_ERROR(receive.Receive(peer, 0, bytes));
   RETURN_IF_ERROR(send.Send(peer, 0, bytes));
-  RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.deadline));
-  return send.AwaitSent(peer, phase.deadline);
+  RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.timeout));
+  return send.AwaitSent(peer, phase.timeout);
 }
 
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
-  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.timeout));
   Peers::Region region(phase.peers, buffer, bytes);
   if (phase.peers.rank() != root) {
     RETURN_IF_ERROR(region.Receive(root, 0, bytes));
-    return region.AwaitReceived(root, phase.deadline);
+    return region.AwaitReceived(root, phase.timeout);
   }
   for (int peer = 0; peer < phase.peers.size(); ++peer) {
     if (peer != root) RETURN_IF_ERROR(region.Send(peer, 0, bytes));
   }
   for (int peer = 0; peer < phase.peers.size(); ++peer) {
-    if (peer != root) RETURN_IF_ERROR(region.AwaitSent(peer, phase.deadline));
+    if (peer != root) RETURN_IF_ERROR(region.AwaitSent(peer, phase.timeout));
   }
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ class PairwiseSum {
       // Send() returns when the data has been sent: only then may Add() overwrite `sum_`.
       RETURN_IF_ERROR(in_.Receive(partner, 0, bytes_));
       RETURN_IF_ERROR(Send(partner));
-      RETURN_IF_ERROR(in_.AwaitReceived(partner, phase_.deadline));
+      RETURN_IF_ERROR(in_.AwaitReceived(partner, phase_.timeout));
       Add(partner);
     }
     return doubling.stands_in_for < 0 ? absl::OkStatus() : Send(doubling.stands_in_for);
@@ -52,12 +52,12 @@ class PairwiseSum {
  private:
   absl::Status Send(int peer) {
     RETURN_IF_ERROR(out_.Send(peer, 0, bytes_));
-    return out_.AwaitSent(peer, phase_.deadline);
+    return out_.AwaitSent(peer, phase_.timeout);
   }
 
   absl::Status Receive(Peers::Region& into, int peer) {
     RETURN_IF_ERROR(into.Receive(peer, 0, bytes_));
-    return into.AwaitReceived(peer, phase_.deadline);
+    return into.AwaitReceived(peer, phase_.timeout);
   }
 
   // The lower rank's operand comes first on both ranks of a pair, so that their results are bitwise
@@ -79,7 +79,7 @@ class PairwiseSum {
 absl::Status SumPairwise(const Phase& phase, char* sum, char* theirs, size_t bytes,
                          const ElementReduction& reduction) {
   const Doubling doubling = RecursiveDoubling(phase.peers.rank(), phase.peers.size());
-  RETURN_IF_ERROR(phase.peers.Connect(doubling.Neighbours(), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(doubling.Neighbours(), phase.timeout));
   return PairwiseSum(phase, sum, theirs, bytes, reduction).Run();
 }
 
@@ -123,7 +123,7 @@ absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out
 // the end. Empty messages are omitted: both ends know all sizes.
 absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
-  RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.timeout));
   Peers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
   for (int have = 1; have < size; have *= 2) {
     const int from = (rank + have) % size, to = (rank - have + size) % size;
@@ -136,10 +136,10 @@ absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector
       if (part.bytes > 0) RETURN_IF_ERROR(region.Send(to, part.offset, part.bytes));
     }
     for (const Block& part : wanted) {
-      if (part.bytes > 0) RETURN_IF_ERROR(region.AwaitReceived(from, phase.deadline));
+      if (part.bytes > 0) RETURN_IF_ERROR(region.AwaitReceived(from, phase.timeout));
     }
     for (const Block& part : given) {
-      if (part.bytes > 0) RETURN_IF_ERROR(region.AwaitSent(to, phase.deadline));
+      if (part.bytes > 0) RETURN_IF_ERROR(region.AwaitSent(to, phase.timeout));
     }
   }
   return absl::OkStatus();
@@ -150,7 +150,7 @@ absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector
 absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const Tree tree = BinomialTree(rank, size, 0);
-  RETURN_IF_ERROR(phase.peers.Connect(tree.Neighbours(), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(tree.Neighbours(), phase.timeout));
   {
     Peers::Region region(phase.peers, data, size * block_bytes);
     for (const int child : tree.children) {
@@ -158,11 +158,11 @@ absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes) {
       RETURN_IF_ERROR(region.Receive(child, child * block_bytes, blocks * block_bytes));
     }
     for (const int child : tree.children) {
-      RETURN_IF_ERROR(region.AwaitReceived(child, phase.deadline));
+      RETURN_IF_ERROR(region.AwaitReceived(child, phase.timeout));
     }
     if (tree.parent >= 0) {
       RETURN_IF_ERROR(region.Send(tree.parent, rank * block_bytes, tree.below * block_bytes));
-      RETURN_IF_ERROR(region.AwaitSent(tree.parent, phase.deadline));
+      RETURN_IF_ERROR(region.AwaitSent(tree.parent, phase.timeout));
     }
   }
   return TreeBroadcast(phase, data, size * block_bytes, 0);
@@ -170,14 +170,14 @@ absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes) {
 
 absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
   const Tree tree = BinomialTree(phase.peers.rank(), phase.peers.size(), root);
-  RETURN_IF_ERROR(phase.peers.Connect(tree.Neighbours(), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(tree.Neighbours(), phase.timeout));
   Peers::Region region(phase.peers, buffer, bytes);
   if (tree.parent >= 0) {
     RETURN_IF_ERROR(region.Receive(tree.parent, 0, bytes));
-    RETURN_IF_ERROR(region.AwaitReceived(tree.parent, phase.deadline));
+    RETURN_IF_ERROR(region.AwaitReceived(tree.parent, phase.timeout));
   }
   for (const int child : tree.children) RETURN_IF_ERROR(region.Send(child, 0, bytes));
-  for (const int child : tree.children) RETURN_IF_ERROR(region.AwaitSent(child, phase.deadline));
+  for (const int child : tree.children) RETURN_IF_ERROR(region.AwaitSent(child, phase.timeout));
   return absl::OkStatus();
 }
 
@@ -185,15 +185,15 @@ absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int r
 // the round with distance 2^k a rank knows that the 2^(k+1)-1 ranks before it have entered.
 absl::Status DisseminationBarrier(const Phase& phase) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
-  RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(StepNeighbours(rank, size), phase.timeout));
   char token[2] = {0, 0};
   Peers::Region region(phase.peers, token, sizeof(token));
   for (int distance = 1; distance < size; distance *= 2) {
     const int to = (rank + distance) % size, from = (rank - distance + size) % size;
     RETURN_IF_ERROR(region.Receive(from, 1, 1));
     RETURN_IF_ERROR(region.Send(to, 0, 1));
-    RETURN_IF_ERROR(region.AwaitReceived(from, phase.deadline));
-    RETURN_IF_ERROR(region.AwaitSent(to, phase.deadline));
+    RETURN_IF_ERROR(region.AwaitReceived(from, phase.timeout));
+    RETURN_IF_ERROR(region.AwaitSent(to, phase.timeout));
   }
   return absl::OkStatus();
 }

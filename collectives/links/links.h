@@ -1,10 +1,11 @@
-// The links interface: messages between the ranks of a group, with deadlines, abort, and detection
+// The links interface: messages between the ranks of a group, with timeouts, abort, and detection
 // of lost peers. Transports implement it; the algorithms call it.
 #ifndef COLLECTIVES_LINKS_LINKS_H_
 #define COLLECTIVES_LINKS_LINKS_H_
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,11 +37,11 @@ class Region {
 
   // Wait for the completion of one message that was started on this region.
   // Errors of both:
-  //   - DeadlineExceeded: the deadline passed; names `peer`.
+  //   - DeadlineExceeded: for `timeout`, nothing has moved over any link; names `peer`.
   //   - Unavailable: a connection is gone.
   //   - Others: those of Links::status().
-  virtual absl::Status AwaitSent(int peer, absl::Time deadline) = 0;
-  virtual absl::Status AwaitReceived(int peer, absl::Time deadline) = 0;
+  virtual absl::Status AwaitSent(int peer, absl::Duration timeout) = 0;
+  virtual absl::Status AwaitReceived(int peer, absl::Duration timeout) = 0;
 };
 
 // One thread at a time connects and uses the regions; Break(), status() and OnBroken() may be
@@ -78,8 +79,11 @@ class Links {
   // Errors:
   //   - DeadlineExceeded, Unavailable, PermissionDenied: names the peer.
   //   - The cancellation's status, or status().
-  virtual absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
+  virtual absl::Status Connect(absl::Span<const int> peers, absl::Duration timeout,
                                const Cancellation* cancellation) = 0;
+
+  // See MeshCommunicator::CountMoves.
+  void CountMoves(std::atomic<uint64_t>* counter) { moves_ = counter; }
 
   // OK until the links break, then the reason. An Aborted is never replaced; any other reason is
   // replaced by a later one, which is more precise.
@@ -101,12 +105,18 @@ class Links {
  protected:
   // Called once, by Break(): ends current waits, and has the last message sent. Must not block.
   virtual void EndWaits(int cause) = 0;
+  // To be called by the thread that waits, when something has moved.
+  void CountMove() {
+    if (moves_ == nullptr) return;
+    moves_->store(moves_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   // Cancelled when the links break.
   const Cancellation& break_cancellation() const { return broken_; }
 
  private:
   const int rank_;
   const int size_;
+  std::atomic<uint64_t>* moves_ = nullptr;
   std::atomic<bool> is_broken_{false};
   Cancellation broken_;
   mutable absl::Mutex mutex_;

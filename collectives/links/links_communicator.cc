@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/argument_checks.h"
 #include "collectives/unreached_rank.h"
@@ -53,7 +52,7 @@ absl::Status LinksCommunicator::Run(absl::string_view operation, const CallOptio
   Links& links = *peers_.links();
   absl::Status status = links.status();
   if (status.ok()) {
-    status = body(Phase{peers_, scratch_, Clock::Real().Now() + options.timeout});
+    status = body(Phase{peers_, scratch_, options.timeout});
     if (status.ok()) return status;
     // Other ranks must not wait for this one. If Abort() was called meanwhile, its reason takes
     // precedence over the error that it caused.

@@ -1,5 +1,4 @@
-// The communicator over Peers: each operation selects its phases by size and bounds them by one
-// deadline.
+// The communicator over Peers: each operation selects its phases by size.
 #ifndef COLLECTIVES_LINKS_LINKS_COMMUNICATOR_H_
 #define COLLECTIVES_LINKS_LINKS_COMMUNICATOR_H_
 
@@ -48,6 +47,7 @@ class LinksCommunicator : public MeshCommunicator {
                               const CallOptions& options) override;
   std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
+  void CountMoves(std::atomic<uint64_t>* counter) override { peers_.links()->CountMoves(counter); }
 
  private:
   // Runs one operation. An error breaks the links; its message contains the operation's name and

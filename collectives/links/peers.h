@@ -31,14 +31,14 @@ class Peers {
   const std::shared_ptr<Links>& links() const { return links_; }
 
   // See Links::Connect; all of `peers` must call it in the same operation.
-  absl::Status Connect(absl::Span<const int> peers, absl::Time deadline) const {
+  absl::Status Connect(absl::Span<const int> peers, absl::Duration timeout) const {
     std::vector<int> of_links;
     of_links.reserve(peers.size());
     for (const int peer : peers) of_links.push_back(ranks_[peer]);
-    return links_->Connect(of_links, deadline, nullptr);
+    return links_->Connect(of_links, timeout, nullptr);
   }
-  absl::Status ConnectAll(absl::Time deadline) const {
-    return links_->Connect(ranks_, deadline, nullptr);
+  absl::Status ConnectAll(absl::Duration timeout) const {
+    return links_->Connect(ranks_, timeout, nullptr);
   }
 
   // See links::Region.
@@ -53,11 +53,11 @@ class Peers {
     absl::Status Receive(int peer, size_t offset, size_t bytes) {
       return region_->Receive(ranks_[peer], offset, bytes);
     }
-    absl::Status AwaitSent(int peer, absl::Time deadline) {
-      return region_->AwaitSent(ranks_[peer], deadline);
+    absl::Status AwaitSent(int peer, absl::Duration timeout) {
+      return region_->AwaitSent(ranks_[peer], timeout);
     }
-    absl::Status AwaitReceived(int peer, absl::Time deadline) {
-      return region_->AwaitReceived(ranks_[peer], deadline);
+    absl::Status AwaitReceived(int peer, absl::Duration timeout) {
+      return region_->AwaitReceived(ranks_[peer], timeout);
     }
 
    private:

@@ -119,7 +119,7 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
                                const ElementReduction& reduction) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
-  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.timeout));
   const std::vector<Item> items = ReceivedItems(blocks, rank, 2, kReduceSegmentBytes);
   const std::vector<Item> first = Segments(blocks[previous], kReduceSegmentBytes);
   const Block& last = blocks.back();
@@ -147,9 +147,9 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
     // to one peer complete in order, so counting them is enough.
     while (items[two_steps_ago].step <= item.step - 2) ++two_steps_ago;
     for (; partials.reused() && left < two_steps_ago; ++left) {
-      RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.deadline));
+      RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.timeout));
     }
-    RETURN_IF_ERROR(receive.AwaitReceived(previous, phase.deadline));
+    RETURN_IF_ERROR(receive.AwaitReceived(previous, phase.timeout));
     reduction.function(partials.Place(item), landing + (i % kAhead) * kReduceSegmentBytes,
                        At(in, item.part.offset), item.part.bytes / reduction.element_bytes);
     RETURN_IF_ERROR(post(i + kAhead));
@@ -159,10 +159,10 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
     }
   }
   for (; left < passed_on; ++left) {
-    RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.deadline));
+    RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.timeout));
   }
   for (size_t i = 0; i < first.size(); ++i) {
-    RETURN_IF_ERROR(send.AwaitSent(next, phase.deadline));
+    RETURN_IF_ERROR(send.AwaitSent(next, phase.timeout));
   }
   return absl::OkStatus();
 }
@@ -173,7 +173,7 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
-  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.timeout));
   const std::vector<Item> items = ReceivedItems(blocks, rank, 1, kCopySegmentBytes);
   Peers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
 
@@ -188,13 +188,13 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
     ++sent;
   }
   for (size_t i = 0; i < items.size(); ++i) {
-    RETURN_IF_ERROR(region.AwaitReceived(previous, phase.deadline));
+    RETURN_IF_ERROR(region.AwaitReceived(previous, phase.timeout));
     RETURN_IF_ERROR(post(i + kAhead));
     if (items[i].step == size - 2) continue;
     RETURN_IF_ERROR(region.Send(next, items[i].part.offset, items[i].part.bytes));
     ++sent;
   }
-  for (; sent > 0; --sent) RETURN_IF_ERROR(region.AwaitSent(next, phase.deadline));
+  for (; sent > 0; --sent) RETURN_IF_ERROR(region.AwaitSent(next, phase.timeout));
   return absl::OkStatus();
 }
 
@@ -203,7 +203,7 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
-  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.timeout));
   const std::vector<Item> items = Segments({0, bytes}, kReduceSegmentBytes);
   Peers::Region region(phase.peers, buffer, bytes);
 
@@ -213,13 +213,13 @@ absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int 
   };
   for (size_t i = 0; i < kAhead; ++i) RETURN_IF_ERROR(post(i));
   for (size_t i = 0; i < items.size(); ++i) {
-    if (rank != root) RETURN_IF_ERROR(region.AwaitReceived(previous, phase.deadline));
+    if (rank != root) RETURN_IF_ERROR(region.AwaitReceived(previous, phase.timeout));
     RETURN_IF_ERROR(post(i + kAhead));
     if (next != root) RETURN_IF_ERROR(region.Send(next, items[i].part.offset, items[i].part.bytes));
   }
   if (next == root) return absl::OkStatus();
   for (size_t i = 0; i < items.size(); ++i) {
-    RETURN_IF_ERROR(region.AwaitSent(next, phase.deadline));
+    RETURN_IF_ERROR(region.AwaitSent(next, phase.timeout));
   }
   return absl::OkStatus();
 }

@@ -14,8 +14,9 @@
 namespace hvd::collectives::nccl {
 
 // Thread-safety and errors as in DeviceCommunicator, but messages don't name the peer that failed,
-// since NCCL does not report it. int16, which NCCL lacks, is reduced on the host. The rounding of
-// sums of 16-bit floats, and minima and maxima of NaNs, are as in NCCL.
+// since NCCL does not report it, and a timeout is the time of the whole operation, since NCCL does
+// not tell what moves. int16, which NCCL lacks, is reduced on the host. The rounding of sums of
+// 16-bit floats, and minima and maxima of NaNs, are as in NCCL.
 class NcclCommunicator : public DeviceCommunicator {
  public:
   NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group, int device,

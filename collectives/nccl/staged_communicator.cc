@@ -9,7 +9,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/device_stream.h"
 #include "collectives/nccl/part_layout.h"
@@ -50,22 +49,6 @@ size_t Sum(absl::Span<const size_t> numbers) {
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
 
-// The timeout of one call, for all its operations on the host together. It begins with the first of
-// them: the wait for the tensor's event is not the peers' fault.
-class TimeLeft {
- public:
-  explicit TimeLeft(const CallOptions& options) : timeout_(options.timeout) {}
-  CallOptions Now() {
-    const absl::Time now = Clock::Real().Now();
-    if (!deadline_.has_value()) deadline_ = now + timeout_;
-    return {*deadline_ - now};
-  }
-
- private:
-  const absl::Duration timeout_;
-  std::optional<absl::Time> deadline_;
-};
-
 // A reduction of floats adds the ranks' values in an order that depends on the element's place in
 // the operation of `host` and on its size, so the last bits of a sum may differ from those of one
 // operation on all the data. They are the same on all ranks, as every element is in one operation,
@@ -102,12 +85,11 @@ class StagedCommunicator : public DeviceCommunicator {
     const PieceList list(pieces, SizeOf(type));
     // All ranks have the same count, so none takes part in a reduction of nothing.
     if (list.count() == 0) return absl::OkStatus();
-    TimeLeft time(options);
     if (list.count() * SizeOf(type) >= kLeastShared) {
-      ASSIGN_OR_RETURN(SharedStaging* const shared, Shared(time));
+      ASSIGN_OR_RETURN(SharedStaging* const shared, Shared(options));
       if (shared != nullptr) {
         return shared->AllReduce(list, type, op, factor, stream(),
-                                 [&] { return host_.Barrier(time.Now()); });
+                                 [&] { return host_.Barrier(options); });
       }
     }
     const PartLayout layout({list.count()}, SizeOf(type), part_bytes_);
@@ -120,7 +102,7 @@ class StagedCommunicator : public DeviceCommunicator {
                              });
          },
          [&](size_t part, char* host) {
-           return ReduceOnHost(host, layout.Slices(part)[0].count, type, op, factor, time.Now());
+           return ReduceOnHost(host, layout.Slices(part)[0].count, type, op, factor, options);
          },
          [&](size_t part, char* host, DeviceStream& stream) {
            return CopyPieces(list, layout.Slices(part)[0],
@@ -134,7 +116,6 @@ class StagedCommunicator : public DeviceCommunicator {
                          const CallOptions& options) override {
     const PartLayout layout(byte_counts, 1, part_bytes_);
     const size_t own = Sum(byte_counts.first(rank()));
-    TimeLeft time(options);
     return pipeline_->Run(
         layout.parts(),
         {[&](size_t part, char* host, DeviceStream& stream) {
@@ -143,7 +124,7 @@ class StagedCommunicator : public DeviceCommunicator {
          },
          [&](size_t part, char* host) {
            const std::vector<PartLayout::Slice> slices = layout.Slices(part);
-           return host_.AllGather(host + slices[rank()].packed, host, CountsOf(slices), time.Now());
+           return host_.AllGather(host + slices[rank()].packed, host, CountsOf(slices), options);
          },
          [&](size_t part, char* host, DeviceStream& stream) -> absl::Status {
            for (const PartLayout::Slice& slice : layout.Slices(part)) {
@@ -157,7 +138,6 @@ class StagedCommunicator : public DeviceCommunicator {
   absl::Status Broadcast(void* buffer, size_t bytes, int root,
                          const CallOptions& options) override {
     const PartLayout layout({bytes}, 1, part_bytes_);
-    TimeLeft time(options);
     return pipeline_->Run(layout.parts(),
                           {[&](size_t part, char* host, DeviceStream& stream) {
                              if (rank() != root) return absl::OkStatus();
@@ -166,7 +146,7 @@ class StagedCommunicator : public DeviceCommunicator {
                            },
                            [&](size_t part, char* host) {
                              return host_.Broadcast(host, layout.Slices(part)[0].count, root,
-                                                    time.Now());
+                                                    options);
                            },
                            [&](size_t part, char* host, DeviceStream& stream) {
                              if (rank() == root) return absl::OkStatus();
@@ -195,7 +175,6 @@ class StagedCommunicator : public DeviceCommunicator {
     const size_t unit = SizeOf(type);
     const PartLayout layout(counts, unit, part_bytes_);
     const size_t own = Sum(counts.first(rank()));
-    TimeLeft time(options);
     return pipeline_->Run(
         layout.parts(),
         {[&](size_t part, char* host, DeviceStream& stream) -> absl::Status {
@@ -208,8 +187,7 @@ class StagedCommunicator : public DeviceCommunicator {
          [&](size_t part, char* host) -> absl::Status {
            const std::vector<PartLayout::Slice> slices = layout.Slices(part);
            char* const result = host + slices[rank()].packed * unit;
-           RETURN_IF_ERROR(
-               host_.ReduceScatter(host, result, CountsOf(slices), type, op, time.Now()));
+           RETURN_IF_ERROR(host_.ReduceScatter(host, result, CountsOf(slices), type, op, options));
            if (factor != 1.0) Scale(result, slices[rank()].count, type, factor);
            return absl::OkStatus();
          },
@@ -265,13 +243,13 @@ class StagedCommunicator : public DeviceCommunicator {
 
   // Returns nullptr if the ranks share no memory, or if a rank can't lock it. All ranks call it at
   // the same operation, and agree at the first one.
-  absl::StatusOr<SharedStaging*> Shared(TimeLeft& time) {
+  absl::StatusOr<SharedStaging*> Shared(const CallOptions& options) {
     const std::optional<SharedMemory> memory = host_.shared_memory();
     if (!memory.has_value() || size() == 1 || size() > kMostSharing) return nullptr;
     if (!has_agreed_) {
       auto own = SharedStaging::Create(cuda_, device(), rank(), size(), *memory);
       uint8_t can = own.ok() ? 1 : 0;
-      RETURN_IF_ERROR(host_.AllReduce(&can, &can, 1, DataType::kUint8, ReduceOp::kMin, time.Now()));
+      RETURN_IF_ERROR(host_.AllReduce(&can, &can, 1, DataType::kUint8, ReduceOp::kMin, options));
       if (can != 0) shared_ = *std::move(own);
       has_agreed_ = true;
     }

@@ -284,11 +284,11 @@ TEST_F(StagedCommunicatorTest, FailureOfACopyOfAPiece_LeavesNoCopyPending) {
   });
 }
 
-TEST_F(StagedCommunicatorTest, PartsShareTheTimeout) {
-  std::vector<absl::Duration> left;
+TEST_F(StagedCommunicatorTest, EachPartHasTheTimeout) {
+  std::vector<absl::Duration> timeouts;
   RunWatched(
       [&](const CallOptions& options) {
-        left.push_back(options.timeout);
+        timeouts.push_back(options.timeout);
         return absl::OkStatus();
       },
       [&](DeviceCommunicator& c) {
@@ -297,10 +297,7 @@ TEST_F(StagedCommunicatorTest, PartsShareTheTimeout) {
                               ReduceOp::kSum, kPatient),
                   absl::OkStatus());
       });
-  ASSERT_EQ(left.size(), 3u);
-  EXPECT_EQ(left[0], kPatient.timeout);
-  EXPECT_LT(left[1], left[0]);
-  EXPECT_LT(left[2], left[1]);
+  EXPECT_EQ(timeouts, std::vector<absl::Duration>(3, kPatient.timeout));
 }
 
 TEST_F(StagedCommunicatorTest, PinningRefused_SaysWhy_AndWorks) {

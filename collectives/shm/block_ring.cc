@@ -57,13 +57,13 @@ void BlockRing::Publish(Counter counter, uint64_t count) {
 }
 
 absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce,
-                                              Stage drain, absl::Time deadline) {
-  return Run(blocks, contribute, &reduce, drain, deadline);
+                                              Stage drain, absl::Duration timeout) {
+  return Run(blocks, contribute, &reduce, drain, timeout);
 }
 
 absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage drain,
-                                        absl::Time deadline) {
-  return Run(blocks, contribute, nullptr, drain, deadline);
+                                        absl::Duration timeout) {
+  return Run(blocks, contribute, nullptr, drain, timeout);
 }
 
 // One loop iteration runs one stage of one block. Each stage handles the blocks in order, so a
@@ -74,7 +74,7 @@ absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage d
 // Free of deadlocks: a rank waits only for ranks that are behind it, and the rank with the least
 // progress (in `drained`, then `reduced`, then `contributed`) can always run a stage.
 absl::Status BlockRing::Run(size_t blocks, Stage contribute, const Stage* reduce, Stage drain,
-                            absl::Time deadline) {
+                            absl::Duration timeout) {
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
   // The last stage reads what the stage before it has published.
@@ -103,7 +103,7 @@ absl::Status BlockRing::Run(size_t blocks, Stage contribute, const Stage* reduce
       contribute(at.contributed - begin, at.contributed);
       Publish(&segment::RankState::contributed, ++at.contributed);
     } else {
-      RETURN_IF_ERROR(links_.Await(missing, deadline));
+      RETURN_IF_ERROR(links_.Await(missing, timeout));
     }
   }
   return absl::OkStatus();

@@ -30,10 +30,11 @@ class BlockRing {
 
   // Errors: those of ShmLinks::Await.
   absl::Status ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce, Stage drain,
-                                     absl::Time deadline);
+                                     absl::Duration timeout);
   // Without the reduce stage: a rank drains the others' contributions.
   // Errors: those of ShmLinks::Await.
-  absl::Status ContributeDrain(size_t blocks, Stage contribute, Stage drain, absl::Time deadline);
+  absl::Status ContributeDrain(size_t blocks, Stage contribute, Stage drain,
+                               absl::Duration timeout);
 
  private:
   using Counter = std::atomic<uint64_t> segment::RankState::*;
@@ -45,7 +46,7 @@ class BlockRing {
 
   // `reduce` may be nullptr.
   absl::Status Run(size_t blocks, Stage contribute, const Stage* reduce, Stage drain,
-                   absl::Time deadline);
+                   absl::Duration timeout);
   // The first rank whose counter is below `count`; -1: none.
   int Behind(Counter counter, uint64_t count) const;
   int BlocksContributing(const Progress& progress) const;

@@ -18,7 +18,7 @@ constexpr absl::Duration kFar = absl::Nanoseconds(200), kSharedCore = absl::Micr
 // Ping-pong between the two ranks of a pair: the lower rank increments its probe, the higher one
 // waits for that and increments its own, for which the lower one waits. The counters go on from
 // earlier measurements, which both ranks have completed equally often.
-absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline) {
+absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Duration timeout) {
   const int partner = links.rank() ^ 1;
   if (partner >= links.size()) return absl::ZeroDuration();
   const bool goes_first = links.rank() < partner;
@@ -32,8 +32,7 @@ absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time dead
       if (goes_first) own.store(number, std::memory_order_release);
       links.Notify(partner);
       RETURN_IF_ERROR(links.Await(
-          [&] { return other.load(std::memory_order_acquire) >= number ? -1 : partner; },
-          deadline));
+          [&] { return other.load(std::memory_order_acquire) >= number ? -1 : partner; }, timeout));
       if (!goes_first) own.store(number, std::memory_order_release);
     }
     links.Notify(partner);

@@ -12,7 +12,7 @@ namespace hvd::collectives::shm {
 // partner in the pair of ranks 2k and 2k+1; zero for a rank without a partner. Every rank must call
 // it. Takes some microseconds once all have called it.
 // Errors: those of ShmLinks::Await.
-absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline);
+absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Duration timeout);
 
 // Whether `round_trip` is typical of cores without a shared cache. It is below 0.2 us for cores
 // with a shared cache, and above 2 us for ranks that take turns on one core, and so share its

@@ -30,10 +30,10 @@ ShmCommunicator::ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, S
 std::string ShmCommunicator::ToString() const { return RankText("shm", rank(), size(), epoch_); }
 
 absl::Status ShmCommunicator::Run(absl::string_view operation, const CallOptions& options,
-                                  absl::FunctionRef<absl::Status(absl::Time)> body) {
+                                  absl::FunctionRef<absl::Status(absl::Duration)> body) {
   ++calls_;
   absl::Status status = links_->Check();
-  if (status.ok()) status = body(Clock::Real().Now() + options.timeout);
+  if (status.ok()) status = body(options.timeout);
   if (status.ok() || absl::IsAborted(status)) return status;
   return absl::Status(status.code(), absl::StrCat(operation, " number ", calls_, " (", ToString(),
                                                   "): ", status.message()));
@@ -43,7 +43,7 @@ void ShmCommunicator::Abort(absl::string_view reason) {
   links_->Break(absl::AbortedError(reason), rank());
 }
 
-absl::Status ShmCommunicator::ChooseWriting(size_t bytes, absl::Time deadline) {
+absl::Status ShmCommunicator::ChooseWriting(size_t bytes, absl::Duration timeout) {
   constexpr size_t kProbeInterval = size_t{64} << 20;
   if (writing_ != ShmWriting::kProbe || size() == 1) return absl::OkStatus();
   if (bytes < bytes_until_probe_) {
@@ -51,18 +51,18 @@ absl::Status ShmCommunicator::ChooseWriting(size_t bytes, absl::Time deadline) {
     return absl::OkStatus();
   }
   bytes_until_probe_ = kProbeInterval;
-  ASSIGN_OR_RETURN(const absl::Duration own, MeasureRoundTrip(*links_, deadline));
+  ASSIGN_OR_RETURN(const absl::Duration own, MeasureRoundTrip(*links_, timeout));
   // The ranks agree on the slowest pair's time.
   ASSIGN_OR_RETURN(const size_t nanoseconds,
-                   Largest(static_cast<size_t>(absl::ToInt64Nanoseconds(own)), deadline));
+                   Largest(static_cast<size_t>(absl::ToInt64Nanoseconds(own)), timeout));
   const bool far = AreFarApart(absl::Nanoseconds(nanoseconds));
   write_ = far ? StreamingCopy : PlainCopy;
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> ShmCommunicator::Largest(size_t value, absl::Time deadline) {
+absl::StatusOr<size_t> ShmCommunicator::Largest(size_t value, absl::Duration timeout) {
   memcpy(small_.Prepare(sizeof(value)), &value, sizeof(value));
-  RETURN_IF_ERROR(small_.Exchange(deadline));
+  RETURN_IF_ERROR(small_.Exchange(timeout));
   for (int peer = 0; peer < size(); ++peer) {
     size_t other = 0;
     memcpy(&other, small_.Of(peer, sizeof(other)), sizeof(other));
@@ -87,24 +87,24 @@ absl::Status ShmCommunicator::AllReduce(const void* in, void* out, size_t count,
 absl::Status ShmCommunicator::AllReducePieces(absl::Span<const Piece> pieces, DataType type,
                                               ReduceOp op, FinishFunction finish,
                                               const CallOptions& options) {
-  return Run("AllReduce", options, [&](absl::Time deadline) {
+  return Run("AllReduce", options, [&](absl::Duration timeout) {
     const PieceList list(pieces, SizeOf(type));
     const Reducer reducer(type, op);
     // All ranks have the same sizes, so they choose the same way without a message.
     return list.count() * SizeOf(type) <= segment::kSmallBytes
-               ? ReduceSmall(list, reducer, finish, deadline)
-               : ReduceLarge(list, reducer, finish, deadline);
+               ? ReduceSmall(list, reducer, finish, timeout)
+               : ReduceLarge(list, reducer, finish, timeout);
   });
 }
 
 absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, const Reducer& reducer,
-                                          FinishFunction finish, absl::Time deadline) {
+                                          FinishFunction finish, absl::Duration timeout) {
   const size_t unit = pieces.element_bytes(), bytes = pieces.count() * unit;
   char* const own = small_.Prepare(bytes);
   pieces.ForEach(0, pieces.count(), [&](const char* in, char*, size_t offset, size_t count) {
     WriteSmall(own + offset, in, count * unit);
   });
-  RETURN_IF_ERROR(small_.Exchange(deadline));
+  RETURN_IF_ERROR(small_.Exchange(timeout));
   Sources sources(size());
   pieces.ForEach(0, pieces.count(), [&](const char*, char* out, size_t offset, size_t count) {
     for (int peer = 0; peer < size(); ++peer) sources[peer] = small_.Of(peer, bytes) + offset;
@@ -127,9 +127,9 @@ absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, const Reducer
 // A piece's `out` may equal its `in`: in the other owners' parts of a block, `out` is written by
 // the drain stage only, after this rank has contributed that block.
 absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, const Reducer& reducer,
-                                          FinishFunction finish, absl::Time deadline) {
+                                          FinishFunction finish, absl::Duration timeout) {
   const size_t unit = pieces.element_bytes(), ranks = size(), me = rank();
-  RETURN_IF_ERROR(ChooseWriting(pieces.count() * unit, deadline));
+  RETURN_IF_ERROR(ChooseWriting(pieces.count() * unit, timeout));
   const CopyFunction take = ReaderFor(pieces.count() * unit);
   const size_t part = (pieces.count() + ranks - 1) / ranks;  // elements per owner
   const size_t step = StepBytes(part * unit) / unit;
@@ -166,7 +166,7 @@ absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, const Reducer
       });
     }
   };
-  return ring_.ContributeReduceDrain(BlocksFor(part, step), contribute, reduce, drain, deadline);
+  return ring_.ContributeReduceDrain(BlocksFor(part, step), contribute, reduce, drain, timeout);
 }
 
 void ShmCommunicator::ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset,
@@ -185,13 +185,13 @@ void ShmCommunicator::ReduceWithPeers(const Reducer& reducer, uint64_t place, si
 absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
                                             absl::Span<const size_t> counts, DataType type,
                                             ReduceOp op, const CallOptions& options) {
-  return Run("ReduceScatter", options, [&](absl::Time deadline) -> absl::Status {
+  return Run("ReduceScatter", options, [&](absl::Duration timeout) -> absl::Status {
     const size_t unit = SizeOf(type), me = rank(), ranks = size();
     const Reducer reducer(type, op);
     const std::vector<size_t> offsets = Offsets(counts);
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
-    RETURN_IF_ERROR(ChooseWriting(offsets.back() * unit, deadline));
+    RETURN_IF_ERROR(ChooseWriting(offsets.back() * unit, timeout));
     const size_t step = StepBytes(LargestOf(counts) * unit) / unit;
     // Calls visit(first element, count) for the elements that `owner` reduces in block `block`.
     const auto for_part = [&](size_t owner, size_t block, auto&& visit) {
@@ -214,7 +214,7 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
       });
     };
     // No rank needs another one's results, so the reduction runs in place of the drain stage.
-    return ring_.ContributeDrain(BlocksFor(LargestOf(counts), step), contribute, reduce, deadline);
+    return ring_.ContributeDrain(BlocksFor(LargestOf(counts), step), contribute, reduce, timeout);
   });
 }
 

@@ -36,6 +36,8 @@ class ShmCommunicator : public Communicator {
     return SharedMemory{links_->segment().callers(), segment::kCallersBytes};
   }
 
+  std::atomic<uint64_t>* moves_elsewhere() override { return &links_->own_state().moves_elsewhere; }
+
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
                          const CallOptions& options) override;
   bool TakesPieces() const override { return true; }
@@ -59,31 +61,32 @@ class ShmCommunicator : public Communicator {
  private:
   // Runs one operation; an error's message contains the operation's name and number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
-                   absl::FunctionRef<absl::Status(absl::Time deadline)> body);
+                   absl::FunctionRef<absl::Status(absl::Duration timeout)> body);
 
   using Sources = absl::InlinedVector<const void*, 8>;  // of a reduction
 
   absl::Status ReduceSmall(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
-                           absl::Time deadline);
+                           absl::Duration timeout);
   absl::Status ReduceLarge(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
-                           absl::Time deadline);
+                           absl::Duration timeout);
   // Reduces `in` and the peers' contributions to this rank's chunk at `place`, from `offset` bytes
   // on, into `out`, which may equal `in`. `bytes` is the size of `count` elements.
   void ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset, const char* in,
                        char* out, size_t bytes, size_t count) const;
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
-                           absl::Time deadline);
+                           absl::Duration timeout);
   absl::Status BroadcastSmall(const StretchList& list, int root, ObserveFunction observe,
-                              absl::Time deadline);
+                              absl::Duration timeout);
   absl::Status BroadcastLarge(const StretchList& list, int root, ObserveFunction observe,
-                              absl::Time deadline);
+                              absl::Duration timeout);
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
-                             absl::Span<const size_t> receive, size_t largest, absl::Time deadline);
+                             absl::Span<const size_t> receive, size_t largest,
+                             absl::Duration timeout);
   // Sets `write_` before an operation on `bytes`, the same number on all ranks. Repeats the
   // measurement from time to time, since virtual machines move between cores.
-  absl::Status ChooseWriting(size_t bytes, absl::Time deadline);
+  absl::Status ChooseWriting(size_t bytes, absl::Duration timeout);
   // The largest of the ranks' values.
-  absl::StatusOr<size_t> Largest(size_t value, absl::Time deadline);
+  absl::StatusOr<size_t> Largest(size_t value, absl::Duration timeout);
   // The size of one rank's part of a block.
   size_t ChunkBytes() const { return links_->segment().geometry().chunk_bytes; }
   // How much of a part of `bytes` goes into one block: a multiple of all element sizes.

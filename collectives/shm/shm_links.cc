@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/os/usable_cores.h"
 #include "base/status_macros.h"
+#include "collectives/links/patience.h"
 
 namespace hvd::collectives::shm {
 namespace {
@@ -73,7 +74,9 @@ ShmLinks::~ShmLinks() {
   NotifyAll();
 }
 
-absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
+absl::Status ShmLinks::Await(Missing missing, absl::Duration timeout) {
+  links::Patience patience(timeout);
+  uint64_t moves = 0;
   const auto is_over = [&] {
     return missing() < 0 || broken() ||
            segment().header().broken_by.load(std::memory_order_relaxed) != 0;
@@ -83,19 +86,30 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
     const int peer = missing();
     if (peer < 0) return absl::OkStatus();
     RETURN_IF_ERROR(Check());
+    const absl::Time now = Clock::Real().Now();
+    const uint64_t before = std::exchange(moves, MovesElsewhere());
     // A rank that has left wrote everything before (release, acquire), so if it is still missing
     // now, it will never come.
     if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
       Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")), peer);
-    } else if (Clock::Real().Now() >= deadline) {
+    } else if (patience.IsOver(now, moves != before)) {
       Break(absl::DeadlineExceededError(absl::StrCat("rank ", peer, " has not arrived in time")),
             peer);
     } else if (PrepareSleep(is_over)) {
-      AwaitWake(deadline - Clock::Real().Now());
+      AwaitWake(patience.UntilNextLook(now));
       StayAwake();
     }
     RETURN_IF_ERROR(status());
   }
+}
+
+// Their sum, since each counter only grows.
+uint64_t ShmLinks::MovesElsewhere() {
+  uint64_t moves = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    moves += segment().state(rank).moves_elsewhere.load(std::memory_order_relaxed);
+  }
+  return moves;
 }
 
 bool ShmLinks::Look(absl::FunctionRef<bool()> ready) {

@@ -53,10 +53,10 @@ class ShmLinks {
   using Missing = absl::FunctionRef<int()>;
   // Waits until missing() returns -1. The links are broken after an error.
   // Errors:
-  //   - DeadlineExceeded: the deadline passed.
+  //   - DeadlineExceeded: for `timeout`, no rank has moved data elsewhere, either.
   //   - Unavailable: a rank is gone.
   //   - Others: those of status().
-  absl::Status Await(Missing missing, absl::Time deadline);
+  absl::Status Await(Missing missing, absl::Duration timeout);
 
   // The parts of a wait, for other conditions than Await's; see Mailbox.
   bool Look(absl::FunctionRef<bool()> ready);
@@ -89,6 +89,8 @@ class ShmLinks {
  private:
   ShmLinks(segment::SegmentSetup setup, int rank, int size, Fd epoll);
 
+  // Of all ranks. Changes when one of them moves data elsewhere.
+  uint64_t MovesElsewhere();
   void HandleEvent(uint64_t tag);
   void Ring(int rank);
 

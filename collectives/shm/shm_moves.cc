@@ -13,16 +13,16 @@ namespace hvd::collectives::shm {
 absl::Status ShmCommunicator::AllGather(const void* in, void* out,
                                         absl::Span<const size_t> byte_counts,
                                         const CallOptions& options) {
-  return Run("AllGather", options, [&](absl::Time deadline) -> absl::Status {
+  return Run("AllGather", options, [&](absl::Duration timeout) -> absl::Status {
     const std::vector<size_t> offsets = Offsets(byte_counts);
     char* const target = static_cast<char*>(out);
     char* const own = target + offsets[rank()];
     if (byte_counts[rank()] > 0 && own != in) memmove(own, in, byte_counts[rank()]);
     // By the largest, not by the own size: all ranks must choose the same way.
     if (LargestOf(byte_counts) > segment::kSmallBytes)
-      return GatherLarge(own, target, byte_counts, deadline);
+      return GatherLarge(own, target, byte_counts, timeout);
     WriteSmall(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
-    RETURN_IF_ERROR(small_.Exchange(deadline));
+    RETURN_IF_ERROR(small_.Exchange(timeout));
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
       PlainCopy(target + offsets[peer], small_.Of(peer, byte_counts[peer]), byte_counts[peer]);
@@ -33,9 +33,9 @@ absl::Status ShmCommunicator::AllGather(const void* in, void* out,
 
 absl::Status ShmCommunicator::GatherLarge(const char* in, char* out,
                                           absl::Span<const size_t> byte_counts,
-                                          absl::Time deadline) {
+                                          absl::Duration timeout) {
   const std::vector<size_t> offsets = Offsets(byte_counts);
-  RETURN_IF_ERROR(ChooseWriting(offsets.back(), deadline));
+  RETURN_IF_ERROR(ChooseWriting(offsets.back(), timeout));
   const CopyFunction take = ReaderFor(offsets.back());
   const size_t step = StepBytes(LargestOf(byte_counts));
   const auto for_part = [&](int rank, size_t block, auto&& visit) {
@@ -56,8 +56,7 @@ absl::Status ShmCommunicator::GatherLarge(const char* in, char* out,
       });
     }
   };
-  return ring_.ContributeDrain(BlocksFor(LargestOf(byte_counts), step), contribute, drain,
-                               deadline);
+  return ring_.ContributeDrain(BlocksFor(LargestOf(byte_counts), step), contribute, drain, timeout);
 }
 
 absl::Status ShmCommunicator::Broadcast(void* buffer, size_t bytes, int root,
@@ -70,15 +69,15 @@ absl::Status ShmCommunicator::Broadcast(void* buffer, size_t bytes, int root,
 absl::Status ShmCommunicator::BroadcastStretches(absl::Span<const Stretch> stretches, int root,
                                                  ObserveFunction observe,
                                                  const CallOptions& options) {
-  return Run("Broadcast", options, [&](absl::Time deadline) {
+  return Run("Broadcast", options, [&](absl::Duration timeout) {
     const StretchList list(stretches);
-    return list.bytes() <= segment::kSmallBytes ? BroadcastSmall(list, root, observe, deadline)
-                                                : BroadcastLarge(list, root, observe, deadline);
+    return list.bytes() <= segment::kSmallBytes ? BroadcastSmall(list, root, observe, timeout)
+                                                : BroadcastLarge(list, root, observe, timeout);
   });
 }
 
 absl::Status ShmCommunicator::BroadcastSmall(const StretchList& list, int root,
-                                             ObserveFunction observe, absl::Time deadline) {
+                                             ObserveFunction observe, absl::Duration timeout) {
   const bool is_root = rank() == root;
   const size_t bytes = list.bytes();
   char* const own = small_.Prepare(bytes);
@@ -87,7 +86,7 @@ absl::Status ShmCommunicator::BroadcastSmall(const StretchList& list, int root,
       WriteSmall(own + offset, data, count);
     });
   }
-  RETURN_IF_ERROR(small_.Exchange(deadline));
+  RETURN_IF_ERROR(small_.Exchange(timeout));
   list.ForEach(0, bytes, [&](char* data, size_t offset, size_t count) {
     if (!is_root) PlainCopy(data, small_.Of(root, bytes) + offset, count);
     observe(data, count);
@@ -96,10 +95,10 @@ absl::Status ShmCommunicator::BroadcastSmall(const StretchList& list, int root,
 }
 
 absl::Status ShmCommunicator::BroadcastLarge(const StretchList& list, int root,
-                                             ObserveFunction observe, absl::Time deadline) {
+                                             ObserveFunction observe, absl::Duration timeout) {
   const bool is_root = rank() == root;
   const size_t bytes = list.bytes();
-  RETURN_IF_ERROR(ChooseWriting(bytes, deadline));
+  RETURN_IF_ERROR(ChooseWriting(bytes, timeout));
   const CopyFunction take = ReaderFor(bytes);
   const size_t step = StepBytes(bytes);
   const auto for_each = [&](size_t block, auto&& visit) {
@@ -123,21 +122,21 @@ absl::Status ShmCommunicator::BroadcastLarge(const StretchList& list, int root,
       observe(chunk + offset, count);
     });
   };
-  return ring_.ContributeDrain(BlocksFor(bytes, step), contribute, drain, deadline);
+  return ring_.ContributeDrain(BlocksFor(bytes, step), contribute, drain, timeout);
 }
 
 absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
                                        void* out, absl::Span<const size_t> receive_bytes,
                                        const CallOptions& options) {
-  return Run("AllToAll", options, [&](absl::Time deadline) -> absl::Status {
+  return Run("AllToAll", options, [&](absl::Duration timeout) -> absl::Status {
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
     // All ranks must run the same number of steps, but a rank knows only the sizes of the blocks
     // that it sends and receives. So they agree on the largest block of all ranks.
-    ASSIGN_OR_RETURN(const size_t largest, Largest(LargestOf(send_bytes), deadline));
+    ASSIGN_OR_RETURN(const size_t largest, Largest(LargestOf(send_bytes), timeout));
     if (largest == 0) return absl::OkStatus();
     if (largest * size() > segment::kSmallBytes) {
-      return AllToAllLarge(source, send_bytes, target, receive_bytes, largest, deadline);
+      return AllToAllLarge(source, send_bytes, target, receive_bytes, largest, timeout);
     }
     const std::vector<size_t> from = Offsets(send_bytes), to = Offsets(receive_bytes);
     const size_t bytes = largest * size();
@@ -145,7 +144,7 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
     for (int peer = 0; peer < size(); ++peer) {
       WriteSmall(own + peer * largest, source + from[peer], send_bytes[peer]);
     }
-    RETURN_IF_ERROR(small_.Exchange(deadline));
+    RETURN_IF_ERROR(small_.Exchange(timeout));
     for (int peer = 0; peer < size(); ++peer) {
       PlainCopy(target + to[peer], small_.Of(peer, bytes) + rank() * largest, receive_bytes[peer]);
     }
@@ -155,9 +154,9 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
 
 absl::Status ShmCommunicator::AllToAllLarge(const char* in, absl::Span<const size_t> send,
                                             char* out, absl::Span<const size_t> receive,
-                                            size_t largest, absl::Time deadline) {
+                                            size_t largest, absl::Duration timeout) {
   const std::vector<size_t> from = Offsets(send), to = Offsets(receive);
-  RETURN_IF_ERROR(ChooseWriting(largest * size(), deadline));
+  RETURN_IF_ERROR(ChooseWriting(largest * size(), timeout));
   const CopyFunction take = ReaderFor(largest * size());
   const size_t step = StepBytes(largest);
   PlainCopy(out + to[rank()], in + from[rank()], send[rank()]);
@@ -177,12 +176,12 @@ absl::Status ShmCommunicator::AllToAllLarge(const char* in, absl::Span<const siz
            std::min(step, receive[peer] - begin));
     }
   };
-  return ring_.ContributeDrain(BlocksFor(largest, step), contribute, drain, deadline);
+  return ring_.ContributeDrain(BlocksFor(largest, step), contribute, drain, timeout);
 }
 
 absl::Status ShmCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                           const CallOptions& options) {
-  return Run("SendReceive", options, [&](absl::Time deadline) -> absl::Status {
+  return Run("SendReceive", options, [&](absl::Duration timeout) -> absl::Status {
     segment::BytePipe& there = links_->segment().pipe(segment::PipeKind::kData, rank(), peer);
     segment::BytePipe& here = links_->segment().pipe(segment::PipeKind::kData, peer, rank());
     const char* const source = static_cast<const char*>(in);
@@ -201,16 +200,16 @@ absl::Status ShmCommunicator::SendReceive(int peer, const void* in, void* out, s
       received += ReadFromPipe(here, target + received, bytes - received);
       links_->Notify(peer);
       if (sent == bytes && received == bytes) break;
-      RETURN_IF_ERROR(links_->Await(missing, deadline));
+      RETURN_IF_ERROR(links_->Await(missing, timeout));
     }
     return absl::OkStatus();
   });
 }
 
 absl::Status ShmCommunicator::Barrier(const CallOptions& options) {
-  return Run("Barrier", options, [&](absl::Time deadline) {
+  return Run("Barrier", options, [&](absl::Duration timeout) {
     small_.Prepare(0);
-    return small_.Exchange(deadline);
+    return small_.Exchange(timeout);
   });
 }
 

@@ -21,7 +21,7 @@ class SmallExchange {
 
   // Publishes the contribution and waits for those of all other ranks.
   // Errors: those of ShmLinks::Await.
-  absl::Status Exchange(absl::Time deadline);
+  absl::Status Exchange(absl::Duration timeout);
 
   // The contribution of `rank`, of `bytes` bytes, valid until the next Prepare().
   // REQUIRES: Exchange() has returned OK since the last Prepare().

@@ -13,7 +13,7 @@
 namespace hvd::collectives::tcp {
 namespace {
 
-// How long all further connections of a review may take, and which part of the operation's time.
+// How long all further connections of a review may take, and which part of the operation's timeout.
 // Without them the first connection goes on alone.
 constexpr absl::Duration kFurtherPatience = absl::Seconds(5);
 constexpr int kPartOfTime = 4;
@@ -26,18 +26,18 @@ ConnectionReview::ConnectionReview(TcpLinks& links, const SplitRule& rule)
       counts_(links.size(), ConnectionCount(rule)),
       before_(links.size()) {}
 
-absl::Status ConnectionReview::Run(const std::vector<int>& peers, absl::Time deadline,
+absl::Status ConnectionReview::Run(const std::vector<int>& peers, absl::Duration timeout,
                                    const Cancellation* cancellation) {
   std::vector<Case> due = FindDue(peers);
   if (due.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(ExchangeReports(due, deadline));
+  RETURN_IF_ERROR(ExchangeReports(due, timeout));
   std::vector<Case> first_tries;
   for (const Case& reviewed : due) {
     Decide(reviewed);
     const bool opens = counts_[reviewed.peer].uses_several();
     if (opens && links_.ConnectionsTo(reviewed.peer) == 1) first_tries.push_back(reviewed);
   }
-  RETURN_IF_ERROR(OpenFurther(first_tries, deadline, cancellation));
+  RETURN_IF_ERROR(OpenFurther(first_tries, timeout, cancellation));
   for (const Case& reviewed : due) {
     links_.SplitLarge(reviewed.peer, counts_[reviewed.peer].uses_several());
     if (counts_[reviewed.peer].is_settled()) Tell(reviewed);
@@ -64,7 +64,7 @@ int64_t ConnectionReview::RoomFor(int peer, size_t peers) {
   return links_.IsWhole(peer) ? static_cast<int64_t>(connections) - 1 : 0;
 }
 
-absl::Status ConnectionReview::ExchangeReports(std::vector<Case>& cases, absl::Time deadline) {
+absl::Status ConnectionReview::ExchangeReports(std::vector<Case>& cases, absl::Duration timeout) {
   const auto region = links_.MakeRegion(cases.data(), cases.size() * sizeof(Case));
   const auto offset = [&](const Report& report) {
     return reinterpret_cast<const char*>(&report) - reinterpret_cast<const char*>(cases.data());
@@ -74,8 +74,8 @@ absl::Status ConnectionReview::ExchangeReports(std::vector<Case>& cases, absl::T
     RETURN_IF_ERROR(region->Send(reviewed.peer, offset(reviewed.own), sizeof(Report)));
   }
   for (const Case& reviewed : cases) {
-    RETURN_IF_ERROR(region->AwaitReceived(reviewed.peer, deadline));
-    RETURN_IF_ERROR(region->AwaitSent(reviewed.peer, deadline));
+    RETURN_IF_ERROR(region->AwaitReceived(reviewed.peer, timeout));
+    RETURN_IF_ERROR(region->AwaitSent(reviewed.peer, timeout));
   }
   return absl::OkStatus();
 }
@@ -88,11 +88,11 @@ void ConnectionReview::Decide(const Case& reviewed) {
 
 // Free of deadlocks: ports answer on their own threads, so every rank opens its connections to
 // lower ranks, whatever those do, before it waits for a higher one's number.
-absl::Status ConnectionReview::OpenFurther(std::vector<Case>& cases, absl::Time deadline,
+absl::Status ConnectionReview::OpenFurther(std::vector<Case>& cases, absl::Duration timeout,
                                            const Cancellation* cancellation) {
-  RETURN_IF_ERROR(DialFurther(cases, deadline, cancellation));
-  RETURN_IF_ERROR(TellNumbers(cases, deadline));
-  RETURN_IF_ERROR(TakeFurther(cases, deadline, cancellation));
+  RETURN_IF_ERROR(DialFurther(cases, timeout, cancellation));
+  RETURN_IF_ERROR(TellNumbers(cases, timeout));
+  RETURN_IF_ERROR(TakeFurther(cases, timeout, cancellation));
   for (const Case& opened : cases) {
     if (opened.further == 0) counts_[opened.peer].StayWithOne();
   }
@@ -100,16 +100,16 @@ absl::Status ConnectionReview::OpenFurther(std::vector<Case>& cases, absl::Time 
 }
 
 // After the first one that fails no others are tried: they may fail as slowly.
-absl::Status ConnectionReview::DialFurther(std::vector<Case>& cases, absl::Time deadline,
+absl::Status ConnectionReview::DialFurther(std::vector<Case>& cases, absl::Duration timeout,
                                            const Cancellation* cancellation) {
-  const absl::Time now = Clock::Real().Now();
-  const absl::Time patience = now + std::min(kFurtherPatience, (deadline - now) / kPartOfTime);
+  const absl::Time deadline =
+      Clock::Real().Now() + std::min(kFurtherPatience, timeout / kPartOfTime);
   bool fails = false;
   for (Case& opened : cases) {
     if (fails || opened.peer > links_.rank()) continue;
     const int most = static_cast<int>(std::min(opened.own.room, opened.theirs.room));
     std::vector<net::Wire> wires =
-        links_.mesh().DialFurther(opened.peer, most, patience, cancellation);
+        links_.mesh().DialFurther(opened.peer, most, deadline, cancellation);
     opened.further = static_cast<int64_t>(wires.size());
     fails = opened.further < most;
     RETURN_IF_ERROR(links_.AddConnections(opened.peer, std::move(wires)));
@@ -118,7 +118,7 @@ absl::Status ConnectionReview::DialFurther(std::vector<Case>& cases, absl::Time 
 }
 
 // Sends the numbers of lower peers, and receives those of higher ones.
-absl::Status ConnectionReview::TellNumbers(std::vector<Case>& cases, absl::Time deadline) {
+absl::Status ConnectionReview::TellNumbers(std::vector<Case>& cases, absl::Duration timeout) {
   std::vector<int64_t> numbers;
   for (const Case& opened : cases) numbers.push_back(opened.further);
   const auto region = links_.MakeRegion(numbers.data(), numbers.size() * sizeof(int64_t));
@@ -129,14 +129,14 @@ absl::Status ConnectionReview::TellNumbers(std::vector<Case>& cases, absl::Time 
                                          : region->Receive(peer, at, sizeof(int64_t)));
   }
   for (const Case& opened : cases) {
-    RETURN_IF_ERROR(opened.peer < links_.rank() ? region->AwaitSent(opened.peer, deadline)
-                                                : region->AwaitReceived(opened.peer, deadline));
+    RETURN_IF_ERROR(opened.peer < links_.rank() ? region->AwaitSent(opened.peer, timeout)
+                                                : region->AwaitReceived(opened.peer, timeout));
   }
   for (size_t i = 0; i < cases.size(); ++i) cases[i].further = numbers[i];
   return absl::OkStatus();
 }
 
-absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl::Time deadline,
+absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl::Duration timeout,
                                            const Cancellation* cancellation) {
   for (const Case& opened : cases) {
     if (opened.peer < links_.rank()) continue;
@@ -146,7 +146,7 @@ absl::Status ConnectionReview::TakeFurther(const std::vector<Case>& cases, absl:
     }
     ASSIGN_OR_RETURN(std::vector<net::Wire> wires,
                      links_.mesh().TakeFurther(opened.peer, static_cast<int>(opened.further),
-                                               deadline, cancellation));
+                                               Clock::Real().Now() + timeout, cancellation));
     RETURN_IF_ERROR(links_.AddConnections(opened.peer, std::move(wires)));
   }
   return absl::OkStatus();

@@ -28,7 +28,7 @@ class ConnectionReview {
   // REQUIRES: this rank is linked with all of them.
   // Errors: those of links::Links::Connect, and
   //   - Internal: a peer has told an impossible number.
-  absl::Status Run(const std::vector<int>& peers, absl::Time deadline,
+  absl::Status Run(const std::vector<int>& peers, absl::Duration timeout,
                    const Cancellation* cancellation);
 
  private:
@@ -46,14 +46,14 @@ class ConnectionReview {
 
   std::vector<Case> FindDue(const std::vector<int>& peers);
   int64_t RoomFor(int peer, size_t peers);
-  absl::Status ExchangeReports(std::vector<Case>& cases, absl::Time deadline);
+  absl::Status ExchangeReports(std::vector<Case>& cases, absl::Duration timeout);
   void Decide(const Case& reviewed);
-  absl::Status OpenFurther(std::vector<Case>& cases, absl::Time deadline,
+  absl::Status OpenFurther(std::vector<Case>& cases, absl::Duration timeout,
                            const Cancellation* cancellation);
-  absl::Status DialFurther(std::vector<Case>& cases, absl::Time deadline,
+  absl::Status DialFurther(std::vector<Case>& cases, absl::Duration timeout,
                            const Cancellation* cancellation);
-  absl::Status TellNumbers(std::vector<Case>& cases, absl::Time deadline);
-  absl::Status TakeFurther(const std::vector<Case>& cases, absl::Time deadline,
+  absl::Status TellNumbers(std::vector<Case>& cases, absl::Duration timeout);
+  absl::Status TakeFurther(const std::vector<Case>& cases, absl::Duration timeout,
                            const Cancellation* cancellation);
   void Tell(const Case& reviewed);
 

@@ -67,6 +67,12 @@ bool PeerLink::IsSilent() {
                      [](SocketLink& socket) { return socket.IsSilent(); });
 }
 
+uint64_t PeerLink::Unacknowledged() const {
+  uint64_t bytes = 0;
+  for (const SocketLink& socket : sockets_) bytes += socket.Unacknowledged();
+  return bytes;
+}
+
 std::string PeerLink::Tampering() const {
   std::string why;
   for (const SocketLink& socket : sockets_) {

@@ -44,6 +44,7 @@ class PeerLink {
   bool IsWhole() const;
   int cause() const;
   bool IsSilent();
+  uint64_t Unacknowledged() const;
   std::string Tampering() const;
 
   void Send(const char* data, size_t bytes, size_t* completed);

@@ -234,6 +234,12 @@ bool SocketLink::IsSilent() {
   return silent_;
 }
 
+uint64_t SocketLink::Unacknowledged() const {
+  int bytes = 0;
+  if (!wire_.valid() || ioctl(wire_.fd(), SIOCOUTQ, &bytes) != 0) return 0;
+  return static_cast<uint64_t>(bytes);
+}
+
 void SocketLink::ResetIfBlocked() {
   IsSilent();  // while there is a socket to ask
   int unsent = 0;

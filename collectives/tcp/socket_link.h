@@ -39,6 +39,8 @@ class SocketLink {
   // Whether the network does not reach the peer any more: the kernel says so, or has repeated in
   // vain what was sent.
   bool IsSilent();
+  // What the kernel has taken, and the peer's kernel has not confirmed yet.
+  uint64_t Unacknowledged() const;
   // For kLost: why, as the predicate of a sentence, if the stream was tampered with; else empty.
   std::string Tampering() const { return wire_.unsafe() ? wire_.failure() : ""; }
 

@@ -1,5 +1,6 @@
 #include "collectives/tcp/tcp_backend.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -31,7 +32,7 @@ std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
 // Distributes the addresses of all ranks over the first links. So the daemon, which serves all
 // ranks at once, has to send each rank only the addresses of its first links, not those of the
 // group.
-absl::Status ShareAddresses(TcpLinks& links, const links::Peers& peers, absl::Time deadline,
+absl::Status ShareAddresses(TcpLinks& links, const links::Peers& peers, absl::Duration timeout,
                             const WaitBounds& bounds) {
   std::string all(peers.size() * kLinkAddressBytes, '\0');
   all.replace(peers.rank() * kLinkAddressBytes, kLinkAddressBytes, links.mesh().address());
@@ -39,7 +40,7 @@ absl::Status ShareAddresses(TcpLinks& links, const links::Peers& peers, absl::Ti
   const CancellationWatch watch(bounds.cancellation,
                                 [&](const absl::Status& why) { links.Break(why, links.rank()); });
   const absl::Status shared =
-      links::TreeAllGather(links::Phase{peers, scratch, deadline}, &all[0], kLinkAddressBytes);
+      links::TreeAllGather(links::Phase{peers, scratch, timeout}, &all[0], kLinkAddressBytes);
   if (!shared.ok()) {
     links.Break(shared, links.rank());
     return links.status();
@@ -62,18 +63,21 @@ class TcpBackend : public links::LinksBackend {
   absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(
       const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds) override {
     const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
+    const auto left = [&] {
+      return std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+    };
     ASSIGN_OR_RETURN(std::unique_ptr<TcpMesh> mesh, TcpMesh::Open(group));
     const std::vector<int> first = FirstLinks(group, most_direct_);
     ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,
-                     keys.Gather(kMeshKey, mesh->address(), first, deadline - Clock::Real().Now()));
+                     keys.Gather(kMeshKey, mesh->address(), first, left()));
     for (size_t i = 0; i < first.size(); ++i) mesh->Learn(first[i], addresses.values[i]);
     auto connections = std::make_shared<TcpLinks>(std::move(mesh), rule_);
-    RETURN_IF_ERROR(connections->Connect(first, deadline, bounds.cancellation));
+    RETURN_IF_ERROR(connections->Connect(first, left(), bounds.cancellation));
     std::vector<int> all(group.size);
     std::iota(all.begin(), all.end(), 0);
     links::Peers peers(connections, std::move(all));
     if (group.size > most_direct_) {
-      RETURN_IF_ERROR(ShareAddresses(*connections, peers, deadline, bounds));
+      RETURN_IF_ERROR(ShareAddresses(*connections, peers, left(), bounds));
     }
     return std::make_unique<links::LinksCommunicator>(group.epoch, std::move(peers), most_direct_);
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/links/patience.h"
 
 namespace hvd::collectives::tcp {
 namespace {
@@ -61,12 +62,12 @@ class TcpRegion : public links::Region {
     return absl::OkStatus();
   }
 
-  absl::Status AwaitSent(int peer, absl::Time deadline) override {
-    return Await(sent_, peer, " took no data in time", deadline);
+  absl::Status AwaitSent(int peer, absl::Duration timeout) override {
+    return Await(sent_, peer, " took no data in time", timeout);
   }
 
-  absl::Status AwaitReceived(int peer, absl::Time deadline) override {
-    return Await(received_, peer, " sent no data in time", deadline);
+  absl::Status AwaitReceived(int peer, absl::Duration timeout) override {
+    return Await(received_, peer, " sent no data in time", timeout);
   }
 
  private:
@@ -76,8 +77,8 @@ class TcpRegion : public links::Region {
     size_t awaited = 0;
   };
 
-  absl::Status Await(Messages& messages, int peer, absl::string_view late, absl::Time deadline) {
-    const absl::Status done = links_.Await(messages.completed, messages.awaited, deadline);
+  absl::Status Await(Messages& messages, int peer, absl::string_view late, absl::Duration timeout) {
+    const absl::Status done = links_.Await(messages.completed, messages.awaited, timeout);
     if (absl::IsDeadlineExceeded(done)) {
       // If the links have broken, their reason is more precise.
       if (links_.broken()) return links_.status();
@@ -124,7 +125,7 @@ std::unique_ptr<links::Region> TcpLinks::MakeRegion(void* data, size_t bytes) {
   return std::make_unique<TcpRegion>(*this, static_cast<char*>(data));
 }
 
-absl::Status TcpLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
+absl::Status TcpLinks::Connect(absl::Span<const int> peers, absl::Duration timeout,
                                const Cancellation* cancellation) {
   if (cancellation == nullptr) cancellation = &break_cancellation();
   std::vector<int> linked, missing;
@@ -132,11 +133,12 @@ absl::Status TcpLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
     if (peer != rank()) (is_linked_[peer] ? linked : missing).push_back(peer);
   }
   SortOnce(linked);
-  RETURN_IF_ERROR(review_.Run(linked, deadline, cancellation));
+  RETURN_IF_ERROR(review_.Run(linked, timeout, cancellation));
   if (missing.empty()) return absl::OkStatus();
   SortOnce(missing);
   RETURN_IF_ERROR(status());
-  absl::StatusOr<std::vector<net::Wire>> wires = mesh_->Connect(missing, deadline, cancellation);
+  absl::StatusOr<std::vector<net::Wire>> wires =
+      mesh_->Connect(missing, Clock::Real().Now() + timeout, cancellation);
   RETURN_IF_ERROR(status());
   RETURN_IF_ERROR(wires.status());
   return Register(missing, *std::move(wires));
@@ -220,13 +222,16 @@ bool TcpLinks::AdvanceUntil(const size_t& completed, size_t awaited, bool* moved
   if (broken()) return false;
   if (completed > awaited) return true;
   *moved = Advance();
+  if (*moved) CountMove();
   if (completed > awaited) return true;
   if (has_end_) *failure = FindFailure();
   return false;
 }
 
-absl::Status TcpLinks::Await(const size_t& completed, size_t awaited, absl::Time deadline) {
+absl::Status TcpLinks::Await(const size_t& completed, size_t awaited, absl::Duration timeout) {
+  links::Patience patience(timeout);
   absl::Time poll_until = absl::InfinitePast();
+  bool drained = false;
   while (true) {
     bool moved = false;
     Failure failure;
@@ -234,29 +239,41 @@ absl::Status TcpLinks::Await(const size_t& completed, size_t awaited, absl::Time
     if (!failure.why.ok()) Break(failure.why, failure.cause);
     if (broken()) return status();
     const absl::Time now = Clock::Real().Now();
-    if (now >= deadline) return absl::DeadlineExceededError("");
+    if (patience.IsOver(now, moved || drained)) return absl::DeadlineExceededError("");
+    drained = false;
     if (moved || poll_until == absl::InfinitePast()) poll_until = now + kPollFor;
     if (now < poll_until) {
       sched_yield();  // a peer may be on this machine
     } else {
-      Sleep(completed, awaited, deadline);
+      drained = !Sleep(completed, awaited, patience.UntilNextLook(now)) && HasDrained();
       poll_until = absl::InfinitePast();
     }
   }
 }
 
-void TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Time deadline) {
+bool TcpLinks::Sleep(const size_t& completed, size_t awaited, absl::Duration most) {
   polled_.assign(1, {wake_.get(), POLLIN, 0});
   {
     absl::MutexLock lock(&io_mutex_);
     // The port's thread may have read the message just now, as one of the last before a hang-up. If
     // it does so later, the hang-up ends the sleep.
-    if (completed > awaited) return;
+    if (completed > awaited) return true;
     for (const int peer : busy_) links_[peer]->AppendPolled(polled_);
   }
-  const timespec timeout = absl::ToTimespec(
-      std::clamp(deadline - Clock::Real().Now(), absl::ZeroDuration(), absl::Hours(1)));
-  (void)ppoll(polled_.data(), polled_.size(), &timeout, nullptr);
+  const timespec timeout = absl::ToTimespec(std::min(most, absl::Hours(1)));
+  return ppoll(polled_.data(), polled_.size(), &timeout, nullptr) != 0;
+}
+
+// The kernel tells nobody when it sends what it has taken, which may be some MiB.
+bool TcpLinks::HasDrained() {
+  absl::MutexLock lock(&io_mutex_);
+  uint64_t unacknowledged = 0;
+  for (const auto& link : links_) {
+    if (link != nullptr) unacknowledged += link->Unacknowledged();
+  }
+  const bool drained = unacknowledged != std::exchange(unacknowledged_, unacknowledged);
+  if (drained) CountMove();
+  return drained;
 }
 
 void TcpLinks::Abandon() {

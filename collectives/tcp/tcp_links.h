@@ -39,7 +39,7 @@ class TcpLinks : public links::Links {
 
   absl::string_view name() const override { return "tcp"; }
   std::unique_ptr<links::Region> MakeRegion(void* data, size_t bytes) override;
-  absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
+  absl::Status Connect(absl::Span<const int> peers, absl::Duration timeout,
                        const Cancellation* cancellation) override;
 
   TcpMesh& mesh() { return *mesh_; }
@@ -71,9 +71,11 @@ class TcpLinks : public links::Links {
   // One step of a wait. Returns whether `completed` exceeds `awaited`. Sets `moved`.
   bool AdvanceUntil(const size_t& completed, size_t awaited, bool* moved, Failure* failure);
   // Waits until `completed` exceeds `awaited`. Errors: those of links::Region.
-  absl::Status Await(const size_t& completed, size_t awaited, absl::Time deadline);
-  // Returns when AdvanceUntil may have something to do.
-  void Sleep(const size_t& completed, size_t awaited, absl::Time deadline);
+  absl::Status Await(const size_t& completed, size_t awaited, absl::Duration timeout);
+  // Returns when AdvanceUntil may have something to do, or false after `most`.
+  bool Sleep(const size_t& completed, size_t awaited, absl::Duration most);
+  // Whether this rank's kernel has sent something to a peer's since the last call.
+  bool HasDrained();
   // Forgets all messages.
   void Abandon();
 
@@ -97,9 +99,10 @@ class TcpLinks : public links::Links {
 
   absl::Mutex io_mutex_;
   std::vector<std::unique_ptr<PeerLink>> links_ ABSL_GUARDED_BY(io_mutex_);  // by rank
-  std::vector<int> busy_ ABSL_GUARDED_BY(io_mutex_);      // those with messages, and maybe others
-  std::vector<bool> is_busy_ ABSL_GUARDED_BY(io_mutex_);  // by rank: whether it is in busy_
-  bool has_end_ ABSL_GUARDED_BY(io_mutex_) = false;       // a link has ended
+  std::vector<int> busy_ ABSL_GUARDED_BY(io_mutex_);        // those with messages, and maybe others
+  std::vector<bool> is_busy_ ABSL_GUARDED_BY(io_mutex_);    // by rank: whether it is in busy_
+  bool has_end_ ABSL_GUARDED_BY(io_mutex_) = false;         // a link has ended
+  uint64_t unacknowledged_ ABSL_GUARDED_BY(io_mutex_) = 0;  // at the last look
 
   // Used by the connecting thread only.
   std::vector<bool> is_linked_;  // by rank

@@ -37,7 +37,7 @@ class TcpLinksTest : public testing::Test {
   }
 
   absl::Status ConnectAgain(int rank) {
-    return links_[rank]->Connect({1 - rank}, absl::InfiniteFuture(), nullptr);
+    return links_[rank]->Connect({1 - rank}, absl::InfiniteDuration(), nullptr);
   }
 
   // Both ranks send each other a large message. Returns the numbers of connections after it.
@@ -50,8 +50,8 @@ class TcpLinksTest : public testing::Test {
       const auto received = links_[rank]->MakeRegion(&in[0], in.size());
       ASSERT_TRUE(received->Receive(1 - rank, 0, in.size()).ok());
       ASSERT_TRUE(sent->Send(1 - rank, 0, out.size()).ok());
-      ASSERT_TRUE(received->AwaitReceived(1 - rank, absl::InfiniteFuture()).ok());
-      ASSERT_TRUE(sent->AwaitSent(1 - rank, absl::InfiniteFuture()).ok());
+      ASSERT_TRUE(received->AwaitReceived(1 - rank, absl::InfiniteDuration()).ok());
+      ASSERT_TRUE(sent->AwaitSent(1 - rank, absl::InfiniteDuration()).ok());
       EXPECT_TRUE(in == std::string(kLargeBytes, static_cast<char>('a' + 1 - rank)));
       connections[rank] = links_[rank]->ConnectionsTo(1 - rank);
     });
@@ -62,7 +62,7 @@ class TcpLinksTest : public testing::Test {
     char byte;
     const auto region = links_[1]->MakeRegion(&byte, 1);
     (void)region->Receive(0, 0, 1);
-    return region->AwaitReceived(0, absl::InfiniteFuture());
+    return region->AwaitReceived(0, absl::InfiniteDuration());
   }
 
   std::unique_ptr<TcpLinks> links_[2];

@@ -30,7 +30,8 @@ struct RankState {
   alignas(kApart) std::atomic<uint64_t> contributed;  // blocks, see block_ring.h
   alignas(kApart) std::atomic<uint64_t> reduced;
   alignas(kApart) std::atomic<uint64_t> drained;
-  alignas(kApart) std::atomic<uint64_t> probe;  // see core_distance.h
+  alignas(kApart) std::atomic<uint64_t> probe;            // see core_distance.h
+  alignas(kApart) std::atomic<uint64_t> moves_elsewhere;  // see Communicator
 };
 
 // A slot for a rank's small contribution to all others. The smallest contributions share a cache
