@@ -92,6 +92,64 @@ absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& o
   return sink;
 }
 
+// Null: the options name no file.
+absl::StatusOr<std::unique_ptr<rendezvous::reporting::EventLog>> OpenEventLog(
+    const cli::Options& options) {
+  if (options.event_log.empty()) return nullptr;
+  return rendezvous::reporting::EventLog::Open(options.event_log);
+}
+
+job::JobDependencies DependenciesOf(const plan::JobPlan& plan,
+                                    rendezvous::reporting::EventLog* event_log) {
+  job::JobDependencies dependencies;
+  dependencies.start_server = [](rendezvous::server::ServerOptions o) {
+    return rendezvous::server::Server::Start(std::move(o));
+  };
+  dependencies.start_agent = spawn::AgentProcess::Start;
+  dependencies.search_hosts = [&plan](job::OnHostsFound found) {
+    return job::SearchHosts(plan, found);
+  };
+  dependencies.event_log = event_log;
+  return dependencies;
+}
+
+// What must be so before any thread starts, since threads inherit the signal mask. CheckThreads
+// comes before gRPC is used, which hangs if it gets no threads.
+absl::Status PrepareToRun() {
+  job::PrepareProcess();
+  os::AllowManyFiles();
+  os::ForbidCoreFiles();
+  RETURN_IF_ERROR(os::CheckFiles());
+  return os::CheckThreads();
+}
+
+// All that may refuse a job comes before it starts, so that bad input ends the command with 2.
+absl::StatusOr<int> Run(const cli::Options& options, const Environment& environment) {
+  RETURN_IF_ERROR(PrepareToRun());
+  ASSIGN_OR_RETURN(plan::JobPlan plan, plan::MakePlanHere(options, environment));
+  // Before the first effect: HandOver sends keys, and the sink empties the files of the output.
+  if (options.dry_run) return Print(DryRunText(plan, options));
+  plan.job_realm = job::kJobRealm;
+  if (options.handover_fd >= 0) {
+    ASSIGN_OR_RETURN(plan.worker_input, job::HandOver(Fd(options.handover_fd), plan.listen));
+  }
+  ASSIGN_OR_RETURN(console::OutputSinkOptions sink, MakeSinkOptions(options, plan, environment));
+  ASSIGN_OR_RETURN(const std::vector<Fd> runtime_files, plan::OpenRuntimeFiles(plan));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rendezvous::reporting::EventLog> event_log,
+                   OpenEventLog(options));
+  // Declared before the watcher and the sink, whose callbacks post to it.
+  job::JobEventQueue events;
+  ASSIGN_OR_RETURN(
+      const auto watcher,
+      job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::EventOf(signal)); },
+                                    options.end_with_stdin ? STDIN_FILENO : -1));
+  console::OutputSink output(std::move(sink));
+  output.OnBroken([&events](bool is_stderr, int error) {
+    events.Post(job::OutputIsBroken{is_stderr, error});
+  });
+  return job::RunJob(plan, DependenciesOf(plan, event_log.get()), events, output);
+}
+
 int Main(const std::vector<std::string>& args) {
   const absl::Status stack = os::CheckStack();
   if (!stack.ok()) return Refuse(stack);
@@ -106,55 +164,8 @@ int Main(const std::vector<std::string>& args) {
     return Print(std::string(kVersion) + "\n");
   if (options->action == cli::Options::Action::kCheckBuild)
     return Print(CheckBuildTable(AskPython()));
-  // Before any thread starts, since threads inherit the signal mask. CheckThreads comes before gRPC
-  // is used, which hangs if it gets no threads.
-  job::PrepareProcess();
-  os::AllowManyFiles();
-  os::ForbidCoreFiles();
-  if (absl::Status files = os::CheckFiles(); !files.ok()) return Refuse(files);
-  const absl::Status threads = os::CheckThreads();
-  if (!threads.ok()) return Refuse(threads);
-  absl::StatusOr<plan::JobPlan> plan = plan::MakePlanHere(*options, environment);
-  if (!plan.ok()) return Refuse(plan.status());
-  // Before the first effect: HandOver sends keys, and the sink empties the files of the output.
-  if (options->dry_run) return Print(DryRunText(*plan, *options));
-  plan->job_realm = job::kJobRealm;
-  if (options->handover_fd >= 0) {
-    auto input = job::HandOver(Fd(options->handover_fd), plan->listen);
-    if (!input.ok()) return Refuse(input.status());
-    plan->worker_input = *std::move(input);
-  }
-  absl::StatusOr<console::OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
-  if (!sink.ok()) return Refuse(sink.status());
-  const absl::StatusOr<std::vector<Fd>> runtime_files = plan::OpenRuntimeFiles(*plan);
-  if (!runtime_files.ok()) return Refuse(runtime_files.status());
-  std::unique_ptr<rendezvous::reporting::EventLog> event_log;
-  // Opened before the job starts, so that a wrong path ends the command with 2.
-  if (!options->event_log.empty()) {
-    auto opened = rendezvous::reporting::EventLog::Open(options->event_log);
-    if (!opened.ok()) return Refuse(opened.status());
-    event_log = *std::move(opened);
-  }
-  // Declared before the watcher and the sink, whose callbacks post to it.
-  job::JobEventQueue events;
-  const auto watcher =
-      job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::EventOf(signal)); },
-                                    options->end_with_stdin ? STDIN_FILENO : -1);
-  if (!watcher.ok()) return Refuse(watcher.status());
-  console::OutputSink output(*std::move(sink));
-  output.OnBroken([&events](bool is_stderr, int error) {
-    events.Post(job::OutputIsBroken{is_stderr, error});
-  });
-  job::JobDependencies dependencies;
-  dependencies.start_server = [](rendezvous::server::ServerOptions o) {
-    return rendezvous::server::Server::Start(std::move(o));
-  };
-  dependencies.start_agent = spawn::AgentProcess::Start;
-  dependencies.search_hosts = [&plan](job::OnHostsFound found) {
-    return job::SearchHosts(*plan, found);
-  };
-  dependencies.event_log = event_log.get();
-  return job::RunJob(*plan, dependencies, events, output);
+  const absl::StatusOr<int> exit_code = Run(*options, environment);
+  return exit_code.ok() ? *exit_code : Refuse(exit_code.status());
 }
 
 }  // namespace

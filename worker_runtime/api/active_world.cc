@@ -145,12 +145,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   if (!port->in_use()) port.reset();
   engine::EngineOptions options = ToEngineOptions(env, world_, logger_);
   timeline_.Equip(options);
-  if (session != nullptr) {
-    session_ = session;
-    stalls_ = session->NewStallReporter(
-        [this](const session::StallReporter::Report& report) { OnUntoldStall(report); });
-    options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
-  }
+  if (session != nullptr) ReportStallsTo(*session, options);
   sets_ = std::make_unique<ProcessSets>(
       ProcessSets::Dependencies{world_, *group_, backend, devices, options, tls,
                                 WaitBounds(env.gloo_timeout, broken_.get()),
@@ -159,6 +154,23 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
                                   engine()->Abort(why);
                                 }},
       std::move(port));
+  FollowWorld(options);  // not for the sets' engines
+  if (world_.rank() == 0) StartMeasuring(env, options);
+  group_->Start(options, std::move(devices));
+  if (world_.rank() == 0) StartTimelineOf(env);
+  const bool has_lease = world_.rank() == 0 && session != nullptr && session->standing().elastic;
+  BeginEngine(has_lease ? session->NewLease(world_.epoch, env.agent_timeout) : nullptr);
+  return absl::OkStatus();
+}
+
+void ActiveWorld::ReportStallsTo(session::Session& session, engine::EngineOptions& options) {
+  session_ = &session;
+  stalls_ = session.NewStallReporter(
+      [this](const session::StallReporter::Report& report) { OnUntoldStall(report); });
+  options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
+}
+
+void ActiveWorld::FollowWorld(engine::EngineOptions& options) {
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
   // A clean end of the world does not abort the sets: every rank that leaves the world also leaves
   // its sets, and an abort could break a peer's last operation on a set.
@@ -166,23 +178,20 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
     NoteUnreached(unreached);
     if (!left) sets_->Abort(why);
   };
-  if (world_.rank() == 0) StartMeasuring(env, options);
-  group_->Start(options, std::move(devices));
-  if (world_.rank() == 0) StartTimelineOf(env);
+}
+
+// OnChange may have run while there was no engine; it could not forward the change then. Both hold
+// mutex_, so none is lost.
+void ActiveWorld::BeginEngine(std::unique_ptr<session::WorldLease> lease) {
   absl::MutexLock lock(&mutex_);
-  if (world_.rank() == 0 && session != nullptr && session->standing().elastic) {
-    lease_ = session->NewLease(world_.epoch, env.agent_timeout);
-  }
+  lease_ = std::move(lease);
   engine_is_up_ = true;
-  // OnChange may have run while there was no engine; it could not forward the change then. Both
-  // hold mutex_, so none is lost.
   const absl::Status broken = broken_->status();
   if (!broken.ok()) {
     engine()->Abort(broken);
   } else if (changing()) {
     engine()->SetWorldChanging();
   }
-  return absl::OkStatus();
 }
 
 ActiveWorld::ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld world)

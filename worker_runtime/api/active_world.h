@@ -98,6 +98,11 @@ class ActiveWorld {
                              collectives::Backend& backend,
                              std::shared_ptr<collectives::DeviceBackend> devices,
                              session::Session* session);
+  void ReportStallsTo(session::Session& session, engine::EngineOptions& options);
+  // Lets the world's engine notice a planned change, and its end abort the process sets.
+  void FollowWorld(engine::EngineOptions& options);
+  // Passes on to the engine what has changed while it was not up. `lease` may be null.
+  void BeginEngine(std::unique_ptr<session::WorldLease> lease);
   // Rank 0: logs the environment's notes and sets up autotuning.
   void StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
   void OpenTuningLog(const std::string& path);
@@ -130,8 +135,8 @@ class ActiveWorld {
   std::unique_ptr<ProcessSets> sets_;      // set once
   session::Session* session_ = nullptr;
   std::unique_ptr<session::StallReporter> stalls_;  // nullptr without a daemon
-  std::shared_ptr<session::WorldLease> lease_
-      ABSL_GUARDED_BY(mutex_);                  // on rank 0 of an elastic job
+  // On rank 0 of an elastic job.
+  std::shared_ptr<session::WorldLease> lease_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<session::EpochWatch> watch_;  // last: its callback uses the members above
 };
 
