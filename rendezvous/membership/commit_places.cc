@@ -167,17 +167,19 @@ bool CommitPlaces::CanRestore(uint64_t commit) const {
   });
 }
 
-const Host* CommitPlaces::HolderOfUnwritten() const {
+std::vector<const Host*> CommitPlaces::HoldersOfUnwritten() const {
   // An agent says what a member has left when it has ended.
   const bool some_end = std::any_of(workers().begin(), workers().end(), [this](const Worker& w) {
     return !w.life.gone() && w.last_world == epochs().current;
   });
   const uint64_t left = LeftByWriter();
-  if (some_end || left == 0 || CanRestore(left)) return nullptr;
-  const auto holder = std::find_if(hosts().begin(), hosts().end(), [&](const Host& host) {
-    return host.agent.has_value() && MayHaveToBeWritten(host) && host.commit == left;
-  });
-  return holder == hosts().end() ? nullptr : &*holder;
+  std::vector<const Host*> holders;
+  if (some_end || left == 0 || CanRestore(left)) return holders;
+  for (const Host& host : hosts()) {
+    if (host.agent.has_value() && MayHaveToBeWritten(host) && host.commit == left)
+      holders.push_back(&host);
+  }
+  return holders;
 }
 
 bool CommitPlaces::MayHaveToBeWritten(const Host& host) const {

@@ -71,9 +71,9 @@ class CommitPlaces {
   // it, only rank 0 of a world writes checkpoints, that of the last world has gone, and another
   // worker can restore the commit. Else 0.
   uint64_t Unwritten() const;
-  // In a job that ends: the host whose agent alone can bring that commit, as no worker is left that
-  // could write or restore it; null: there is none. A worker must be started there.
-  const Host* HolderOfUnwritten() const;
+  // In a job that ends: the hosts whose agents alone can bring that commit, as no worker is left
+  // that could write or restore it. A worker must be started on one of them.
+  std::vector<const Host*> HoldersOfUnwritten() const;
   // In a job that ends: whether this host has the newest commit, and no checkpoint has it yet: the
   // agent must stay, since rank 0 may die while it writes.
   bool MayHaveToBeWritten(const Host& host) const;

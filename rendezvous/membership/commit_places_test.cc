@@ -18,6 +18,12 @@ class CommitPlacesTest : public testing::Test {
  protected:
   // The host's name with the newest commit above those of the workers that take part.
   std::string Above() { return NameOf(places_.HolderAbove(places_.Candidates())); }
+  // The names of the hosts that can bring it.
+  std::string Unwritten() {
+    std::string names;
+    for (const Host* host : places_.HoldersOfUnwritten()) names += host->slots.host;
+    return names.empty() ? "none" : names;
+  }
   std::string Awaited(absl::Time now) {
     return NameOf(places_.HolderAwaited(places_.Candidates(), now));
   }
@@ -196,7 +202,7 @@ TEST_F(CommitPlacesTest, Unwritten_AboveTheCheckpoint_IfRank0HasGone) {
   EXPECT_EQ(places_.Unwritten(), 0u);
 }
 
-TEST_F(CommitPlacesTest, HolderOfUnwritten_IfNoWorkerIsLeftThatCouldWriteIt) {
+TEST_F(CommitPlacesTest, HoldersOfUnwritten_IfNoWorkerIsLeftThatCouldWriteIt) {
   job_.AddHost("a", 4);
   job_.AddHost("b", 5);
   job_.AddMember(0).commit = 5;
@@ -204,13 +210,13 @@ TEST_F(CommitPlacesTest, HolderOfUnwritten_IfNoWorkerIsLeftThatCouldWriteIt) {
   job_.BreakWorld();
   job_.epochs.checkpoint.place = "a:/checkpoints";
   job_.workers.End(&job_.workers[0], Move::kEndBadly, &job_.hosts);
-  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "none") << "rank 1 may leave a newer one";
+  EXPECT_EQ(Unwritten(), "none") << "rank 1 may leave a newer one";
   job_.workers.End(&job_.workers[1], Move::kEndBadly, &job_.hosts);
-  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "b");
+  EXPECT_EQ(Unwritten(), "b");
   job_.AddWorker(0);
-  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "b") << "the other host's agent has an older one";
+  EXPECT_EQ(Unwritten(), "b") << "the other host's agent has an older one";
   job_.AddWorker(1);
-  EXPECT_EQ(NameOf(places_.HolderOfUnwritten()), "none") << "one that starts will";
+  EXPECT_EQ(Unwritten(), "none") << "one that starts will";
 }
 
 TEST_F(CommitPlacesTest, MayHaveToBeWritten_TheNewestAboveTheCheckpoint_UnlessWritingFails) {

@@ -25,11 +25,18 @@ struct Ending {
   std::string reason;
   int exit_code = 0;
   absl::Time deadline;  // from here on it does not wait for workers
+  int writers = 0;      // workers that were started to write the newest commit
+  // Rank 0 of the newest world has left in good order: it has written what its script writes.
+  bool was_left_well = false;
+
+  bool MayStartWriter() const { return !was_left_well && writers < kMostWriters; }
+  static constexpr int kMostWriters = 3;
 
   template <typename Fields>
   void Keep(Fields& fields) {
-    auto& [reason, exit_code, deadline] = *this;
-    fields("reason", reason, "exit_code", exit_code, "deadline_ns", deadline);
+    auto& [reason, exit_code, deadline, writers, was_left_well] = *this;
+    fields("reason", reason, "exit_code", exit_code, "deadline_ns", deadline, "writers", writers,
+           "was_left_well", was_left_well);
   }
 };
 

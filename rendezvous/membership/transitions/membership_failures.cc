@@ -87,6 +87,9 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
   const bool is_judged = member && worker->life.finished() && !worker->life.leaving();
   if (!worker->life.failure_told() && !is_judged &&
       (worker->life.leaving() || standing.IsLeaving(*worker))) {
+    const bool left_well = worker->life.released() && !worker->life.stopped() && exited.signal == 0;
+    if (ending.has_value() && member && worker->place.rank == 0)
+      ending->was_left_well = left_well && exited.unknown_end.empty();
     // Its end was not awaited, so it is not known to be a success.
     if (ending.has_value() && worker->life.finished()) worker->life.Make(Move::kDisown);
     const std::string how = worker->life.stopped()    ? " was stopped"

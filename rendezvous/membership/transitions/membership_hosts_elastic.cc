@@ -247,7 +247,7 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
     }
     if (decisions::CopyPlan(standing).MustGiveCommit(host, now)) continue;
     const bool has_time = ending.has_value() && now < host.drain->deadline;
-    if (has_time && commits.MayHaveToBeWritten(host)) continue;
+    if (has_time && ending->MayStartWriter() && commits.MayHaveToBeWritten(host)) continue;
     ReportLostCommit(&host);
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);

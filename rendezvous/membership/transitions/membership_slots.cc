@@ -46,20 +46,28 @@ void Membership::State::StartWorkers(absl::Time now) {
 }
 
 // In a job that ends: starts a worker that writes the newest commit, if those that could have done
-// so have died, and there is time.
+// so have died, and there is time. If it dies, another one is started, on another host that has the
+// commit, if there is one.
 void Membership::State::StartWriter(absl::Time now) {
-  if (!ending.has_value()) return;
-  const Host* const holder = commits.HolderOfUnwritten();
-  if (holder == nullptr || !holder->drain.has_value() || now >= holder->drain->deadline) return;
-  const int host = hosts.IndexOf(*holder);
+  if (!ending.has_value() || !ending->MayStartWriter()) return;
+  const std::vector<const Host*> holders = commits.HoldersOfUnwritten();
+  if (holders.empty()) return;
+  const Host& holder = *holders[ending->writers % holders.size()];
+  if (!holder.drain.has_value() || now >= holder.drain->deadline) return;
+  const int host = hosts.IndexOf(holder);
   const std::set<Workers::Slot> taken = workers.TakenSlots();
   Worker worker;
   while (taken.count({host, worker.slot}) > 0) ++worker.slot;
-  if (worker.slot >= holder->slots.slots) return;
+  if (worker.slot >= holder.slots.slots) return;
   worker.id = WorkerId(++workers.last_id);
   worker.host = host;
-  worker.stop_at = holder->drain->deadline;
+  worker.stop_at = holder.drain->deadline;
+  ++ending->writers;
   Start(workers.Add(worker, &hosts), /*most_on_machine=*/1);
+  Note(Notice::Kind::kWaiting,
+       absl::StrCat("commit ", CommitNumber(holder.commit), " is in no checkpoint: worker ",
+                    workers.last_id, " is started on host ", holder.slots.host, " to write it"),
+       nullptr, &holder);
 }
 
 void Membership::State::Start(const Worker& worker, int most_on_machine) {
