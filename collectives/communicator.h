@@ -65,8 +65,7 @@ using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 // Errors of every operation:
 //   - Unavailable: a peer or the link to it is gone.
 //   - DataLoss: the same, because what it sent was changed on the way: TLS says so, or no rank
-//   sends
-//     such a message.
+//     sends such a message.
 //   - DeadlineExceeded: nothing has moved for the timeout.
 //   - Aborted: Abort() was called; the message is the reason given there.
 //   - Unimplemented: this backend lacks the operation; the communicator stays usable.

@@ -40,10 +40,15 @@ Fd NewSocket(int family) {
   return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+absl::Status SocketError(absl::string_view what, int error) {
+  if (error != EMFILE && error != ENFILE) return UnavailableErrno(what, error);
+  return absl::ResourceExhaustedError(absl::StrCat(what, ": ", strerror(error)));
+}
+
 absl::StatusOr<Fd> BindToAnyPort(const std::string& address, absl::string_view what) {
   ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address));
   Fd fd = NewSocket(info->ai_family);
-  if (!fd.valid()) return UnavailableErrno(what, errno);
+  if (!fd.valid()) return SocketError(what, errno);
   if (bind(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
   // A user's mistake (a wrong address or interface), unlike the others, which may pass.
   if (errno != EADDRNOTAVAIL) return UnavailableErrno(what, errno);

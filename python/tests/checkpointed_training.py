@@ -45,6 +45,7 @@ def as_processes(monkeypatch):
     def become(job="a", epoch=1):
         monkeypatch.setattr(commits, "_newest", 0)
         monkeypatch.setattr(folder_lock, "_held", {})
+        monkeypatch.setattr(checkpoints, "_newest_worlds", {})
         monkeypatch.setattr(checkpoint_folder, "_LONE_JOB", job)
         query = _ffi.query
         monkeypatch.setattr(_ffi, "query", lambda what: epoch if what == "epoch" else query(what))

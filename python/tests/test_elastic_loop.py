@@ -14,7 +14,6 @@ from horovod.common.exceptions import (
     DATA_LOSS,
     FAILED_PRECONDITION,
     RELEASED,
-    RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     HorovodInternalError,
     HostsUpdatedInterrupt,
@@ -168,7 +167,7 @@ def test_failure_of_a_sync_restores_and_resets(runtime):
     "failures",
     [
         [HorovodInternalError("the job is over", code=FAILED_PRECONDITION)],
-        [HorovodInternalError("no descriptors left", code=RESOURCE_EXHAUSTED)] * 100,
+        [HorovodInternalError("nobody there", code=UNAVAILABLE)] * 100,
     ],
 )
 def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
@@ -179,9 +178,13 @@ def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
     assert caught.value.__cause__ is lost and state.calls.count("call") == 1
 
 
-def test_reset_is_tried_as_long_as_only_peers_are_lost(runtime):
+def test_reset_is_tried_as_long_as_worlds_are_lost_that_were_entered(runtime, monkeypatch):
     """The daemon bounds the time, and ends the job."""
+    monkeypatch.setattr(_ffi, "forget_work", lambda: None)
+    monkeypatch.setattr(_ffi, "note_error", lambda *_: None)
     runtime.failures = [HorovodInternalError("a peer is gone", code=UNAVAILABLE) for _ in range(100)]
+    reset = runtime.reset
+    monkeypatch.setattr(runtime, "reset", lambda: _process.prepare(reset))
     assert run(runtime, raising(HorovodInternalError("a peer is gone", code=UNAVAILABLE)), Recording()) == "done"
     assert not runtime.failures
 

@@ -59,6 +59,7 @@ def process(monkeypatch):
     def become(job="a", epoch=1):
         monkeypatch.setattr(commits, "_newest", 0)
         monkeypatch.setattr(checkpoint_folder, "_LONE_JOB", job)
+        monkeypatch.setattr(checkpoints, "_newest_worlds", {})
         query = _ffi.query
         monkeypatch.setattr(_ffi, "query", lambda what: epoch if what == "epoch" else query(what))
 

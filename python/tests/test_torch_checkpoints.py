@@ -25,6 +25,7 @@ def first_world(monkeypatch):
     """Files are named as of a job's first world, however many this process has had."""
     query = _ffi.query
     monkeypatch.setattr(_ffi, "query", lambda what: 1 if what == "epoch" else query(what))
+    monkeypatch.setattr(checkpoints, "_newest_worlds", {})
 
 
 @pytest.fixture
@@ -388,3 +389,11 @@ def test_checkpoint_of_a_world_that_the_job_has_not_had_is_older_than_its_commit
     assert Checkpoints.id_of(origin) == 70 < commits.id_of(1, 1)
     assert Checkpoints.id_of(origin._replace(world=1)) == commits.id_of(1, 70)
     assert Checkpoints.id_of(origin._replace(before=8)) == commits.id_of(1, 70)
+
+
+def test_checkpoint_keeps_its_place_while_the_process_is_between_two_worlds(monkeypatch):
+    origin = checkpoint_file.Origin(70, 9, checkpoint_folder.job(), 0)
+    query = _ffi.query
+    for world in (9, 0):
+        monkeypatch.setattr(_ffi, "query", lambda what, world=world: world if what == "epoch" else query(what))
+        assert Checkpoints.id_of(origin) == commits.id_of(9, 70)

@@ -150,7 +150,8 @@ def _handler_of(value: Any, model: Any) -> Optional[handlers.StateHandler]:
         return None
     if not getattr(value, "built", True) and (hasattr(kind, "apply_gradients") or hasattr(kind, "weights")):
         raise ValueError(f"{kind.__name__} has no variables yet: build it before you give it to a state")
-    if hasattr(kind, "update_state") and hasattr(kind, "reset_state"):
+    # Lookup layers, such as TextVectorization, have the first two as well.
+    if all(hasattr(kind, name) for name in ("update_state", "reset_state", "result")):
         return _handler_of_metric(value, model)
     if hasattr(kind, "apply_gradients"):
         return VariablesHandler(value, tensors.variables_of_optimizer, model)

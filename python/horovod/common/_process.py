@@ -145,6 +145,7 @@ def prepare(call: Hook) -> None:
     except HorovodInternalError as error:
         _ffi.forget_work()
         _ffi.note_error(str(error), error.caused_by_peer)
+        error._lost_world = error.caused_by_peer
         raise
 
 

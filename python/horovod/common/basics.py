@@ -31,6 +31,8 @@ __all__ = [
     "take_move",
 ]
 
+_MAX_FAILED_ENTRIES = 10
+
 
 def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
     """Joins the world of the job that started this process; without a job, makes a world of one process. Processes that srun,
@@ -99,13 +101,15 @@ def _listed(comm: Any) -> list[int]:
 
 def _survive(enter: Callable[[], None]) -> None:
     """Calls `enter`. If the world breaks meanwhile in an elastic job, joins the next world instead."""
+    failed = 0
     while True:
         try:
             return enter()
         except HorovodInternalError as error:
-            if not (error.caused_by_peer and _process.is_elastic()):
+            failed += not error._lost_world  # the daemon bounds how long worlds are lost in a row
+            if not (error.caused_by_peer and _process.is_elastic()) or failed == _MAX_FAILED_ENTRIES:
                 raise
-            enter = reset  # the daemon bounds how long worlds are lost in a row
+            enter = reset
 
 
 def reset() -> None:

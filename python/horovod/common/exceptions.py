@@ -45,6 +45,8 @@ class HorovodInternalError(RuntimeError):
       True
     """
 
+    _lost_world = False  # it is the loss of a world that this process had entered, while it prepared to train there
+
     def __init__(self, *args: object, code: Optional[int] = None) -> None:
         super().__init__(*args)
         self.code = code

@@ -19,7 +19,7 @@ _PAUSE_S = 0.1
 # For the processes of a job that was just killed to end.
 PATIENCE_S = 10.0
 
-_guard = threading.Lock()
+_guards: dict[str, threading.Lock] = {}  # by folder
 _held: dict[str, int] = {}  # descriptors, by folder; locked until this process ends
 _signed: set[int] = set()  # those of files that name the job
 _told: set[str] = set()
@@ -36,7 +36,7 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
 
     Raises InUse if another job still has it after `patience` seconds. Thread-safe.
     """
-    with _guard:
+    with _guards.setdefault(folder, threading.Lock()):
         return _take(folder, job, patience)
 
 

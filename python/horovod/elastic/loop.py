@@ -32,7 +32,7 @@ _NO_COLLECTIVES = (
     "A collective between two runs: run {} under hvd.elastic.run was over before this process began, and the other ranks are in "
     "a later one. Let the function of a run compute and return what its ranks compute together."
 )
-_MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be reached
+_MAX_FAILED_RESETS = 10
 
 
 class _NotificationManager:
@@ -332,7 +332,7 @@ def _reset(reset: Callable[[], None]) -> None:
         try:
             return reset()
         except HorovodInternalError as error:
-            failed += not error.caused_by_peer  # the daemon bounds how long worlds are lost in a row
+            failed += not error._lost_world  # the daemon bounds how long worlds are lost in a row
             final = isinstance(error, HorovodRequestError) or error.code in _FINAL
             if final or failed == _MAX_FAILED_RESETS:
                 raise _ResetFailed(error) from None

@@ -32,9 +32,8 @@ class SharedParameters(GradientForms):
         self._kept = ReducedGradients()  # in the last step, for optimizers that share parameters
         self._world: Optional[_process.World] = _process.process.world  # of the gradients
         self._shares = False  # parameters with another optimizer
-        self._successor: Optional[SharedParameters] = (
-            None  # one that reduces some of them; it exists as long as this one, on all ranks
-        )
+        # One that reduces some of them. It exists as long as this one, on all ranks.
+        self._successor: Optional[SharedParameters] = None
 
     def take_parameters(self, to_reduce: bool = False) -> None:
         """Makes this optimizer the one that reduces its parameters' gradients. All ranks must call it at the same place.

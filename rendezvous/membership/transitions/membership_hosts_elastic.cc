@@ -221,9 +221,12 @@ void Membership::State::LeaveLate(Host* host, const std::string& why) {
   const bool others_go_on = std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
     return worker.IsSurvivor() && &HostOf(worker) != host;
   });
+  const bool is_for_good =
+      ending.has_value() && (last_time >= host->drain->deadline || epochs.checkpoint.place.empty());
   Note(Notice::Kind::kDrainOverran,
        absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
-                    others_go_on && !ending.has_value()
+                    is_for_good ? "the work since the newest checkpoint is lost"
+                    : others_go_on && !ending.has_value()
                         ? "the others go back to their newest commit"
                         : "the work since the newest commit is lost"),
        nullptr, host);
@@ -247,7 +250,9 @@ void Membership::State::EndDrainedHosts(absl::Time now) {
     }
     if (decisions::CopyPlan(standing).MustGiveCommit(host, now)) continue;
     const bool has_time = ending.has_value() && now < host.drain->deadline;
-    if (has_time && ending->MayStartWriter() && commits.MayHaveToBeWritten(host)) continue;
+    if (has_time && ending->MayStartWriter() && !standing.IsFinishing() &&
+        commits.MayHaveToBeWritten(host))
+      continue;
     ReportLostCommit(&host);
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);

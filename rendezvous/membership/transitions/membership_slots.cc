@@ -49,7 +49,7 @@ void Membership::State::StartWorkers(absl::Time now) {
 // so have died, and there is time. If it dies, another one is started, on another host that has the
 // commit, if there is one.
 void Membership::State::StartWriter(absl::Time now) {
-  if (!ending.has_value() || !ending->MayStartWriter()) return;
+  if (!ending.has_value() || !ending->MayStartWriter() || standing.IsFinishing()) return;
   const std::vector<const Host*> holders = commits.HoldersOfUnwritten();
   if (holders.empty()) return;
   const Host& holder = *holders[ending->writers % holders.size()];
