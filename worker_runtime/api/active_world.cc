@@ -61,7 +61,8 @@ absl::string_view NameOf(session::EpochEvent change) {
 absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const settings::RuntimeEnv& env,
                                                              const session::WorkerWorld& world,
                                                              const session::Session* session) {
-  if (session != nullptr && env.encrypt_data && !world.encrypt_data) {
+  if (session == nullptr) return nullptr;  // alone
+  if (env.encrypt_data && !world.encrypt_data) {
     return absl::InvalidArgumentError(
         "HOROVOD_ENCRYPT_DATA=1 is set for this worker, but its job does not encrypt: give "
         "--encrypt-data to horovodrun or horovod-rendezvousd");
