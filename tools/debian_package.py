@@ -108,6 +108,7 @@ def lay_out(stage, tree, version):
     info.mkdir()
     (info / "METADATA").write_text(wheel.metadata(version))
     (info / "INSTALLER").write_text("debian\n")
+    (info / "entry_points.txt").write_text(wheel.entry_points())
     return binaries
 
 

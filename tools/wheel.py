@@ -86,7 +86,11 @@ def metadata(version):
 
 
 def entry_points():
-    return "[console_scripts]\n" + "".join(f"{name} = {target}\n" for name, target in project()["scripts"].items())
+    groups = {"console_scripts": project()["scripts"], **project()["entry-points"]}
+    return "\n".join(
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
+        for group, entries in groups.items()
+    )
 
 
 def project_version():

@@ -9,7 +9,7 @@ from typing import Optional
 from suite import Suite, bazel, check, on_ranks, pytest
 
 _SPARK_ON_DATA = ("data", "hooks", "keras", "lightning", "parquet", "saved", "torch", "types")
-_E2E_OF_PIP = ("lightning", "torchrun_launch", "torchrun_scripts")
+_E2E_OF_PIP = ("lightning", "torchrun_launch", "torchrun_nodes", "torchrun_scripts")
 
 
 def lint(root: Path) -> list[Suite]:

@@ -59,6 +59,7 @@ OTHERS = {
         "--signal",
         "--unbuffered",
     ),  # Slurm
+    *("--local-addr", "--max-restarts", "--nnodes", "--rdzv-conf", "--rdzv-endpoint", "--rdzv-id"),  # torchrun
     *("--auto-compaction-retention", "--map-by", "--net", "--py-files"),
 }
 # Pages that name options of others: Horovod's in a table that a test checks, and those of measurements. And what the programs' help texts say.

@@ -100,6 +100,10 @@ class Adoption:
             if self._replaced is None and not self._leaves:
                 self._replaced = _set_variables(self._variables)
 
+    def drain(self) -> None:
+        """Makes this process leave an elastic job without the loss of a step: the job asks it, like the others, to leave its world."""
+        self._agent.send_signal(signal.SIGTERM)
+
     def exit(self, code: int = 0, timeout: Optional[float] = None, error: Optional[BaseException] = None) -> int:
         """Leaves the world, then the job. `code` is 0 if the work is done, or another one for an `error` that ended it. Removes the
         variables that :meth:`wait_for_start` has set, and waits for the agent, which ends with a job of fixed size, or at once in
