@@ -95,6 +95,11 @@ ALLOWED = {
     "collectives/nccl": COLLECTIVE_BACKEND,
     "collectives/hierarchical": COLLECTIVE_BACKEND,
     "collectives/adasum": COLLECTIVE_BACKEND,
+    "collectives/messages": [
+        *COLLECTIVE_BACKEND, "collectives/peer", "collectives/tcp/link_address.h", "collectives/tcp/link_dialer.h",
+        "collectives/shm/segment", "collectives/shm/shm_links.h", "collectives/shm/shm_mailbox.h",
+        "collectives/hierarchical/host_exchange.h", "collectives/hierarchical/host_layout.h", "collectives/hierarchical/host_reach.h",
+    ],
     "worker_runtime/negotiation/tuning": ["base/settings/runtime_env.h"],
     "worker_runtime/negotiation": [
         "base/status_macros.h", "base/text/duration_text.h", "base/settings/runtime_env.h", "proto/negotiation.pb.h", "collectives/types.h",
@@ -114,7 +119,7 @@ ALLOWED = {
     "worker_runtime/api": [
         *BASE, "base/settings", "proto", "rendezvous/client", "rendezvous/security",
         "collectives", "collectives/peer", "collectives/tcp", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
-        "collectives/hierarchical", "collectives/adasum",
+        "collectives/hierarchical", "collectives/adasum", "collectives/messages",
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
         "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
     ],

@@ -149,6 +149,20 @@ std::vector<net::Wire> PeerInbox::TakeIfAllCame(Purpose purpose, const std::vect
   return wires;
 }
 
+std::map<int, net::Wire> PeerInbox::TakeArrived(Purpose purpose) {
+  absl::MutexLock lock(&mutex_);
+  Box& box = BoxOf(purpose);
+  eventfd_t count;
+  (void)eventfd_read(BoxOf(WhereNewsOf(purpose)).news.get(), &count);
+  for (const auto& [peer, wire] : box.arrived) box.handed_over.insert(peer);
+  return std::exchange(box.arrived, {});
+}
+
+int PeerInbox::news(Purpose purpose) {
+  absl::MutexLock lock(&mutex_);
+  return BoxOf(WhereNewsOf(purpose)).news.get();
+}
+
 absl::Status PeerInbox::NotCome(Purpose purpose, const std::vector<int>& peers) {
   std::vector<int> missing;
   {

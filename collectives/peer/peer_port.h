@@ -122,6 +122,13 @@ class PeerInbox {
                                               absl::Time deadline,
                                               const Cancellation* cancellation);
 
+  // Returns the connections for this purpose that have come and were not taken, by their ranks.
+  // Does not wait. Later connections of these peers for this purpose are refused.
+  std::map<int, net::Wire> TakeArrived(Purpose purpose);
+  // A descriptor for poll, readable if a connection may have come since the last TakeArrived, for
+  // whoever takes connections for this purpose in no other way. Borrowed.
+  int news(Purpose purpose);
+
   // Closes the connections for this purpose that were not taken, and those that come later.
   void Drop(Purpose purpose);
 

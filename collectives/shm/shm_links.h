@@ -64,6 +64,8 @@ class ShmLinks {
   // Thread-safe.
   void AwaitWake(absl::Duration timeout);
   void StayAwake();
+  // For poll: readable when AwaitWake would return. Borrowed.
+  int wake_fd() const { return epoll_.get(); }
   void TakeOver() { own_state().asleep.store(0, std::memory_order_relaxed); }
   void RingOwn() { Ring(rank_); }
   // Whether this rank has detected the death of `peer`.

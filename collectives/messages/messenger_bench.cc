@@ -1,0 +1,128 @@
+// The speed of messages between two processes: a small one there and back, and large ones one way.
+//   bazel run -c opt //collectives/messages:messenger_bench
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex_checks.h"
+#include "base/net/frames.h"
+#include "base/status_macros.h"
+#include "collectives/messages/messenger.h"
+
+namespace hvd::collectives::messages {
+namespace {
+
+// Two processes with a socket between them.
+class PairKeyExchange : public KeyExchange {
+ public:
+  PairKeyExchange(int rank, int socket) : rank_(rank), socket_(socket) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
+                                                     absl::Duration) override {
+    RETURN_IF_ERROR(net::WriteFrame(socket_, value));
+    ASSIGN_OR_RETURN(std::string other, net::ReadFrame(socket_, net::kMaxFrameBytes));
+    if (rank_ == 0) return std::vector<std::string>{std::string(value), other};
+    return std::vector<std::string>{other, std::string(value)};
+  }
+
+ private:
+  const int rank_;
+  const int socket_;
+};
+
+absl::Status Await(Messenger& messenger, const std::shared_ptr<Transfer>& transfer) {
+  while (!messenger.WaitAWhile(*transfer)) {
+  }
+  return transfer->status();
+}
+
+absl::Status Send(Messenger& messenger, int peer, const std::vector<char>& data) {
+  return Await(messenger, messenger.Send(peer, {1, 0}, data.data(), data.size()));
+}
+
+absl::Status Receive(Messenger& messenger, int peer, std::vector<char>& data) {
+  return Await(messenger, messenger.Receive(peer, {1, 0}, data.data(), data.size()));
+}
+
+absl::Status PingPong(Messenger& messenger, int rank, size_t bytes, int rounds) {
+  std::vector<char> out(bytes, 'o'), in(bytes, 'i');
+  std::vector<double> microseconds;
+  for (int i = 0; i < rounds; ++i) {
+    const absl::Time start = Clock::Real().Now();
+    if (rank == 0) RETURN_IF_ERROR(Send(messenger, 1, out));
+    RETURN_IF_ERROR(Receive(messenger, 1 - rank, in));
+    if (rank == 1) RETURN_IF_ERROR(Send(messenger, 0, out));
+    microseconds.push_back(absl::ToDoubleMicroseconds(Clock::Real().Now() - start) / 2);
+  }
+  std::sort(microseconds.begin(), microseconds.end());
+  if (rank == 0) {
+    std::printf("  %8zu B one way: median %8.2f us, 10%% %8.2f us, 90%% %8.2f us\n", bytes,
+                microseconds[rounds / 2], microseconds[rounds / 10], microseconds[rounds * 9 / 10]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Stream(Messenger& messenger, int rank, size_t bytes, int messages) {
+  std::vector<char> data(bytes, 'd');
+  std::vector<char> end(1);
+  absl::Time start;
+  for (int i = -2; i < messages; ++i) {
+    if (i == 0) start = Clock::Real().Now();
+    RETURN_IF_ERROR(rank == 0 ? Send(messenger, 1, data) : Receive(messenger, 0, data));
+  }
+  RETURN_IF_ERROR(rank == 0 ? Receive(messenger, 1, end) : Send(messenger, 0, end));
+  const double seconds = absl::ToDoubleSeconds(Clock::Real().Now() - start);
+  if (rank == 0) {
+    std::printf("  %8zu B, one after the other: %6.2f GB/s\n", bytes,
+                static_cast<double>(bytes) * messages / seconds / 1e9);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bench(int rank, int socket, const std::string& host) {
+  SwitchOffMutexChecks();
+  PairKeyExchange keys(rank, socket);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Messenger> messenger,
+                   Messenger::Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, keys,
+                                      absl::Seconds(30), host));
+  RETURN_IF_ERROR(PingPong(*messenger, rank, 4, 20000));
+  RETURN_IF_ERROR(PingPong(*messenger, rank, 4096, 10000));
+  RETURN_IF_ERROR(PingPong(*messenger, rank, size_t{64} << 10, 3000));
+  RETURN_IF_ERROR(PingPong(*messenger, rank, size_t{1} << 20, 500));
+  RETURN_IF_ERROR(Stream(*messenger, rank, size_t{64} << 20, 20));
+  return PingPong(*messenger, rank, 4, 10);  // so that neither leaves while the other waits
+}
+
+int Main() {
+  for (const char* const host : {"one", ""}) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
+    std::printf("%s\n", *host == '\0' ? "loopback TCP" : "within a host");
+    std::fflush(stdout);
+    const pid_t first = fork();
+    if (first == 0) {
+      const pid_t child = fork();
+      const int rank = child == 0 ? 1 : 0;
+      const absl::Status status = Bench(rank, sockets[rank], host);
+      if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
+      if (child > 0) waitpid(child, nullptr, 0);
+      return status.ok() ? 0 : 1;
+    }
+    waitpid(first, nullptr, 0);
+    close(sockets[0]);
+    close(sockets[1]);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hvd::collectives::messages
+
+int main() { return hvd::collectives::messages::Main(); }
