@@ -116,12 +116,16 @@ ALLOWED = {
         "collectives/key_exchange.h", "collectives/types.h",
     ],
     "worker_runtime/commit_store": [*BASE],
+    "worker_runtime/group": [
+        *BASE, "base/settings/runtime_env.h", "collectives", "collectives/messages", "collectives/peer",
+        "worker_runtime/negotiation", "worker_runtime/control", "worker_runtime/engine",
+    ],
     "worker_runtime/api": [
         *BASE, "base/settings", "proto", "rendezvous/client", "rendezvous/security",
         "collectives", "collectives/peer", "collectives/tcp", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
         "collectives/hierarchical", "collectives/adasum", "collectives/messages",
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
-        "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
+        "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store", "worker_runtime/group",
     ],
     # The libraries that TensorFlow and JAX load. They find the runtime at run time, by its C ABI.
     "frameworks": ["worker_runtime/api/hvd_c_api.h"],
@@ -154,6 +158,7 @@ FOR_TESTS = (
     "collectives/inproc/",
     "collectives/peer/",
     "collectives/shm/",
+    "collectives/tcp/",
     "collectives/nccl/",
     "collectives/conformance/",
     "worker_runtime/commit_store/",

@@ -12,6 +12,7 @@
 #include "base/os/process_limits.h"
 #include "base/signal_free_thread.h"
 #include "base/status_macros.h"
+#include "collectives/messages/given_up.h"
 #include "collectives/tcp/link_dialer.h"
 
 namespace hvd::collectives::messages {
@@ -178,9 +179,7 @@ absl::Status FarLines::EndOf(Endpoint& endpoint, int peer, std::optional<PacketK
                      absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")));
     return absl::OkStatus();
   }
-  if (last == PacketKind::kGaveUp) {
-    return absl::UnavailableError(absl::StrCat("rank ", peer, " has given up"));
-  }
+  if (last == PacketKind::kGaveUp) return GivenUpError(peer);
   if (!flow.Tampering().empty()) {
     return absl::DataLossError(absl::StrCat("rank ", peer, " is gone: it ", flow.Tampering()));
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
+#include "collectives/messages/given_up.h"
 
 namespace hvd::collectives::messages {
 namespace {
@@ -133,7 +134,7 @@ absl::Status HostLines::Review(Endpoint& endpoint) {
   if (!why.ok() || !broken) return why;
   const uint32_t by = links_->segment().header().broken_by.load(std::memory_order_acquire);
   if (by == 0 || by > ranks_.size()) return links_->status();
-  return absl::UnavailableError(absl::StrCat("rank ", ranks_[by - 1], " has given up"));
+  return GivenUpError(ranks_[by - 1]);
 }
 
 bool HostLines::IsThere(int peer) const {

@@ -172,6 +172,8 @@ void Messenger::OnBroken(std::function<void(const absl::Status&)> listener) {
   if (core_->IsOwnProcess()) core_->OnBroken(std::move(listener));
 }
 
+bool Messenger::broken() const { return core_->broken(); }
+
 void Messenger::Abort(const absl::Status& why) {
   if (core_->IsOwnProcess()) core_->Abort(why);
 }

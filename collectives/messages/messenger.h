@@ -70,6 +70,9 @@ class Messenger {
   // neither block nor call the messenger. At most one listener can be set.
   void OnBroken(std::function<void(const absl::Status&)> listener);
 
+  // Whether it has become unusable; before any transfer fails for that reason.
+  bool broken() const;
+
   // Fails all transfers, those in flight soon, and makes the messengers of the other ranks fail as
   // far as they are connected. Does not block. Later reasons are ignored. REQUIRES: !why.ok()
   void Abort(const absl::Status& why);

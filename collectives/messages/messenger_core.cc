@@ -107,6 +107,11 @@ void MessengerCore::OnBroken(std::function<void(const absl::Status&)> listener) 
   CallBack();
 }
 
+bool MessengerCore::broken() const {
+  absl::MutexLock lock(&mutex_);
+  return !endpoint_->status().ok();
+}
+
 void MessengerCore::Abort(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   Break(why);

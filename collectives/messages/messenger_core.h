@@ -56,6 +56,7 @@ class MessengerCore {
                       std::function<void()> then);
   bool WaitAWhile(const Transfer& transfer);
   void OnBroken(std::function<void(const absl::Status&)> listener);
+  bool broken() const;
   void Abort(const absl::Status& why);
 
  private:
@@ -104,7 +105,7 @@ class MessengerCore {
   const Fd wake_;   // an eventfd: ends the mover's sleep
   const Fd rouse_;  // an eventfd: ends the background thread's sleep, whatever it does
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   const std::unique_ptr<Endpoint> endpoint_ ABSL_PT_GUARDED_BY(mutex_);
   // Used under the lock, too, except where they say otherwise.
   const std::unique_ptr<HostLines> host_;

@@ -140,8 +140,8 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
     keys = std::make_unique<LoneKeyExchange>();
   }
   const session::Peer& root = world_.root;
-  ASSIGN_OR_RETURN(
-      group_, ConnectedGroup::Connect(group, backend, *keys, {root.address, root.port}, bounds));
+  ASSIGN_OR_RETURN(group_, group::ConnectedGroup::Connect(group, backend, *keys,
+                                                          {root.address, root.port}, bounds));
   // Process sets share the port, if the world needs it.
   if (!port->in_use()) port.reset();
   engine::EngineOptions options = ToEngineOptions(env, world_, logger_);

@@ -20,12 +20,12 @@
 #include "collectives/backend.h"
 #include "collectives/device_communicator.h"
 #include "collectives/peer/peer_port.h"
-#include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/api/object_seals.h"
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/tuning_log.h"
 #include "worker_runtime/api/world_timeline.h"
 #include "worker_runtime/engine/engine.h"
+#include "worker_runtime/group/connected_group.h"
 #include "worker_runtime/session/rendezvous_session.h"
 #include "worker_runtime/session/world.h"
 
@@ -131,8 +131,8 @@ class ActiveWorld {
   mutable absl::Mutex mutex_;
   std::optional<int> unreached_ ABSL_GUARDED_BY(mutex_);
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
-  std::unique_ptr<ProcessSets> sets_;      // set once
+  std::unique_ptr<group::ConnectedGroup> group_;  // all ranks; set once
+  std::unique_ptr<ProcessSets> sets_;             // set once
   session::Session* session_ = nullptr;
   std::unique_ptr<session::StallReporter> stalls_;  // nullptr without a daemon
   // On rank 0 of an elastic job.

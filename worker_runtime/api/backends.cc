@@ -10,13 +10,21 @@
 
 namespace hvd::worker_runtime::api {
 
+std::string HostIdentityOf(const settings::RuntimeEnv& env) {
+  // Ranks without an identity share memory with nobody: each then counts as a host of its own.
+  return env.shared_memory ? os::HostIdentity() : "";
+}
+
 std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env) {
   // Without an agent the world has one rank, whose data needs neither sockets nor shared memory.
   if (env.agent_socket.empty()) return collectives::inproc::MakeInprocBackend();
+  return MakeGroupBackend(env);
+}
+
+std::unique_ptr<collectives::Backend> MakeGroupBackend(const settings::RuntimeEnv& env) {
   return collectives::hierarchical::MakeHierarchicalBackend(
-      // Ranks without an identity share memory with nobody: each then counts as a host of its own.
-      env.shared_memory ? os::HostIdentity() : "",
-      {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
+      HostIdentityOf(env), {env.hierarchical_allreduce, env.hierarchical_allgather},
+      collectives::shm::MakeShmBackend(),
       env.gloo ? collectives::gloo::MakeGlooBackend() : collectives::tcp::MakeTcpBackend());
 }
 

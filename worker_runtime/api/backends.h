@@ -3,6 +3,7 @@
 #define WORKER_RUNTIME_API_BACKENDS_H_
 
 #include <memory>
+#include <string>
 
 #include "base/settings/runtime_env.h"
 #include "collectives/backend.h"
@@ -13,6 +14,12 @@ namespace hvd::worker_runtime::api {
 // Returns the backend for host memory: shared memory within a host and TCP across hosts. A worker
 // without an agent, the only rank of its world, gets the in-process backend.
 std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env);
+
+// The identity by which ranks find that they share memory; empty: this one shares with nobody.
+std::string HostIdentityOf(const settings::RuntimeEnv& env);
+
+// Returns the backend for host memory of groups that need no agent.
+std::unique_ptr<collectives::Backend> MakeGroupBackend(const settings::RuntimeEnv& env);
 
 // Returns the backend for tensors on devices. It loads NCCL at the first such tensor, not before.
 std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env);

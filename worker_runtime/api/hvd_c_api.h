@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 22
+#define HVD_ABI_VERSION 23
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -193,6 +193,62 @@ HVD_EXPORT int32_t hvd_world_is_changing(void);
  *   - Any other code, as of hvd_wait: the world is broken. */
 HVD_EXPORT int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id);
 HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
+
+/* Process groups: ranks that connect through a key-value store of the caller, with no daemon and in
+ * no world. Only the members make a group. Its number takes the place of a process set's in all
+ * functions for operations; ranks, also root ranks, are those of the group. HVD_JOIN and HVD_COMMIT
+ * are not for groups. Any number of groups may exist, with and without a world.
+ *
+ * hvd_open_group blocks until all members, each of which must call it, are connected. The store's
+ *   functions are called on the calling thread, before it returns; no two groups may use the same
+ *   keys of a store. The group's secret goes through the store.
+ * hvd_abort_group breaks the group for all ranks; operations in flight fail with the reason.
+ * hvd_close_group leaves the group cleanly; operations in flight fail, their handles stay valid.
+ * Errors:
+ *   - HVD_INVALID_ARGUMENT: there is no such group or rank, or the address is not numeric.
+ *   - HVD_DEADLINE_EXCEEDED, HVD_UNAVAILABLE, of hvd_open_group: members can't be connected. */
+typedef struct hvd_store {
+  void* context;
+  /* Returns 0; any other value: the store has failed. */
+  int32_t (*set)(void* context, const char* key, const void* value, int64_t bytes);
+  /* Waits for the key and copies its value, if it fits, to `value`. Returns the number of its
+     bytes; -1: nobody has set it within the time; -2: the store has failed. */
+  int64_t (*get)(void* context, const char* key, double seconds, void* value, int64_t room);
+} hvd_store;
+typedef struct hvd_group_options {
+  int32_t rank;
+  int32_t size;
+  const char* address;    /* numeric, where the other ranks reach this process */
+  const char* name;       /* for messages; "" for the group of all ranks */
+  double timeout_seconds; /* for connecting, and for the other ranks of an operation */
+} hvd_group_options;
+HVD_EXPORT int32_t hvd_open_group(const hvd_group_options* options, const hvd_store* store,
+                                  int32_t* id);
+HVD_EXPORT int32_t hvd_abort_group(int32_t id, const char* reason);
+HVD_EXPORT int32_t hvd_close_group(int32_t id);
+
+/* Messages between two ranks of a process group. They have no order with the group's collectives,
+ * and need none between each other but that of one sender, receiver and tag.
+ *
+ * hvd_send and hvd_receive start a transfer and return at once. The memory must stay valid until it
+ *   is done. `type` and `bytes` must be the same at both ends. `source` may be HVD_ANY_SOURCE.
+ * hvd_wait_transfer blocks like hvd_wait; *source is then the rank that has sent what was received.
+ * hvd_forget_transfer: one that is not done goes on, and uses its memory.
+ * Errors:
+ *   - HVD_STILL_RUNNING, of hvd_wait_transfer: see hvd_wait.
+ *   - HVD_INVALID_ARGUMENT: there is no such group or rank; or, of hvd_wait_transfer, the two ends
+ *     differ in size or type: the message is lost, and the group stays usable.
+ *   - HVD_NOT_FOUND: there is no such transfer.
+ *   - HVD_UNAVAILABLE: the other rank is gone.
+ *   - HVD_ABORTED: the group is broken or was left. */
+enum { HVD_ANY_SOURCE = -1 };
+HVD_EXPORT int32_t hvd_send(int32_t group, int32_t peer, int64_t tag, int32_t type,
+                            const void* data, int64_t bytes, int64_t* transfer);
+HVD_EXPORT int32_t hvd_receive(int32_t group, int32_t source, int64_t tag, int32_t type, void* data,
+                               int64_t bytes, int64_t* transfer);
+HVD_EXPORT int32_t hvd_poll_transfer(int64_t transfer, int32_t* done);
+HVD_EXPORT int32_t hvd_wait_transfer(int64_t transfer, int32_t* source);
+HVD_EXPORT void hvd_forget_transfer(int64_t transfer);
 
 /* The identity of the process with this rank: two numbers that stay the same as long as the process
  * lives, in every world and on every rank.

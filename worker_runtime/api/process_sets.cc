@@ -138,7 +138,7 @@ absl::StatusOr<std::shared_ptr<collectives::peer::PeerPort>> ProcessSets::PortOf
   return collectives::peer::PeerPort::Open(deps_.world.self().address);
 }
 
-absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
+absl::StatusOr<std::unique_ptr<group::ConnectedGroup>> ProcessSets::Connect(
     int32_t id, const std::vector<int>& ranks, int own_rank, collectives::KeyExchange& keys) {
   // The set's secret is derived from the world's, so a connection of one set can't be passed off
   // as one of another.
@@ -159,11 +159,11 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
   RETURN_IF_ERROR(port.status());
   group.port = *std::move(port);
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world.members->Get());
-  ControlRoot root{peers[ranks.front()].address, 0};
+  group::ControlRoot root{peers[ranks.front()].address, 0};
   if (!absl::SimpleAtoi(ports.front(), &root.port)) {
     return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
   }
-  return ConnectedGroup::Connect(group, deps_.backend, keys, root, deps_.bounds);
+  return group::ConnectedGroup::Connect(group, deps_.backend, keys, root, deps_.bounds);
 }
 
 engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {

@@ -17,9 +17,9 @@
 #include "base/cancellation.h"
 #include "collectives/backend.h"
 #include "collectives/peer/peer_port.h"
-#include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/request.h"
+#include "worker_runtime/group/connected_group.h"
 #include "worker_runtime/session/world.h"
 
 namespace hvd::worker_runtime::api {
@@ -35,9 +35,9 @@ class ProcessSets {
   // The dependencies on the world. Borrowed ones must outlive this object.
   struct Dependencies {
     const session::WorkerWorld& world;
-    ConnectedGroup& group;  // the world's; started before the first Add
+    group::ConnectedGroup& group;  // the world's; started before the first Add
     collectives::Backend& backend;
-    std::shared_ptr<collectives::DeviceBackend> devices;  // see ConnectedGroup::Start
+    std::shared_ptr<collectives::DeviceBackend> devices;  // see group::ConnectedGroup::Start
     engine::EngineOptions options;  // for the sets' engines; some fields are set for each set
     std::shared_ptr<const net::TlsContext> tls;  // see GroupInfo
     WaitBounds bounds;                           // for connecting
@@ -87,8 +87,8 @@ class ProcessSets {
 
  private:
   struct Set {
-    std::vector<int> ranks;                 // sorted
-    std::unique_ptr<ConnectedGroup> group;  // nullptr: this rank is not in it
+    std::vector<int> ranks;                        // sorted
+    std::unique_ptr<group::ConnectedGroup> group;  // nullptr: this rank is not in it
   };
 
   // Checks, in a collective of the world, that all ranks make the same request.
@@ -98,9 +98,10 @@ class ProcessSets {
   int32_t Find(const std::vector<int>& ranks) const;
   absl::StatusOr<std::shared_ptr<collectives::peer::PeerPort>> PortOfSets()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registration_mutex_);
-  absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(int32_t id, const std::vector<int>& ranks,
-                                                          int own_rank,
-                                                          collectives::KeyExchange& keys)
+  absl::StatusOr<std::unique_ptr<group::ConnectedGroup>> Connect(int32_t id,
+                                                                 const std::vector<int>& ranks,
+                                                                 int own_rank,
+                                                                 collectives::KeyExchange& keys)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registration_mutex_);
   engine::EngineOptions OptionsOf(int32_t id, const std::vector<int>& ranks) const;
 

@@ -26,6 +26,8 @@
 #include "worker_runtime/api/training_progress.h"
 #include "worker_runtime/commit_store/commit_arena.h"
 #include "worker_runtime/engine/engine.h"
+#include "worker_runtime/group/process_groups.h"
+#include "worker_runtime/group/transfers.h"
 #include "worker_runtime/session/rendezvous_session.h"
 
 namespace hvd::worker_runtime::api {
@@ -121,6 +123,16 @@ class Runtime {
   // Whether the process is initialized but in no world yet.
   bool is_deferred() const;
 
+  // See hvd_open_group, hvd_abort_group and hvd_close_group.
+  absl::StatusOr<int32_t> OpenGroup(const group::ProcessGroupOptions& options, group::Store& store);
+  absl::Status AbortGroup(int32_t id, absl::string_view reason);
+  absl::Status CloseGroup(int32_t id) { return groups_.Remove(id); }
+  // The messenger of a group, which stays as long as the result.
+  // Errors:
+  //   - InvalidArgument: there is no such group now, or this rank is alone in it.
+  absl::StatusOr<std::shared_ptr<group::ProcessGroup>> FindMessaging(int32_t id) const;
+  group::Transfers& transfers() { return transfers_; }
+
   // A submitted operation and its engine.
   struct Pending {
     std::shared_ptr<engine::Engine> engine;
@@ -130,8 +142,9 @@ class Runtime {
     bool WaitAWhile() const { return engine->WaitAWhile(operation); }
   };
 
-  // Calls Engine::Submit of the current world, or of one of its process sets (see
-  // ProcessSets::Prepare). Joins first if that was deferred. `waits`: the caller calls Wait next.
+  // Calls Engine::Submit of the current world, of one of its process sets (see
+  // ProcessSets::Prepare), or of a process group. Joins a world first if that was deferred and is
+  // needed. `waits`: the caller calls Wait next.
   // Errors:
   //   - FailedPrecondition: there is no world.
   //   - All errors of JoinWorld, ProcessSets::Prepare and Engine::Submit.
@@ -245,6 +258,8 @@ class Runtime {
   // Held by this process, and busy from the first world to a clean shutdown; empty: none.
   std::optional<os::LivenessPage> liveness_ ABSL_GUARDED_BY(init_mutex_);
 
+  group::ProcessGroups groups_;
+  group::Transfers transfers_;
   TrainingProgress progress_;
   std::atomic<bool> left_well_{false};  // left the newest world cleanly, and the daemon knows
 

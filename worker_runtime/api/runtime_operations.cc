@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "worker_runtime/api/backends.h"
 #include "worker_runtime/api/runtime.h"
 
 namespace hvd::worker_runtime::api {
@@ -17,6 +19,10 @@ absl::Status NoSuchHandle(Runtime::Handle handle) {
 
 absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
     int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
+  if (group::ProcessGroups::IsGroup(process_set)) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> group, groups_.Find(process_set));
+    return group->engine();
+  }
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
     RETURN_IF_ERROR(JoinForOperation());
@@ -45,6 +51,29 @@ absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::Signatu
   ASSIGN_OR_RETURN(engine::Engine::Handle operation,
                    engine->Submit(std::move(signatures), std::move(memory), waits));
   return Pending{std::move(engine), std::move(operation)};
+}
+
+absl::StatusOr<int32_t> Runtime::OpenGroup(const group::ProcessGroupOptions& options,
+                                           group::Store& store) {
+  ASSIGN_OR_RETURN(const settings::RuntimeEnv env,
+                   settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
+  const std::unique_ptr<collectives::Backend> backend = MakeGroupBackend(env);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<group::ProcessGroup> group,
+      group::ProcessGroup::Connect(options, env, *backend, HostIdentityOf(env), store));
+  return groups_.Add(std::move(group));
+}
+
+absl::StatusOr<std::shared_ptr<group::ProcessGroup>> Runtime::FindMessaging(int32_t id) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<group::ProcessGroup> group, groups_.Find(id));
+  if (group->messenger() != nullptr) return group;
+  return absl::InvalidArgumentError("a group of one rank has nobody to send to or receive from");
+}
+
+absl::Status Runtime::AbortGroup(int32_t id, absl::string_view reason) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> group, groups_.Find(id));
+  group->Abort(absl::AbortedError(reason));
+  return absl::OkStatus();
 }
 
 TaskThread* Runtime::callbacks() const {

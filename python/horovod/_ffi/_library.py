@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 22
+_ABI_VERSION = 23
 
 
 def library_path() -> str:
@@ -52,6 +52,13 @@ def _declare(library: ctypes.CDLL) -> None:
         ("add_process_set", [ctypes.POINTER(int32), int32, ctypes.POINTER(int32)]),
         ("remove_process_set", [int32]),
         ("member", [int32, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]),
+        ("open_group", [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(int32)]),
+        ("abort_group", [int32, ctypes.c_char_p]),
+        ("close_group", [int32]),
+        ("send", [int32, int32, int64, int32, ctypes.c_void_p, int64, ctypes.POINTER(int64)]),
+        ("receive", [int32, int32, int64, int32, ctypes.c_void_p, int64, ctypes.POINTER(int64)]),
+        ("poll_transfer", [int64, ctypes.POINTER(int32)]),
+        ("wait_transfer", [int64, ctypes.POINTER(int32)]),
         ("poll", [int64, ctypes.POINTER(int32)]),
         ("wait", [int64]),
         ("result", [int64, int32, ctypes.c_void_p]),
@@ -89,6 +96,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_run.restype = int64
     library.hvd_copy.argtypes, library.hvd_copy.restype = [ctypes.c_void_p] * 3 + [int32], None
     library.hvd_forget.argtypes, library.hvd_forget.restype = [ctypes.c_void_p], None
+    library.hvd_forget_transfer.argtypes, library.hvd_forget_transfer.restype = [int64], None
 
 
 def _load() -> ctypes.CDLL:

@@ -263,6 +263,14 @@ def wait(handle: int) -> None:
     check_waited(code)
 
 
+def wait_a_while(handle: int) -> bool:
+    """Waits, without the GIL, for about a second at most; returns whether the group is done. Raises only what a signal handler
+    raises.
+    """
+    code: int = library.hvd_wait(handle)
+    return code != STILL_RUNNING
+
+
 def result(handle: int, index: int) -> Result:
     """Returns the result of the group's tensor number `index`. REQUIRES: :func:`wait` has returned."""
     tensor = _Tensor()

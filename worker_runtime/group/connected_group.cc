@@ -1,4 +1,4 @@
-#include "worker_runtime/api/connected_group.h"
+#include "worker_runtime/group/connected_group.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "worker_runtime/control/mail_control_channel.h"
 
-namespace hvd::worker_runtime::api {
+namespace hvd::worker_runtime::group {
 
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     const collectives::GroupInfo& group, collectives::Backend& backend,
@@ -59,4 +59,4 @@ void ConnectedGroup::Shutdown() {
   communicator_.reset();
 }
 
-}  // namespace hvd::worker_runtime::api
+}  // namespace hvd::worker_runtime::group

@@ -1,4 +1,4 @@
-#include "worker_runtime/api/connected_group.h"
+#include "worker_runtime/group/connected_group.h"
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd::worker_runtime::api {
+namespace hvd::worker_runtime::group {
 namespace {
 
 using collectives::nccl::FakeGpu;
@@ -71,4 +71,4 @@ TEST_F(ConnectedGroupTest, PageableMemory_IsReported) {
 }
 
 }  // namespace
-}  // namespace hvd::worker_runtime::api
+}  // namespace hvd::worker_runtime::group

@@ -1,7 +1,7 @@
 // The connections of one rank to a group, a world or a process set: the data plane, the control
 // channel (in shared memory if the data plane is, else TCP), and the engine that uses both.
-#ifndef WORKER_RUNTIME_API_CONNECTED_GROUP_H_
-#define WORKER_RUNTIME_API_CONNECTED_GROUP_H_
+#ifndef WORKER_RUNTIME_GROUP_CONNECTED_GROUP_H_
+#define WORKER_RUNTIME_GROUP_CONNECTED_GROUP_H_
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
-namespace hvd::worker_runtime::api {
+namespace hvd::worker_runtime::group {
 
 // The address and port of rank 0.
 struct ControlRoot {
@@ -59,6 +59,6 @@ class ConnectedGroup {
   std::shared_ptr<engine::Engine> engine_;
 };
 
-}  // namespace hvd::worker_runtime::api
+}  // namespace hvd::worker_runtime::group
 
-#endif  // WORKER_RUNTIME_API_CONNECTED_GROUP_H_
+#endif  // WORKER_RUNTIME_GROUP_CONNECTED_GROUP_H_

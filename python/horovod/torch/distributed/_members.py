@@ -1,0 +1,184 @@
+"""The members of a group, connected: operations that the runtime runs in the order of the program."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
+
+import torch
+from torch.distributed import Work
+
+from horovod import _ffi
+from horovod.torch.distributed._tensors import number_of
+from horovod.torch.distributed._works import (
+    EndedWork,
+    Finish,
+    StartedWork,
+    TransferWork,
+    Waiter,
+    release_dropped,
+    shown,
+)
+
+_MOST_PREPARED = 4096  # shapes that change from step to step must not fill the memory
+
+
+class Piece(NamedTuple):
+    """One tensor of an operation: the fields of its request other than the name, and the addresses of input and output."""
+
+    op: int
+    dtype: int
+    shape: tuple[int, ...]
+    source: int
+    target: int
+    fields: dict[str, Any]
+
+
+class Members:
+    """One group. The ranks' operations belong together in the order in which they are started, whatever they are: so a call needs
+    no name, and ranks that start different ones get an error that says who has started what. Thread-safe, but only one thread
+    may start operations if their order is to be the same on all ranks.
+
+    Args: see :func:`horovod._ffi.open_group`.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        address: str,
+        name: str,
+        timeout: float,
+        set_value: Callable[[str, bytes], None],
+        get_value: Callable[[str, float], Optional[bytes]],
+    ) -> None:
+        self.rank, self.size, self.name = rank, size, name
+        self._id = _ffi.open_group(rank, size, address, name, timeout, set_value, get_value)
+        self._lock = threading.Lock()
+        self._count = 0
+        self._barriers = 0
+        self._waiter = Waiter()
+        self._known: dict[tuple[Any, ...], _ffi.Prepared] = {}
+
+    @property
+    def count(self) -> int:
+        """How many operations were started."""
+        return self._count
+
+    def next_barrier(self) -> int:
+        """Returns how many monitored barriers were begun before this one."""
+        with self._lock:
+            self._barriers += 1
+            return self._barriers
+
+    def start(
+        self,
+        pieces: Sequence[Piece],
+        result: Sequence[torch.Tensor],
+        keep: object,
+        finish: Optional[Finish] = None,
+        waits: bool = False,
+        known: bool = False,
+    ) -> Work:
+        """Starts an operation on these pieces and returns its work, whose output tensors are `result`. `finish` is called with the
+        handle when it is done, to take what the runtime has in its own memory. `keep` owns the memory. `waits`: the caller waits
+        next, so the work may be done when it returns. `known`: the results are in the pieces' own memory, so that `finish` needs
+        no handle.
+
+        Raises HorovodInternalError: the group is broken.
+        """
+        release_dropped()
+        if known and waits and len(pieces) == 1:
+            return self._run(pieces[0], result, keep, finish)
+        with self._lock:
+            handle = self._submit(pieces, waits)
+        work = StartedWork(handle, result, finish, keep, self._waiter)
+        if waits:
+            work.wait()
+            return work
+        return shown(work)
+
+    def _run(self, piece: Piece, result: Sequence[torch.Tensor], keep: object, finish: Optional[Finish]) -> Work:
+        """Runs an operation on one piece, in one call of the library."""
+        code = None
+        try:
+            with self._lock:
+                name = self._next_name()
+                code = _ffi.run(self._prepared(piece), name, piece.source, piece.target, self._id)
+        finally:
+            if code is None:
+                _ffi.keep_for_ever(keep)  # a signal's handler has raised an exception, and the operation may still run
+        if code >= _ffi.FIRST_HANDLE:
+            work = StartedWork(code, result, finish, keep, self._waiter)
+            work.wait()
+            return work
+        if code != 0:
+            _ffi.check_run(code)
+        if finish is not None:
+            with torch.no_grad():
+                finish(0)
+        return EndedWork(result)
+
+    def _submit(self, pieces: Sequence[Piece], waits: bool) -> int:
+        name = self._next_name()
+        if len(pieces) == 1 and not waits:
+            return _ffi.start(self._prepared(pieces[0]), name, pieces[0].source, pieces[0].target, self._id)
+        requests = [
+            _ffi.request(
+                name if len(pieces) == 1 else f"{name}, tensor {i}",
+                piece.op,
+                piece.dtype,
+                piece.shape,
+                piece.source,
+                piece.target,
+                **piece.fields,
+            )
+            for i, piece in enumerate(pieces)
+        ]
+        handle = _ffi.new_handle()
+        _ffi.submit(requests, self._id, waits, handle)
+        return handle.value
+
+    def _next_name(self) -> str:
+        self._count += 1
+        return f"operation {self._count}"
+
+    def _prepared(self, piece: Piece) -> _ffi.Prepared:
+        fields = piece.fields
+        key = (piece.op, piece.dtype, piece.shape, *(v if type(v) is int else tuple(v) for v in fields.values()))
+        prepared = self._known.get(key)
+        if prepared is None:
+            if len(self._known) >= _MOST_PREPARED:
+                self._known.clear()
+            request = _ffi.request("", piece.op, piece.dtype, piece.shape, 0, 0, **fields)
+            prepared = self._known[key] = _ffi.Prepared([request])
+        return prepared
+
+    def send(self, peer: int, tag: int, memory: torch.Tensor, result: torch.Tensor) -> TransferWork:
+        """Starts to send the contiguous tensor `memory` to a rank of the group. `result` is the work's output tensor."""
+        release_dropped()
+        number = _ffi.send(self._id, peer, tag, *_plain(memory))
+        return TransferWork(number, [result], None, memory, self._waiter)
+
+    def receive(
+        self, source: int, tag: int, memory: torch.Tensor, result: torch.Tensor, finish: Optional[Finish] = None
+    ) -> TransferWork:
+        """Starts to receive the contiguous tensor `memory` from a rank of the group, or from any. `finish` is called when it is
+        there. `result` is the work's output tensor.
+        """
+        release_dropped()
+        number = _ffi.receive(self._id, source, tag, *_plain(memory))
+        return TransferWork(number, [result], finish, memory, self._waiter)
+
+    def abort(self, reason: str) -> None:
+        """Breaks the group for all ranks."""
+        _ffi.abort_group(self._id, reason)
+
+    def close(self) -> None:
+        """Leaves the group. Works in flight fail."""
+        _ffi.close_group(self._id)
+        self._waiter.close()
+
+
+def _plain(memory: torch.Tensor) -> tuple[int, int, int]:
+    """Returns the number of the tensor's element type, its address and its size."""
+    return number_of(memory.dtype), memory.data_ptr(), memory.numel() * memory.element_size()

@@ -1,0 +1,313 @@
+"""The works of torch.distributed: operations that were started."""
+
+import collections
+import contextlib
+import datetime
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import torch
+from torch._C._distributed_c10d import AllreduceOptions, _create_work_from_future  # type: ignore[attr-defined]
+from torch.distributed import Work
+
+from horovod import _ffi
+from horovod.common.exceptions import HorovodInternalError
+
+Finish = Callable[[int], object]  # of a handle
+
+_A_WHILE = 1.0  # seconds: how long the runtime waits for a signal at most
+Tensors = Sequence[torch.Tensor]
+
+
+class WorkTimeout(RuntimeError):
+    """A work is not done within the time that its caller waits."""
+
+
+class StartedWork(Work):
+    """An operation of the runtime. `finish` takes the results of the handle, which is then released. The tensors of `result`, and
+    what `keep` refers to, are the memory of the operation. Thread-safe.
+    """
+
+    def __init__(self, handle: int, result: Any, finish: Optional[Finish], keep: object, waiter: "Waiter") -> None:
+        super().__init__()
+        self._handle = handle
+        self._result = result
+        self._finish = finish
+        self._keep = keep
+        self._waiter = waiter
+        self._lock = threading.Lock()
+        self._ended = False
+        self._error: Optional[BaseException] = None
+        self._future: Optional[torch.futures.Future[Any]] = None
+        self._pid = os.getpid()
+
+    # How the runtime is asked about the handle; another kind of work overrides these.
+
+    def _poll(self) -> bool:
+        return _ffi.poll(self._handle)
+
+    def _await(self) -> None:
+        _ffi.wait(self._handle)
+
+    def _await_a_while(self) -> None:
+        _ffi.wait_a_while(self._handle)
+
+    def _release(self) -> None:
+        _ffi.release(self._handle)
+
+    # The interface of torch.
+
+    def wait(self, timeout: Optional[datetime.timedelta] = None) -> bool:
+        """Blocks until the operation is done.
+
+        Raises HorovodInternalError, a RuntimeError: it has failed. RuntimeError: it is not done within `timeout`; zero stands for
+        the group's.
+        """
+        if not self._ended:
+            if timeout is not None and timeout > datetime.timedelta(0):
+                self._wait_until(time.monotonic() + timeout.total_seconds(), timeout)
+            self._conclude()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _wait_until(self, deadline: float, timeout: datetime.timedelta) -> None:
+        while not self.is_completed():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WorkTimeout(
+                    f"The timeout of {timeout.total_seconds():g} s is over, and the operation is not done."
+                )
+            if left > _A_WHILE:
+                self._await_a_while()
+            else:  # the runtime can't wait for less
+                time.sleep(min(left, 0.001))
+
+    def _conclude(self) -> None:
+        """Waits without a limit, takes the results and releases the handle, unless another thread has done so."""
+        error: Optional[Exception] = None
+        try:
+            self._await()
+        except Exception as raised:
+            error = raised
+        with self._lock:
+            if self._ended:
+                return
+            try:
+                if error is None and self._finish is not None:
+                    with torch.no_grad():
+                        self._finish(self._handle)
+            except Exception as raised:
+                error = raised
+            self._error = error
+            self._finish = self._keep = None
+            self._ended = True
+            self._release()
+
+    def is_completed(self) -> bool:
+        """Whether :meth:`wait` would return at once."""
+        return self._ended or self._poll()
+
+    def is_success(self) -> bool:
+        """Whether the operation is done and has not failed."""
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> Optional[BaseException]:
+        """Returns the operation's error; None: it has none, or is not done."""
+        if not self._ended and self.is_completed():
+            self._conclude()
+        return self._error
+
+    def synchronize(self) -> None:
+        """Waits as :meth:`wait` does."""
+        self.wait()
+
+    def result(self) -> Any:
+        """Returns the operation's output tensors."""
+        return self._result
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """Returns a future of the operation's output tensors, which another thread completes."""
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                self._waiter.add(self)
+            return self._future
+
+    def complete_future(self) -> None:
+        """Waits, and completes the future. Called by the :class:`Waiter`."""
+        assert self._future is not None
+        try:
+            self.wait()
+        except Exception as error:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(self._result)
+
+    def __del__(self) -> None:
+        # Nobody waits for it any more. The runtime still uses the memory, so the work lives on.
+        if getattr(self, "_ended", True) or sys.is_finalizing() or os.getpid() != self._pid:
+            return
+        _dropped.append(self._heir())
+
+    def _heir(self) -> "StartedWork":
+        return StartedWork(self._handle, self._result, self._finish, self._keep, self._waiter)
+
+
+class TransferWork(StartedWork):
+    """A message that is sent or received."""
+
+    _source = -1
+
+    def _poll(self) -> bool:
+        return _ffi.poll_transfer(self._handle)
+
+    def _await(self) -> None:
+        self._source = _ffi.wait_transfer(self._handle) or 0
+
+    def _await_a_while(self) -> None:
+        with contextlib.suppress(HorovodInternalError):  # it is done, and says so when it is concluded
+            _ffi.wait_transfer(self._handle, once=True)
+
+    def _release(self) -> None:
+        _ffi.forget_transfer(self._handle)
+
+    def _heir(self) -> StartedWork:
+        return TransferWork(self._handle, self._result, self._finish, self._keep, self._waiter)
+
+    def source_rank(self) -> int:
+        """Returns the rank of the group that has sent what was received. The work is done."""
+        return self._source
+
+    _source_rank = source_rank
+
+
+class EndedWork(Work):
+    """An operation that was done when it returned."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self._result = result
+
+    def wait(self, timeout: Optional[datetime.timedelta] = None) -> bool:
+        """Returns at once."""
+        return True
+
+    def synchronize(self) -> None:
+        """Returns at once."""
+
+    def is_completed(self) -> bool:
+        """True."""
+        return True
+
+    def is_success(self) -> bool:
+        """True."""
+        return True
+
+    def exception(self) -> None:
+        """None."""
+
+    def result(self) -> Any:
+        """Returns the operation's output tensors."""
+        return self._result
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """Returns a completed future of the output tensors."""
+        future: torch.futures.Future[Any] = torch.futures.Future()
+        future.set_result(self._result)
+        return future
+
+
+# Before torch 2.8 C++ holds a work of Python only as long as Python does itself.
+_KEEPS_PYTHONS_WORKS = hasattr(AllreduceOptions(), "asyncOp")
+
+
+def shown(work: StartedWork) -> Work:
+    """Returns the work as torch.distributed may have it: C++ code of torch keeps it after Python has forgotten it."""
+    return work if _KEEPS_PYTHONS_WORKS else _create_work_from_future(work.get_future())
+
+
+class WorksTogether(Work):
+    """Several operations as one work."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: Optional[datetime.timedelta] = None) -> bool:
+        """Waits for all; raises the first error."""
+        for work in self._works:
+            work.wait(timeout) if timeout is not None else work.wait()
+        return True
+
+    def synchronize(self) -> None:
+        """Waits for all."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether all are."""
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        """Whether all are."""
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> Optional[BaseException]:
+        """Returns the first error."""
+        return next((error for error in (work.exception() for work in self._works) if error is not None), None)
+
+    def result(self) -> list[torch.Tensor]:
+        """Returns the output tensors of all."""
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """Returns a future of the output tensors of all."""
+        together = torch.futures.collect_all([work.get_future() for work in self._works])
+        return together.then(lambda ended: [tensor for one in ended.value() for tensor in one.value()])
+
+
+class Waiter:
+    """The thread that completes the futures of one group's works, in their order. It starts with the first."""
+
+    def __init__(self) -> None:
+        self._works: queue.SimpleQueue[Optional[StartedWork]] = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+
+    def add(self, work: StartedWork) -> None:
+        """Has the work's future completed."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="horovod futures", daemon=True)
+            self._thread.start()
+        self._works.put(work)
+
+    def close(self) -> None:
+        """Ends the thread once all works so far are done."""
+        if self._thread is not None:
+            self._works.put(None)
+
+    def _run(self) -> None:
+        while True:
+            work = self._works.get()
+            if work is None:
+                return
+            work.complete_future()
+            del work  # while this thread waits for the next
+
+
+_dropped: collections.deque[StartedWork] = collections.deque()  # in flight, and nobody waits for them
+
+
+def release_dropped() -> None:
+    """Concludes the works that nobody waits for, if they are done. Any thread may call it at any time."""
+    for _ in range(len(_dropped)):
+        try:
+            work = _dropped.popleft()
+        except IndexError:  # another thread is at it
+            return
+        if work.exception() is None and not work.is_completed():
+            _dropped.append(work)
