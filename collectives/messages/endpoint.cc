@@ -26,7 +26,7 @@ absl::Status Malformed(int peer) {
 
 }  // namespace
 
-Endpoint::Endpoint(int rank, int size) : rank_(rank), peers_(size) {}
+Endpoint::Endpoint(int rank, int size) : rank_(rank), peers_(size), others_(size - 1) {}
 
 // ---- The start of a transfer.
 
@@ -211,6 +211,7 @@ bool Endpoint::Write(int peer) {
     if (packet.completes != nullptr) Finish(packet.completes, absl::OkStatus());
     p.queue.pop_front();
   }
+  CountWriter(p);
   return moved;
 }
 
@@ -400,6 +401,7 @@ void Endpoint::EndPeer(int peer, const absl::Status& why) {
   Peer& p = peers_[peer];
   if (!p.status.ok()) return;
   p.status = why;
+  if (peer != rank_) --others_;
   std::vector<TransferPtr> failed = matcher_.TakeAllPosted(peer);
   for (Outgoing& packet : p.queue) failed.push_back(std::move(packet.completes));
   for (Stream& stream : p.streams) failed.push_back(std::move(stream.send));
@@ -412,6 +414,7 @@ void Endpoint::EndPeer(int peer, const absl::Status& why) {
   p.announced.clear();
   p.granted.clear();
   p.incoming = {};
+  CountWriter(p);
   std::deque<Pulling> kept;
   for (size_t i = 0; i < pulls_.size(); ++i) {
     // One whose memory is being written fails when that has ended.
@@ -434,12 +437,10 @@ void Endpoint::EndPeer(int peer, const absl::Status& why) {
   EndAnySource();
 }
 
-// A receive from any rank can still get a message as long as another rank is there.
+// A receive from any rank can still get a message as long as another rank is there. A group of one
+// rank has no other one.
 void Endpoint::EndAnySource() {
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer != rank_ && peers_[peer].status.ok()) return;
-  }
-  if (size() == 1 && status_.ok()) return;
+  if (others_ > 0 || (size() == 1 && status_.ok())) return;
   const absl::Status why =
       !status_.ok() ? status_ : absl::UnavailableError("all other ranks are gone");
   for (const TransferPtr& receive : matcher_.TakeAllPosted(kAnySource)) Finish(receive, why);

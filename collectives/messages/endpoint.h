@@ -34,7 +34,10 @@ class Endpoint {
 
   // Connect it with a peer; each at most once. `memory` may be nullptr. Borrowed; they may be
   // destroyed once the peer has ended.
-  void SetOutFlow(int peer, OutFlow* outflow) { peers_[peer].outflow = outflow; }
+  void SetOutFlow(int peer, OutFlow* outflow) {
+    peers_[peer].outflow = outflow;
+    CountWriter(peers_[peer]);
+  }
   void SetInFlow(int peer, InFlow* inflow) { peers_[peer].inflow = inflow; }
   void SetMemory(int peer, PeerMemory* memory) { peers_[peer].memory = memory; }
   bool has_outflow(int peer) const { return peers_[peer].outflow != nullptr; }
@@ -60,10 +63,8 @@ class Endpoint {
 
   // Writes packets; returns whether anything has moved.
   bool Write(int peer);
-  bool wants_to_write(int peer) const {
-    const Peer& p = peers_[peer];
-    return p.outflow != nullptr && (!p.queue.empty() || !p.streams.empty());
-  }
+  bool wants_to_write(int peer) const { return peers_[peer].wants_to_write(); }
+  bool has_writers() const { return writers_ > 0; }
   // Takes out the peers for which there are packets, but no outflow; each is named once.
   std::vector<int> TakeUnreached() { return std::exchange(unreached_, {}); }
   bool has_unreached() const { return !unreached_.empty(); }
@@ -136,10 +137,15 @@ class Endpoint {
     absl::flat_hash_map<uint64_t, TransferPtr> announced;  // sends, by their number
     EagerCredit credit;
     bool is_unreached = false;  // it was named by TakeUnreached
+    bool is_writer = false;     // counted in writers_
 
     Incoming incoming;
     absl::flat_hash_map<uint64_t, TransferPtr> granted;  // receives, by their number
     EagerDebt debt;
+
+    bool wants_to_write() const {
+      return outflow != nullptr && (!queue.empty() || !streams.empty());
+    }
   };
 
   void SendToSelf(TransferPtr send);
@@ -148,6 +154,11 @@ class Endpoint {
   void Queue(int peer, const PacketHeader& header, absl::string_view payload = {},
              TransferPtr completes = nullptr);
   void QueuePiece(Peer& peer);
+  // To be called after each change of what wants_to_write() depends on.
+  void CountWriter(Peer& peer) {
+    writers_ += static_cast<int>(peer.wants_to_write()) - static_cast<int>(peer.is_writer);
+    peer.is_writer = peer.wants_to_write();
+  }
 
   absl::Status OnHeader(int peer);
   absl::Status OnEager(int peer);
@@ -170,6 +181,8 @@ class Endpoint {
 
   const int rank_;
   std::vector<Peer> peers_;  // by rank
+  int others_;               // that have not ended
+  int writers_ = 0;
   Matcher matcher_;
   std::deque<Pulling> pulls_;  // the first one is `pulling_` while that is set
   bool is_pulling_ = false;

@@ -162,13 +162,22 @@ absl::Status FarLines::OnOut(Endpoint& endpoint, int peer) {
   return EndOf(endpoint, peer, said ? std::optional(out.last.kind) : std::nullopt, *out.flow);
 }
 
+// A connection that ends before its first packet says nothing about the peer: one that leaves may
+// have been about to connect.
 absl::StatusOr<bool> FarLines::OnIn(Endpoint& endpoint, int peer) {
   In& in = ins_[peer];
   ASSIGN_OR_RETURN(const Endpoint::Seen seen, endpoint.Read(peer));
+  in.heard = in.heard || seen.moved;
   const std::optional<PacketKind> last = endpoint.last_packet(peer);
   if (!last.has_value() && (seen.more || !in.flow->ended())) return seen.more;
   if (std::exchange(in.watched, false)) Watch(EPOLL_CTL_DEL, in.flow->fd(), 0, 0);
-  if (!endpoint.ended(peer)) RETURN_IF_ERROR(EndOf(endpoint, peer, last, *in.flow));
+  if (endpoint.ended(peer)) return false;
+  if (in.heard) {
+    RETURN_IF_ERROR(EndOf(endpoint, peer, last, *in.flow));
+  } else {
+    endpoint.SetInFlow(peer, nullptr);
+    ins_.erase(peer);
+  }
   return false;
 }
 

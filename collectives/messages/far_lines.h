@@ -73,6 +73,7 @@ class FarLines {
   struct In {
     std::unique_ptr<SocketFlow> flow;
     bool watched = false;
+    bool heard = false;
   };
   struct Dialed {
     int peer;

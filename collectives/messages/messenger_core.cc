@@ -167,11 +167,7 @@ void MessengerCore::Settle() {
 
 // Whether there is something to do that no peer announces.
 bool MessengerCore::HasWork() const {
-  if (endpoint_->has_pulls() || endpoint_->has_unreached()) return true;
-  for (int peer = 0; peer < endpoint_->size(); ++peer) {
-    if (endpoint_->wants_to_write(peer)) return true;
-  }
-  return false;
+  return endpoint_->has_pulls() || endpoint_->has_unreached() || endpoint_->has_writers();
 }
 
 bool MessengerCore::Step() {

@@ -1,7 +1,11 @@
 // Ranks that are threads of this process, on one host, on a host each, and on two hosts.
 #include "collectives/messages/messenger.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -23,15 +27,15 @@ struct Placement {
 };
 std::ostream& operator<<(std::ostream& out, const Placement& p) { return out << p.name; }
 
+// Random enough, and fast.
 std::string Text(size_t bytes, unsigned seed) {
   std::string text(bytes, '\0');
-  std::minstd_rand random(seed + 1);
-  size_t i = 0;
-  for (; i + 4 <= bytes; i += 4) {
-    const auto word = static_cast<uint32_t>(random());
-    std::copy_n(reinterpret_cast<const char*>(&word), 4, &text[i]);
+  uint64_t word = seed * uint64_t{2654435761} + 1;
+  for (size_t i = 0; i < bytes; i += sizeof(word)) {
+    word = word * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t mixed = word ^ word >> 32;
+    std::memcpy(&text[i], &mixed, std::min(sizeof(mixed), bytes - i));
   }
-  for (; i < bytes; ++i) text[i] = static_cast<char>(random());
   return text;
 }
 
@@ -205,7 +209,7 @@ TEST_P(MessengerTest, AllToAll_OfRandomSizesAndTagsArrivesUnchanged) {
       Open& o = open.back();
       o.transfer =
           sends ? Send(rank, peer, letter.tag, o.text) : Receive(rank, peer, letter.tag, o.text);
-      if (random() % 20 == 0) messenger.WaitAWhile(*open[random() % open.size()].transfer);
+      if (random() % 200 == 0) messenger.WaitAWhile(*open[random() % open.size()].transfer);
     }
     for (const Open& o : open) {
       ASSERT_EQ(Await(messenger, o.transfer), absl::OkStatus());
@@ -349,6 +353,28 @@ TEST_P(MessengerTest, Close_FailsTransfersInFlight) {
   EXPECT_TRUE(called.HasBeenNotified());
   EXPECT_EQ(receive->status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(send->status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_P(MessengerTest, ForkedChild_LeavesTheParentAlone) {
+  Make(2);
+  const std::string sent = Text(100, 1);
+  std::string got(100, 'x');
+  const auto receive = Receive(0, 1, 1, got);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto send = Send(1, 0, 1, Text(100, 2));
+    const bool refused =
+        send->done() && absl::IsFailedPrecondition(send->status()) && !at(0).WaitAWhile(*receive);
+    at(0).Abort(absl::AbortedError("in the child"));
+    group_.reset();
+    _exit(refused ? 0 : 1);
+  }
+  int code = -1;
+  waitpid(child, &code, 0);
+  EXPECT_EQ(code, 0);
+  ASSERT_EQ(Await(at(1), Send(1, 0, 1, sent)), absl::OkStatus());
+  ASSERT_EQ(Await(at(0), receive), absl::OkStatus());
+  EXPECT_EQ(got, sent);
 }
 
 TEST_P(MessengerTest, Abort_FailsTheTransfersOfAllRanks) {
