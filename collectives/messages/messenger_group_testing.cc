@@ -8,10 +8,12 @@
 
 namespace hvd::collectives::messages {
 
-MessengerGroup::MessengerGroup(int size, const HostOf& host_of) : messengers_(size) {
+MessengerGroup::MessengerGroup(int size, const HostOf& host_of,
+                               const std::shared_ptr<const net::TlsContext>& tls)
+    : messengers_(size) {
   conformance::KeyExchangeTable keys(size);
   conformance::ForEachRank(size, [&](int rank) {
-    const GroupInfo group = {Epoch(1), rank, size, "127.0.0.1", "secret"};
+    const GroupInfo group = {Epoch(1), rank, size, "127.0.0.1", "secret", tls};
     auto connected =
         Messenger::Connect(group, *keys.ForRank(rank), absl::Seconds(60), host_of(rank));
     if (!connected.ok()) {

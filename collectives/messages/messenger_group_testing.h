@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "base/net/tls_session.h"
 #include "collectives/messages/messenger.h"
 
 namespace hvd::collectives::messages {
@@ -21,8 +22,9 @@ inline std::string Pairs(int rank) { return std::to_string(rank / 2); }
 
 class MessengerGroup {
  public:
-  // Aborts the test process unless all are connected.
-  MessengerGroup(int size, const HostOf& host_of);
+  // `tls` null: no encryption. Aborts the test process unless all are connected.
+  MessengerGroup(int size, const HostOf& host_of,
+                 const std::shared_ptr<const net::TlsContext>& tls = nullptr);
 
   int size() const { return static_cast<int>(messengers_.size()); }
   Messenger& at(int rank) { return *messengers_[rank]; }

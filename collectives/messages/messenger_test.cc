@@ -17,6 +17,7 @@
 #include "absl/synchronization/notification.h"
 #include "collectives/messages/messenger_group_testing.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd::collectives::messages {
 namespace {
@@ -24,8 +25,16 @@ namespace {
 struct Placement {
   const char* name;
   HostOf host_of;
+  bool encrypted = false;
 };
 std::ostream& operator<<(std::ostream& out, const Placement& p) { return out << p.name; }
+
+// The TLS context of the workers of one job.
+std::shared_ptr<const net::TlsContext> NewTls() {
+  const rendezvous::security::PeerCredentials issued =
+      *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
+  return *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+}
 
 // Random enough, and fast.
 std::string Text(size_t bytes, unsigned seed) {
@@ -41,7 +50,10 @@ std::string Text(size_t bytes, unsigned seed) {
 
 class MessengerTest : public testing::TestWithParam<Placement> {
  protected:
-  void Make(int size) { group_ = std::make_unique<MessengerGroup>(size, GetParam().host_of); }
+  void Make(int size) {
+    group_ = std::make_unique<MessengerGroup>(size, GetParam().host_of,
+                                              GetParam().encrypted ? NewTls() : nullptr);
+  }
   Messenger& at(int rank) { return group_->at(rank); }
 
   std::shared_ptr<Transfer> Send(int from, int to, uint64_t tag, const std::string& text) {
@@ -56,7 +68,8 @@ class MessengerTest : public testing::TestWithParam<Placement> {
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessengerTest,
                          testing::Values(Placement{"OneHost", OneHost}, Placement{"Apart", Apart},
-                                         Placement{"Pairs", Pairs}),
+                                         Placement{"Pairs", Pairs},
+                                         Placement{"Encrypted", Apart, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(MessengerTest, AnySize_ArrivesWhicheverEndIsFirst) {
