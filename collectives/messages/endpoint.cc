@@ -390,7 +390,7 @@ void Endpoint::OnPayload(int peer) {
   incoming.receive = nullptr;
   if (const ArrivalPtr arrival = std::move(incoming.arrival)) {
     arrival->complete = true;
-    if (arrival->claimed != nullptr) CopyArrived(*arrival, std::move(arrival->claimed));
+    if (const TransferPtr receive = std::move(arrival->claimed)) CopyArrived(*arrival, receive);
   }
   incoming.arrival = nullptr;
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <map>
 #include <thread>  // NOLINT: a peer that dials
 #include <vector>
 
@@ -286,6 +287,19 @@ TEST_F(PeerPortTest, TheNewestConnectionCountsUntilAllHaveCome) {
   Say(*second, "1");
   const auto other = Dial(address(), Group(2));
   all.join();
+}
+
+TEST_F(PeerPortTest, TakeArrived_DoesNotWaitAndIsToldOfNews) {
+  EXPECT_TRUE(inbox_->TakeArrived(Purpose::kTensors).empty());
+  const auto dialed = Dial(address(), Group(1));
+  ASSERT_TRUE(dialed.ok()) << dialed.status();
+  pollfd news = {inbox_->news(Purpose::kTensors), POLLIN, 0};
+  ASSERT_EQ(poll(&news, 1, -1), 1);
+  const std::map<int, net::Wire> arrived = inbox_->TakeArrived(Purpose::kTensors);
+  ASSERT_EQ(arrived.size(), 1u);
+  ExpectConnected(*dialed, arrived.at(1));
+  EXPECT_EQ(poll(&news, 1, 0), 0);
+  EXPECT_TRUE(inbox_->TakeArrived(Purpose::kTensors).empty());
 }
 
 TEST_F(PeerPortTest, Drop_ClosesConnectionsThatWereNotTaken) {
