@@ -193,7 +193,8 @@ TEST_F(EndpointTest, Callbacks_AreOncePerTransfer) {
 TEST_F(EndpointTest, PeerThatEnds_FailsItsTransfersInEveryState) {
   const std::string large(100000, 's'), small(1000, 't');
   std::string got(100000, ' '), posted(10, ' '), any(10, ' '), part(1000, ' '), kept(1000, ' ');
-  Send(1, 0, small, 8);  // is there completely
+  Send(1, 0, small, 8);   // is there completely
+  Send(1, 0, large, 10);  // is with the sender
   MoveAll();
   flows_[1][0].capacity = 100;
   Send(1, 0, small, 9);  // arrives in part
@@ -212,6 +213,9 @@ TEST_F(EndpointTest, PeerThatEnds_FailsItsTransfersInEveryState) {
   EXPECT_EQ(Receive(0, 1, kept, 8)->status(), absl::OkStatus());
   EXPECT_EQ(kept, small);
   EXPECT_EQ(Send(0, 1, small)->status(), kGone);
+  const TransferPtr of_announced = Receive(0, 1, got, 10);
+  ASSERT_TRUE(of_announced->done());
+  EXPECT_EQ(of_announced->status(), kGone);
   ends_[0].EndPeer(2, kGone);
   EXPECT_TRUE(of_any->done() && of_other->done());
 }

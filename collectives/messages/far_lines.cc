@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,14 +70,20 @@ bool FarLines::Watch(int operation, int fd, uint32_t events, uint64_t tag) {
 
 void FarLines::Dial(int peer) {
   os::AllowMoreFiles(2 * (outs_.size() + 1) + kSpareFiles);
-  dialing_.push_back(StartSignalFreeThread([this, peer] {
-    absl::StatusOr<net::Wire> wire =
-        tcp::DialLink(kPurpose, group_, peer, addresses_[peer], Clock::Real().Now() + dial_timeout_,
-                      &stop_dialing_);
-    absl::MutexLock lock(&mutex_);
-    dialed_.push_back({peer, std::move(wire)});
-    (void)eventfd_write(dial_news_.get(), 1);
-  }));
+  try {
+    dialing_.push_back(StartSignalFreeThread([this, peer] {
+      EndDial({peer, tcp::DialLink(kPurpose, group_, peer, addresses_[peer],
+                                   Clock::Real().Now() + dial_timeout_, &stop_dialing_)});
+    }));
+  } catch (const std::exception& no_thread) {
+    EndDial({peer, os::StatusOf(no_thread)});
+  }
+}
+
+void FarLines::EndDial(Dialed dialed) {
+  absl::MutexLock lock(&mutex_);
+  dialed_.push_back(std::move(dialed));
+  (void)eventfd_write(dial_news_.get(), 1);
 }
 
 bool FarLines::HasNews() const {

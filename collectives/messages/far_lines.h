@@ -84,6 +84,7 @@ class FarLines {
            std::vector<std::string> addresses, absl::Duration dial_timeout, Fd epoll, Fd news);
 
   bool Watch(int operation, int fd, uint32_t events, uint64_t tag);
+  void EndDial(Dialed dialed) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeDialed(Endpoint& endpoint);
   void TakeArrived(Endpoint& endpoint);
   absl::Status OnOut(Endpoint& endpoint, int peer);
