@@ -18,6 +18,7 @@
 #include "agent/join_options.h"
 #include "agent/process/adoption.h"
 #include "agent/protocol/agent_protocol.h"
+#include "agent/restarter/restarter.h"
 #include "agent/stdio_agent.h"
 #include "base/event_loop.h"
 #include "base/os/process_limits.h"
@@ -95,6 +96,8 @@ void TakeName(const char* name, char* called) {
 }  // namespace
 
 int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
+  if (argc > 3 && absl::string_view(argv[1]) == protocol::kRestarterMode)
+    restarter::RunRestarterProgram({argv + 2, argv + argc});
   std::optional<JoinOptions> join;
   if (argc != 2 || absl::string_view(argv[1]) != kStdio) {
     JoinCommand command = ParseJoinCommand(argc, argv);

@@ -118,6 +118,7 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
   // An adopted process runs already, and has chosen its directory.
   if (options.adopt.has_value()) return;
   for (const std::string& argument : options.command) command.add_argv(argument);
+  command.set_restarts(options.restarts);
   // The same variables as horovodrun sets for its workers.
   variables["PYTHONUNBUFFERED"] = "1";
   variables["HOROVOD_CONTROLLER"] = "gloo";

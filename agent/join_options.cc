@@ -75,6 +75,7 @@ class Parser {
     const char* const wrong =
         !options_.command.empty()       ? "there is no command: the process runs already"
         : options_.slots != 1           ? "--slots is 1: the process is the only worker"
+        : options_.restarts             ? "--elastic-restart starts a command, and there is none"
         : options_.end_with_stdin       ? "stdin is the process's: no --end-with-stdin"
         : options_.worker_stdin.empty() ? nullptr
                                         : "the process has a stdin: no --worker-stdin";
@@ -131,6 +132,9 @@ class Parser {
                  });
     Text("--worker-stdin", "FILE", "The contents of each worker's stdin (empty)",
          &options_.worker_stdin);
+    flags_.Flag("--elastic-restart",
+                "Start the command again in each world: for scripts that do not know Horovod",
+                [this] { options_.restarts = true; });
     flags_.Flag("--end-with-parent", "Stop the workers and exit when the parent process has ended",
                 [this] { options_.end_with_parent = true; });
     flags_.Flag("--end-with-stdin", "Stop the workers and exit at the end of stdin, a pipe",

@@ -24,6 +24,7 @@ struct JoinOptions {
   absl::Duration grace = absl::Seconds(30);  // of a drain; zero: the job's own
   absl::Duration start_timeout = absl::Seconds(60);
   std::vector<std::string> networks;
+  bool restarts = false;         // the command: agent/restarter starts it in each world anew
   bool end_with_parent = false;  // the agent ends when the process that started it has ended
   bool end_with_stdin = false;   // the agent ends at the end of its stdin
   std::string worker_stdin;      // a file; empty: nothing

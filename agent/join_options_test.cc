@@ -117,6 +117,8 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
       {{"--join", "a:1", "--token-file", "t", "--adopt", "0"}, "--adopt=0"},
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--", "x"}, "there is no command"},
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--slots", "2"}, "--slots is 1"},
+      {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--elastic-restart"},
+       "--elastic-restart starts a command"},
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--end-with-stdin"},
        "no --end-with-stdin"},
       {{"--join", "a:1", "--token-file", "t", "--adopt", "7", "--worker-stdin", "x"},

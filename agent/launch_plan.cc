@@ -2,13 +2,17 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/protocol/agent_protocol.h"
 #include "base/net/address.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
+#include "base/status_macros.h"
 #include "base/text/names.h"
 #include "base/text/shortened.h"
 #include "base/version.h"
@@ -77,6 +81,20 @@ void SetTorchVariables(const rendezvous::placement::Placement& placement,
   SetUnlessChosen("MASTER_PORT", store.port, environment);
 }
 
+// Makes the agent's own program the worker, which runs the command.
+absl::Status RunByRestarter(LaunchPlan* plan) {
+  std::error_code error;
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) {
+    return absl::InternalError(
+        absl::StrCat(plan->host, ": /proc/self/exe can't be read: ", error.message()));
+  }
+  plan->argv.insert(plan->argv.begin(),
+                    {protocol::kAgentProgram, protocol::kRestarterMode, plan->file});
+  plan->file = own;
+  return absl::OkStatus();
+}
+
 // What is probably meant by a command that can't be executed.
 std::string Hint(const LaunchPlan& plan) {
   const std::string& name = plan.argv[0];
@@ -122,6 +140,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap,
                                      where, Hint(plan)));
   }
   plan.file = *std::move(file);
+  if (command.restarts()) RETURN_IF_ERROR(RunByRestarter(&plan));
   return plan;
 }
 

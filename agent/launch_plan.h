@@ -30,6 +30,7 @@ struct LaunchPlan {
 //   - InvalidArgument: the bootstrap has no command.
 //   - NotFound: there is no such command on this host.
 //   - PermissionDenied: the command can't be executed.
+//   - Internal: the agent's own program, which runs a command that restarts, is not found.
 //
 // `own` is the agent's environment: a scheduler sets there, and not in the job's environment, which
 // GPUs this host's workers may use. A value given with `-x` takes precedence.

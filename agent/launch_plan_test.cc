@@ -1,6 +1,7 @@
 #include "agent/launch_plan.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "base/version.h"
@@ -27,6 +28,17 @@ TEST(LaunchPlanTest, MakeLaunchPlan_CommandInPath_IsFound) {
   EXPECT_EQ(plan.argv, (std::vector<std::string>{"sh", "train.py"}));
   EXPECT_EQ(plan.working_directory, "/usr");
   EXPECT_EQ(plan.warning, "");
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_CommandThatRestarts_IsRunByTheAgentsProgram) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.mutable_command()->set_restarts(true);
+  const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
+  EXPECT_EQ(plan.file, std::filesystem::read_symlink("/proc/self/exe"));
+  EXPECT_EQ(plan.argv, (std::vector<std::string>{"horovod-agent", "--restarter", "/bin/sh", "sh",
+                                                 "train.py"}));
+  *bootstrap.mutable_command()->mutable_argv(0) = "no-such-command";
+  EXPECT_THAT(MakeLaunchPlan(bootstrap).status().message(), testing::HasSubstr("no-such-command"));
 }
 
 TEST(LaunchPlanTest, MakeLaunchPlan_GpusOfTheAgent_AreThoseOfItsWorkers) {
@@ -172,9 +184,9 @@ TEST(LaunchPlanTest, WorkerEnvironment_AloneForNow_LeavesTheOthersTheirShares) {
 
 TEST(LaunchPlanTest, WorkerEnvironment_CoresOfTheAgentAlone_AreSharedByItsOwnWorkers) {
   using Entries = std::vector<std::string>;
-  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/4, 0, /*own=*/2), Entries{"OMP_NUM_THREADS=4"});
-  EXPECT_EQ(ThreadsWith({}, 8, 1, /*most=*/4, /*own=*/2), Entries{"OMP_NUM_THREADS=4"});
-  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/2, 0, /*own=*/4), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/4, 0, /*own_workers=*/2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 8, 1, /*most=*/4, /*own_workers=*/2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/2, 0, /*own_workers=*/4), Entries{"OMP_NUM_THREADS=4"});
 }
 
 TEST(LaunchPlanTest, WorkerEnvironment_UsersOwnThreadsStay) {

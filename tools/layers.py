@@ -66,9 +66,12 @@ ALLOWED = {
     "agent/inspection": [*BASE, "proto", "agent/output"],
     "agent/process": [*BASE, "proto", "agent/inspection", "agent/output", "agent/protocol"],
     "agent/copies": [*BASE, "worker_runtime/commit_store"],
+    "agent/restarter": [
+        *BASE, "base/settings", "proto", "rendezvous/placement", "collectives/key_exchange.h", "worker_runtime/session",
+    ],
     "agent": [
         *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
-        "agent/protocol", "agent/output", "agent/inspection", "agent/process", "agent/copies", "base/settings", "options",
+        "agent/protocol", "agent/output", "agent/inspection", "agent/process", "agent/copies", "agent/restarter", "base/settings", "options",
     ],
     "launcher/allocation": ["base"],
     "launcher/discovery": [*BASE, "rendezvous/membership"],

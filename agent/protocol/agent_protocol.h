@@ -13,6 +13,9 @@ inline constexpr char kFrameMagic[] = "\nHOROVOD-AGENT-FRAMES-1\n";
 // The exit code of an agent that has sent a refusal.
 inline constexpr int kAgentRefusedExitCode = 2;
 
+// The first argument with which an agent runs its own program as a worker: agent/restarter.
+inline constexpr char kRestarterMode[] = "--restarter";
+
 }  // namespace hvd::agent::protocol
 
 #endif  // AGENT_PROTOCOL_AGENT_PROTOCOL_H_

@@ -51,6 +51,7 @@ constexpr Key kJobKeys[] = {
     {"elastic.reset_limit", Kind::kNumber, "--reset-limit"},
     {"elastic.max_failures", Kind::kText, "--max-failures"},
     {"elastic.max_failures_in_a_row", Kind::kNumber, "--max-failures-in-a-row"},
+    {"elastic.restart", Kind::kSwitch, "--elastic-restart"},
     {"elastic.blacklist_cooldown_range", Kind::kText, "--blacklist-cooldown-range"},
     {"output.filename", Kind::kText, "--output-filename"},
     {"output.rotate_mb", Kind::kNumber, "--output-rotate-mb"},

@@ -46,7 +46,9 @@ constexpr Row kRows[] = {
      "this version has no MPI; --launcher 'COMMAND {host}' reaches hosts by a command of yours"},
     // Elastic jobs
     {"max-restarts monitor-interval elastic-training enable-recovery",
-     "--min-np makes a job elastic, --max-failures limits its failures"},
+     "--min-np makes a job elastic, --max-failures limits its failures, and --elastic-restart "
+     "starts "
+     "an unchanged script again as torchrun does"},
     {"min-nodes min-elastic-nodes min-workers", "--min-np gives the smallest number of processes"},
     {"max-nodes max-elastic-nodes max-workers", "--max-np gives the largest number of processes"},
     // Placement

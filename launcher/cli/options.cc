@@ -40,6 +40,7 @@ class Parser {
     DeclareGeneral();
     DeclareHosts();
     elastic_.Declare(flags_);
+    DeclareRestart();
     DeclareOutput();
     runtime_.Declare(flags_);
     DeclareOpposites();
@@ -63,6 +64,7 @@ class Parser {
  private:
   void DeclareGeneral();
   void DeclareHosts();
+  void DeclareRestart();
   void DeclareOutput();
   void DeclareOpposites();
   void DeclareFooter();
@@ -89,6 +91,7 @@ class Parser {
   absl::Status ReadCommand(std::vector<std::string> words);
   bool NamesHosts() const { return !options_.hosts.empty() || !options_.hostfile.empty(); }
   absl::Status Check() const;
+  absl::Status CheckRestart() const;
 
   const Environment& environment_;
   options::FlagTable flags_;
@@ -175,6 +178,13 @@ void Parser::DeclareHosts() {
   flags_.Value("--network-interfaces,--network-interface", "LIST",
                "Only these interfaces or networks: eth0,10.0.0.0/8; repeatable",
                [this](const std::string& list) { return AddNetworks(list); });
+}
+
+// In the group of the elastic flags.
+void Parser::DeclareRestart() {
+  flags_.Flag("--elastic-restart",
+              "Start all ranks again in each world, as torchrun: for scripts without hvd.elastic",
+              [this] { options_.restarts = true; });
 }
 
 void Parser::DeclareOutput() {
@@ -347,6 +357,26 @@ absl::Status Parser::Check() const {
   return options_.handover_fd >= 0 ? absl::OkStatus() : CheckReadsNoStdin(options_.command);
 }
 
+// What has no meaning with --elastic-restart, and would be ignored.
+absl::Status Parser::CheckRestart() const {
+  if (!options_.restarts) return absl::OkStatus();
+  std::string wrong;
+  if (!options_.elastic.has_value()) {
+    wrong = "is for elastic jobs: give --min-np, --max-np or --host-discovery-script as well";
+  } else if (options_.handover_fd >= 0) {
+    wrong = "starts a command, and horovod.run starts a function: leave it out";
+  }
+  for (const auto& [variable, value] : options_.tunables) {
+    if (variable == "HOROVOD_TORCH_ENV" && value == "0") {
+      wrong = "needs torchrun's variables, by which the ranks find each other: no --no-torch-env";
+    } else if (variable == "HOROVOD_COMMIT_COPY_MBIT") {
+      wrong = "has no commits: no --commit-copy-mbit";
+    }
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--elastic-restart ", wrong));
+}
+
 absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                                       const std::vector<std::string>& defaults) {
   ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
@@ -363,6 +393,7 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                    elastic_.Finish(options_.num_proc, NamesHosts(), environment_));
   ASSIGN_OR_RETURN(options_.output, output_.Finish());
   options_.tunables = runtime_.variables();
+  RETURN_IF_ERROR(CheckRestart());
   return std::move(options_);
 }
 

@@ -34,6 +34,8 @@ struct Options {
 
   std::optional<options::ElasticOptions> elastic;  // empty: a static job
 
+  bool restarts = false;  // the command, in each world
+
   std::string config_file;  // empty: none
   std::string event_log;    // a file; empty: none
   std::string metrics;      // an address to serve them at; empty: none

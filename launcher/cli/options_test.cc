@@ -375,6 +375,14 @@ TEST(ParseOptions, HostsThatAreGivenWinOverASchedulersJob) {
   EXPECT_THAT(Error("-H x:2 cmd", lsf), HasSubstr("-np is missing"));
 }
 
+TEST(ParseOptions, ElasticRestartNeedsAnElasticJob) {
+  EXPECT_TRUE(Parse("--elastic-restart -np 2 --min-np 1 cmd").restarts);
+  EXPECT_FALSE(Parse("-np 2 --min-np 1 cmd").restarts);
+  EXPECT_THAT(Error("--elastic-restart -np 2 cmd"), HasSubstr("is for elastic jobs"));
+  EXPECT_THAT(Error("--elastic-restart -np 2 --min-np 1 --no-torch-env cmd"),
+              HasSubstr("no --no-torch-env"));
+}
+
 TEST(ParseOptions, UnknownFlagGetsASuggestion) {
   EXPECT_THAT(Error("-np 1 --verbos2 cmd"), HasSubstr("did you mean --verbose?"));
 }

@@ -84,6 +84,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   pb::JobCommand& command = *bootstrap.mutable_command();
   for (const std::string& arg : plan.command) command.add_argv(arg);
+  command.set_restarts(plan.restarts);
   command.mutable_environment()->insert(plan.environment.begin(), plan.environment.end());
   command.set_working_directory(plan.working_directory);
   command.set_input(plan.worker_input);

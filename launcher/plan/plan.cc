@@ -154,6 +154,11 @@ ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   return plan;
 }
 
+// What scripts are told of how often they may be started again.
+std::string MostRestarts(const ElasticPlan& plan) {
+  return absl::StrCat(plan.spec.reset_limit.value_or(plan.spec.budget.failures));
+}
+
 // Makes the host source from the options. A new kind of source is added here.
 absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Options& options,
                                                                   const Environment& environment,
@@ -344,6 +349,8 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& e
   plan.shown_ranks = options.output.shown_ranks;
   plan.networks = options.networks;
   plan.command = options.command;
+  plan.restarts = options.restarts;
+  if (plan.restarts) plan.environment["TORCHELASTIC_MAX_RESTARTS"] = MostRestarts(*plan.elastic);
   plan.working_directory = machine.working_directory;
   const bool has_own_threads = plan.environment.count("OMP_NUM_THREADS") > 0;
   // A value that the user has set is passed on unchanged.

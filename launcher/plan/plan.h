@@ -63,6 +63,7 @@ struct JobPlan {
   std::vector<std::string> listen;
   std::vector<std::string> networks;
   std::vector<std::string> command;
+  bool restarts = false;    // the command, in each world
   Environment environment;  // of every worker, before the agent adds its own
   std::string working_directory;
   int shared_cores = 0;      // of this machine, among its workers; 0: OMP_NUM_THREADS is left alone

@@ -213,6 +213,8 @@ ELSEWHERE = {
     r"mpirun --map-by node": ("tests/cluster/mpirun_test.py", '"--map-by", "node"'),
     r"mpirun -np 8 -hosts a,b -ppn 4 .*": ("tests/cluster/mpirun_test.py", '"-hosts", "a,b", "-ppn"'),
     r"torchrun --nproc_per_node 4 train\.py": ("tests/e2e/torchrun_launch_test.py", '"--nproc_per_node"'),
+    r"torchrun --rdzv-backend=horovod .*": ("tests/e2e/torchrun_nodes_test.py", '"--rdzv-backend=horovod"'),
+    r"horovodrun --elastic-restart .*": ("tests/e2e/restarted_test.py", '["--elastic-restart"]'),
     r"horovodrun .*--launcher kubectl .*": ("tests/cluster/schedulers_test.py", '"--launcher", "kubectl"'),
     r"horovodrun .*--launcher '.*\{host\}.*": ("tests/cluster/schedulers_test.py", "--host={{host}}"),
     r"horovodrun --hostfile /etc/mpi/hostfile": (

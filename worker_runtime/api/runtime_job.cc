@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/crypto.h"
 #include "base/status_macros.h"
-#include "rendezvous/client/grpc_rendezvous_client.h"
-#include "rendezvous/security/credentials_message.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/session/agent_session.h"
 #include "worker_runtime/session/bootstrap.h"
 
 namespace hvd::worker_runtime::api {
@@ -14,13 +12,6 @@ namespace {
 
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
 constexpr absl::Duration kConfirmTimeout = absl::Seconds(5);
-
-Incarnation NewIncarnation() {
-  const std::string bytes = RandomBytes(sizeof(uint64_t));
-  uint64_t value;
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&value));
-  return Incarnation(value | 1);  // 0 means none
-}
 
 // Best effort: without the page the agent notices the end of this process a little later, and not
 // that it executes another program. Empty if another process holds the page already, e.g. the
@@ -40,25 +31,6 @@ std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& j
   return arena.ok() ? *std::move(arena) : nullptr;
 }
 
-std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
-                                              absl::Duration patience) {
-  const rendezvous::security::PeerCredentials credentials =
-      rendezvous::security::FromMessage(bootstrap.credentials());
-  const session::WorkerStanding standing{
-      WorkerId(bootstrap.worker_id()),
-      bootstrap.advertise_address(),
-      bootstrap.elastic(),
-      absl::Milliseconds(bootstrap.reattach_ms()),
-      {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
-  rendezvous::client::Patience with_daemon =
-      rendezvous::client::PatienceFor(patience, standing.reattach);
-  if (bootstrap.away_ms() > 0) with_daemon.away = absl::Milliseconds(bootstrap.away_ms());
-  return std::make_shared<session::Session>(
-      standing, NewIncarnation(),
-      rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials,
-                                                with_daemon));
-}
-
 }  // namespace
 
 absl::Status Runtime::MeetAgent() {
@@ -72,7 +44,8 @@ absl::Status Runtime::MeetAgent() {
   if (store != nullptr) {
     progress_.Restore(store->Newest().value_or(commit_store::CommitArena::Commit()).number);
   }
-  std::shared_ptr<session::Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
+  std::shared_ptr<session::Session> session =
+      session::OpenAgentSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
   job_id_ = answer.bootstrap.job_id();
   store_ = std::move(store);
