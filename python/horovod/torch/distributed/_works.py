@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import datetime
+import functools
 import os
 import queue
 import sys
@@ -139,15 +140,14 @@ class StartedWork(Work):
                 self._waiter.add(self)
             return self._future
 
-    def complete_future(self) -> None:
-        """Waits, and completes the future. Called by the :class:`Waiter`."""
+    def outcome(self) -> Callable[[], None]:
+        """Waits, and returns the function that completes the future and so runs its callbacks. Called by the :class:`Waiter`."""
         assert self._future is not None
         try:
             self.wait()
         except Exception as error:
-            self._future.set_exception(error)
-        else:
-            self._future.set_result(self._result)
+            return functools.partial(self._future.set_exception, error)
+        return functools.partial(self._future.set_result, self._result)
 
     def __del__(self) -> None:
         # Nobody waits for it any more. The runtime still uses the memory, so the work lives on.
@@ -272,31 +272,47 @@ class WorksTogether(Work):
 
 
 class Waiter:
-    """The thread that completes the futures of one group's works, in their order. It starts with the first."""
+    """The threads that complete the futures of one group's works. The first starts with the first future; others start while
+    callbacks of futures run, because a callback may wait for another future (as those of PowerSGD do).
+    """
 
     def __init__(self) -> None:
         self._works: queue.SimpleQueue[Optional[StartedWork]] = queue.SimpleQueue()
-        self._thread: Optional[threading.Thread] = None
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._in_callbacks = 0  # of the threads
 
     def add(self, work: StartedWork) -> None:
         """Has the work's future completed."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="horovod futures", daemon=True)
-            self._thread.start()
         self._works.put(work)
+        with self._lock:
+            self._leave_no_work_alone()
 
     def close(self) -> None:
-        """Ends the thread once all works so far are done."""
-        if self._thread is not None:
+        """Ends the threads once all works so far are done."""
+        with self._lock:
+            threads, self._threads = self._threads, 0
+        for _ in range(threads):
             self._works.put(None)
+
+    def _leave_no_work_alone(self) -> None:
+        if self._in_callbacks >= self._threads and not self._works.empty():
+            self._threads += 1
+            threading.Thread(target=self._run, name="horovod futures", daemon=True).start()
 
     def _run(self) -> None:
         while True:
             work = self._works.get()
             if work is None:
                 return
-            work.complete_future()
-            del work  # while this thread waits for the next
+            complete = work.outcome()
+            with self._lock:
+                self._in_callbacks += 1
+                self._leave_no_work_alone()
+            complete()
+            with self._lock:
+                self._in_callbacks -= 1
+            del work, complete  # while this thread waits for the next
 
 
 _dropped: collections.deque[StartedWork] = collections.deque()  # in flight, and nobody waits for them
