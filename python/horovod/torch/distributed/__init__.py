@@ -11,6 +11,8 @@ from typing import Optional
 import torch.distributed as dist
 
 from horovod import _torch_backend
+from horovod.torch.distributed import _works
+from horovod.torch.distributed._compiled import keep_from_compiler
 from horovod.torch.distributed._group import HorovodGroup, create
 
 __all__ = ["HorovodGroup", "create"]
@@ -36,4 +38,5 @@ def _take_monitored_barriers() -> None:
 
 
 _torch_backend.register()
+keep_from_compiler(HorovodGroup, _works.StartedWork, _works.TransferWork, _works.EndedWork, _works.WorksTogether)
 _take_monitored_barriers()
