@@ -294,6 +294,8 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
   answer.set_advertise_address(route_.own_address);
   answer.set_elastic(welcome_->elastic());
   answer.set_reattach_ms(welcome_->reattach_ms());
+  answer.set_encrypt_data(welcome_->encrypt_data());
+  if (hello.credentials_only()) return response;
   HandOver(hello.worker_id(), asker, response);
   return response;
 }

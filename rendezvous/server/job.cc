@@ -132,6 +132,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
 AgentServiceOptions Job::MakeAgentOptions() {
   AgentServiceOptions made;
   made.welcome.set_job_id(options_.job_id);
+  made.welcome.set_encrypt_data(options_.spec.encrypt_data);
   if (options_.journal != nullptr) {
     made.welcome.set_reattach_ms(transport::ToMilliseconds(options_.spec.reattach_timeout));
   }

@@ -80,6 +80,7 @@ pb::WorkerBootstrap ServedJobImpl::MakeBootstrap() const {
   bootstrap.set_daemon_address(address);
   bootstrap.set_advertise_address(net::SplitHostPort(address).host);
   bootstrap.set_elastic(options_.spec.elastic.has_value());
+  bootstrap.set_encrypt_data(options_.spec.encrypt_data);
   // At least kGoneAfter: with a short reattach timeout, workers would give the server up for one
   // slow answer.
   const absl::Duration away = is_kept() ? options_.spec.reattach_timeout : kGoneAfter;

@@ -1,17 +1,30 @@
-"""Starts the ranks of a script of torch.distributed as plain processes, as any launcher does."""
+"""Starts the ranks of a script of torch.distributed as plain processes, without a launcher.
 
+They are forked from this process, which has imported what takes seconds.
+"""
+
+import atexit
 import os
-import subprocess
+import runpy
+import signal
 import sys
+import threading
+import traceback
 from pathlib import Path
 from typing import Optional
 
-FOLDER = Path(__file__).parent
+import torch
+
+import horovod.torch.distributed  # noqa: F401
+
+SCRIPTS = Path(__file__).parent / "scripts"
 PATIENCE = 120  # seconds; the ranks of a test end long before
+
+torch.set_num_threads(1)  # a child can't use the threads of its parent
 
 
 class Rank:
-    """What a rank has printed, and its exit code."""
+    """How a rank has ended: its exit code, or minus its signal; and what it has printed."""
 
     def __init__(self, code: int, output: str) -> None:
         self.code = code
@@ -25,22 +38,45 @@ def run(
     folder: Path, script: str, ranks: int, *arguments: str, variables: Optional[dict[str, str]] = None
 ) -> list[Rank]:
     """Runs scripts/SCRIPT on so many ranks, which meet at a file in `folder`, and returns how they ended."""
-    meeting = folder / f"store-{len(list(folder.iterdir()))}"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(FOLDER / "scripts" / script), f"file://{meeting}", str(rank), str(ranks), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        for rank in range(ranks)
-    ]
+    number = len(list(folder.iterdir()))
+    outputs = [folder / f"output-{number}-{rank}" for rank in range(ranks)]
+    processes = []
+    for rank, output in enumerate(outputs):
+        process = os.fork()
+        if process == 0:
+            _be_rank(
+                script, [f"file://{folder}/store-{number}", str(rank), str(ranks), *arguments], output, variables or {}
+            )
+        processes.append(process)
+    guard = threading.Timer(PATIENCE, lambda: [os.kill(process, signal.SIGKILL) for process in processes])
+    guard.start()
     try:
-        outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes]
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return [Rank(process.returncode, output) for process, output in zip(processes, outputs)]
+        guard.cancel()
+    return [Rank(code, output.read_text()) for code, output in zip(codes, outputs)]
+
+
+def _be_rank(script: str, arguments: list[str], output: Path, variables: dict[str, str]) -> None:
+    """Runs the script in this process, as Python would, and ends the process."""
+    code = 1
+    try:
+        file = os.open(output, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        # Not pytest's, which capture.
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        os.environ.update(variables)
+        sys.argv = [script, *arguments]
+        runpy.run_path(str(SCRIPTS / script), run_name="__main__")
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -64,6 +64,13 @@ def local_lane(root: Path) -> list[Suite]:
         # Debian's torch comes without fsspec, and several ranks do not run these.
         on_ranks("checkpoints below URLs", "pip", 1, "test_torch_checkpoint_url.py"),
         *(pytest(f"jobs with the newest torch, {name}", "pip", f"tests/e2e/{name}_test.py") for name in _E2E_OF_PIP),
+        pytest(
+            "torch.distributed on the engine",
+            "pip",
+            "tests/torch_distributed/backend_test.py",
+            "tests/torch_distributed/launchers_test.py",
+        ),
+        *torchs_own(ranks=2),
         pytest("a simulated Intel XPU", "pip", "tests/xpu"),
         pytest("the simulated NVIDIA GPU itself", "pip", "tests/gpu/simulated"),
     ]
@@ -95,9 +102,16 @@ def engines_lane(root: Path) -> list[Suite]:
     ]
 
 
+def torchs_own(ranks: int) -> list[Suite]:
+    """torch's own tests of backends, on ours."""
+    path = "tests/torch_distributed/torchs_cases.py"
+    return [pytest(f"torch's tests of backends, {ranks} ranks", "pip", path, variables={"WORLD_SIZE": str(ranks)})]
+
+
 def rest(root: Path) -> list[Suite]:
     """What takes or fetches much: tools/test --all."""
     return [
+        *torchs_own(ranks=4),
         *_other_frameworks(root),
         _engine(
             root, "ray", "engines", "train", wheel=True, variables={"RAY_TRAIN_V2_ENABLED": "0"}

@@ -2,10 +2,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/tls_session.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "worker_runtime/api/backends.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/session/bootstrap.h"
 
 namespace hvd::worker_runtime::api {
 namespace {
@@ -53,14 +55,45 @@ absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::Signatu
   return Pending{std::move(engine), std::move(operation)};
 }
 
+namespace {
+
+// Adds to `options` what the process's job, if it is in one, has for connections of its workers.
+absl::Status TakeFromJob(const settings::RuntimeEnv& env, group::ProcessGroupOptions& options) {
+  if (env.agent_socket.empty()) {
+    if (!env.encrypt_data) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "HOROVOD_ENCRYPT_DATA=1 is set, but this process is in no job, which would have the "
+        "certificates: start the script by horovodrun --encrypt-data");
+  }
+  ASSIGN_OR_RETURN(const pb::WorkerBootstrap job,
+                   session::FetchCredentials(env.agent_socket, WorkerId(env.worker_id),
+                                             env.worker_word, env.agent_timeout));
+  const pb::Credentials& credentials = job.credentials();
+  options.job_secret = credentials.token();
+  if (!job.encrypt_data()) {
+    if (!env.encrypt_data) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "HOROVOD_ENCRYPT_DATA=1 is set for this worker, but its job does not encrypt: give "
+        "--encrypt-data to horovodrun or horovod-rendezvousd");
+  }
+  ASSIGN_OR_RETURN(options.tls,
+                   net::TlsContext::Create({credentials.ca_certificate(), credentials.certificate(),
+                                            credentials.private_key()}));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<int32_t> Runtime::OpenGroup(const group::ProcessGroupOptions& options,
                                            group::Store& store) {
   ASSIGN_OR_RETURN(const settings::RuntimeEnv env,
                    settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
+  group::ProcessGroupOptions complete = options;
+  RETURN_IF_ERROR(TakeFromJob(env, complete));
   const std::unique_ptr<collectives::Backend> backend = MakeGroupBackend(env);
   ASSIGN_OR_RETURN(
       std::unique_ptr<group::ProcessGroup> group,
-      group::ProcessGroup::Connect(options, env, *backend, HostIdentityOf(env), store));
+      group::ProcessGroup::Connect(complete, env, *backend, HostIdentityOf(env), store));
   return groups_.Add(std::move(group));
 }
 

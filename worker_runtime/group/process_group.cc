@@ -79,7 +79,8 @@ absl::Status ProcessGroup::ConnectPlanes(const settings::RuntimeEnv& env,
   group.rank = options_.rank;
   group.size = options_.size;
   group.address = options_.address;
-  group.secret = secret;
+  group.secret = options_.job_secret.empty() ? secret : HmacSha256(options_.job_secret, secret);
+  group.tls = options_.tls;
   group.port = std::move(port);
   group.on_choice = [logger = logger_](const std::string& choice) { logger->info(choice); };
   ASSIGN_OR_RETURN(

@@ -28,6 +28,10 @@ struct ProcessGroupOptions {
   std::string name;     // in messages for users; empty: the group of all
   // How long this rank waits for the others to connect, and then for those of an operation.
   absl::Duration timeout = absl::Minutes(30);
+  // What only processes of this rank's job know; empty: the rank belongs to no job.
+  std::string job_secret = "";
+  // TLS for all network traffic; nullptr: no encryption.
+  std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
 // Unlike a process set, it belongs to no world: only its members make it, and it lives until it is
@@ -36,8 +40,8 @@ struct ProcessGroupOptions {
 class ProcessGroup {
  public:
   // Every rank of the group must call it. Ranks with equal `host_identity` may share memory; empty:
-  // none does with this rank. `store` is used during the call only. The group's secret
-  // goes through the store, so the group is as private as the store is.
+  // none does with this rank. `store` is used during the call only. A part of the group's secret
+  // goes through the store: without a job_secret the group is as private as the store is.
   // Errors:
   //   - InvalidArgument: there is no such rank, or the address is not numeric.
   //   - All errors of Store and ConnectedGroup::Connect.

@@ -221,6 +221,17 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_names, Work
   return result;
 }
 
+absl::StatusOr<pb::WorkerBootstrap> FetchCredentials(const std::string& socket_names,
+                                                     WorkerId worker, const std::string& word,
+                                                     absl::Duration timeout) {
+  pb::WorkerHello hello;
+  hello.set_worker_id(worker.value());
+  hello.set_word(word);
+  hello.set_credentials_only(true);
+  std::vector<Fd> passed;
+  return AskFor(socket_names, hello, timeout, passed);
+}
+
 absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId worker,
                                      const std::string& word, absl::Duration timeout) {
   pb::WorkerHello hello;

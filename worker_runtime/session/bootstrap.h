@@ -29,6 +29,13 @@ struct AgentAnswer {
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_names, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
 
+// Asks the agent for the job's credentials and settings alone, without descriptors: for a process
+// that takes no part in worlds, which may be any descendant of the worker. Errors: those of
+// FetchBootstrap.
+absl::StatusOr<pb::WorkerBootstrap> FetchCredentials(const std::string& socket_names,
+                                                     WorkerId worker, const std::string& word,
+                                                     absl::Duration timeout);
+
 // Asks the agent for the arena with the newest commit in its memory, of any worker of this host or
 // a copy of another host's; invalid: there is none. Errors: those of FetchBootstrap.
 absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId worker,

@@ -198,11 +198,11 @@ def test_messages() -> None:
         sources = []
         for _ in range(size - 1):
             token = torch.empty(1)
-            sources.append(dist.recv(token))
+            sources.append(dist.recv(token, tag=7))
             assert token.item() == sources[-1]
         assert sorted(sources) == list(range(1, size))
     else:
-        dist.send(torch.tensor([float(rank)]), 0)
+        dist.send(torch.tensor([float(rank)]), 0, tag=7)
     strided = torch.zeros(4, 4)
     works = dist.batch_isend_irecv(
         [dist.P2POp(dist.isend, torch.arange(4.0), to), dist.P2POp(dist.irecv, strided[:, 1], source)]

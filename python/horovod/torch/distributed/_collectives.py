@@ -90,6 +90,8 @@ def _copies(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Optional[Call
 
 def allreduce(members: Members, tensors: Tensors, op: Any, waits: bool) -> Work:
     """Reduces each tensor in place. A sparse one must be the only one."""
+    if waits and len(tensors) == 1 and _is_plain(tensors[0]):
+        return _allreduce_at_once(members, tensors[0], op)
     if len(tensors) == 1 and tensors[0].layout == torch.sparse_coo:
         return _allreduce_sparse(members, tensors[0], op, waits)
     check_dense(tensors)
@@ -98,6 +100,28 @@ def allreduce(members: Members, tensors: Tensors, op: Any, waits: bool) -> Work:
     sources = [contiguous(tensor) for tensor in tensors]
     pieces = [_reduced_piece(_ffi.ALLREDUCE, s, s.data_ptr(), s.numel(), op) for s in sources]
     return members.start(pieces, tensors, sources, _copies(list(zip(tensors, sources))), waits, known=True)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and not tensor.is_neg()
+        and not tensor.dtype.is_complex
+    )
+
+
+def _allreduce_at_once(members: Members, tensor: torch.Tensor, op: Any) -> Work:
+    """As :func:`allreduce` of one tensor that needs no copy, for a caller that waits: what is called for small tensors again and
+    again, so it does little.
+    """
+    kind = int(getattr(op, "op", op))
+    key = (tensor.dtype, tensor.numel(), kind)
+    if not members.knows(key):
+        if name_of_op(op) in _BITWISE:
+            return _allreduce_bits(members, [tensor], _BITWISE[name_of_op(op)], waits=True)
+        members.learn(key, _reduced_piece(_ffi.ALLREDUCE, tensor, tensor.data_ptr(), tensor.numel(), op))
+    return members.run_known(key, tensor)
 
 
 def _allreduce_sparse(members: Members, tensor: torch.Tensor, op: Any, waits: bool) -> Work:

@@ -315,11 +315,11 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
 
     def _are_elsewhere(self, tensors: Tensors) -> bool:
         """Whether torch's own backend for their device must take the tensors; makes that backend."""
-        device = next((tensor.device for tensor in tensors if tensor.device.type != "cpu"), None)
-        if device is None:
-            return False
-        self._add_device(device)
-        return True
+        for tensor in tensors:
+            if not tensor.is_cpu:
+                self._add_device(tensor.device)
+                return True
+        return False
 
     def _add_device(self, device: torch.device) -> None:
         if device.type in self._other_devices:

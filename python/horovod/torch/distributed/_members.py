@@ -15,10 +15,12 @@ from horovod.torch.distributed._works import (
     StartedWork,
     TransferWork,
     Waiter,
+    has_dropped,
     release_dropped,
     shown,
 )
 
+_ENDED = EndedWork([])  # for callers that only wait
 _MOST_PREPARED = 4096  # shapes that change from step to step must not fill the memory
 
 
@@ -57,7 +59,7 @@ class Members:
         self._count = 0
         self._barriers = 0
         self._waiter = Waiter()
-        self._known: dict[tuple[Any, ...], _ffi.Prepared] = {}
+        self._known: dict[object, _ffi.Prepared] = {}
 
     @property
     def count(self) -> int:
@@ -96,6 +98,34 @@ class Members:
             work.wait()
             return work
         return shown(work)
+
+    def knows(self, key: object) -> bool:
+        """Whether :meth:`run_known` can run this operation."""
+        return key in self._known
+
+    def learn(self, key: object, piece: Piece) -> None:
+        """Keeps the operation on one piece, without its addresses, under `key`."""
+        self._keep(key, piece)
+
+    def run_known(self, key: object, tensor: torch.Tensor) -> Work:
+        """Runs a known operation, which replaces the elements of `tensor`, and waits. Raises as :meth:`start`."""
+        if has_dropped():
+            release_dropped()
+        address, code = tensor.data_ptr(), None
+        try:
+            with self._lock:
+                self._count += 1
+                code = _ffi.run(self._known[key], f"operation {self._count}", address, address, self._id)
+        finally:
+            if code is None:
+                _ffi.keep_for_ever(tensor)  # as in _run
+        if code == 0:
+            return _ENDED
+        if code < _ffi.FIRST_HANDLE:
+            _ffi.check_run(code)
+        work = StartedWork(code, [tensor], None, tensor, self._waiter)
+        work.wait()
+        return work
 
     def _run(self, piece: Piece, result: Sequence[torch.Tensor], keep: object, finish: Optional[Finish]) -> Work:
         """Runs an operation on one piece, in one call of the library."""
@@ -147,10 +177,14 @@ class Members:
         key = (piece.op, piece.dtype, piece.shape, *(v if type(v) is int else tuple(v) for v in fields.values()))
         prepared = self._known.get(key)
         if prepared is None:
-            if len(self._known) >= _MOST_PREPARED:
-                self._known.clear()
-            request = _ffi.request("", piece.op, piece.dtype, piece.shape, 0, 0, **fields)
-            prepared = self._known[key] = _ffi.Prepared([request])
+            prepared = self._keep(key, piece)
+        return prepared
+
+    def _keep(self, key: object, piece: Piece) -> _ffi.Prepared:
+        if len(self._known) >= _MOST_PREPARED:
+            self._known.clear()
+        request = _ffi.request("", piece.op, piece.dtype, piece.shape, 0, 0, **piece.fields)
+        prepared = self._known[key] = _ffi.Prepared([request])
         return prepared
 
     def send(self, peer: int, tag: int, memory: torch.Tensor, result: torch.Tensor) -> TransferWork:

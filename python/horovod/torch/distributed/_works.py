@@ -318,6 +318,11 @@ class Waiter:
 _dropped: collections.deque[StartedWork] = collections.deque()  # in flight, and nobody waits for them
 
 
+def has_dropped() -> bool:
+    """Whether there are works in flight that nobody waits for."""
+    return bool(_dropped)
+
+
 def release_dropped() -> None:
     """Concludes the works that nobody waits for, if they are done. Any thread may call it at any time."""
     for _ in range(len(_dropped)):
