@@ -41,7 +41,7 @@ def contestants(args, ranks, referee):
         command = [
             bench.python_of(which),
             *worker,
-            "torch",
+            "gloo",
             referee.socket_path,
             name.replace(" ", "-"),
             referee.scratch("store-" + which),

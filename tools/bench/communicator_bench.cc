@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,7 +118,7 @@ struct Call {
       return communicator->AllReduce(out.data(), out.data(), count, type,
                                      collectives::ReduceOp::kSum, options);
     }
-    if (operation == "allgather") {
+    if (operation == "allgather" || operation == "gather-into") {
       return communicator->AllGather(in.data(), out.data(), bytes, options);
     }
     if (operation == "broadcast") {
@@ -148,9 +149,15 @@ absl::Status Serve(const collectives::GroupInfo& group, collectives::Backend& ba
       {"float32", collectives::DataType::kFloat32},
       {"float16", collectives::DataType::kFloat16},
       {"bfloat16", collectives::DataType::kBfloat16}};
+  const std::set<std::string> operations = {"allreduce", "allgather", "gather-into",
+                                            "broadcast", "alltoall",  "reducescatter"};
   Call call;
   Case next;
   while (NextCase(referee, &next)) {
+    if (operations.count(next.operation) == 0) {
+      dprintf(referee, "no such operation\n");
+      continue;
+    }
     call.communicator = communicator.get();
     call.operation = next.operation;
     call.type = types.at(next.type);

@@ -5,17 +5,18 @@
 Columns, in milliseconds per step on the slowest rank, medians of all rounds:
   local       the step without communication, in as many processes at once
   hvd         hvd.DistributedOptimizer
-  ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view
+  ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view; ddp-hvd: over our backend of torch.distributed
   horovod     Horovod 0.28.1, where there is one
   X comm      X less local: what communication adds to the step
   hvd/ddp     our communication as a part of DDP's, and of DDP's with views: medians of the rounds' ratios
+  d-hvd/hvd   DDP's communication over our backend, as a multiple of DistributedOptimizer's
 """
 
 import bench
 from referee import JobFailed, Referee, median_ratio
 
 MODELS = {"resnet50": "161 tensors, 102 MB", "gpt": "208 tensors, 63 MB"}
-WAYS = ["local", "hvd", "ddp", "ddp-view"]
+WAYS = ["local", "hvd", "ddp", "ddp-view", "ddp-hvd"]
 
 
 def command_of(args, way, ranks, which, referee):
@@ -25,7 +26,8 @@ def command_of(args, way, ranks, which, referee):
     if way == "horovod":
         launcher, python, environment = bench.original_horovod(args, ranks)
         return [*launcher, python, worker[1], "hvd", *worker[3:]], environment
-    return bench.forked([*worker, referee.scratch("store-" + way), "RANK", str(ranks)], ranks), None
+    variables = bench.environment(args, which) if way == "ddp-hvd" else None
+    return bench.forked([*worker, referee.scratch("store-" + way), "RANK", str(ranks)], ranks), variables
 
 
 def ways_with_horovod(args, ways):
@@ -44,16 +46,23 @@ def communication(times, way):
 
 
 def show(table, model, which, times, rounds):
-    ours, ddp, view = (communication(times, way) for way in WAYS[1:4])
+    ours, ddp, view, group = (communication(times, way) for way in WAYS[1:5])
     values = {way: 1000 * bench.median(seconds) for way, seconds in times.items()}
     values.update(
         {
             "hvd comm": 1000 * bench.median(ours),
             "ddp comm": 1000 * bench.median(ddp),
             "view comm": 1000 * bench.median(view),
+            "d-hvd comm": 1000 * bench.median(group),
         }
     )
-    values.update({"hvd/ddp": median_ratio(ours, ddp), "hvd/view": median_ratio(ours, view)})
+    values.update(
+        {
+            "hvd/ddp": median_ratio(ours, ddp),
+            "hvd/view": median_ratio(ours, view),
+            "d-hvd/hvd": median_ratio(group, ours),
+        }
+    )
     if "horovod" in times:
         original = communication(times, "horovod")
         values.update({"horovod comm": 1000 * bench.median(original), "hvd/horovod": median_ratio(ours, original)})
@@ -66,7 +75,7 @@ def main():
     args = parser.parse_args()
     bench.begin(args)
     ways = ways_with_horovod(args, WAYS)
-    titles = [*ways, "hvd comm", "ddp comm", "view comm", "hvd/ddp", "hvd/view"]
+    titles = [*ways, "hvd comm", "ddp comm", "view comm", "d-hvd comm", "hvd/ddp", "hvd/view", "d-hvd/hvd"]
     if "horovod" in ways:
         titles += ["horovod comm", "hvd/horovod"]
     for ranks in args.np:

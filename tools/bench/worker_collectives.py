@@ -1,7 +1,8 @@
 """The collectives of hvd or torch.distributed, as tools/bench/collectives.py's referee asks for them. Started by it:
 
 worker_collectives.py hvd SOCKET NAME                          under horovodrun
-worker_collectives.py torch SOCKET NAME STORE RANK SIZE        STORE: a file for this run only
+worker_collectives.py gloo SOCKET NAME STORE RANK SIZE         torch.distributed over Gloo; STORE: a file for this run only
+worker_collectives.py hvd-group SOCKET NAME STORE RANK SIZE    torch.distributed over the backend hvd
 """
 
 import sys
@@ -10,6 +11,7 @@ import torch
 
 from bench_client import serve, time_calls
 
+BACKENDS = {"gloo": "gloo", "hvd-group": "hvd"}
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -33,11 +35,13 @@ class Hvd:
 class Torch:
     """Outputs are allocated once. Gloo has neither all_to_all_single nor reduce_scatter in torch 1.13."""
 
-    def __init__(self, store, rank, size):
+    def __init__(self, backend, store, rank, size):
         import torch.distributed as dist
 
+        if backend == "hvd":
+            import horovod.torch.distributed  # noqa: F401
         self.rank, self.size = int(rank), int(size)
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=self.rank, world_size=self.size)
+        dist.init_process_group(backend, init_method=f"file://{store}", rank=self.rank, world_size=self.size)
         self.barrier, self.end = dist.barrier, dist.destroy_process_group
         self._out = None
         self.operations = {
@@ -46,7 +50,18 @@ class Torch:
             "broadcast": lambda large, _: dist.broadcast(large, 0),
             "alltoall": lambda large, _: dist.all_to_all_single(self._like(large), large),
             "reducescatter": lambda large, small: dist.reduce_scatter_tensor(self._like(small), large),
+            "gather-into": lambda large, small: dist.all_gather_into_tensor(self._like(large), small),
+            "there-and-back": lambda large, _: self._there_and_back(dist, large),
         }
+
+    def _there_and_back(self, dist, tensor):
+        """A message from rank 0 to rank 1, and one back."""
+        if self.rank == 0:
+            dist.send(tensor, 1)
+            dist.recv(tensor, 1)
+        elif self.rank == 1:
+            dist.recv(tensor, 0)
+            dist.send(tensor, 0)
 
     def _like(self, tensor):
         if self._out is None or self._out.shape != tensor.shape or self._out.dtype != tensor.dtype:
@@ -56,7 +71,7 @@ class Torch:
 
 def main():
     torch.set_num_threads(1)
-    library = Hvd() if sys.argv[1] == "hvd" else Torch(*sys.argv[4:])
+    library = Hvd() if sys.argv[1] == "hvd" else Torch(BACKENDS[sys.argv[1]], *sys.argv[4:])
     tensors = {}
 
     def handle(operation, element_type, size, calls, block):
@@ -68,6 +83,8 @@ def main():
             )
             tensors[key] = large, torch.zeros_like(large[: large.numel() // library.size])
         large, small = tensors[key]
+        if operation not in library.operations:
+            raise NotImplementedError(operation)
         call = library.operations[operation]
         library.barrier()
         return time_calls(lambda: call(large, small), calls, block)

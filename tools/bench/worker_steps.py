@@ -2,7 +2,8 @@
 
     worker_steps.py HOW SOCKET NAME [STORE RANK SIZE]
 
-HOW: local (no communication), hvd (under horovodrun), ddp, or ddp-view (gradient_as_bucket_view); all but hvd get the last three arguments.
+HOW: local (no communication), hvd (under horovodrun), ddp, ddp-view (gradient_as_bucket_view), or ddp-hvd (over the backend hvd); all but hvd get the
+last three arguments.
 The referee's operation is a model: resnet50-gradients and gpt-gradients, whose optimizer does nothing, and digits and resnet18, which are trained;
 its size is the batch's.
 """
@@ -64,10 +65,12 @@ class Hvd:
 
 
 class Ddp:
-    def __init__(self, view, store, rank, size):
+    def __init__(self, view, backend, store, rank, size):
         import torch.distributed as dist
 
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=int(size))
+        if backend == "hvd":
+            import horovod.torch.distributed  # noqa: F401
+        dist.init_process_group(backend, init_method=f"file://{store}", rank=int(rank), world_size=int(size))
         self._view, self.rank, self.barrier, self.end = view, int(rank), dist.barrier, dist.destroy_process_group
 
     def distribute(self, name, module, optimizer):
@@ -87,7 +90,13 @@ def main():
     how, path, name, *group = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    library = Hvd() if how == "hvd" else Local(*group) if how == "local" else Ddp(how == "ddp-view", *group)
+    library = (
+        Hvd()
+        if how == "hvd"
+        else Local(*group)
+        if how == "local"
+        else Ddp(how == "ddp-view", "hvd" if how == "ddp-hvd" else "gloo", *group)
+    )
     steps = {}
 
     def make_step(model, batch):

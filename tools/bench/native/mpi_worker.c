@@ -27,12 +27,23 @@ static int ReduceScatter(void* unused) {
   return MPI_Reduce_scatter_block(in, out, count / size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* A message from rank 0 to rank 1, and one back. */
+static int ThereAndBack(void* unused) {
+  const int peer = 1 - rank;
+  if (rank > 1) return MPI_SUCCESS;
+  if (rank == 0) MPI_Send(out, count, MPI_FLOAT, peer, 0, MPI_COMM_WORLD);
+  MPI_Recv(out, count, MPI_FLOAT, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(out, count, MPI_FLOAT, peer, 0, MPI_COMM_WORLD);
+  return MPI_SUCCESS;
+}
+
 static const struct {
   const char* name;
   int (*call)(void*);
 } kOperations[] = {
-    {"allreduce", AllReduce}, {"allgather", AllGather},         {"broadcast", Broadcast},
-    {"alltoall", AllToAll},   {"reducescatter", ReduceScatter},
+    {"allreduce", AllReduce},         {"allgather", AllGather},         {"broadcast", Broadcast},
+    {"alltoall", AllToAll},           {"reducescatter", ReduceScatter}, {"gather-into", AllGather},
+    {"there-and-back", ThereAndBack},
 };
 
 static double Now(void) { return MPI_Wtime(); }
