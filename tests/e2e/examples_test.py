@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 COMMANDS = re.findall(r"`horovodrun (.*)`", (REPOSITORY / "examples/README.md").read_text())
-# In lightning_test.py and python/tests/FRAMEWORK, where their frameworks are.
+# In lightning_test.py, tests/torch_distributed and python/tests/FRAMEWORK, where their frameworks are.
 ELSEWHERE = {
     "jax_digits.py",
     "keras_digits.py",
@@ -18,6 +18,10 @@ ELSEWHERE = {
     "mxnet_digits.py",
     "pytorch_lightning_mnist.py",
     "tensorflow2_digits.py",
+    "torch_ddp_digits.py",
+    "torch_fsdp_digits.py",
+    "torch_parallel_digits.py",
+    "torch_pipeline_digits.py",
 }
 
 # By script: what rank 0 prints, and from where on a number in it is good.
