@@ -69,6 +69,7 @@ def _be_rank(script: str, arguments: list[str], output: Path, variables: dict[st
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         os.environ.update(variables)
         sys.argv = [script, *arguments]
+        sys.path.insert(0, str(SCRIPTS))
         runpy.run_path(str(SCRIPTS / script), run_name="__main__")
         code = 0
     except SystemExit as end:
