@@ -149,6 +149,11 @@ ELSEWHERE = {
         "tests/e2e/examples_test.py",
         "horovodrun (.*)",
     ),
+    r"(horovodrun -np \d python|torchrun --nproc-per-node 2) examples/torch_\w+_digits\.py": (
+        "tests/torch_distributed/digits_test.py",
+        "examples/README.md",
+    ),
+    r"torchrun --nproc-per-node 2 mistake\.py BACKEND CASE": ("tests/torch_distributed/backend_test.py", "MISTAKES"),
     r"horovodrun -np 2 python examples/pytorch_lightning_mnist\.py": (
         "tests/e2e/lightning_test.py",
         "examples/pytorch_lightning_mnist.py",
